@@ -1,0 +1,6 @@
+//! The vocabulary of Restante: pure values that every other crate speaks in.
+//!
+//! Addresses and mailbox names, the envelope of a mail, a stored message's identity and summary, and the MIME view
+//! that turns raw bytes into headers, bodies and attachments. Nothing here does I/O or reads a clock.
+
+pub mod mime;
