@@ -3,4 +3,8 @@
 //! Addresses and mailbox names, the envelope of a mail, a stored message's identity and summary, and the MIME view
 //! that turns raw bytes into headers, bodies and attachments. Nothing here does I/O or reads a clock.
 
+pub mod address;
+pub mod envelope;
+pub mod message;
 pub mod mime;
+pub mod naming;

@@ -1,0 +1,397 @@
+//! Mail addresses as SMTP writes them (RFC 5321 section 4.1.2, RFC 6531): parsing, the rules of both halves, and
+//! printing. Which mailbox an address belongs to is decided in [`crate::naming`].
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use unicode_normalization::UnicodeNormalization as _;
+
+/// The longest address, in characters.
+pub const MAX_ADDRESS: usize = 320;
+/// The longest local part, in characters.
+pub const MAX_LOCAL: usize = 128;
+/// The longest domain, in characters.
+pub const MAX_DOMAIN: usize = 255;
+/// The longest label of a domain, in characters.
+pub const MAX_LABEL: usize = 63;
+
+/// A valid mail address: a local part with its quoting undone, and a domain or address literal as written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    local: String,
+    domain: String,
+}
+
+/// Which characters a peer may use: plain ASCII, or UTF-8 when it asked for SMTPUTF8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alphabet {
+    /// RFC 5321: US-ASCII only.
+    Ascii,
+    /// RFC 6531: UTF-8, brought to normal form C.
+    Utf8,
+}
+
+/// Why a text is no address. The display form is a sentence part that a peer may see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressError {
+    /// Nothing at all, or nothing behind a source route.
+    Empty,
+    /// More than [`MAX_ADDRESS`] characters.
+    TooLong,
+    /// A source route that does not end in `:`.
+    Route,
+    /// Characters outside ASCII where only ASCII is allowed.
+    NonAscii,
+    /// The local part breaks a rule.
+    Local(&'static str),
+    /// The domain breaks a rule.
+    Domain(&'static str),
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the address is empty"),
+            Self::TooLong => write!(f, "the address has more than {MAX_ADDRESS} characters"),
+            Self::Route => f.write_str("the source route does not end in ':'"),
+            Self::NonAscii => f.write_str("the address is not ASCII"),
+            Self::Local(rule) => write!(f, "the local part {rule}"),
+            Self::Domain(rule) => write!(f, "the domain {rule}"),
+        }
+    }
+}
+
+impl std::error::Error for AddressError {}
+
+impl Address {
+    /// Parses `local@domain`, without angle brackets. A source route in front is dropped (RFC 5321 appendix C).
+    pub fn parse(text: &str, alphabet: Alphabet) -> Result<Self, AddressError> {
+        let (local, domain) = split(text, alphabet)?;
+        let domain = domain.ok_or(AddressError::Domain("is missing"))?;
+        check_domain(&domain)?;
+        Ok(Self { local, domain })
+    }
+
+    /// The address of somebody at a host whose name is known to be good: `<Postmaster>` is such a one.
+    pub fn at(local: &str, domain: &str) -> Self {
+        Self { local: local.to_owned(), domain: domain.to_owned() }
+    }
+
+    /// The local part, quoting undone, in the case that was written.
+    pub fn local(&self) -> &str {
+        &self.local
+    }
+
+    /// The domain or address literal, in the case that was written.
+    pub fn domain(&self) -> &str {
+        &self.domain
+    }
+}
+
+/// Prints the address so that parsing it again gives the same: the local part is quoted where it must be.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if is_dot_string(&self.local) {
+            return write!(f, "{}@{}", self.local, self.domain);
+        }
+        f.write_str("\"")?;
+        for c in self.local.chars() {
+            if matches!(c, '"' | '\\') {
+                f.write_str("\\")?;
+            }
+            write!(f, "{c}")?;
+        }
+        write!(f, "\"@{}", self.domain)
+    }
+}
+
+/// Splits an address whose domain may be missing into an unquoted, valid local part and an unchecked domain.
+pub(crate) fn split(text: &str, alphabet: Alphabet) -> Result<(String, Option<String>), AddressError> {
+    // Checked in bytes before anything is copied: no character of UTF-8 takes more than four.
+    if text.len() > 4 * MAX_ADDRESS {
+        return Err(AddressError::TooLong);
+    }
+    let text = match (text.is_ascii(), alphabet) {
+        (true, _) => Cow::Borrowed(text),
+        (false, Alphabet::Ascii) => return Err(AddressError::NonAscii),
+        // Normal form comes first: it can turn a character into one that is not allowed.
+        (false, Alphabet::Utf8) => Cow::Owned(text.nfc().collect()),
+    };
+    if text.chars().count() > MAX_ADDRESS {
+        return Err(AddressError::TooLong);
+    }
+    let text = without_route(&text)?;
+    let (local, rest) = local_part(text)?;
+    if local.chars().count() > MAX_LOCAL {
+        return Err(AddressError::Local("has more than 128 characters"));
+    }
+    Ok((local, rest.strip_prefix('@').map(str::to_owned)))
+}
+
+/// Checks a domain name or an address literal.
+pub(crate) fn check_domain(domain: &str) -> Result<(), AddressError> {
+    if domain.is_empty() {
+        return Err(AddressError::Domain("is missing"));
+    }
+    if domain.chars().count() > MAX_DOMAIN {
+        return Err(AddressError::Domain("has more than 255 characters"));
+    }
+    if let Some(literal) = domain.strip_prefix('[') {
+        return check_literal(literal);
+    }
+    domain.split('.').try_for_each(check_label)
+}
+
+/// Whether a domain name or an address literal is valid, as a peer may give it in HELO or an operator in a setting.
+pub fn is_domain(domain: &str) -> bool {
+    check_domain(domain).is_ok()
+}
+
+/// Whether a local part can stand without quotes: an RFC 5321 Dot-string, with the characters of RFC 6531.
+pub(crate) fn is_dot_string(local: &str) -> bool {
+    local.split('.').all(|atom| !atom.is_empty() && atom.chars().all(is_atom_char))
+}
+
+/// RFC 5321 appendix C: a source route may be sent, and is ignored.
+fn without_route(text: &str) -> Result<&str, AddressError> {
+    if !text.starts_with('@') {
+        return if text.is_empty() { Err(AddressError::Empty) } else { Ok(text) };
+    }
+    match text.split_once(':') {
+        None => Err(AddressError::Route),
+        Some((_, "")) => Err(AddressError::Empty),
+        Some((_, rest)) => Ok(rest),
+    }
+}
+
+/// Reads the local part up to an `@` that is not quoted; returns it unquoted, and the rest with its `@`.
+fn local_part(text: &str) -> Result<(String, &str), AddressError> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        return quoted_local_part(quoted);
+    }
+    let mut local = String::with_capacity(text.len());
+    let mut dot_allowed = false;
+    let mut chars = text.char_indices();
+    let mut rest = "";
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '@' => {
+                rest = &text[at..];
+                break;
+            }
+            '.' if dot_allowed => {
+                dot_allowed = false;
+                local.push(c);
+                continue;
+            }
+            '.' => return Err(AddressError::Local("has a leading or doubled dot")),
+            // Quoted pairs outside of quotes are RFC 822; senders of that age are still understood.
+            '\\' => match chars.next() {
+                Some((_, quoted)) if is_quotable(quoted) => local.push(quoted),
+                _ => return Err(AddressError::Local("ends in a backslash or quotes what cannot be quoted")),
+            },
+            '"' => return Err(AddressError::Local("has a quotation mark that does not stand at its start")),
+            c if is_atom_char(c) => local.push(c),
+            _ => return Err(AddressError::Local("has a character that needs quotes")),
+        }
+        dot_allowed = true;
+    }
+    if local.is_empty() {
+        return Err(AddressError::Local("is empty"));
+    }
+    if !dot_allowed {
+        return Err(AddressError::Local("ends in a dot"));
+    }
+    Ok((local, rest))
+}
+
+/// Reads the inside of an RFC 5321 Quoted-string; `text` starts behind the opening mark.
+fn quoted_local_part(text: &str) -> Result<(String, &str), AddressError> {
+    let mut local = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => {
+                let rest = &text[at + 1..];
+                if local.is_empty() {
+                    return Err(AddressError::Local("is empty"));
+                }
+                if !(rest.is_empty() || rest.starts_with('@')) {
+                    return Err(AddressError::Local("goes on behind its closing quotation mark"));
+                }
+                return Ok((local, rest));
+            }
+            '\\' => match chars.next() {
+                Some((_, quoted)) if is_quotable(quoted) => local.push(quoted),
+                _ => return Err(AddressError::Local("quotes what cannot be quoted")),
+            },
+            c if is_quotable(c) => local.push(c),
+            _ => return Err(AddressError::Local("has a control character")),
+        }
+    }
+    Err(AddressError::Local("has no closing quotation mark"))
+}
+
+/// RFC 5322 atext, widened by RFC 6531 to everything printable outside ASCII.
+fn is_atom_char(c: char) -> bool {
+    match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' => true,
+        '!' | '#' | '$' | '%' | '&' | '\'' | '*' | '+' | '-' | '/' | '=' | '?' | '^' | '_' | '`' | '{' | '|' | '}'
+        | '~' => true,
+        _ => is_printable_non_ascii(c),
+    }
+}
+
+/// RFC 5321 section 4.1.2: printable ASCII and space may stand in quotes, widened by RFC 6531.
+fn is_quotable(c: char) -> bool {
+    c == ' ' || c.is_ascii_graphic() || is_printable_non_ascii(c)
+}
+
+fn is_printable_non_ascii(c: char) -> bool {
+    !c.is_ascii() && !c.is_control() && !c.is_whitespace()
+}
+
+fn check_label(label: &str) -> Result<(), AddressError> {
+    if label.is_empty() {
+        return Err(AddressError::Domain("has a leading, trailing or doubled dot"));
+    }
+    if label.chars().count() > MAX_LABEL {
+        return Err(AddressError::Domain("has a label of more than 63 characters"));
+    }
+    if label.starts_with('-') || label.ends_with('-') {
+        return Err(AddressError::Domain("has a label that starts or ends in '-'"));
+    }
+    // RFC 5890 section 2.3.1 reserves "--" for prefixes such as that of internationalised names.
+    let internationalised = label.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("xn--"));
+    if label[if internationalised { 4 } else { 0 }..].contains("--") {
+        return Err(AddressError::Domain("has a doubled '-'"));
+    }
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || is_printable_non_ascii(c);
+    if !label.chars().all(good) {
+        return Err(AddressError::Domain("has a character that is not allowed"));
+    }
+    Ok(())
+}
+
+/// RFC 5321 section 4.1.3: `192.0.2.1]` or `IPv6:2001:db8::1]`.
+fn check_literal(literal: &str) -> Result<(), AddressError> {
+    let valid = literal.strip_suffix(']').is_some_and(|inside| match inside.get(..5) {
+        Some(tag) if tag.eq_ignore_ascii_case("IPv6:") => inside[5..].parse::<Ipv6Addr>().is_ok(),
+        _ => inside.parse::<Ipv4Addr>().is_ok(),
+    });
+    if valid { Ok(()) } else { Err(AddressError::Domain("is no valid address literal")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_addresses() {
+        let long_local = "a".repeat(128);
+        let long_label = "b".repeat(63);
+        let table: &[(&str, &str, &str)] = &[
+            ("james@example.org", "james", "example.org"),
+            ("James+Spam@Example.ORG", "James+Spam", "Example.ORG"),
+            ("first.last@example.org", "first.last", "example.org"),
+            ("!#$%&'*+-/=?^_`{|}~@example.org", "!#$%&'*+-/=?^_`{|}~", "example.org"),
+            ("\"first last\"@example.org", "first last", "example.org"),
+            ("\"quoted@sign\"@example.org", "quoted@sign", "example.org"),
+            ("\"qp\\\"mark\\\\\"@example.org", "qp\"mark\\", "example.org"),
+            ("quoted\\ space@example.org", "quoted space", "example.org"),
+            ("james@localhost", "james", "localhost"),
+            ("james@_dmarc.my-host.example", "james", "_dmarc.my-host.example"),
+            ("james@123.example", "james", "123.example"),
+            ("james@xn--bcher-kva.example", "james", "xn--bcher-kva.example"),
+            ("james@[192.0.2.1]", "james", "[192.0.2.1]"),
+            ("james@[IPv6:2001:db8::1]", "james", "[IPv6:2001:db8::1]"),
+            ("james@[ipv6:::1]", "james", "[ipv6:::1]"),
+            ("@a.example,@b.example:user@c.example", "user", "c.example"),
+            (&format!("{long_local}@x.org"), &long_local, "x.org"),
+            (&format!("a@{long_label}.org"), "a", &format!("{long_label}.org")),
+        ];
+        for (text, local, domain) in table {
+            let address = Address::parse(text, Alphabet::Ascii).unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!((address.local(), address.domain()), (*local, *domain), "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_addresses() {
+        use AddressError as E;
+        let long = format!("{}@{}.org", "a".repeat(100), "b.".repeat(120));
+        let table: &[(&str, E)] = &[
+            ("", E::Empty),
+            ("@a.example:", E::Empty),
+            ("@a.example", E::Route),
+            (&long, E::TooLong),
+            (&"x".repeat(5000), E::TooLong),
+            ("james", E::Domain("is missing")),
+            ("james@", E::Domain("is missing")),
+            ("\"\"@x.org", E::Local("is empty")),
+            (".james@x.org", E::Local("has a leading or doubled dot")),
+            ("ja..mes@x.org", E::Local("has a leading or doubled dot")),
+            ("james.@x.org", E::Local("ends in a dot")),
+            ("first last@x.org", E::Local("has a character that needs quotes")),
+            ("no,comma@x.org", E::Local("has a character that needs quotes")),
+            ("t[es]t@x.org", E::Local("has a character that needs quotes")),
+            ("a\r\nb@x.org", E::Local("has a character that needs quotes")),
+            ("a\0b@x.org", E::Local("has a character that needs quotes")),
+            ("embed\"quote\"@x.org", E::Local("has a quotation mark that does not stand at its start")),
+            ("\"unterminated@x.org", E::Local("has no closing quotation mark")),
+            ("\"unterminated\\\"@x.org", E::Local("has no closing quotation mark")),
+            ("\"a\"b@x.org", E::Local("goes on behind its closing quotation mark")),
+            ("\"a\nb\"@x.org", E::Local("has a control character")),
+            ("back\\", E::Local("ends in a backslash or quotes what cannot be quoted")),
+            (&format!("{}@x.org", "a".repeat(129)), E::Local("has more than 128 characters")),
+            ("jöran@x.org", E::NonAscii),
+            ("james@.x.org", E::Domain("has a leading, trailing or doubled dot")),
+            ("james@x..org", E::Domain("has a leading, trailing or doubled dot")),
+            ("james@x.org.", E::Domain("has a leading, trailing or doubled dot")),
+            ("james@-x.org", E::Domain("has a label that starts or ends in '-'")),
+            ("james@x-.org", E::Domain("has a label that starts or ends in '-'")),
+            ("james@x--y.org", E::Domain("has a doubled '-'")),
+            ("james@host@x.org", E::Domain("has a character that is not allowed")),
+            ("james@x y.org", E::Domain("has a character that is not allowed")),
+            (&format!("a@{}.org", "b".repeat(64)), E::Domain("has a label of more than 63 characters")),
+            (&format!("a@{}", "b.".repeat(127) + "bb"), E::Domain("has more than 255 characters")),
+            ("james@[192.0.2.256]", E::Domain("is no valid address literal")),
+            ("james@[192.0.2.1", E::Domain("is no valid address literal")),
+            ("james@[IPv6:zz]", E::Domain("is no valid address literal")),
+            ("james@[]", E::Domain("is no valid address literal")),
+        ];
+        for (text, error) in table {
+            assert_eq!(Address::parse(text, Alphabet::Ascii).as_ref(), Err(error), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn utf8_is_normalised_and_still_checked() {
+        let composed = Address::parse("jo\u{308}ran@bu\u{308}cher.example", Alphabet::Utf8).unwrap();
+        assert_eq!((composed.local(), composed.domain()), ("jöran", "bücher.example"));
+        // U+037E is a semicolon in normal form C.
+        let error = Address::parse("a\u{37e}b@x.org", Alphabet::Utf8).unwrap_err();
+        assert_eq!(error, AddressError::Local("has a character that needs quotes"));
+    }
+
+    #[test]
+    fn printing_quotes_only_what_needs_it() {
+        for text in ["james@x.org", "\"first last\"@x.org", "\"a\\\"b\\\\c\"@x.org", "\"a..b\"@x.org"] {
+            assert_eq!(Address::parse(text, Alphabet::Ascii).unwrap().to_string(), text);
+        }
+        assert_eq!(Address::parse("\"james\"@x.org", Alphabet::Ascii).unwrap().to_string(), "james@x.org");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn parsing_never_panics_and_printing_is_its_inverse(text in ".{0,40}@?.{0,20}") {
+            for alphabet in [Alphabet::Ascii, Alphabet::Utf8] {
+                if let Ok(address) = Address::parse(&text, alphabet) {
+                    let again = Address::parse(&address.to_string(), alphabet);
+                    proptest::prop_assert_eq!(Ok(address), again);
+                }
+            }
+        }
+    }
+}

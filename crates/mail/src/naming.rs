@@ -1,0 +1,244 @@
+//! Which mailbox an address belongs to: a pure function of the address and the setting *mailbox naming*. The same
+//! function is applied to names that readers ask for, so whoever received a mail and whoever looks for it agree.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::address::{self, Address, AddressError, Alphabet, MAX_DOMAIN, MAX_LOCAL};
+
+/// The name of a mailbox in its one canonical form; only [`Naming`] makes one. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MailboxName(Arc<str>);
+
+/// How an address becomes a mailbox name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// `James+Spam@X.org` is mailbox `james`.
+    #[default]
+    Local,
+    /// `James+Spam@X.org` is mailbox `james@x.org`.
+    Full,
+    /// `James+Spam@X.org` is mailbox `x.org`.
+    Domain,
+}
+
+/// Why an address or a text names no mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameError {
+    /// It is no address to begin with.
+    Address(AddressError),
+    /// Nothing is left in front of the first `+`.
+    Empty,
+    /// It holds characters that are only valid in quotes; such a name could not be asked for.
+    NeedsQuotes,
+    /// Lower-casing made it longer than a name may be.
+    TooLong,
+}
+
+impl MailboxName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for MailboxName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::borrow::Borrow<str> for MailboxName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(error) => error.fmt(f),
+            Self::Empty => f.write_str("the mailbox name is empty"),
+            Self::NeedsQuotes => f.write_str("the mailbox name has a character that needs quotes"),
+            Self::TooLong => f.write_str("the mailbox name is too long"),
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
+impl From<AddressError> for NameError {
+    fn from(error: AddressError) -> Self {
+        Self::Address(error)
+    }
+}
+
+impl FromStr for Naming {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "local" => Ok(Self::Local),
+            "full" => Ok(Self::Full),
+            "domain" => Ok(Self::Domain),
+            _ => Err("one of local, full, domain".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Naming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "local",
+            Self::Full => "full",
+            Self::Domain => "domain",
+        })
+    }
+}
+
+impl Naming {
+    /// The mailbox of a recipient.
+    pub fn mailbox_of(self, address: &Address) -> Result<MailboxName, NameError> {
+        self.name(address.local(), Some(address.domain()))
+    }
+
+    /// The mailbox that a reader means: an address, or just a name. Under [`Naming::Domain`] a text without `@` is
+    /// a domain.
+    pub fn mailbox_named(self, text: &str) -> Result<MailboxName, NameError> {
+        if self == Self::Domain && text.starts_with('[') {
+            address::check_domain(text)?;
+            return domain_name(text).map(Into::into);
+        }
+        let (local, domain) = address::split(text, Alphabet::Utf8)?;
+        if let Some(domain) = &domain {
+            address::check_domain(domain)?;
+        }
+        self.name(&local, domain.as_deref())
+    }
+
+    fn name(self, local: &str, domain: Option<&str>) -> Result<MailboxName, NameError> {
+        let local = local_name(local)?;
+        match (self, domain) {
+            (Self::Local, _) | (Self::Full, None) => Ok(local.into()),
+            (Self::Full, Some(domain)) => Ok(format!("{local}@{}", domain_name(domain)?).into()),
+            (Self::Domain, Some(domain)) => domain_name(domain).map(Into::into),
+            (Self::Domain, None) => {
+                address::check_domain(&local)?;
+                Ok(local.into())
+            }
+        }
+    }
+}
+
+impl From<String> for MailboxName {
+    fn from(canonical: String) -> Self {
+        Self(canonical.into())
+    }
+}
+
+/// The local half of a name: lower case, without what follows the first `+`, and without need of quotes.
+fn local_name(local: &str) -> Result<String, NameError> {
+    if !address::is_dot_string(local) {
+        return Err(NameError::NeedsQuotes);
+    }
+    let lower = canonical(local, MAX_LOCAL)?;
+    let name = match lower.split_once('+') {
+        Some((name, _)) => name,
+        None => &lower,
+    };
+    // "a.+b" is a valid local part, and "a." is none.
+    let name = name.trim_end_matches('.');
+    if name.is_empty() {
+        return Err(NameError::Empty);
+    }
+    Ok(name.to_owned())
+}
+
+fn domain_name(domain: &str) -> Result<String, NameError> {
+    canonical(domain, MAX_DOMAIN)
+}
+
+/// Lower case in normal form C. Some letters grow when lower-cased, so the bound is checked again.
+fn canonical(text: &str, bound: usize) -> Result<String, NameError> {
+    if text.is_ascii() {
+        return Ok(text.to_ascii_lowercase());
+    }
+    let lower: String = text.nfc().flat_map(char::to_lowercase).nfc().collect();
+    if lower.chars().count() > bound {
+        return Err(NameError::TooLong);
+    }
+    Ok(lower)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Naming; 3] = [Naming::Local, Naming::Full, Naming::Domain];
+
+    #[test]
+    fn names_that_readers_ask_for() {
+        // input, then the name under local, full and domain; "" where there is none
+        let table = [
+            ("james", "james", "james", "james"),
+            ("First.Last", "first.last", "first.last", "first.last"),
+            ("user+label", "user", "user", "user"),
+            ("chars!#$%", "chars!#$%", "chars!#$%", ""),
+            ("chars_`.{|}~", "chars_`.{|}~", "chars_`.{|}~", ""),
+            ("James+Spam@X.org", "james", "james@x.org", "x.org"),
+            ("chars&'*-@example.co.uk", "chars&'*-", "chars&'*-@example.co.uk", "example.co.uk"),
+            ("a@[192.0.2.1]", "a", "a@[192.0.2.1]", "[192.0.2.1]"),
+            ("a@[IPv6:2001:DB8::1]", "a", "a@[ipv6:2001:db8::1]", "[ipv6:2001:db8::1]"),
+            ("[192.0.2.1]", "", "", "[192.0.2.1]"),
+            ("Jöran@Bücher.example", "jöran", "jöran@bücher.example", "bücher.example"),
+            ("\"james\"@x.org", "james", "james@x.org", "x.org"),
+            ("a.+b@x.org", "a", "a@x.org", "x.org"),
+            ("", "", "", ""),
+            ("+label@x.org", "", "", ""),
+            ("first last", "", "", ""),
+            ("\"first last\"@x.org", "", "", ""),
+            ("first\"last", "", "", ""),
+            ("first\nlast", "", "", ""),
+            ("..", "", "", ""),
+            ("a@b@x.org", "", "", ""),
+            ("a@x--y.org", "", "", ""),
+        ];
+        for (text, local, full, domain) in table {
+            for (naming, expected) in ALL.into_iter().zip([local, full, domain]) {
+                let name = naming.mailbox_named(text);
+                let name = name.as_ref().map_or("", MailboxName::as_str);
+                assert_eq!(name, expected, "{text:?} under {naming}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_recipient_and_a_reader_agree() {
+        let address = Address::parse("James+Spam@X.org", Alphabet::Ascii).unwrap();
+        for naming in ALL {
+            let delivered = naming.mailbox_of(&address).unwrap();
+            assert_eq!(delivered, naming.mailbox_named("james@x.org").unwrap());
+        }
+    }
+
+    #[test]
+    fn lower_casing_may_not_outgrow_the_bound() {
+        // U+0130 becomes two characters.
+        let name = "\u{130}".repeat(MAX_LOCAL);
+        assert_eq!(Naming::Local.mailbox_named(&name), Err(NameError::TooLong));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn naming_is_idempotent(text in "[a-zA-Z+.\\-\\[\\]\"@İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}") {
+            for naming in ALL {
+                if let Ok(name) = naming.mailbox_named(&text) {
+                    proptest::prop_assert_eq!(naming.mailbox_named(name.as_str()), Ok(name));
+                }
+            }
+        }
+    }
+}
