@@ -235,12 +235,7 @@ fn quoted_local_part(text: &str) -> Result<(String, &str), AddressError> {
 
 /// RFC 5322 atext, widened by RFC 6531 to everything printable outside ASCII.
 fn is_atom_char(c: char) -> bool {
-    match c {
-        'a'..='z' | 'A'..='Z' | '0'..='9' => true,
-        '!' | '#' | '$' | '%' | '&' | '\'' | '*' | '+' | '-' | '/' | '=' | '?' | '^' | '_' | '`' | '{' | '|' | '}'
-        | '~' => true,
-        _ => is_printable_non_ascii(c),
-    }
+    c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || is_printable_non_ascii(c)
 }
 
 /// RFC 5321 section 4.1.2: printable ASCII and space may stand in quotes, widened by RFC 6531.

@@ -12,7 +12,7 @@ use crate::naming::MailboxName;
 ///
 /// The number is the microsecond of arrival, moved up where that one is taken. It needs no memory of the past beyond
 /// the last id given, so ids stay unique across a purge and across the restart of a store that forgets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(u64);
 
 impl MessageId {

@@ -1,1 +1,125 @@
-//! placeholder
+//! The mailroom: the only writer of the store.
+//!
+//! Receiving protocols hand mail in here, readers ask here, and every change of what is held is told to the world from
+//! here. [`Mailroom`] ties the pieces together: [`policy`] decides, [`hooks`] may overrule, the store keeps, [`events`]
+//! tells. No protocol and no wire format is known in this crate.
+
+mod delivery;
+pub mod events;
+pub mod hooks;
+pub mod policy;
+mod retention;
+
+use std::sync::Arc;
+
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::{MailboxName, NameError, Naming};
+use restante_store::{Listing, Page, Result, Store, Usage, Version, Which};
+
+pub use delivery::Outcome;
+use events::{Event, Hub};
+use hooks::Hooks;
+use policy::Policy;
+
+/// What a mailroom is told at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The host's name in the Received lines.
+    pub domain: String,
+    /// How addresses become mailbox names.
+    pub naming: Naming,
+    /// Who may send, who may receive, and what is kept.
+    pub policy: Policy,
+    /// How many stored messages a new listener gets replayed.
+    pub history: usize,
+}
+
+/// See the crate's documentation.
+pub struct Mailroom {
+    settings: Settings,
+    store: Arc<dyn Store>,
+    hooks: Option<Arc<dyn Hooks>>,
+    hub: Hub,
+}
+
+impl Mailroom {
+    /// A mailroom over this store.
+    pub fn new(settings: Settings, store: Arc<dyn Store>, hooks: Option<Arc<dyn Hooks>>) -> Self {
+        let hub = Hub::new(settings.history);
+        Self { settings, store, hooks, hub }
+    }
+
+    /// The mailbox that a reader means by a name or an address.
+    pub fn mailbox(&self, text: &str) -> std::result::Result<MailboxName, NameError> {
+        self.settings.naming.mailbox_named(text)
+    }
+
+    /// See [`Store::version`].
+    pub async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
+        self.store.version(mailbox).await
+    }
+
+    /// See [`Store::list`].
+    pub async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
+        self.store.list(mailbox, page).await
+    }
+
+    /// See [`Store::find`].
+    pub async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Arc<Summary>>> {
+        self.store.find(mailbox, which).await
+    }
+
+    /// See [`Store::source`].
+    pub async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
+        self.store.source(mailbox, id).await
+    }
+
+    /// See [`Store::usage`].
+    pub async fn usage(&self) -> Result<Usage> {
+        self.store.usage().await
+    }
+
+    /// Marks a message as read or unread; false when there is none.
+    pub async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
+        self.store.set_seen(mailbox, id, seen).await
+    }
+
+    /// Deletes a message; false when there is none.
+    pub async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<bool> {
+        let removed = self.store.remove(mailbox, id).await?;
+        let was_there = removed.is_some();
+        self.announce_deleted(removed);
+        Ok(was_there)
+    }
+
+    /// Deletes everything in a mailbox; returns how much that was.
+    pub async fn purge(&self, mailbox: &MailboxName) -> Result<usize> {
+        let removed = self.store.purge(mailbox).await?;
+        let count = removed.len();
+        self.announce_deleted(removed);
+        Ok(count)
+    }
+
+    /// What happened last, oldest first, and everything that happens from now on.
+    pub fn subscribe(&self) -> events::Subscription {
+        self.hub.subscribe()
+    }
+
+    fn announce_stored(&self, stored: impl IntoIterator<Item = Arc<Summary>>) {
+        for summary in stored {
+            if let Some(hooks) = &self.hooks {
+                hooks.after_message_stored(&summary);
+            }
+            self.hub.publish(Event::Stored(summary));
+        }
+    }
+
+    fn announce_deleted(&self, deleted: impl IntoIterator<Item = Arc<Summary>>) {
+        for summary in deleted {
+            if let Some(hooks) = &self.hooks {
+                hooks.after_message_deleted(&summary);
+            }
+            self.hub.publish(Event::Deleted(summary));
+        }
+    }
+}

@@ -1,1 +1,149 @@
-//! placeholder
+//! Where mail is kept: the [`Store`] contract and its backends.
+//!
+//! A backend answers questions and changes state; it never calls upward. Whatever a change removed on the way (cap,
+//! bound, purge) is returned, and the caller tells the world. Every backend passes
+//! the suite in `conformance.rs`.
+
+#[cfg(test)]
+mod conformance;
+mod error;
+pub mod memory;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::MailboxName;
+
+pub use error::{Result, StoreError};
+
+/// Mailboxes and the messages in them.
+///
+/// Every name is a mailbox; one that holds nothing is empty, not unknown. All methods may be called at the same time
+/// from any number of tasks. A method that fails changed nothing.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Adds a message to all the mailboxes of its copies, or to none.
+    ///
+    /// When this returns, the message is as safe as the backend makes it: whoever sent it may be told so. Copies get
+    /// ids above every id that their mailbox ever gave (see [`MessageId`]). The cap per mailbox and the bound of the
+    /// whole store hold again when this returns; what had to go for that is in [`Appended::evicted`], and can include
+    /// a copy that was just added.
+    async fn append(&self, message: NewMessage) -> Result<Appended>;
+
+    /// A number that changes whenever a listing of the mailbox would change, and never returns to an earlier value
+    /// except zero, which is every empty mailbox's.
+    async fn version(&self, mailbox: &MailboxName) -> Result<Version>;
+
+    /// The messages of a mailbox, ascending by id, restricted to a page. Costs what it returns.
+    async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing>;
+
+    /// One message's summary, without touching its source.
+    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Arc<Summary>>>;
+
+    /// One message's source.
+    async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>>;
+
+    /// Marks a message as read or unread; false when there is no such message.
+    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool>;
+
+    /// Removes a message, and returns it when it was there.
+    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Arc<Summary>>>;
+
+    /// Removes all messages that the mailbox holds now, and returns them in ascending order.
+    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Arc<Summary>>>;
+
+    /// Removes messages received before `deadline`, oldest first and at most `limit` of them, and returns them. Costs
+    /// what it removes, whatever else the store holds.
+    async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Arc<Summary>>>;
+
+    /// How much the store holds now; cheap enough to ask every few seconds.
+    async fn usage(&self) -> Result<Usage>;
+}
+
+/// A message on its way in.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    /// When it was received.
+    pub received: Timestamp,
+    /// The summary record's sender.
+    pub from: Box<str>,
+    /// The summary record's recipients.
+    pub to: Box<[Box<str>]>,
+    /// The summary record's subject.
+    pub subject: Box<str>,
+    /// The mail as received; held once, however many mailboxes refer to it.
+    pub body: Bytes,
+    /// Where it goes: at least one, no mailbox twice.
+    pub copies: Vec<NewCopy>,
+}
+
+/// One mailbox's copy of a new message.
+#[derive(Clone, Debug)]
+pub struct NewCopy {
+    /// The mailbox.
+    pub mailbox: MailboxName,
+    /// The lines that stand in front of the body in this mailbox.
+    pub trace: Bytes,
+}
+
+/// What an append did.
+#[derive(Clone, Debug, Default)]
+pub struct Appended {
+    /// The copies that were added, in the order of [`NewMessage::copies`].
+    pub stored: Vec<Arc<Summary>>,
+    /// What went to keep the cap and the bound.
+    pub evicted: Vec<Arc<Summary>>,
+}
+
+/// See [`Store::version`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Version(pub u64);
+
+/// A part of a listing: ids between `after` and `before`, both exclusive. With a `limit`, the first ones when `after` is given,
+/// otherwise the last ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Page {
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Only ids below this one.
+    pub before: Option<MessageId>,
+    /// Only ids above this one.
+    pub after: Option<MessageId>,
+}
+
+impl Page {
+    /// The whole mailbox.
+    pub const ALL: Self = Self { limit: None, before: None, after: None };
+}
+
+/// A listing, and the version it was taken at.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// The mailbox's version at the moment of the listing.
+    pub version: Version,
+    /// Ascending by id.
+    pub messages: Vec<Arc<Summary>>,
+}
+
+/// Which message of a mailbox is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The one with this id.
+    Id(MessageId),
+    /// The most recent one.
+    Latest,
+}
+
+/// How much a store holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Messages, counted once per mailbox.
+    pub messages: u64,
+    /// Mailboxes that are not empty.
+    pub mailboxes: u64,
+    /// Bytes of message source, a body in several mailboxes counted once.
+    pub bytes: u64,
+}

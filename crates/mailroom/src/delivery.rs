@@ -1,0 +1,136 @@
+//! The way in: sender and recipients are judged, the message is addressed, stamped, stored and announced.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::{Timestamp, tz::TimeZone};
+use restante_mail::address::Address;
+use restante_mail::envelope::{Envelope, Refusal, ReversePath, reverse_path_text};
+use restante_mail::message::Summary;
+use restante_mail::mime::header_summary;
+use restante_mail::naming::{MailboxName, NameError};
+use restante_store::{NewCopy, NewMessage, StoreError};
+
+use crate::Mailroom;
+use crate::hooks::{Inbound, Verdict};
+
+/// What became of an accepted message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is in the store, once per mailbox.
+    Stored(Vec<Arc<Summary>>),
+    /// Policy or a hook wanted it accepted and not kept.
+    Discarded,
+}
+
+impl Mailroom {
+    /// Whether a mail from this envelope's sender is taken.
+    pub async fn check_sender(&self, envelope: &Envelope) -> Result<(), Refusal> {
+        let verdict = match &self.hooks {
+            Some(hooks) => hooks.before_mail_from_accepted(envelope).await,
+            None => Verdict::Defer,
+        };
+        match verdict {
+            Verdict::Allow => Ok(()),
+            Verdict::Defer => self.settings.policy.check_sender(&envelope.from),
+            Verdict::Deny(refusal) => Err(refusal),
+        }
+    }
+
+    /// Whether one more recipient is taken. A recipient that no mailbox can be named after never is.
+    pub async fn check_recipient(&self, envelope: &Envelope, candidate: &Address) -> Result<(), Refusal> {
+        self.settings.naming.mailbox_of(candidate).map_err(|error| unnameable(&error))?;
+        let verdict = match &self.hooks {
+            Some(hooks) => hooks.before_rcpt_to_accepted(envelope, candidate).await,
+            None => Verdict::Defer,
+        };
+        match verdict {
+            Verdict::Allow => Ok(()),
+            Verdict::Defer => self.settings.policy.check_recipient(candidate),
+            Verdict::Deny(refusal) => Err(refusal),
+        }
+    }
+
+    /// Takes a message in: all its mailboxes or none. When this returns, the store has it.
+    pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<Outcome, StoreError> {
+        let received = Timestamp::now();
+        let mut message = self.address(envelope, body);
+        if let Some(hooks) = &self.hooks
+            && let Some(changed) = hooks.before_message_stored(&message).await
+        {
+            message = Inbound { mailboxes: without_repetition(changed.mailboxes), ..changed };
+        }
+        if message.mailboxes.is_empty() {
+            return Ok(Outcome::Discarded);
+        }
+        let stamp = Stamp::new(envelope, &self.settings.domain, received);
+        let copies = message.mailboxes.into_iter().map(|mailbox| stamp.copy_for(mailbox)).collect();
+        let Inbound { from, to, subject, body, .. } = message;
+        let appended = self.store.append(NewMessage { received, from, to, subject, body, copies }).await?;
+        self.announce_stored(appended.stored.iter().cloned());
+        self.announce_deleted(appended.evicted);
+        Ok(Outcome::Stored(appended.stored))
+    }
+
+    /// Finds the mailboxes of a message, and the summary that its header gives or its envelope stands in for.
+    fn address(&self, envelope: &Envelope, body: Bytes) -> Inbound {
+        let kept = envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(recipient));
+        let mailboxes = kept.filter_map(|recipient| self.settings.naming.mailbox_of(recipient).ok()).collect();
+        let header = header_summary(&body);
+        let from = header.from.unwrap_or_else(|| in_brackets(&envelope.from));
+        let to = header.to.unwrap_or_else(|| envelope.recipients.iter().map(|to| format!("<{to}>")).collect());
+        Inbound {
+            mailboxes: without_repetition(mailboxes),
+            from: from.into(),
+            to: to.into_iter().map(String::into_boxed_str).collect(),
+            subject: header.subject.into(),
+            body,
+        }
+    }
+}
+
+/// The lines that are added in front of a message, up to what differs per mailbox.
+struct Stamp {
+    head: String,
+    tail: String,
+}
+
+impl Stamp {
+    fn new(envelope: &Envelope, domain: &str, received: Timestamp) -> Self {
+        let peer = &envelope.peer;
+        let mut head = format!("Return-Path: {}\r\nReceived: from {} (", in_brackets(&envelope.from), peer.helo);
+        // Writing to a string cannot fail.
+        let _ = match peer.ip {
+            Some(ip) => write!(head, "[{ip}]"),
+            None => write!(head, "local"),
+        };
+        let _ = write!(head, ") by {domain}\r\n  for <");
+        let date = received.to_zoned(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S +0000");
+        Self { head, tail: format!(">; {date}\r\n") }
+    }
+
+    fn copy_for(&self, mailbox: MailboxName) -> NewCopy {
+        let trace = [self.head.as_str(), mailbox.as_str(), self.tail.as_str()].concat();
+        NewCopy { mailbox, trace: trace.into() }
+    }
+}
+
+fn in_brackets(from: &ReversePath) -> String {
+    format!("<{}>", reverse_path_text(from))
+}
+
+/// The same mailbox twice gets one copy.
+fn without_repetition(mailboxes: Vec<MailboxName>) -> Vec<MailboxName> {
+    let mut once = Vec::with_capacity(mailboxes.len());
+    for mailbox in mailboxes {
+        if !once.contains(&mailbox) {
+            once.push(mailbox);
+        }
+    }
+    once
+}
+
+fn unnameable(error: &NameError) -> Refusal {
+    Refusal::new(553, format!("5.1.3 No mailbox here can have that name: {error}"))
+}

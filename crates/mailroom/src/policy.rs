@@ -1,0 +1,162 @@
+//! The built-in rules about domains: who may send, who may receive, and whose mail is kept.
+
+use restante_mail::address::Address;
+use restante_mail::envelope::{Refusal, ReversePath};
+
+/// Lists of domains. An entry may hold the wildcards `*` (any run of characters) and `?` (any one character).
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Whether recipients of unlisted domains are accepted.
+    pub default_accept: bool,
+    /// Accepted although the default is not to.
+    pub accept_domains: Vec<String>,
+    /// Refused although the default is to accept.
+    pub reject_domains: Vec<String>,
+    /// Senders of these domains are refused.
+    pub reject_origin_domains: Vec<String>,
+    /// Whether mail for unlisted domains is kept.
+    pub default_store: bool,
+    /// Kept although the default is not to.
+    pub store_domains: Vec<String>,
+    /// Accepted, and not kept, although the default is to keep.
+    pub discard_domains: Vec<String>,
+}
+
+/// Takes and keeps everything.
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            default_accept: true,
+            accept_domains: Vec::new(),
+            reject_domains: Vec::new(),
+            reject_origin_domains: Vec::new(),
+            default_store: true,
+            store_domains: Vec::new(),
+            discard_domains: Vec::new(),
+        }
+    }
+}
+
+impl Policy {
+    /// Whether mail from this sender is taken.
+    pub fn check_sender(&self, from: &ReversePath) -> Result<(), Refusal> {
+        match from {
+            Some(sender) if listed(&self.reject_origin_domains, sender.domain()) => {
+                Err(Refusal::new(550, "5.7.1 Mail from this domain is not accepted here"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether mail to this recipient is taken.
+    pub fn check_recipient(&self, recipient: &Address) -> Result<(), Refusal> {
+        let accepted = if self.default_accept {
+            !listed(&self.reject_domains, recipient.domain())
+        } else {
+            listed(&self.accept_domains, recipient.domain())
+        };
+        if accepted { Ok(()) } else { Err(Refusal::new(550, "5.7.1 Mail to this domain is not accepted here")) }
+    }
+
+    /// Whether mail to this recipient is kept.
+    pub fn stores(&self, recipient: &Address) -> bool {
+        if self.default_store {
+            !listed(&self.discard_domains, recipient.domain())
+        } else {
+            listed(&self.store_domains, recipient.domain())
+        }
+    }
+}
+
+fn listed(patterns: &[String], domain: &str) -> bool {
+    patterns.iter().any(|pattern| matches(pattern.as_bytes(), domain.as_bytes()))
+}
+
+/// Compares without regard to case. Goes back to the last `*` only, so the cost is at most the product of the lengths.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut retry = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == b'?' || c.eq_ignore_ascii_case(&text[t]) => {
+                p += 1;
+                t += 1;
+            }
+            _ => {
+                let Some((star, from)) = retry else { return false };
+                retry = Some((star, from + 1));
+                p = star + 1;
+                t = from + 1;
+            }
+        }
+    }
+    pattern[p..].iter().all(|c| *c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_mail::address::Alphabet;
+
+    use super::*;
+
+    fn at(domain: &str) -> Address {
+        Address::parse(&format!("a@{domain}"), Alphabet::Ascii).unwrap()
+    }
+
+    fn list(domains: &[&str]) -> Vec<String> {
+        domains.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn wildcards() {
+        let table = [
+            ("example.org", "EXAMPLE.org", true),
+            ("example.org", "example.orga", false),
+            ("*", "", true),
+            ("*", "anything", true),
+            ("*.org", "a.b.org", true),
+            ("*.org", "org", false),
+            ("mail?.org", "mail1.org", true),
+            ("mail?.org", "mail.org", false),
+            ("*a*b*c", "xxaxxbxxbxxc", true),
+            ("*a*b*c", "xxaxxbxxbxx", false),
+            ("", "x", false),
+        ];
+        for (pattern, text, expected) in table {
+            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn recipients_are_accepted_unless_rejected_or_the_other_way_round() {
+        let open = Policy { reject_domains: list(&["deny.com", "*.deny.com"]), ..Policy::default() };
+        let closed = Policy { default_accept: false, accept_domains: list(&["allow.com"]), ..Policy::default() };
+        let table = [("bar.com", true, false), ("Deny.COM", false, false), ("a.deny.com", false, false), ("ALLOW.com", true, true)];
+        for (domain, by_open, by_closed) in table {
+            assert_eq!(open.check_recipient(&at(domain)).is_ok(), by_open, "{domain}");
+            assert_eq!(closed.check_recipient(&at(domain)).is_ok(), by_closed, "{domain}");
+        }
+    }
+
+    #[test]
+    fn mail_is_kept_unless_discarded_or_the_other_way_round() {
+        let open = Policy { discard_domains: list(&["drop.com"]), ..Policy::default() };
+        let closed = Policy { default_store: false, store_domains: list(&["keep.com"]), ..Policy::default() };
+        for (domain, by_open, by_closed) in [("bar.com", true, false), ("DROP.com", false, false), ("Keep.com", true, true)] {
+            assert_eq!(open.stores(&at(domain)), by_open, "{domain}");
+            assert_eq!(closed.stores(&at(domain)), by_closed, "{domain}");
+        }
+    }
+
+    #[test]
+    fn senders_are_refused_by_origin_and_bounces_never() {
+        let policy = Policy { reject_origin_domains: list(&["*.spam.com"]), ..Policy::default() };
+        assert_eq!(policy.check_sender(&Some(at("a.spam.com"))).unwrap_err().code, 550);
+        assert!(policy.check_sender(&Some(at("spam.com"))).is_ok());
+        assert!(policy.check_sender(&None).is_ok());
+    }
+}

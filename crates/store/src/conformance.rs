@@ -1,0 +1,322 @@
+//! The rules of [`Store`] as tests that every backend runs: [`run`] asks for a fresh store per rule and panics at the
+//! first one that is broken. Here live the rules only; what one backend promises beyond them is tested beside it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::{MailboxName, Naming};
+
+use crate::{Listing, NewCopy, NewMessage, Page, Store, Usage, Which};
+
+/// The bounds that a rule wants its store to have; zero is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bounds {
+    /// The cap per mailbox.
+    pub(crate) messages_per_mailbox: usize,
+    /// The bound on the whole store.
+    pub(crate) bytes: u64,
+}
+
+/// Runs every rule against stores that `open` makes.
+pub(crate) async fn run<S, F>(open: impl Fn(Bounds) -> F)
+where
+    S: Store,
+    F: Future<Output = S>,
+{
+    let unbounded = || open(Bounds::default());
+    an_unknown_mailbox_is_empty(&unbounded().await).await;
+    what_was_appended_can_be_read(&unbounded().await).await;
+    one_message_for_many_mailboxes(&unbounded().await).await;
+    ids_ascend_and_are_never_reused(&unbounded().await).await;
+    versions_change_with_every_change(&unbounded().await).await;
+    pages_are_parts_of_the_whole(&unbounded().await).await;
+    seen_can_be_set_and_unset(&unbounded().await).await;
+    purge_empties_one_mailbox(&unbounded().await).await;
+    expiry_takes_the_oldest_first(&unbounded().await).await;
+    usage_is_what_is_held(&unbounded().await).await;
+    a_big_message_comes_back_whole(&unbounded().await).await;
+    the_cap_lets_the_oldest_go(&open(Bounds { messages_per_mailbox: 3, bytes: 0 }).await).await;
+    the_bound_lets_the_oldest_of_all_go(&open(Bounds { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
+    a_message_above_the_bound_does_not_stay(&open(Bounds { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
+    many_writers_lose_nothing(unbounded().await).await;
+    readers_during_purges_see_whole_messages(unbounded().await).await;
+}
+
+/// A message received at second `second` for these mailboxes.
+pub(crate) fn message(second: i64, mailboxes: &[&str], body: &[u8]) -> NewMessage {
+    NewMessage {
+        received: at(second),
+        from: "Ann <ann@example.org>".into(),
+        to: Box::new(["<bob@example.org>".into()]),
+        subject: format!("number {second}").into(),
+        body: Bytes::copy_from_slice(body),
+        copies: mailboxes.iter().map(|mailbox| NewCopy { mailbox: name(mailbox), trace: trace_of(mailbox) }).collect(),
+    }
+}
+
+/// The mailbox of this name.
+pub(crate) fn name(text: &str) -> MailboxName {
+    Naming::Local.mailbox_named(text).expect("tests use valid names")
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("tests use valid times")
+}
+
+fn trace_of(mailbox: &str) -> Bytes {
+    format!("X-Trace: {mailbox}\r\n").into()
+}
+
+async fn add(store: &impl Store, second: i64, mailbox: &str) -> Arc<Summary> {
+    let appended = store.append(message(second, &[mailbox], b"Subject: x\r\n\r\nhello\r\n")).await.unwrap();
+    assert!(appended.evicted.is_empty());
+    appended.stored.into_iter().next().unwrap()
+}
+
+async fn ids(store: &impl Store, mailbox: &str) -> Vec<MessageId> {
+    numbers(&store.list(&name(mailbox), Page::ALL).await.unwrap())
+}
+
+fn numbers(listing: &Listing) -> Vec<MessageId> {
+    listing.messages.iter().map(|summary| summary.id).collect()
+}
+
+async fn an_unknown_mailbox_is_empty(store: &impl Store) {
+    let nobody = name("nobody");
+    let some_id = MessageId::from(1);
+    assert!(store.list(&nobody, Page::ALL).await.unwrap().messages.is_empty());
+    assert_eq!(store.version(&nobody).await.unwrap().0, 0);
+    assert_eq!(store.find(&nobody, Which::Latest).await.unwrap(), None);
+    assert_eq!(store.find(&nobody, Which::Id(some_id)).await.unwrap(), None);
+    assert_eq!(store.source(&nobody, some_id).await.unwrap(), None);
+    assert!(!store.set_seen(&nobody, some_id, true).await.unwrap());
+    assert_eq!(store.remove(&nobody, some_id).await.unwrap(), None);
+    assert!(store.purge(&nobody).await.unwrap().is_empty());
+    assert_eq!(store.usage().await.unwrap(), Usage::default());
+}
+
+async fn what_was_appended_can_be_read(store: &impl Store) {
+    let body = b"Subject: x\r\n\r\nbare \n and \r stay\r\n\0\xff";
+    let stored = store.append(message(7, &["bob"], body)).await.unwrap().stored;
+    let [summary] = stored.as_slice() else { panic!("one mailbox, one copy") };
+    let trace = trace_of("bob");
+    assert_eq!(summary.mailbox, name("bob"));
+    assert_eq!(&*summary.from, "Ann <ann@example.org>");
+    assert_eq!(summary.to.iter().map(|to| &**to).collect::<Vec<_>>(), ["<bob@example.org>"]);
+    assert_eq!(&*summary.subject, "number 7");
+    assert_eq!(summary.received, at(7));
+    assert_eq!(summary.size, (trace.len() + body.len()) as u64);
+    assert!(!summary.seen);
+    assert_eq!(store.list(&name("bob"), Page::ALL).await.unwrap().messages, stored);
+    assert_eq!(store.find(&name("bob"), Which::Id(summary.id)).await.unwrap().as_ref(), Some(summary));
+    assert_eq!(store.find(&name("bob"), Which::Latest).await.unwrap().as_ref(), Some(summary));
+    let source = store.source(&name("bob"), summary.id).await.unwrap();
+    assert_eq!(source, Some(Source { trace, body: Bytes::copy_from_slice(body) }));
+}
+
+async fn one_message_for_many_mailboxes(store: &impl Store) {
+    let stored = store.append(message(1, &["a", "b", "c"], b"shared")).await.unwrap().stored;
+    let mailboxes: Vec<_> = stored.iter().map(|summary| summary.mailbox.as_str().to_owned()).collect();
+    assert_eq!(mailboxes, ["a", "b", "c"]);
+    store.remove(&name("a"), stored[0].id).await.unwrap();
+    store.purge(&name("b")).await.unwrap();
+    let source = store.source(&name("c"), stored[2].id).await.unwrap().unwrap();
+    assert_eq!((&source.trace[..], &source.body[..]), (&b"X-Trace: c\r\n"[..], &b"shared"[..]));
+}
+
+async fn ids_ascend_and_are_never_reused(store: &impl Store) {
+    let mut given = Vec::new();
+    for round in 0..3 {
+        // The clock stands still, and even goes back.
+        for second in [100, 100, 99 - round] {
+            given.push(add(store, second, "bob").await.id);
+        }
+        let latest = *given.last().unwrap();
+        assert_eq!(store.find(&name("bob"), Which::Latest).await.unwrap().unwrap().id, latest);
+        match round {
+            0 => store.remove(&name("bob"), latest).await.map(|_| ()).unwrap(),
+            _ => store.purge(&name("bob")).await.map(|_| ()).unwrap(),
+        }
+    }
+    assert!(given.is_sorted_by(|a, b| a < b), "{given:?}");
+}
+
+async fn versions_change_with_every_change(store: &impl Store) {
+    let bob = name("bob");
+    let mut seen = HashSet::new();
+    let mut fresh = |version: crate::Version| assert!(seen.insert(version), "{version:?} was there before");
+    let first = add(store, 1, "bob").await;
+    fresh(store.version(&bob).await.unwrap());
+    let second = add(store, 2, "bob").await;
+    fresh(store.version(&bob).await.unwrap());
+    store.set_seen(&bob, first.id, true).await.unwrap();
+    fresh(store.version(&bob).await.unwrap());
+    store.remove(&bob, second.id).await.unwrap();
+    fresh(store.version(&bob).await.unwrap());
+    store.purge(&bob).await.unwrap();
+    assert_eq!(store.version(&bob).await.unwrap().0, 0);
+    add(store, 3, "bob").await;
+    fresh(store.version(&bob).await.unwrap());
+
+    let quiet = store.version(&bob).await.unwrap();
+    add(store, 4, "ann").await;
+    assert_eq!(store.version(&bob).await.unwrap(), quiet, "another mailbox changed");
+    assert_eq!(store.list(&bob, Page::ALL).await.unwrap().version, quiet);
+}
+
+async fn pages_are_parts_of_the_whole(store: &impl Store) {
+    let mut all = Vec::new();
+    for second in 0..5 {
+        all.push(add(store, second, "bob").await.id);
+    }
+    let page = |limit, after: Option<usize>, before: Option<usize>| Page {
+        limit,
+        after: after.map(|at| all[at]),
+        before: before.map(|at| all[at]),
+    };
+    let table = [
+        (page(None, None, None), 0..5),
+        (page(Some(2), None, None), 3..5),
+        (page(Some(2), None, Some(3)), 1..3),
+        (page(Some(2), Some(1), None), 2..4),
+        (page(Some(9), Some(0), Some(4)), 1..4),
+        (page(Some(0), None, None), 0..0),
+        (page(None, Some(4), None), 0..0),
+        (page(None, Some(3), Some(1)), 0..0),
+        (page(None, Some(2), Some(2)), 0..0),
+    ];
+    for (page, expected) in table {
+        let listing = store.list(&name("bob"), page).await.unwrap();
+        assert_eq!(numbers(&listing), all[expected], "{page:?}");
+    }
+}
+
+async fn seen_can_be_set_and_unset(store: &impl Store) {
+    let bob = name("bob");
+    let id = add(store, 1, "bob").await.id;
+    for seen in [true, true, false] {
+        assert!(store.set_seen(&bob, id, seen).await.unwrap());
+        assert_eq!(store.find(&bob, Which::Id(id)).await.unwrap().unwrap().seen, seen);
+        assert_eq!(store.list(&bob, Page::ALL).await.unwrap().messages[0].seen, seen);
+    }
+}
+
+async fn purge_empties_one_mailbox(store: &impl Store) {
+    let bobs = [add(store, 1, "bob").await, add(store, 2, "bob").await];
+    let ann = add(store, 3, "ann").await;
+    assert_eq!(store.purge(&name("bob")).await.unwrap(), bobs);
+    assert!(ids(store, "bob").await.is_empty());
+    assert_eq!(ids(store, "ann").await, [ann.id]);
+}
+
+async fn expiry_takes_the_oldest_first(store: &impl Store) {
+    let first = add(store, 1, "bob").await;
+    let second = add(store, 2, "ann").await;
+    let third = add(store, 3, "bob").await;
+    assert!(store.expire(at(1), 10).await.unwrap().is_empty(), "the deadline itself is not yet too old");
+    assert_eq!(store.expire(at(3), 1).await.unwrap(), [first]);
+    assert_eq!(store.expire(at(3), 10).await.unwrap(), [second]);
+    assert_eq!(ids(store, "bob").await, [third.id]);
+    assert!(ids(store, "ann").await.is_empty());
+}
+
+async fn usage_is_what_is_held(store: &impl Store) {
+    let body = [b'x'; 1000];
+    let trace = trace_of("a").len() as u64;
+    let stored = store.append(message(1, &["a", "b"], &body)).await.unwrap().stored;
+    assert_eq!(store.usage().await.unwrap(), Usage { messages: 2, mailboxes: 2, bytes: 1000 + 2 * trace });
+    store.remove(&name("a"), stored[0].id).await.unwrap();
+    assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, mailboxes: 1, bytes: 1000 + trace });
+    store.purge(&name("b")).await.unwrap();
+    assert_eq!(store.usage().await.unwrap(), Usage::default());
+}
+
+async fn a_big_message_comes_back_whole(store: &impl Store) {
+    let body: Vec<u8> = (0..9_000_000_u32).map(|i| (i % 251) as u8).collect();
+    let id = store.append(message(1, &["bob"], &body)).await.unwrap().stored[0].id;
+    let source = store.source(&name("bob"), id).await.unwrap().unwrap();
+    assert!(source.body == body);
+}
+
+async fn the_cap_lets_the_oldest_go(store: &impl Store) {
+    let oldest = add(store, 1, "bob").await;
+    let kept = [add(store, 2, "bob").await.id, add(store, 3, "bob").await.id];
+    let other = add(store, 4, "ann").await;
+    let appended = store.append(message(5, &["bob", "ann"], b"x")).await.unwrap();
+    assert_eq!(appended.evicted, [oldest]);
+    assert_eq!(ids(store, "bob").await, [kept[0], kept[1], appended.stored[0].id]);
+    assert_eq!(ids(store, "ann").await, [other.id, appended.stored[1].id]);
+}
+
+async fn the_bound_lets_the_oldest_of_all_go(store: &impl Store) {
+    let body = [b'x'; 2000];
+    let oldest = store.append(message(1, &["a"], &body)).await.unwrap().stored;
+    let middle = store.append(message(2, &["b"], &body)).await.unwrap().stored;
+    let appended = store.append(message(3, &["c"], &body)).await.unwrap();
+    assert_eq!(appended.evicted, oldest);
+    assert_eq!(ids(store, "b").await, [middle[0].id]);
+    assert!(store.usage().await.unwrap().bytes <= 5_000);
+}
+
+async fn a_message_above_the_bound_does_not_stay(store: &impl Store) {
+    let appended = store.append(message(1, &["a"], &[b'x'; 6000])).await.unwrap();
+    assert_eq!(appended.evicted, appended.stored);
+    assert_eq!(store.usage().await.unwrap(), Usage::default());
+}
+
+async fn many_writers_lose_nothing(store: impl Store) {
+    let store = Arc::new(store);
+    let mut writers = Vec::new();
+    for writer in 0..8 {
+        let store = store.clone();
+        writers.push(tokio::spawn(async move {
+            let mut given = Vec::new();
+            for second in 0..100 {
+                let body = format!("{writer} {second}");
+                let appended = store.append(message(second, &["shared", "other"], body.as_bytes())).await.unwrap();
+                given.push((appended.stored[0].id, body));
+            }
+            given
+        }));
+    }
+    let mut all = Vec::new();
+    for writer in writers {
+        all.extend(writer.await.unwrap());
+    }
+    all.sort();
+    assert_eq!(ids(&*store, "shared").await, all.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+    for (id, body) in all {
+        assert_eq!(store.source(&name("shared"), id).await.unwrap().unwrap().body, body);
+    }
+}
+
+async fn readers_during_purges_see_whole_messages(store: impl Store) {
+    let store = Arc::new(store);
+    let writer = tokio::spawn({
+        let store = store.clone();
+        async move {
+            for second in 0..300 {
+                add(&*store, second, "bob").await;
+                if second % 7 == 0 {
+                    store.purge(&name("bob")).await.unwrap();
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    while !writer.is_finished() {
+        let listing = store.list(&name("bob"), Page::ALL).await.unwrap();
+        assert!(numbers(&listing).is_sorted());
+        for summary in listing.messages {
+            // It may be gone by now; it is never there by halves.
+            if let Some(source) = store.source(&name("bob"), summary.id).await.unwrap() {
+                assert_eq!(source.len() as u64, summary.size);
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    writer.await.unwrap();
+}

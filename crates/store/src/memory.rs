@@ -1,0 +1,308 @@
+//! The store that forgets: everything in memory, gone with the process, bounded by a number of bytes.
+//!
+//! One lock guards it all and is held for microseconds: bodies are shared, never copied, and what is removed is freed
+//! after the lock is let go. Ids are given by one counter for the whole store, so ascending ids are also the order of
+//! arrival over all mailboxes; expiry and eviction walk that order and cost what they remove.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::MailboxName;
+
+use crate::{Appended, Listing, NewMessage, Page, Result, Store, Usage, Version, Which};
+
+/// The bounds of a memory store; zero is no bound.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// The cap per mailbox: with one more, the oldest goes.
+    pub messages_per_mailbox: usize,
+    /// The bound on the whole store: with more, the oldest message of all goes.
+    pub bytes: u64,
+}
+
+/// A [`Store`] in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    limits: Limits,
+    shelves: Mutex<Shelves>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, shelves: Mutex::default() }
+    }
+
+    /// A panic elsewhere must not take the store with it: no change of [`Shelves`] stops half-way.
+    fn shelves(&self) -> MutexGuard<'_, Shelves> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn append(&self, message: NewMessage) -> Result<Appended> {
+        let mut shelves = self.shelves();
+        let stored = shelves.add(message);
+        let mut gone = Vec::new();
+        for summary in &stored {
+            shelves.keep_cap(&summary.mailbox, self.limits.messages_per_mailbox, &mut gone);
+        }
+        shelves.keep_bound(self.limits.bytes, &mut gone);
+        drop(shelves);
+        Ok(Appended { stored, evicted: summaries(gone) })
+    }
+
+    async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
+        Ok(self.shelves().mailboxes.get(mailbox).map_or(Version(0), |held| held.version))
+    }
+
+    async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
+        let shelves = self.shelves();
+        let Some(held) = shelves.mailboxes.get(mailbox) else { return Ok(Listing::default()) };
+        Ok(Listing { version: held.version, messages: held.page(page) })
+    }
+
+    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Arc<Summary>>> {
+        let shelves = self.shelves();
+        let Some(held) = shelves.mailboxes.get(mailbox) else { return Ok(None) };
+        let copy = match which {
+            Which::Id(id) => held.copies.get(&id),
+            Which::Latest => held.copies.last_key_value().map(|(_, copy)| copy),
+        };
+        Ok(copy.map(|copy| copy.summary.clone()))
+    }
+
+    async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
+        let shelves = self.shelves();
+        let copy = shelves.mailboxes.get(mailbox).and_then(|held| held.copies.get(&id));
+        Ok(copy.map(|copy| Source { trace: Bytes::copy_from_slice(&copy.trace), body: copy.body.0.clone() }))
+    }
+
+    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
+        let mut shelves = self.shelves();
+        let version = shelves.next_version();
+        let Some(held) = shelves.mailboxes.get_mut(mailbox) else { return Ok(false) };
+        let Some(copy) = held.copies.get_mut(&id) else { return Ok(false) };
+        if copy.summary.seen != seen {
+            Arc::make_mut(&mut copy.summary).seen = seen;
+            held.version = version;
+        }
+        Ok(true)
+    }
+
+    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Arc<Summary>>> {
+        let removed = self.shelves().take(mailbox, id);
+        Ok(removed.map(|copy| copy.summary))
+    }
+
+    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Arc<Summary>>> {
+        let removed = self.shelves().clear(mailbox);
+        Ok(summaries(removed))
+    }
+
+    async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Arc<Summary>>> {
+        let removed = self.shelves().take_older(deadline, limit);
+        Ok(summaries(removed))
+    }
+
+    async fn usage(&self) -> Result<Usage> {
+        let shelves = self.shelves();
+        Ok(Usage {
+            messages: shelves.arrivals.len() as u64,
+            mailboxes: shelves.mailboxes.len() as u64,
+            bytes: shelves.bytes,
+        })
+    }
+}
+
+/// Everything behind the lock.
+#[derive(Debug, Default)]
+struct Shelves {
+    /// Mailboxes that hold something; an empty one leaves no trace.
+    mailboxes: HashMap<MailboxName, Mailbox>,
+    /// Every copy in the order of arrival.
+    arrivals: BTreeMap<MessageId, MailboxName>,
+    /// The last id given.
+    last_id: MessageId,
+    /// The last version given.
+    last_version: u64,
+    /// Bytes of traces and, counted once, of bodies.
+    bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Mailbox {
+    version: Version,
+    copies: BTreeMap<MessageId, Copy>,
+}
+
+/// One mailbox's copy of a message.
+#[derive(Debug)]
+struct Copy {
+    summary: Arc<Summary>,
+    trace: Box<[u8]>,
+    body: Arc<Body>,
+}
+
+/// The part that several mailboxes share; the last copy to go takes its bytes along.
+#[derive(Debug)]
+struct Body(Bytes);
+
+impl Shelves {
+    fn next_version(&mut self) -> Version {
+        self.last_version += 1;
+        Version(self.last_version)
+    }
+
+    fn add(&mut self, message: NewMessage) -> Vec<Arc<Summary>> {
+        let NewMessage { received, from, to, subject, body, copies } = message;
+        let body = Arc::new(Body(body));
+        self.bytes += body.0.len() as u64;
+        let version = self.next_version();
+        let mut stored = Vec::with_capacity(copies.len());
+        for copy in copies {
+            self.last_id = MessageId::following(self.last_id, received);
+            self.bytes += copy.trace.len() as u64;
+            let summary = Arc::new(Summary {
+                mailbox: copy.mailbox.clone(),
+                id: self.last_id,
+                from: from.clone(),
+                to: to.clone(),
+                subject: subject.clone(),
+                received,
+                size: (copy.trace.len() + body.0.len()) as u64,
+                seen: false,
+            });
+            stored.push(summary.clone());
+            self.arrivals.insert(summary.id, copy.mailbox.clone());
+            let held = self.mailboxes.entry(copy.mailbox).or_default();
+            held.version = version;
+            held.copies.insert(summary.id, Copy { summary, trace: copy.trace.as_ref().into(), body: body.clone() });
+        }
+        stored
+    }
+
+    /// Lets the oldest messages of a mailbox go until it holds no more than `cap`.
+    fn keep_cap(&mut self, mailbox: &MailboxName, cap: usize, gone: &mut Vec<Copy>) {
+        let held = self.mailboxes.get(mailbox).map_or(0, |held| held.copies.len());
+        let excess = if cap == 0 { 0 } else { held.saturating_sub(cap) };
+        for _ in 0..excess {
+            let oldest = self.mailboxes.get(mailbox).and_then(|held| held.copies.first_key_value());
+            let Some((&id, _)) = oldest else { return };
+            gone.extend(self.take(mailbox, id));
+        }
+    }
+
+    /// Lets the oldest messages of all go until they fit into `bytes`.
+    fn keep_bound(&mut self, bytes: u64, gone: &mut Vec<Copy>) {
+        while bytes > 0 && self.bytes > bytes {
+            let Some((&oldest, mailbox)) = self.arrivals.first_key_value() else { return };
+            gone.extend(self.take(&mailbox.clone(), oldest));
+        }
+    }
+
+    fn take_older(&mut self, deadline: Timestamp, limit: usize) -> Vec<Copy> {
+        let mut gone = Vec::new();
+        while gone.len() < limit {
+            let Some((&oldest, mailbox)) = self.arrivals.first_key_value() else { break };
+            let mailbox = mailbox.clone();
+            let received = self.mailboxes.get(&mailbox).and_then(|held| held.copies.get(&oldest));
+            if received.is_some_and(|copy| copy.summary.received >= deadline) {
+                break;
+            }
+            gone.extend(self.take(&mailbox, oldest));
+        }
+        gone
+    }
+
+    fn take(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<Copy> {
+        let version = self.next_version();
+        let held = self.mailboxes.get_mut(mailbox)?;
+        let copy = held.copies.remove(&id)?;
+        held.version = version;
+        if held.copies.is_empty() {
+            self.mailboxes.remove(mailbox);
+        }
+        self.forget(&copy);
+        Some(copy)
+    }
+
+    fn clear(&mut self, mailbox: &MailboxName) -> Vec<Copy> {
+        let Some(held) = self.mailboxes.remove(mailbox) else { return Vec::new() };
+        let mut gone = Vec::with_capacity(held.copies.len());
+        for copy in held.copies.into_values() {
+            self.forget(&copy);
+            gone.push(copy);
+        }
+        gone
+    }
+
+    /// Takes a copy that left its mailbox off the books.
+    fn forget(&mut self, copy: &Copy) {
+        self.arrivals.remove(&copy.summary.id);
+        self.bytes -= copy.trace.len() as u64;
+        // Readers hold the bytes, never the body itself: the last reference is the last copy's.
+        if Arc::strong_count(&copy.body) == 1 {
+            self.bytes -= copy.body.0.len() as u64;
+        }
+    }
+}
+
+impl Mailbox {
+    fn page(&self, page: Page) -> Vec<Arc<Summary>> {
+        let after = page.after.map_or(Bound::Unbounded, Bound::Excluded);
+        let before = page.before.map_or(Bound::Unbounded, Bound::Excluded);
+        if let (Some(after), Some(before)) = (page.after, page.before)
+            && after >= before
+        {
+            return Vec::new();
+        }
+        let matching = self.copies.range((after, before)).map(|(_, copy)| copy.summary.clone());
+        match (page.limit, page.after) {
+            (None, _) => matching.collect(),
+            (Some(limit), Some(_)) => matching.take(limit).collect(),
+            (Some(limit), None) => {
+                let mut last: Vec<_> = matching.rev().take(limit).collect();
+                last.reverse();
+                last
+            }
+        }
+    }
+}
+
+/// Frees sources and keeps summaries; called when the lock is no longer held.
+fn summaries(gone: Vec<Copy>) -> Vec<Arc<Summary>> {
+    gone.into_iter().map(|copy| copy.summary).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::{self, Bounds};
+
+    #[tokio::test]
+    async fn passes_the_conformance_suite() {
+        conformance::run(|bounds: Bounds| async move {
+            MemoryStore::new(Limits { messages_per_mailbox: bounds.messages_per_mailbox, bytes: bounds.bytes })
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn forgets_a_mailbox_that_became_empty() {
+        let store = MemoryStore::new(Limits::default());
+        let stored = store.append(conformance::message(1, &["a", "b"], b"body")).await.unwrap().stored;
+        for summary in &stored {
+            store.remove(&summary.mailbox, summary.id).await.unwrap();
+        }
+        let shelves = store.shelves();
+        assert!(shelves.mailboxes.is_empty() && shelves.arrivals.is_empty());
+        assert_eq!(shelves.bytes, 0);
+    }
+}
