@@ -1,2 +1,94 @@
-//! placeholder
-fn main() {}
+//! The command line of the load generator: which measurements there are, their options and the exit code. What each of
+//! them does lives in the module of its name; no socket is touched here.
+
+mod error;
+mod growth;
+mod http;
+mod load;
+mod lost;
+mod measure;
+mod message;
+mod report;
+mod rest;
+mod smtp;
+mod start;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Error;
+
+/// Measures a mail server from outside, over SMTP and HTTP only.
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Send messages: rate, latency, and CPU and memory of the server.
+    Smtp(load::Options),
+    /// Read one mailbox over the REST API: rate, latency, CPU of the server.
+    Http(rest::Options),
+    /// Cost of append, get, latest and delete while the number of stored messages grows.
+    Growth(growth::Options),
+    /// Time from starting a server to its first greeting, and its idle memory.
+    Start(start::Options),
+    /// Check that every acknowledged message is stored exactly once.
+    Lost(lost::Options),
+}
+
+/// What a measurement that ran to its end has to say about the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Everything that was asked of it was done.
+    Clean,
+    /// Some requests failed or some mail is missing; the report says which.
+    Faulty,
+}
+
+impl Verdict {
+    /// Clean only when both are.
+    fn and(self, other: Self) -> Self {
+        if self == Self::Clean { other } else { self }
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(Verdict::Clean) => ExitCode::SUCCESS,
+        Ok(Verdict::Faulty) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("restante-bench: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs on one thread: the server under test is usually on the same machine and should get the other cores.
+fn run(command: Command) -> Result<Verdict, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::io("starting the runtime", error))?;
+    match command {
+        Command::Smtp(options) => runtime.block_on(load::run(&options)),
+        Command::Http(options) => runtime.block_on(rest::run(&options)),
+        Command::Growth(options) => runtime.block_on(growth::run(&options)),
+        Command::Start(options) => start::run(&options),
+        Command::Lost(options) => runtime.block_on(lost::run(&options)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,41 @@
+//! What can go wrong, told apart by whose fault it is: the server said no, the server broke the protocol, the network
+//! failed, or the command line asks for something impossible.
+
+use std::fmt;
+use std::io;
+
+/// The reason why one exchange, or a whole measurement, did not happen.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// The server understood and refused; the session can go on.
+    Refused(String),
+    /// The server sent what is neither SMTP nor HTTP, or more of it than we accept.
+    Protocol(&'static str),
+    /// The operating system said no while doing the thing named.
+    Io(&'static str, io::Error),
+    /// The server did not answer in time.
+    Timeout,
+    /// The options cannot be followed.
+    Usage(String),
+}
+
+impl Error {
+    /// An error of the operating system while doing `what`.
+    pub(crate) fn io(what: &'static str, error: io::Error) -> Self {
+        Self::Io(what, error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(reply) => write!(f, "refused: {reply}"),
+            Self::Protocol(what) => write!(f, "protocol error of the server: {what}"),
+            Self::Io(what, error) => write!(f, "{what}: {error}"),
+            Self::Timeout => f.write_str("no answer in time"),
+            Self::Usage(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

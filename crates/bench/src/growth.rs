@@ -1,0 +1,216 @@
+//! The `growth` command: does the cost of an operation depend on how many messages are stored? Mailboxes are filled step
+//! by step, and after each step some hundred single operations of each sort are timed, one after the other.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+
+use crate::Verdict;
+use crate::error::Error;
+use crate::http::{Base, Client};
+use crate::load::{Load, at_least_one, envelopes};
+use crate::measure::{Latencies, Sample, ratio, real};
+use crate::message::{self, Kind, mailbox_name};
+use crate::report::{Report, Row};
+use crate::rest::Mailboxes;
+use crate::smtp::{self, Pace, resolve};
+
+const PREFIX: &str = "growth";
+/// The most mailboxes whose messages are read and deleted.
+const MAX_SAMPLES: usize = 50;
+
+/// Options of the `growth` command.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The SMTP server.
+    #[arg(long, value_name = "HOST:PORT")]
+    smtp: String,
+    /// The web server, with its base path if it has one.
+    #[arg(long, value_name = "URL")]
+    http: String,
+    /// Numbers of stored messages at which to measure.
+    #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000,1000000", value_parser = at_least_one)]
+    steps: Vec<usize>,
+    /// Mailboxes over which they are spread; the server must not have a lower cap than what each will hold.
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    mailboxes: usize,
+    /// Operations of each sort to time at each step.
+    #[arg(long, default_value_t = 300, value_parser = at_least_one)]
+    operations: usize,
+    /// Size of each message in bytes with its header.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// The server's process, to measure its memory.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the `growth` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    if !options.steps.is_sorted() {
+        return Err(Error::Usage("--steps must grow".to_owned()));
+    }
+    let mut growth = Growth::prepare(options).await?;
+    let empty = options.pid.map(Sample::of).transpose()?;
+    let mut report = Report::new(options.json);
+    for &step in &options.steps {
+        growth.fill_up_to(step).await;
+        let full = options.pid.map(Sample::of).transpose()?;
+        let mut row = growth.measure(options.operations).await?;
+        if let Some((empty, full)) = empty.zip(full) {
+            let grown = real(full.resident) - real(empty.resident);
+            row = row.with_rounded("rss_bytes_per_message", ratio(grown, real(step)), 0);
+        }
+        report.row(&row);
+    }
+    Ok(growth.verdict)
+}
+
+/// The mailboxes while they grow.
+struct Growth {
+    load: Arc<Load>,
+    mailboxes: Mailboxes,
+    client: Client,
+    /// How many messages each step added.
+    filled: Vec<usize>,
+    verdict: Verdict,
+}
+
+impl Growth {
+    /// Empties all mailboxes.
+    async fn prepare(options: &Options) -> Result<Self, Error> {
+        let load = Arc::new(Load {
+            addresses: resolve(&options.smtp).await?,
+            connections: 10,
+            per_message: false,
+            pace: Pace::Pipelined,
+            envelopes: envelopes(PREFIX, options.mailboxes, 1),
+            message: message::build(Kind::Text, "growth", options.size),
+        });
+        let mailboxes = Mailboxes::new(Base::parse(&options.http).await?);
+        let mut client = mailboxes.client();
+        for n in 0..options.mailboxes {
+            mailboxes.purge(&mut client, &mailbox_name(PREFIX, n)).await?;
+        }
+        Ok(Self { load, mailboxes, client, filled: Vec::new(), verdict: Verdict::Clean })
+    }
+
+    async fn fill_up_to(&mut self, step: usize) {
+        let missing = step - self.stored();
+        let outcome = self.load.run(missing).await;
+        self.filled.push(missing);
+        self.verdict = self.verdict.and(outcome.tally.verdict());
+    }
+
+    /// How many messages there are between two measurements.
+    fn stored(&self) -> usize {
+        self.filled.iter().sum()
+    }
+
+    /// Times each sort of operation. As many messages are deleted as were appended.
+    async fn measure(&mut self, operations: usize) -> Result<Row, Error> {
+        let mut row = Row::default().with("stored", self.stored());
+        let append = self.append(operations).await?;
+        let found = self.find(operations).await?;
+        let requests = |make: &dyn Fn(&(String, String)) -> Vec<u8>| found.iter().map(make).collect::<Vec<_>>();
+        let get = requests(&|(mailbox, id)| self.mailboxes.message_request(mailbox, id));
+        let latest = requests(&|(mailbox, _)| self.mailboxes.message_request(mailbox, "latest"));
+        let delete = requests(&|(mailbox, id)| self.mailboxes.delete_request(mailbox, id));
+        let get = self.time(&get).await?;
+        let latest = self.time(&latest).await?;
+        let delete = self.time(&delete).await?;
+        for (median, worst, latencies) in [
+            ("append_p50_us", "append_p99_us", append),
+            ("get_p50_us", "get_p99_us", get),
+            ("latest_p50_us", "latest_p99_us", latest),
+            ("delete_p50_us", "delete_p99_us", delete),
+        ] {
+            let latency = latencies.percentiles();
+            row = row.with(median, latency.p50).with(worst, latency.p99);
+        }
+        Ok(row)
+    }
+
+    /// Sends messages to the sampled mailboxes in turn.
+    async fn append(&mut self, operations: usize) -> Result<Latencies, Error> {
+        let mut session = smtp::Client::connect(&self.load.addresses).await?;
+        let mut latencies = Latencies::default();
+        for n in 0..operations {
+            let envelope = &self.load.envelopes[self.sampled(n % self.samples())];
+            let start = Instant::now();
+            session.send(envelope, &self.load.message, self.load.pace).await?;
+            latencies.push(start.elapsed());
+        }
+        session.quit().await?;
+        Ok(latencies)
+    }
+
+    /// As many messages, as mailbox and id, as were appended to each of the sampled mailboxes, old and new ones.
+    async fn find(&mut self, appended: usize) -> Result<Vec<(String, String)>, Error> {
+        let (samples, all) = (self.samples(), self.load.envelopes.len());
+        let mut found = Vec::with_capacity(appended);
+        let (mut held, mut expected) = (0, appended);
+        for n in 0..samples {
+            let number = self.sampled(n);
+            let mailbox = mailbox_name(PREFIX, number);
+            let entries = self.mailboxes.list(&mut self.client, &mailbox).await?;
+            held += entries.len();
+            expected += self.filled.iter().map(|&fill| dealt(fill, all, number)).sum::<usize>();
+            let share = dealt(appended, samples, n).min(entries.len());
+            let spread = (0..share).map(|i| entries[i * entries.len() / share].id.clone());
+            found.extend(spread.map(|id| (mailbox.clone(), id)));
+        }
+        if held < expected {
+            eprintln!(
+                "restante-bench: {samples} mailboxes hold {held} of {expected} messages: \
+                 does the server cap them?"
+            );
+            self.verdict = Verdict::Faulty;
+        }
+        Ok(found)
+    }
+
+    /// How many mailboxes are looked at.
+    fn samples(&self) -> usize {
+        self.load.envelopes.len().min(MAX_SAMPLES)
+    }
+
+    /// The number of the `n`th mailbox that is looked at; they are spread over all of them.
+    fn sampled(&self, n: usize) -> usize {
+        n * self.load.envelopes.len() / self.samples()
+    }
+
+    async fn time(&mut self, requests: &[Vec<u8>]) -> Result<Latencies, Error> {
+        let mut latencies = Latencies::default();
+        for request in requests {
+            let start = Instant::now();
+            self.client.exchange(request).await?.ok()?;
+            latencies.push(start.elapsed());
+        }
+        Ok(latencies)
+    }
+}
+
+/// How many of `total` things the `n`th of `parts` gets when they are dealt in turn.
+fn dealt(total: usize, parts: usize, n: usize) -> usize {
+    total.saturating_sub(n).div_ceil(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dealing_gives_away_everything_once() {
+        for (total, parts) in [(0, 3), (2, 3), (3, 3), (10, 3), (1000, 7)] {
+            let mut hands = vec![0; parts];
+            (0..total).for_each(|n| hands[n % parts] += 1);
+            let computed: Vec<_> = (0..parts).map(|n| dealt(total, parts, n)).collect();
+            assert_eq!(computed, hands);
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! A small HTTP/1.1 client (RFC 9112) over a plain TCP connection: keep-alive, bodies by Content-Length, chunked or until
+//! close, everything bounded. It knows nothing of mailboxes or measurement.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::error::Error;
+use crate::smtp::resolve;
+
+/// How long one exchange may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+const MAX_LINE: usize = 16 * 1024;
+const MAX_HEADERS: usize = 200;
+const MAX_BODY: usize = 1 << 30;
+
+/// A server and the path under which its API lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Base {
+    addresses: Vec<SocketAddr>,
+    authority: String,
+    path: String,
+}
+
+impl Base {
+    /// From `http://HOST[:PORT][/PATH]`.
+    pub(crate) async fn parse(url: &str) -> Result<Self, Error> {
+        let (authority, path) = split_url(url)
+            .ok_or_else(|| Error::Usage(format!("{url:?} is not of the form http://HOST[:PORT][/PATH]")))?;
+        // A colon behind the last bracket is no part of an IPv6 address.
+        let host_and_port = match authority.rsplit_once(':') {
+            Some((_, port)) if !port.ends_with(']') => authority.to_owned(),
+            _ => format!("{authority}:80"),
+        };
+        Ok(Self { addresses: resolve(&host_and_port).await?, authority: authority.to_owned(), path: path.to_owned() })
+    }
+
+    /// The bytes of a request without a body. `path` begins with a slash and is already encoded.
+    pub(crate) fn request(&self, method: &str, path: &str) -> Vec<u8> {
+        let Self { authority, path: base, .. } = self;
+        format!("{method} {base}{path} HTTP/1.1\r\nHost: {authority}\r\nAccept: */*\r\n\r\n").into_bytes()
+    }
+}
+
+/// What the server answered.
+#[derive(Debug)]
+pub(crate) struct Response<'a> {
+    /// The status code.
+    pub(crate) status: u16,
+    /// The content, without the framing of its transfer.
+    pub(crate) body: &'a [u8],
+}
+
+impl Response<'_> {
+    /// The body, if the status is 200.
+    pub(crate) fn ok(&self) -> Result<&[u8], Error> {
+        if self.status == 200 {
+            return Ok(self.body);
+        }
+        let start = &self.body[..self.body.len().min(200)];
+        Err(Error::Refused(format!("{} {}", self.status, String::from_utf8_lossy(start).trim_end())))
+    }
+}
+
+/// One connection, opened when it is needed and kept as long as the server keeps it.
+pub(crate) struct Client {
+    addresses: Vec<SocketAddr>,
+    stream: Option<TcpStream>,
+    /// The response as it came over the wire; everything before `at` has been parsed.
+    buffer: Vec<u8>,
+    at: usize,
+    /// The body of a chunked response.
+    unchunked: Vec<u8>,
+}
+
+impl Client {
+    /// A client of the server of `base`.
+    pub(crate) fn new(base: &Base) -> Self {
+        Self {
+            addresses: base.addresses.clone(),
+            stream: None,
+            buffer: Vec::with_capacity(MAX_LINE),
+            at: 0,
+            unchunked: Vec::new(),
+        }
+    }
+
+    /// Sends a request and reads the whole response. After an error the next exchange begins with a new connection.
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<Response<'_>, Error> {
+        // The stream is put back only after a good exchange, so that no half-read response is ever continued.
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => connect(&self.addresses).await?,
+        };
+        let work = async {
+            stream.write_all(request).await.map_err(|error| Error::io("sending", error))?;
+            self.response(&mut stream).await
+        };
+        let (head, body) = timeout(PATIENCE, work).await.unwrap_or(Err(Error::Timeout))?;
+        if !head.close {
+            self.stream = Some(stream);
+        }
+        let body = match body {
+            Body::InBuffer(range) => &self.buffer[range],
+            Body::Unchunked => &self.unchunked[..],
+        };
+        Ok(Response { status: head.status, body })
+    }
+
+    async fn response(&mut self, stream: &mut TcpStream) -> Result<(Head, Body), Error> {
+        self.buffer.clear();
+        self.at = 0;
+        let status_line = self.line(stream).await?;
+        let mut head = Head::parse(&self.buffer[status_line])?;
+        for _ in 0..MAX_HEADERS {
+            let line = self.line(stream).await?;
+            if line.is_empty() {
+                let body = self.body(stream, &mut head).await?;
+                // We wait for each response, so nothing can follow it.
+                if self.at < self.buffer.len() {
+                    return Err(Error::Protocol("more bytes than the response has"));
+                }
+                return Ok((head, body));
+            }
+            head.field(&self.buffer[line])?;
+        }
+        Err(Error::Protocol("too many header lines"))
+    }
+
+    /// RFC 9112 section 6.3, in its order of precedence.
+    async fn body(&mut self, stream: &mut TcpStream, head: &mut Head) -> Result<Body, Error> {
+        let start = self.at;
+        if matches!(head.status, 100..200 | 204 | 304) {
+            return Ok(Body::InBuffer(start..start));
+        }
+        if head.chunked {
+            self.chunks(stream).await?;
+            return Ok(Body::Unchunked);
+        }
+        if let Some(length) = head.length {
+            self.take(stream, length).await?;
+            return Ok(Body::InBuffer(start..self.at));
+        }
+        head.close = true;
+        while self.fill(stream).await? {}
+        self.at = self.buffer.len();
+        Ok(Body::InBuffer(start..self.at))
+    }
+
+    /// RFC 9112 section 7.1: chunks up to one of length 0, then trailer fields up to an empty line.
+    async fn chunks(&mut self, stream: &mut TcpStream) -> Result<(), Error> {
+        self.unchunked.clear();
+        loop {
+            let line = self.line(stream).await?;
+            let length = chunk_length(&self.buffer[line])?;
+            if length == 0 {
+                break;
+            }
+            let chunk = self.take(stream, length).await?;
+            if self.unchunked.len() + length > MAX_BODY {
+                return Err(Error::Protocol("a body that is too large"));
+            }
+            self.unchunked.extend_from_slice(&self.buffer[chunk]);
+            if !self.line(stream).await?.is_empty() {
+                return Err(Error::Protocol("a chunk longer than it says"));
+            }
+        }
+        for _ in 0..MAX_HEADERS {
+            if self.line(stream).await?.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(Error::Protocol("too many trailer lines"))
+    }
+
+    /// Where the next line is in the buffer, without its end.
+    async fn line(&mut self, stream: &mut TcpStream) -> Result<Range<usize>, Error> {
+        let start = self.at;
+        let mut searched = start;
+        loop {
+            if let Some(found) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
+                let newline = searched + found;
+                self.at = newline + 1;
+                let carriage_return = newline > start && self.buffer[newline - 1] == b'\r';
+                return Ok(start..newline - usize::from(carriage_return));
+            }
+            searched = self.buffer.len();
+            if searched - start > MAX_LINE {
+                return Err(Error::Protocol("a line that does not end"));
+            }
+            if !self.fill(stream).await? {
+                return Err(Error::Protocol("the connection was closed within the response"));
+            }
+        }
+    }
+
+    /// Where the next `length` bytes are in the buffer.
+    async fn take(&mut self, stream: &mut TcpStream, length: usize) -> Result<Range<usize>, Error> {
+        let start = self.at;
+        let end = start + length;
+        while self.buffer.len() < end {
+            if !self.fill(stream).await? {
+                return Err(Error::Protocol("the connection was closed within the body"));
+            }
+        }
+        self.at = end;
+        Ok(start..end)
+    }
+
+    /// Reads some more; false at the end of the stream.
+    async fn fill(&mut self, stream: &mut TcpStream) -> Result<bool, Error> {
+        if self.buffer.len() > MAX_BODY {
+            return Err(Error::Protocol("a response that is too large"));
+        }
+        self.buffer.reserve(MAX_LINE);
+        let read = stream.read_buf(&mut self.buffer).await;
+        Ok(read.map_err(|error| Error::io("receiving", error))? > 0)
+    }
+}
+
+/// What decides how a response goes on.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Head {
+    status: u16,
+    length: Option<usize>,
+    chunked: bool,
+    close: bool,
+}
+
+impl Head {
+    fn parse(status_line: &[u8]) -> Result<Self, Error> {
+        let no_status = Error::Protocol("a line that is no HTTP status line");
+        let (close, rest) = match status_line.split_at_checked(9) {
+            Some((b"HTTP/1.1 ", rest)) => (false, rest),
+            Some((b"HTTP/1.0 ", rest)) => (true, rest),
+            _ => return Err(no_status),
+        };
+        let code = rest.get(..3).filter(|code| code.iter().all(u8::is_ascii_digit));
+        let status = code.and_then(|code| str::from_utf8(code).ok()?.parse().ok()).ok_or(no_status)?;
+        Ok(Self { status, close, ..Self::default() })
+    }
+
+    fn field(&mut self, line: &[u8]) -> Result<(), Error> {
+        let colon = line.iter().position(|&byte| byte == b':');
+        let (name, value) = line.split_at(colon.ok_or(Error::Protocol("a header line without a colon"))?);
+        let value = value[1..].trim_ascii();
+        if name.eq_ignore_ascii_case(b"content-length") {
+            self.length = Some(content_length(value)?);
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            self.chunked = value.eq_ignore_ascii_case(b"chunked");
+        } else if name.eq_ignore_ascii_case(b"connection") {
+            self.close = value.eq_ignore_ascii_case(b"close");
+        }
+        Ok(())
+    }
+}
+
+/// Where the body of a response was put.
+enum Body {
+    InBuffer(Range<usize>),
+    Unchunked,
+}
+
+async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
+    let connecting = timeout(PATIENCE, TcpStream::connect(addresses)).await.map_err(|_| Error::Timeout)?;
+    let stream = connecting.map_err(|error| Error::io("connecting", error))?;
+    stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
+    Ok(stream)
+}
+
+fn split_url(url: &str) -> Option<(&str, &str)> {
+    let rest = url.strip_prefix("http://")?.trim_end_matches('/');
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    (!authority.is_empty() && !rest.contains(|c: char| c.is_whitespace() || c.is_control()))
+        .then_some((authority, path))
+}
+
+fn content_length(value: &[u8]) -> Result<usize, Error> {
+    let length = str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+    length.filter(|&length| length <= MAX_BODY).ok_or(Error::Protocol("a Content-Length that cannot be"))
+}
+
+/// The length that a chunk's first line gives, before any extension (RFC 9112 section 7.1.1).
+fn chunk_length(line: &[u8]) -> Result<usize, Error> {
+    let digits = line.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    let length = str::from_utf8(digits).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
+    length.filter(|&length| length <= MAX_BODY).ok_or(Error::Protocol("a chunk length that cannot be"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Answers every request with the next of the given byte strings, written in small pieces, all on as few connections as
+    /// the client asks for; returns what the client made of each.
+    fn answers(scripted: &[&'static str]) -> Vec<Result<(u16, String), String>> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        let mut left: Vec<&'static str> = scripted.iter().rev().copied().collect();
+        let server = std::thread::spawn(move || {
+            while !left.is_empty() {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                stream.set_nodelay(true).expect("a socket option");
+                while stream.read(&mut [0; 1024]).unwrap_or(0) > 0 {
+                    let Some(answer) = left.pop() else { return };
+                    for piece in answer.as_bytes().chunks(7) {
+                        stream.write_all(piece).expect("the client listens");
+                    }
+                    if answer.contains("close") {
+                        break;
+                    }
+                }
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let results = runtime.block_on(async {
+            let base = Base::parse(&format!("http://{address}/base/")).await.expect("an address");
+            let mut client = Client::new(&base);
+            let mut results = Vec::new();
+            for _ in scripted {
+                let response = client.exchange(&base.request("GET", "/x")).await;
+                let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();
+                results.push(response.map(|r| (r.status, text(r.body))).map_err(|e| e.to_string()));
+            }
+            results
+        });
+        server.join().expect("the server");
+        results
+    }
+
+    #[test]
+    fn bodies_end_where_their_framing_says() {
+        let results = answers(&[
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nA;ext=1\r\n, chunked!\r\n0\r\nTrailer: x\r\n\r\n",
+            "HTTP/1.1 204 No Content\r\n\r\n",
+            "HTTP/1.1 404 Not Found\r\ncontent-length:  4 \r\n\r\nnone",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\none",
+            "HTTP/1.0 200 OK\r\n\r\nuntil close",
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        ]);
+        let expected = [
+            (200, "hello"),
+            (200, "hello, chunked!"),
+            (204, ""),
+            (404, "none"),
+            (200, "one"),
+            (200, "until close"),
+            (200, ""),
+        ];
+        for (result, (status, body)) in results.into_iter().zip(expected) {
+            assert_eq!(result, Ok((status, body.to_owned())));
+        }
+    }
+
+    #[test]
+    fn broken_framing_is_an_error() {
+        for broken in [
+            "220 close this is SMTP\r\n",
+            "HTTP/1.1 2x0 close\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nno colon\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: -1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 99999999999999\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\nshort",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nlong\r\n0\r\n\r\n",
+        ] {
+            let results = answers(&[broken]);
+            assert!(results[0].is_err(), "{broken:?} gave {results:?}");
+        }
+    }
+
+    #[test]
+    fn urls_are_taken_apart() {
+        assert_eq!(split_url("http://127.0.0.1:9000"), Some(("127.0.0.1:9000", "")));
+        assert_eq!(split_url("http://[::1]:9000/mail/"), Some(("[::1]:9000", "/mail")));
+        for bad in ["127.0.0.1:9000", "https://host", "http://", "http://host/a b", "http://host/\r\nX: y"] {
+            assert_eq!(split_url(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The `lost` command: is every message that the server acknowledged really there, and there once? Each connection sends
+//! numbered messages to a mailbox of its own; afterwards the lists are compared with what was acknowledged.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::task::JoinSet;
+
+use crate::Verdict;
+use crate::error::Error;
+use crate::http::Base;
+use crate::load::{at_least_one, recovered};
+use crate::message::{self, Envelope, Kind, mailbox_name};
+use crate::report::{Report, Row};
+use crate::rest::{Entry, Mailboxes};
+use crate::smtp::{Client, Pace, resolve};
+
+const PREFIX: &str = "lost";
+
+/// Options of the `lost` command.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The SMTP server.
+    #[arg(long, value_name = "HOST:PORT")]
+    smtp: String,
+    /// The web server, with its base path if it has one.
+    #[arg(long, value_name = "URL")]
+    http: String,
+    /// Connections that send at the same time, each to a mailbox of its own.
+    #[arg(long, default_value_t = 50, value_parser = at_least_one)]
+    connections: usize,
+    /// Messages over each connection; the server must not cap its mailboxes below that.
+    #[arg(long, default_value_t = 200, value_parser = at_least_one)]
+    messages: usize,
+    /// Size of each in bytes with its header.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// Seconds that the server gets to store what it acknowledged.
+    #[arg(long, default_value_t = 1)]
+    settle: u64,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the `lost` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    let addresses = resolve(&options.smtp).await?;
+    let mailboxes = Mailboxes::new(Base::parse(&options.http).await?);
+    let mut client = mailboxes.client();
+    for n in 0..options.connections {
+        mailboxes.purge(&mut client, &mailbox_name(PREFIX, n)).await?;
+    }
+
+    let mut senders = JoinSet::new();
+    for n in 0..options.connections {
+        senders.spawn(send(addresses.clone(), mailbox_name(PREFIX, n), options.messages, options.size));
+    }
+    let sent = senders.join_all().await;
+    tokio::time::sleep(Duration::from_secs(options.settle)).await;
+
+    let mut total = Count::default();
+    for Sent { mailbox, acknowledged } in &sent {
+        let stored = mailboxes.list(&mut client, mailbox).await?;
+        total = total.plus(&compare(acknowledged, &stored));
+    }
+    let row = Row::default()
+        .with("sent", options.connections * options.messages)
+        .with("acknowledged", total.acknowledged)
+        .with("stored", total.stored)
+        .with("lost", total.lost)
+        .with("doubled", total.doubled);
+    Report::new(options.json).row(&row);
+    // Refusing mail is honest; but a server that took nothing has proved nothing.
+    let clean = total.acknowledged > 0 && total.lost == 0 && total.doubled == 0;
+    Ok(if clean { Verdict::Clean } else { Verdict::Faulty })
+}
+
+/// What one connection got acknowledged.
+struct Sent {
+    mailbox: String,
+    /// The subjects.
+    acknowledged: Vec<String>,
+}
+
+async fn send(addresses: Vec<SocketAddr>, mailbox: String, messages: usize, size: usize) -> Sent {
+    let envelope = Envelope::to([mailbox.as_str()]);
+    let mut acknowledged = Vec::with_capacity(messages);
+    let mut session = None;
+    for number in 0..messages {
+        let subject = format!("{mailbox}-{number}");
+        let message = message::build(Kind::Text, &subject, size);
+        match deliver(&addresses, &mut session, &envelope, &message).await {
+            Ok(()) => acknowledged.push(subject),
+            Err(Error::Timeout) => break,
+            Err(error) => session = recovered(session, &error).await,
+        }
+    }
+    if let Some(client) = session {
+        // Every message has been answered for; how the server says goodbye changes nothing.
+        let _ = client.quit().await;
+    }
+    Sent { mailbox, acknowledged }
+}
+
+async fn deliver(
+    addresses: &[SocketAddr],
+    session: &mut Option<Client>,
+    envelope: &Envelope,
+    message: &[u8],
+) -> Result<(), Error> {
+    let client = match session {
+        Some(client) => client,
+        None => session.insert(Client::connect(addresses).await?),
+    };
+    client.send(envelope, message, Pace::Pipelined).await
+}
+
+/// What was found in one or more mailboxes.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Count {
+    acknowledged: usize,
+    stored: usize,
+    lost: usize,
+    doubled: usize,
+}
+
+impl Count {
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            acknowledged: self.acknowledged + other.acknowledged,
+            stored: self.stored + other.stored,
+            lost: self.lost + other.lost,
+            doubled: self.doubled + other.doubled,
+        }
+    }
+}
+
+/// A message that was stored although its acknowledgement never arrived is no fault; storing any message twice is.
+fn compare(acknowledged: &[String], stored: &[Entry]) -> Count {
+    let mut copies: HashMap<&str, usize> = HashMap::new();
+    for entry in stored {
+        *copies.entry(&entry.subject).or_default() += 1;
+    }
+    Count {
+        acknowledged: acknowledged.len(),
+        stored: stored.len(),
+        lost: acknowledged.iter().filter(|subject| !copies.contains_key(subject.as_str())).count(),
+        doubled: copies.values().filter(|&&copies| copies > 1).count(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_compared_with_acknowledgements() {
+        let cases = [
+            ("a b c", "a b c", (0, 0)),
+            ("a b c", "a c", (1, 0)),
+            ("a b c", "", (3, 0)),
+            ("a b", "a b unacknowledged", (0, 0)),
+            ("a b", "a a a b", (0, 1)),
+            ("a b", "a a", (1, 1)),
+        ];
+        for (acknowledged, stored, expected) in cases {
+            let acknowledged: Vec<String> = acknowledged.split_whitespace().map(str::to_owned).collect();
+            let entry = |subject: &str| Entry { id: String::new(), subject: subject.to_owned() };
+            let entries: Vec<_> = stored.split_whitespace().map(entry).collect();
+            let count = compare(&acknowledged, &entries);
+            assert_eq!((count.lost, count.doubled), expected, "{acknowledged:?} {stored:?}");
+        }
+    }
+}

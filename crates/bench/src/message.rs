@@ -1,0 +1,207 @@
+//! The bytes that are sent: envelopes and messages of an exact size, built once before the clock starts. No line of a
+//! message begins with a dot, so nothing has to be stuffed (RFC 5321 section 4.5.2) while sending.
+
+use clap::ValueEnum;
+
+/// The line that ends a message in DATA (RFC 5321 section 4.1.1.4).
+pub(crate) const END_OF_DATA: &[u8] = b".\r\n";
+
+/// The shape of a generated message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// One text/plain body.
+    Text,
+    /// multipart/mixed of a text and HTML alternative and a base64 attachment that fills the size.
+    Multipart,
+}
+
+/// The commands of one transaction from MAIL to DATA, each line kept apart so that they can be sent in turn or at once.
+pub(crate) struct Envelope {
+    bytes: Vec<u8>,
+    /// Where each line ends in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl Envelope {
+    /// A transaction that brings one message to all of `mailboxes`.
+    pub(crate) fn to<'a>(mailboxes: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut envelope = Self { bytes: Vec::new(), ends: Vec::new() };
+        envelope.line("MAIL FROM:<sender@bench.example>\r\n");
+        for mailbox in mailboxes {
+            envelope.line(&format!("RCPT TO:<{mailbox}@bench.example>\r\n"));
+        }
+        envelope.line("DATA\r\n");
+        envelope
+    }
+
+    /// All lines, to be written at once.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Each line, to be written in turn. The last one is DATA.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    }
+
+    /// How many commands, and so replies, there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn line(&mut self, line: &str) {
+        self.bytes.extend_from_slice(line.as_bytes());
+        self.ends.push(self.bytes.len());
+    }
+}
+
+/// The name of the `n`th mailbox of a measurement.
+pub(crate) fn mailbox_name(prefix: &str, n: usize) -> String {
+    format!("{prefix}-{n}")
+}
+
+/// A message of exactly `size` bytes (or of its smallest possible size) followed by the end-of-data line.
+pub(crate) fn build(kind: Kind, subject: &str, size: usize) -> Vec<u8> {
+    let mut message = match kind {
+        Kind::Text => text(subject, size),
+        Kind::Multipart => multipart(subject, size),
+    };
+    message.extend_from_slice(END_OF_DATA);
+    message
+}
+
+const SENTENCE: &[u8] = b"The quick brown fox jumps over the lazy dog while the rain falls mainly.\r\n";
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// RFC 2045 section 6.8: encoded lines have at most 76 characters.
+const BASE64_LINE: usize = 76;
+
+fn head(subject: &str) -> String {
+    format!(
+        "From: Bench Sender <sender@bench.example>\r\n\
+         To: Bench Receiver <receiver@bench.example>\r\n\
+         Subject: {subject}\r\n\
+         Date: Thu, 01 Jan 2026 12:00:00 +0000\r\n\
+         Message-ID: <{subject}@bench.example>\r\n\
+         MIME-Version: 1.0\r\n",
+        subject = subject.replace(' ', "-"),
+    )
+}
+
+fn text(subject: &str, size: usize) -> Vec<u8> {
+    let mut message = head(subject).into_bytes();
+    message.extend_from_slice(b"Content-Type: text/plain; charset=utf-8\r\n\r\nHello,\r\n");
+    while message.len() + SENTENCE.len() <= size {
+        message.extend_from_slice(SENTENCE);
+    }
+    let rest = size.saturating_sub(message.len());
+    pad_line(&mut message, rest);
+    message
+}
+
+fn multipart(subject: &str, size: usize) -> Vec<u8> {
+    let before = format!(
+        "{}Content-Type: multipart/mixed; boundary=\"mixed-7f3a\"\r\n\r\n\
+         --mixed-7f3a\r\n\
+         Content-Type: multipart/alternative; boundary=\"alternative-91bc\"\r\n\r\n\
+         --alternative-91bc\r\n\
+         Content-Type: text/plain; charset=utf-8\r\n\r\n\
+         Hello,\r\n\r\nyour invoice for this month is attached.\r\n\r\nKind regards\r\n",
+        head(subject)
+    );
+    let between = "--alternative-91bc\r\n\
+         Content-Type: text/html; charset=utf-8\r\n\
+         Content-Transfer-Encoding: quoted-printable\r\n\r\n\
+         <html><body><p style=3D\"color: #333\">Hello,</p>\r\n\
+         <p>your <b>invoice</b> for this month is attached.</p>\r\n\
+         <p>Kind regards</p></body></html>\r\n\
+         --alternative-91bc--\r\n\
+         --mixed-7f3a\r\n\
+         Content-Type: application/pdf; name=\"invoice.pdf\"\r\n\
+         Content-Disposition: attachment; filename=\"invoice.pdf\"\r\n\
+         Content-Transfer-Encoding: base64\r\n\r\n";
+    let after = "--mixed-7f3a--\r\n";
+
+    // Whole lines of base64 fill the size; what is left over lengthens the plain text.
+    let room = size.saturating_sub(before.len() + between.len() + after.len());
+    let lines = room / (BASE64_LINE + 2);
+    let mut message = Vec::with_capacity(size + END_OF_DATA.len());
+    message.extend_from_slice(before.as_bytes());
+    pad_line(&mut message, room % (BASE64_LINE + 2));
+    message.extend_from_slice(between.as_bytes());
+    base64_lines(&mut message, lines);
+    message.extend_from_slice(after.as_bytes());
+    message
+}
+
+/// Appends a last line of `rest` bytes in all; a rest too short for a line lengthens the line before it.
+fn pad_line(message: &mut Vec<u8>, rest: usize) {
+    let filler = if rest < 2 {
+        message.truncate(message.len() - 2);
+        rest
+    } else {
+        rest - 2
+    };
+    message.resize(message.len() + filler, b'x');
+    message.extend_from_slice(b"\r\n");
+}
+
+/// Appends lines of base64 that do not compress, the same ones every time.
+fn base64_lines(message: &mut Vec<u8>, lines: usize) {
+    let mut random: u32 = 0x9e37_79b9;
+    for _ in 0..lines {
+        for _ in 0..BASE64_LINE {
+            random ^= random << 13;
+            random ^= random >> 17;
+            random ^= random << 5;
+            message.push(BASE64[(random >> 26) as usize]);
+        }
+        message.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No line is stuffed or too long, and the message ends where its end-of-data line begins.
+    fn assert_sendable(message: &[u8]) {
+        let lines: Vec<_> = message.split_inclusive(|&b| b == b'\n').collect();
+        let (last, content) = lines.split_last().expect("a message has lines");
+        assert_eq!(*last, END_OF_DATA);
+        for line in content {
+            assert!(line.ends_with(b"\r\n") && !line.starts_with(b"."), "{line:?}");
+            assert!(line.len() <= 1000, "RFC 5321 section 4.5.3.1.6");
+        }
+    }
+
+    #[test]
+    fn messages_have_exactly_the_size_asked_for() {
+        for kind in [Kind::Text, Kind::Multipart] {
+            for size in (1024..1300).chain([20_480, 1_048_576]) {
+                let message = build(kind, "size", size);
+                assert_eq!(message.len() - END_OF_DATA.len(), size, "{kind:?}");
+                assert_sendable(&message);
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_below_the_headers_gives_the_smallest_message() {
+        for kind in [Kind::Text, Kind::Multipart] {
+            let message = build(kind, "small", 0);
+            assert_eq!(message, build(kind, "small", 1));
+            assert_sendable(&message);
+        }
+    }
+
+    #[test]
+    fn an_envelope_is_the_same_in_turn_and_at_once() {
+        let envelope = Envelope::to(["a", "b"]);
+        let lines: Vec<_> = envelope.lines().collect();
+        assert_eq!(lines.len(), envelope.len());
+        assert_eq!(lines.concat(), envelope.as_bytes());
+        assert_eq!(lines[2], b"RCPT TO:<b@bench.example>\r\n");
+        assert_eq!(lines[3], b"DATA\r\n");
+    }
+}

@@ -1,0 +1,120 @@
+//! What a person or a program reads: rows of named figures, as an aligned table or as one JSON object per line. A row is
+//! printed as soon as it is known, so that a long measurement can be watched.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use crate::measure::{Percentiles, Sample, mib, ratio};
+
+/// One row: names and values in the order in which they are shown.
+#[derive(Debug, Default)]
+pub(crate) struct Row(Vec<(&'static str, Value)>);
+
+impl Row {
+    /// Adds a value as it is.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.push((name, value.into()));
+        self
+    }
+
+    /// Adds a number rounded to `decimals` places.
+    pub(crate) fn with_rounded(self, name: &'static str, value: f64, decimals: i32) -> Self {
+        let scale = 10_f64.powi(decimals);
+        self.with(name, (value * scale).round() / scale)
+    }
+
+    /// Adds the latencies of the operations.
+    pub(crate) fn with_percentiles(self, latency: Percentiles) -> Self {
+        self.with("p50_us", latency.p50)
+            .with("p90_us", latency.p90)
+            .with("p99_us", latency.p99)
+            .with("p99.9_us", latency.p99_9)
+            .with("max_us", latency.max)
+    }
+
+    /// Adds the CPU seconds of the server for every 1,000 of `count` operations.
+    pub(crate) fn with_cpu(self, before: Sample, after: Sample, count: f64) -> Self {
+        let seconds = after.cpu_seconds - before.cpu_seconds;
+        self.with_rounded("cpu_s_per_1000", ratio(seconds * 1000.0, count), 4)
+    }
+
+    /// Adds the resident memory of the server before and after, and its peak, in MiB.
+    pub(crate) fn with_memory(self, before: Sample, after: Sample) -> Self {
+        self.with_rounded("rss_before_mib", mib(before.resident), 1)
+            .with_rounded("rss_after_mib", mib(after.resident), 1)
+            .with_rounded("rss_peak_mib", mib(after.peak), 1)
+    }
+}
+
+/// Prints rows that all have the same names.
+pub(crate) struct Report {
+    json: bool,
+    /// The width of each column; empty until the first row has been printed.
+    widths: Vec<usize>,
+}
+
+impl Report {
+    /// A report for people, or for programs when `json`.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json, widths: Vec::new() }
+    }
+
+    /// Prints one row.
+    pub(crate) fn row(&mut self, row: &Row) {
+        let text = if self.json { json_line(row) } else { self.table_lines(row) };
+        // Nobody is left to be told when the reader of the report is gone.
+        let _ = io::stdout().write_all(text.as_bytes());
+    }
+
+    fn table_lines(&mut self, row: &Row) -> String {
+        let mut lines = String::new();
+        if self.widths.is_empty() {
+            let names: Vec<_> = row.0.iter().map(|(name, _)| (*name).to_owned()).collect();
+            let values = row.0.iter().map(|(_, value)| cell(value).len() + 1);
+            self.widths = names.iter().map(String::len).zip(values).map(|(n, v)| n.max(v)).collect();
+            lines.push_str(&aligned(&names, &self.widths));
+        }
+        let values: Vec<_> = row.0.iter().map(|(_, value)| cell(value)).collect();
+        lines + &aligned(&values, &self.widths)
+    }
+}
+
+fn json_line(row: &Row) -> String {
+    let members: Vec<_> = row.0.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("{{{}}}\n", members.join(","))
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn aligned(cells: &[String], widths: &[usize]) -> String {
+    let columns: Vec<_> = cells.iter().zip(widths).map(|(cell, &width)| format!("{cell:>width$}")).collect();
+    columns.join("  ") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(size: u32, rate: f64) -> Row {
+        Row::default().with("size", size).with_rounded("rate", rate, 1).with("note", Value::Null)
+    }
+
+    #[test]
+    fn a_table_has_one_header_and_aligned_columns() {
+        let mut report = Report::new(false);
+        let text = report.table_lines(&row(1024, 1234.56)) + &report.table_lines(&row(20, 0.0));
+        assert_eq!(text, " size     rate  note\n 1024   1234.6     -\n   20      0.0     -\n");
+    }
+
+    #[test]
+    fn a_json_line_keeps_the_order_of_the_names() {
+        assert_eq!(json_line(&row(1024, 2.25)), "{\"size\":1024,\"rate\":2.3,\"note\":null}\n");
+    }
+}

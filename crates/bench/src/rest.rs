@@ -1,0 +1,250 @@
+//! The mailbox API over HTTP: its paths, reading a list, and the `http` command that measures how fast it answers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use tokio::task::JoinSet;
+
+use crate::Verdict;
+use crate::error::Error;
+use crate::http::{Base, Client};
+use crate::load::{Load, at_least_one};
+use crate::measure::{Sample, Tally, mib, ratio, real};
+use crate::message::{self, Envelope, Kind};
+use crate::report::{Report, Row};
+use crate::smtp::{Pace, resolve};
+
+/// Options of the `http` command.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The web server, with its base path if it has one.
+    #[arg(long, value_name = "URL")]
+    http: String,
+    /// Empty the mailbox and fill it over this SMTP server first; without it, what is there is read.
+    #[arg(long, value_name = "HOST:PORT")]
+    smtp: Option<String>,
+    /// What to request.
+    #[arg(long, value_enum)]
+    what: What,
+    /// The mailbox.
+    #[arg(long, default_value = "bench")]
+    mailbox: String,
+    /// Messages to fill it with.
+    #[arg(long, default_value_t = 100, value_parser = at_least_one)]
+    messages: usize,
+    /// Size of each in bytes with its header.
+    #[arg(long, default_value_t = 20_480)]
+    size: usize,
+    /// Shape of the messages.
+    #[arg(long, value_enum, default_value = "text")]
+    kind: Kind,
+    /// Connections that request at the same time.
+    #[arg(long, default_value_t = 16, value_parser = at_least_one)]
+    connections: usize,
+    /// How long to measure.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// The server's process, to measure its CPU time and memory.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One of the reading requests of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// The list of the mailbox.
+    List,
+    /// Each message in turn, as JSON.
+    Get,
+    /// Each message in turn, as it was received.
+    Source,
+    /// The newest message, as JSON.
+    Latest,
+}
+
+/// Runs the `http` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    let mailboxes = Mailboxes::new(Base::parse(&options.http).await?);
+    let mut client = mailboxes.client();
+    if let Some(smtp) = &options.smtp {
+        mailboxes.purge(&mut client, &options.mailbox).await?;
+        fill(smtp, options).await?;
+    }
+    let stored = mailboxes.list(&mut client, &options.mailbox).await?;
+    if stored.is_empty() {
+        return Err(Error::Usage(format!("mailbox {:?} is empty: give --smtp to fill it", options.mailbox)));
+    }
+    let requests: Arc<[Vec<u8>]> = match options.what {
+        What::List => [mailboxes.list_request(&options.mailbox)].into(),
+        What::Latest => [mailboxes.message_request(&options.mailbox, "latest")].into(),
+        What::Get => stored.iter().map(|entry| mailboxes.message_request(&options.mailbox, &entry.id)).collect(),
+        What::Source => stored.iter().map(|entry| mailboxes.source_request(&options.mailbox, &entry.id)).collect(),
+    };
+
+    let before = options.pid.map(Sample::of).transpose()?;
+    let start = Instant::now();
+    let deadline = start + Duration::from_secs(options.seconds);
+    let mut workers = JoinSet::new();
+    for first in 0..options.connections {
+        workers.spawn(work(mailboxes.client(), Arc::clone(&requests), first, deadline));
+    }
+    let tally = Tally::of(workers.join_all().await);
+    let elapsed = start.elapsed().as_secs_f64();
+    let after = options.pid.map(Sample::of).transpose()?;
+
+    let verdict = tally.verdict();
+    let count = real(tally.latencies.len());
+    let mut row = Row::default()
+        .with("what", format!("{:?}", options.what).to_lowercase())
+        .with("stored", stored.len())
+        .with("requests", tally.latencies.len())
+        .with("errors", tally.errors)
+        .with_rounded("per_s", ratio(count, elapsed), 0)
+        .with_rounded("mib_per_s", ratio(mib(tally.bytes), elapsed), 1)
+        .with_rounded("bytes_per_body", ratio(real(tally.bytes), count), 0)
+        .with_percentiles(tally.latencies.percentiles());
+    if let Some((before, after)) = before.zip(after) {
+        row = row.with_cpu(before, after, count).with_memory(before, after);
+    }
+    Report::new(options.json).row(&row);
+    Ok(verdict)
+}
+
+/// The mailbox API of one server.
+pub(crate) struct Mailboxes {
+    base: Base,
+}
+
+/// What we read of each message in a list.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Entry {
+    /// Names the message within its mailbox.
+    pub(crate) id: String,
+    /// The subject line.
+    #[serde(default)]
+    pub(crate) subject: String,
+}
+
+impl Mailboxes {
+    /// The API under `base`.
+    pub(crate) fn new(base: Base) -> Self {
+        Self { base }
+    }
+
+    /// A connection to it.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.base)
+    }
+
+    /// The messages in a mailbox.
+    pub(crate) async fn list(&self, client: &mut Client, mailbox: &str) -> Result<Vec<Entry>, Error> {
+        let response = client.exchange(&self.list_request(mailbox)).await?;
+        serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("a list that is not the expected JSON"))
+    }
+
+    /// Removes all messages of a mailbox.
+    pub(crate) async fn purge(&self, client: &mut Client, mailbox: &str) -> Result<(), Error> {
+        let request = self.base.request("DELETE", &mailbox_path(mailbox));
+        client.exchange(&request).await?.ok().map(|_| ())
+    }
+
+    /// Asks for the list of a mailbox.
+    pub(crate) fn list_request(&self, mailbox: &str) -> Vec<u8> {
+        self.base.request("GET", &mailbox_path(mailbox))
+    }
+
+    /// Asks for one message; `latest` is the id of the newest.
+    pub(crate) fn message_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
+        self.base.request("GET", &message_path(mailbox, id))
+    }
+
+    /// Asks for the source of one message.
+    pub(crate) fn source_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
+        self.base.request("GET", &(message_path(mailbox, id) + "/source"))
+    }
+
+    /// Removes one message.
+    pub(crate) fn delete_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
+        self.base.request("DELETE", &message_path(mailbox, id))
+    }
+}
+
+async fn fill(smtp: &str, options: &Options) -> Result<(), Error> {
+    let load = Arc::new(Load {
+        addresses: resolve(smtp).await?,
+        connections: 4,
+        per_message: false,
+        pace: Pace::InTurn,
+        envelopes: vec![Envelope::to([options.mailbox.as_str()])],
+        message: message::build(options.kind, "bench", options.size),
+    });
+    let outcome = load.run(options.messages).await;
+    outcome.tally.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailbox: {error}"))))
+}
+
+/// One worker: makes the requests in turn, beginning with the `first`, until the deadline.
+async fn work(mut client: Client, requests: Arc<[Vec<u8>]>, first: usize, deadline: Instant) -> Tally {
+    let mut tally = Tally::default();
+    let mut start = Instant::now();
+    for request in requests.iter().cycle().skip(first % requests.len()) {
+        match client.exchange(request).await.and_then(|response| response.ok().map(<[u8]>::len)) {
+            Ok(length) => tally.success(start.elapsed(), length),
+            Err(error @ Error::Refused(_)) => tally.failure(&error),
+            Err(error) => {
+                tally.failure(&error);
+                // A server that is gone must not be asked again as fast as the loop can turn.
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        start = Instant::now();
+        if start >= deadline {
+            break;
+        }
+    }
+    tally
+}
+
+fn mailbox_path(mailbox: &str) -> String {
+    format!("/api/v1/mailbox/{}", segment(mailbox))
+}
+
+fn message_path(mailbox: &str, id: &str) -> String {
+    format!("{}/{}", mailbox_path(mailbox), segment(id))
+}
+
+/// A name as one segment of a path: everything but the unreserved characters is encoded (RFC 3986 section 2.3).
+fn segment(name: &str) -> String {
+    let hex = |digit: u8| char::from(b"0123456789ABCDEF"[usize::from(digit)]);
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            _ => encoded.extend(['%', hex(byte >> 4), hex(byte & 15)]),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_one_segment_of_a_path() {
+        assert_eq!(message_path("bench-1", "20260101T120000-0001"), "/api/v1/mailbox/bench-1/20260101T120000-0001");
+        assert_eq!(mailbox_path("a/b c\r\n@ü"), "/api/v1/mailbox/a%2Fb%20c%0D%0A%40%C3%BC");
+    }
+
+    #[test]
+    fn only_the_id_and_subject_of_a_list_are_read() {
+        let list = r#"[{"mailbox":"m","id":"1","subject":"s","size":3,"new":[{}]},{"id":"2"}]"#;
+        let entries: Vec<Entry> = serde_json::from_str(list).expect("a list");
+        assert_eq!((entries[0].id.as_str(), entries[0].subject.as_str()), ("1", "s"));
+        assert_eq!((entries[1].id.as_str(), entries[1].subject.as_str()), ("2", ""));
+    }
+}

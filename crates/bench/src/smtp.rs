@@ -1,0 +1,210 @@
+//! A small SMTP client (RFC 5321) over a plain TCP connection: greeting, EHLO, transactions in turn or pipelined
+//! (RFC 2920), QUIT. It knows nothing of load or measurement.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+
+use crate::error::Error;
+use crate::message::{END_OF_DATA, Envelope};
+
+/// How long one transaction, or opening a session, may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest reply, over all its lines, that we take.
+const MAX_REPLY: usize = 16 * 1024;
+
+/// Whether the commands of a transaction wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Every command waits for the reply to the one before it.
+    InTurn,
+    /// MAIL, RCPT and DATA are sent at once.
+    Pipelined,
+}
+
+/// The addresses behind `HOST:PORT`, looked up once so that connecting costs no lookup later.
+pub(crate) async fn resolve(host_and_port: &str) -> Result<Vec<SocketAddr>, Error> {
+    let found = lookup_host(host_and_port).await;
+    Ok(found.map_err(|_| Error::Usage(format!("cannot find the address of {host_and_port:?}")))?.collect())
+}
+
+/// An open session in which transactions can be made.
+pub(crate) struct Client {
+    stream: TcpStream,
+    /// What was read; everything before `taken` has been handed out as a reply.
+    buffer: Vec<u8>,
+    taken: usize,
+}
+
+impl Client {
+    /// Connects, and is greeted, and says EHLO.
+    pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
+        in_time(async {
+            let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
+            stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
+            let mut client = Self { stream, buffer: Vec::with_capacity(1024), taken: 0 };
+            client.reply().await?.expect(2)?;
+            client.command(b"EHLO bench.example\r\n", 2).await?;
+            Ok(client)
+        })
+        .await
+    }
+
+    /// Makes one transaction. `message` ends with its end-of-data line. After [`Error::Refused`] the session can go on
+    /// with [`Client::reset`]; after any other error it is of no use any more.
+    pub(crate) async fn send(&mut self, envelope: &Envelope, message: &[u8], pace: Pace) -> Result<(), Error> {
+        in_time(async {
+            match pace {
+                Pace::InTurn => self.offer_in_turn(envelope).await?,
+                Pace::Pipelined => self.offer_at_once(envelope).await?,
+            }
+            self.command(message, 2).await
+        })
+        .await
+    }
+
+    /// Forgets a refused transaction.
+    pub(crate) async fn reset(&mut self) -> Result<(), Error> {
+        in_time(self.command(b"RSET\r\n", 2)).await
+    }
+
+    /// Ends the session in good order.
+    pub(crate) async fn quit(mut self) -> Result<(), Error> {
+        in_time(self.command(b"QUIT\r\n", 2)).await
+    }
+
+    async fn offer_in_turn(&mut self, envelope: &Envelope) -> Result<(), Error> {
+        let data = envelope.len() - 1;
+        for (n, line) in envelope.lines().enumerate() {
+            self.command(line, if n == data { 3 } else { 2 }).await?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the session in step whatever is refused. RFC 2920 section 3.1: a client that sent DATA with the commands
+    /// before it has to be ready for a 354 although no recipient was accepted, and then sends an empty message.
+    async fn offer_at_once(&mut self, envelope: &Envelope) -> Result<(), Error> {
+        self.write(envelope.as_bytes()).await?;
+        let mut refusal = None;
+        for _ in 1..envelope.len() {
+            refusal = refusal.or(self.reply().await?.expect(2).err());
+        }
+        let go_ahead = self.reply().await?.expect(3);
+        match (refusal, go_ahead) {
+            (None, go_ahead) => go_ahead,
+            (Some(refusal), Err(_)) => Err(refusal),
+            (Some(refusal), Ok(())) => {
+                self.write(END_OF_DATA).await?;
+                self.reply().await?;
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn command(&mut self, line: &[u8], class: u16) -> Result<(), Error> {
+        self.write(line).await?;
+        self.reply().await?.expect(class)
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.stream.write_all(bytes).await.map_err(|error| Error::io("sending", error))
+    }
+
+    async fn reply(&mut self) -> Result<Reply<'_>, Error> {
+        if self.taken == self.buffer.len() {
+            self.buffer.clear();
+            self.taken = 0;
+        }
+        let start = self.taken;
+        let (code, length) = loop {
+            if let Some(found) = complete_reply(&self.buffer[start..])? {
+                break found;
+            }
+            if self.buffer.len() - start > MAX_REPLY {
+                return Err(Error::Protocol("a reply that does not end"));
+            }
+            let read = self.stream.read_buf(&mut self.buffer).await;
+            if read.map_err(|error| Error::io("receiving", error))? == 0 {
+                return Err(Error::Protocol("the connection was closed before the reply"));
+            }
+        };
+        self.taken = start + length;
+        Ok(Reply { code, text: &self.buffer[start..self.taken] })
+    }
+}
+
+/// One reply of the server, all its lines.
+struct Reply<'a> {
+    code: u16,
+    text: &'a [u8],
+}
+
+impl Reply<'_> {
+    /// Accepts only codes of the given class: 2 for done, 3 for go ahead.
+    fn expect(&self, class: u16) -> Result<(), Error> {
+        if self.code / 100 == class {
+            return Ok(());
+        }
+        Err(Error::Refused(String::from_utf8_lossy(self.text).trim_end().to_owned()))
+    }
+}
+
+/// The code and the length of the reply that `bytes` begins with, once its last line is there. RFC 5321 section 4.2: a
+/// hyphen behind the code says that more lines follow, each with the same code.
+fn complete_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
+    let mut length = 0;
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        if !line.ends_with(b"\n") {
+            return Ok(None);
+        }
+        length += line.len();
+        let (code, more) = match line {
+            [a @ b'2'..=b'5', b @ b'0'..=b'9', c @ b'0'..=b'9', next @ (b' ' | b'-' | b'\r' | b'\n'), ..] => {
+                let digit = |byte: &u8| u16::from(byte - b'0');
+                (digit(a) * 100 + digit(b) * 10 + digit(c), *next == b'-')
+            }
+            _ => return Err(Error::Protocol("a line that is no SMTP reply")),
+        };
+        if !more {
+            return Ok(Some((code, length)));
+        }
+    }
+    Ok(None)
+}
+
+async fn in_time<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    timeout(PATIENCE, work).await.unwrap_or(Err(Error::Timeout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_cut_out_of_the_stream() {
+        let cases = [
+            (&b""[..], None),
+            (b"250 O", None),
+            (b"250 OK\r\n", Some((250, 8))),
+            (b"354\r\n", Some((354, 5))),
+            (b"250 one\r\n451 two\r\n", Some((250, 9))),
+            (b"250-a\r\n250-b\r\n", None),
+            (b"250-a\r\n250 b\r\n", Some((250, 14))),
+            (b"220 bare newline\n", Some((220, 17))),
+        ];
+        for (bytes, expected) in cases {
+            let found = complete_reply(bytes).expect("these are replies");
+            assert_eq!(found, expected, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn what_is_no_reply_is_refused() {
+        for bytes in [&b"HTTP/1.1 200 OK\r\n"[..], b"\r\n", b"25 OK\r\n", b"2500\r\n", b"950 OK\r\n"] {
+            assert!(complete_reply(bytes).is_err(), "{}", bytes.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The `start` command: how long does a server need from being started to greeting its first client, and how much memory
+//! does it hold when idle? Everything here is sequential and blocking, because there is only one thing to wait for.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::Verdict;
+use crate::error::Error;
+use crate::load::at_least_one;
+use crate::measure::{Sample, mib};
+use crate::report::{Report, Row};
+
+/// How long a server may take to greet, and to stop.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two attempts to connect; short against what is measured, long enough to leave the server its core.
+const PAUSE: Duration = Duration::from_micros(100);
+/// After the greeting, before the idle memory is read.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// Options of the `start` command.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Program and arguments of the server, separated by spaces.
+    #[arg(long)]
+    command: String,
+    /// Where the server will listen.
+    #[arg(long, value_name = "HOST:PORT")]
+    smtp: String,
+    /// Also measure when the server's output first contains this text.
+    #[arg(long, value_name = "TEXT")]
+    smtp_pattern: Option<String>,
+    /// How many times to start it.
+    #[arg(long, default_value_t = 10, value_parser = at_least_one)]
+    runs: usize,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the `start` command.
+pub(crate) fn run(options: &Options) -> Result<Verdict, Error> {
+    let unknown = || Error::Usage(format!("cannot find the address of {:?}", options.smtp));
+    let address = options.smtp.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(unknown)?;
+    let mut report = Report::new(options.json);
+    for run in 1..=options.runs {
+        if TcpStream::connect(address).is_ok() {
+            return Err(Error::Usage(format!("something is already listening on {address}")));
+        }
+        let mut server = Server::start(&options.command, options.smtp_pattern.as_deref())?;
+        let greeted = server.greeting(address)?;
+        thread::sleep(SETTLE);
+        let idle = Sample::of(server.child.id())?;
+        let announced = server.announced.try_recv().ok();
+        let stopped = server.stop()?;
+        let row = Row::default()
+            .with("run", run)
+            .with_rounded("greeted_ms", millis(greeted), 2)
+            .with("announced_ms", announced.map_or(Value::Null, |after| rounded(millis(after))))
+            .with_rounded("idle_rss_mib", mib(idle.resident), 2)
+            .with_rounded("stopped_ms", millis(stopped), 1);
+        report.row(&row);
+    }
+    Ok(Verdict::Clean)
+}
+
+/// A server that we started, and that does not outlive this value.
+struct Server {
+    child: Child,
+    started: Instant,
+    /// When the pattern appeared in the output, counted from the start.
+    announced: Receiver<Duration>,
+}
+
+impl Server {
+    fn start(command: &str, pattern: Option<&str>) -> Result<Self, Error> {
+        let mut words = command.split_whitespace();
+        let program = words.next().ok_or_else(|| Error::Usage("--command is empty".to_owned()))?;
+        let output = || if pattern.is_some() { Stdio::piped() } else { Stdio::null() };
+        let mut command = Command::new(program);
+        command.args(words).stdin(Stdio::null()).stdout(output()).stderr(output());
+        let started = Instant::now();
+        let mut child = command.spawn().map_err(|error| Error::io("starting the server", error))?;
+        let (sender, announced) = mpsc::channel();
+        if let Some(pattern) = pattern {
+            if let Some(stdout) = child.stdout.take() {
+                watch(stdout, pattern.to_owned(), started, sender.clone());
+            }
+            if let Some(stderr) = child.stderr.take() {
+                watch(stderr, pattern.to_owned(), started, sender);
+            }
+        }
+        Ok(Self { child, started, announced })
+    }
+
+    /// The time from the start until a client is greeted.
+    fn greeting(&mut self, address: SocketAddr) -> Result<Duration, Error> {
+        while self.started.elapsed() < PATIENCE {
+            if let Ok(mut stream) = TcpStream::connect(address) {
+                stream.set_read_timeout(Some(PATIENCE)).map_err(|error| Error::io("connecting", error))?;
+                let mut code = [0; 4];
+                stream.read_exact(&mut code).map_err(|error| Error::io("waiting for the greeting", error))?;
+                let elapsed = self.started.elapsed();
+                return match &code {
+                    b"220 " | b"220-" => Ok(elapsed),
+                    _ => Err(Error::Refused(String::from_utf8_lossy(&code).into_owned())),
+                };
+            }
+            let ended = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
+            if let Some(status) = ended {
+                return Err(Error::Usage(format!("the server ended before it greeted anybody: {status}")));
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(Error::Timeout)
+    }
+
+    /// Asks the server to stop and waits until it has; the time that this took.
+    fn stop(mut self) -> Result<Duration, Error> {
+        let asked = Instant::now();
+        kill_process(Pid::from_child(&self.child), Signal::TERM)
+            .map_err(|error| Error::io("stopping the server", error.into()))?;
+        while asked.elapsed() < PATIENCE {
+            let ended = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
+            if ended.is_some() {
+                return Ok(asked.elapsed());
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(Error::Usage("the server did not stop after SIGTERM and was killed".to_owned()))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only when it has already ended and been waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads the output to its end, so that the server never blocks on it, and notes when the pattern first appears.
+fn watch(output: impl Read + Send + 'static, pattern: String, started: Instant, sender: Sender<Duration>) {
+    thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        let mut seen = false;
+        loop {
+            line.clear();
+            match output.by_ref().take(64 * 1024).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) if !seen && String::from_utf8_lossy(&line).contains(&pattern) => {
+                    seen = true;
+                    // The receiver is gone when the run has ended without waiting for the announcement.
+                    let _ = sender.send(started.elapsed());
+                }
+                Ok(_) => {}
+            }
+        }
+    });
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+fn rounded(millis: f64) -> Value {
+    ((millis * 100.0).round() / 100.0).into()
+}

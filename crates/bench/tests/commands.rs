@@ -1,0 +1,173 @@
+//! The program as its users run it, against a fake server: what it sends, what it reports and how it exits.
+
+mod fake;
+
+use std::process::{Command, Output};
+
+use fake::{Fake, Manner};
+use serde_json::Value;
+
+/// Runs `restante-bench` with JSON output against the fake server.
+fn bench(arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_restante-bench"));
+    command.args(arguments.split_whitespace()).arg("--json");
+    command.output().expect("the program runs")
+}
+
+fn rows(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows = text.lines().map(|line| serde_json::from_str(line).expect("one object per line"));
+    rows.collect()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn smtp_reuses_its_connections() {
+    let fake = Fake::start(Manner::Honest);
+    let output = bench(&format!("smtp --smtp {} --connections 3 --messages 50 --size 500,2000", fake.smtp));
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let rows = rows(&output);
+    assert_eq!(rows.len(), 2, "one row for each size");
+    for (row, size) in rows.iter().zip([500, 2000]) {
+        assert_eq!((&row["size"], &row["messages"], &row["errors"]), (&size.into(), &50.into(), &0.into()));
+        assert!(row["p50_us"].as_u64() <= row["max_us"].as_u64());
+    }
+    assert_eq!(fake.stored("bench-0"), 100);
+    assert_eq!(fake.sessions(), 2 * 3);
+    assert_eq!(fake.largest_batch(), 1, "commands wait for each other");
+}
+
+#[test]
+fn smtp_opens_a_connection_for_each_message() {
+    let fake = Fake::start(Manner::Honest);
+    let output = bench(&format!("smtp --smtp {} --messages 30 --warmup 5 --one-per-message", fake.smtp));
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert_eq!((fake.sessions(), fake.messages()), (35, 35));
+}
+
+#[test]
+fn smtp_pipelines_to_several_recipients_and_mailboxes() {
+    let fake = Fake::start(Manner::Honest);
+    let options = "--messages 40 --pipelined --mailboxes 4 --recipients 2";
+    let output = bench(&format!("smtp --smtp {} {options}", fake.smtp));
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    for mailbox in ["bench-0", "bench-1", "bench-2", "bench-3"] {
+        assert_eq!(fake.stored(mailbox), 20);
+    }
+    assert_eq!(fake.largest_batch(), 4, "MAIL, RCPT, RCPT, DATA");
+}
+
+#[test]
+fn smtp_counts_refusals_and_keeps_the_session() {
+    for pace in ["", "--pipelined"] {
+        let fake = Fake::start(Manner::RefusesEachTenth);
+        let output = bench(&format!("smtp --smtp {} --connections 2 --messages 50 {pace}", fake.smtp));
+        assert_eq!(output.status.code(), Some(1));
+        let row = &rows(&output)[0];
+        assert_eq!((&row["messages"], &row["errors"]), (&45.into(), &5.into()));
+        assert!(errors(&output).contains("refused: 451 4.3.0 not today"), "{}", errors(&output));
+        assert_eq!((fake.stored("bench-0"), fake.sessions()), (45, 2));
+    }
+}
+
+#[test]
+fn smtp_reconnects_after_a_lost_connection() {
+    let fake = Fake::start(Manner::DropsEachTenth);
+    let output = bench(&format!("smtp --smtp {} --connections 1 --messages 50", fake.smtp));
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(rows(&output)[0]["errors"], 5);
+    assert_eq!(fake.stored("bench-0"), 45);
+}
+
+#[test]
+fn smtp_measures_a_process() {
+    let fake = Fake::start(Manner::Honest);
+    let output = bench(&format!("smtp --smtp {} --messages 20 --pid {}", fake.smtp, std::process::id()));
+    let row = &rows(&output)[0];
+    assert!(row["rss_peak_mib"].as_f64() > Some(0.0) && row["cpu_s_per_1000"].as_f64() >= Some(0.0), "{row}");
+}
+
+#[test]
+fn nobody_listening_is_an_error_and_not_a_wait() {
+    let output = bench("smtp --smtp 127.0.0.1:1 --messages 1000");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(rows(&output)[0]["messages"], 0);
+    assert!(errors(&output).contains("connecting"), "{}", errors(&output));
+}
+
+#[test]
+fn http_fills_the_mailbox_and_reads_it() {
+    let fake = Fake::start(Manner::Honest);
+    for (what, kind) in [("list", "text"), ("get", "multipart"), ("source", "text"), ("latest", "text")] {
+        let servers = format!("--smtp {} --http http://{}", fake.smtp, fake.http);
+        let fill = format!("--messages 50 --size 3000 --kind {kind}");
+        let output = bench(&format!("http {servers} {fill} --what {what} --connections 2 --seconds 0"));
+        assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+        let row = &rows(&output)[0];
+        assert_eq!((&row["what"], &row["stored"], &row["errors"]), (&what.into(), &50.into(), &0.into()));
+        if what != "list" {
+            assert_eq!(row["bytes_per_body"], 3000.0);
+        }
+    }
+}
+
+#[test]
+fn http_says_when_there_is_nothing_to_read() {
+    let fake = Fake::start(Manner::Honest);
+    let output = bench(&format!("http --http http://{} --what get --mailbox nobody", fake.http));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors(&output).contains("is empty"), "{}", errors(&output));
+}
+
+#[test]
+fn growth_measures_at_each_step() {
+    let fake = Fake::start(Manner::Honest);
+    let options = format!("--steps 20,200 --mailboxes 10 --operations 15 --pid {}", std::process::id());
+    let output = bench(&format!("growth --smtp {} --http http://{} {options}", fake.smtp, fake.http));
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let rows = rows(&output);
+    assert_eq!((&rows[0]["stored"], &rows[1]["stored"]), (&20.into(), &200.into()));
+    for operation in ["append", "get", "latest", "delete"] {
+        let (median, worst) = (&rows[1][format!("{operation}_p50_us")], &rows[1][format!("{operation}_p99_us")]);
+        assert!(median.as_u64() > Some(0) && median.as_u64() <= worst.as_u64(), "{operation}: {median} {worst}");
+    }
+    let left: usize = (0..10).map(|n| fake.stored(&format!("growth-{n}"))).sum();
+    assert_eq!(left, 200, "as many are deleted as appended");
+}
+
+#[test]
+fn growth_notices_mail_that_is_not_kept() {
+    let fake = Fake::start(Manner::LosesEachTenth);
+    let options = "--steps 400 --mailboxes 10 --operations 10";
+    let output = bench(&format!("growth --smtp {} --http http://{} {options}", fake.smtp, fake.http));
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = "10 mailboxes hold 369 of 410 messages";
+    assert!(errors(&output).contains(complaint), "{}", errors(&output));
+}
+
+#[test]
+fn lost_finds_what_is_missing_or_doubled() {
+    for (manner, code, lost, doubled) in [
+        (Manner::Honest, 0, 0, 0),
+        (Manner::LosesEachTenth, 1, 10, 0),
+        (Manner::DoublesEachTenth, 1, 0, 10),
+        (Manner::RefusesEachTenth, 0, 0, 0),
+    ] {
+        let fake = Fake::start(manner);
+        let options = "--connections 5 --messages 20 --settle 0";
+        let output = bench(&format!("lost --smtp {} --http http://{} {options}", fake.smtp, fake.http));
+        assert_eq!(output.status.code(), Some(code), "{}", errors(&output));
+        let row = &rows(&output)[0];
+        assert_eq!((&row["sent"], &row["lost"], &row["doubled"]), (&100.into(), &lost.into(), &doubled.into()));
+    }
+}
+
+#[test]
+fn start_reports_a_server_that_ends_at_once() {
+    let output = bench("start --command false --smtp 127.0.0.1:1");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors(&output).contains("ended before it greeted"), "{}", errors(&output));
+}

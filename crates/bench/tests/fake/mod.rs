@@ -1,0 +1,243 @@
+//! A mail server just large enough to be measured: it stores messages in memory, lists them as chunked JSON and can be
+//! told to misbehave. It listens on loopback and a free port, and its threads end with the test process.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// How the server treats mail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Stores what it acknowledges.
+    Honest,
+    /// Acknowledges every message and stores all but each tenth.
+    LosesEachTenth,
+    /// Stores each tenth message twice.
+    DoublesEachTenth,
+    /// Refuses the recipient of each tenth transaction, and goes on to 354 all the same.
+    RefusesEachTenth,
+    /// Closes the connection instead of acknowledging each tenth message.
+    DropsEachTenth,
+}
+
+/// A running server.
+pub(crate) struct Fake {
+    pub(crate) smtp: SocketAddr,
+    pub(crate) http: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: usize,
+    messages: usize,
+    transactions: usize,
+    largest_batch: usize,
+    mailboxes: HashMap<String, Vec<Stored>>,
+}
+
+struct Stored {
+    id: usize,
+    subject: String,
+    source: String,
+}
+
+impl Fake {
+    pub(crate) fn start(manner: Manner) -> Self {
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        let smtp = listen(move |stream| smtp_session(stream, manner, &shared));
+        let shared = Arc::clone(&state);
+        let http = listen(move |stream| http_session(stream, &shared));
+        Self { smtp, http, state }
+    }
+
+    /// SMTP sessions that were opened.
+    pub(crate) fn sessions(&self) -> usize {
+        self.state.lock().unwrap().sessions
+    }
+
+    /// Messages whose data arrived completely.
+    pub(crate) fn messages(&self) -> usize {
+        self.state.lock().unwrap().messages
+    }
+
+    /// The most commands that were waiting when one was read: more than one only when the client pipelines.
+    pub(crate) fn largest_batch(&self) -> usize {
+        self.state.lock().unwrap().largest_batch
+    }
+
+    /// How many messages a mailbox holds.
+    pub(crate) fn stored(&self, mailbox: &str) -> usize {
+        self.state.lock().unwrap().mailboxes.get(mailbox).map_or(0, Vec::len)
+    }
+}
+
+fn listen(serve: impl Fn(TcpStream) -> Option<()> + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = Arc::new(serve);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            stream.set_nodelay(true).unwrap();
+            let serve = Arc::clone(&serve);
+            thread::spawn(move || serve(stream));
+        }
+    });
+    address
+}
+
+/// Serves until the client leaves, which ends it by `None`.
+fn smtp_session(stream: TcpStream, manner: Manner, state: &Mutex<State>) -> Option<()> {
+    let mut output = stream.try_clone().ok()?;
+    let mut input = BufReader::new(stream);
+    let mut say = |text: &str| output.write_all(text.as_bytes()).ok();
+    state.lock().unwrap().sessions += 1;
+    say("220-fake.example\r\n220 ready\r\n")?;
+    let mut recipients: Vec<String> = Vec::new();
+    loop {
+        let line = next_line(&mut input)?;
+        let waiting = 1 + input.buffer().lines().count();
+        {
+            let mut state = state.lock().unwrap();
+            state.largest_batch = state.largest_batch.max(waiting);
+        }
+        let verb = line.split([' ', ':']).next()?;
+        match verb {
+            "EHLO" => say("250-fake.example\r\n250-SIZE\r\n250 PIPELINING\r\n")?,
+            "RSET" => {
+                recipients.clear();
+                say("250 reset\r\n")?;
+            }
+            "MAIL" => say("250 sender\r\n")?,
+            "RCPT" => {
+                let transaction = {
+                    let mut state = state.lock().unwrap();
+                    state.transactions += 1;
+                    state.transactions
+                };
+                if manner == Manner::RefusesEachTenth && transaction.is_multiple_of(10) {
+                    say("451 4.3.0 not today\r\n")?;
+                    continue;
+                }
+                recipients.push(line.split(['<', '@']).nth(1)?.to_owned());
+                say("250 recipient\r\n")?;
+            }
+            "DATA" => {
+                say("354 go ahead\r\n")?;
+                let source = data(&mut input)?;
+                if recipients.is_empty() {
+                    assert_eq!(source, "", "RFC 2920: nothing is sent without a recipient");
+                    say("554 no recipients\r\n")?;
+                } else {
+                    store(state, manner, std::mem::take(&mut recipients), &source)?;
+                    say("250 stored\r\n")?;
+                }
+            }
+            "QUIT" => return say("221 bye\r\n"),
+            _ => say("500 what\r\n")?,
+        }
+    }
+}
+
+fn data(input: &mut impl BufRead) -> Option<String> {
+    let mut source = String::new();
+    loop {
+        match next_line(input)?.as_str() {
+            "." => return Some(source),
+            line => source.extend([line, "\r\n"]),
+        }
+    }
+}
+
+/// `None` when the connection is to be dropped.
+fn store(state: &Mutex<State>, manner: Manner, recipients: Vec<String>, source: &str) -> Option<()> {
+    let mut state = state.lock().unwrap();
+    state.messages += 1;
+    let tenth = state.messages.is_multiple_of(10);
+    let copies = match manner {
+        Manner::LosesEachTenth if tenth => 0,
+        Manner::DoublesEachTenth if tenth => 2,
+        Manner::DropsEachTenth if tenth => return None,
+        _ => 1,
+    };
+    let subject = source.lines().find_map(|line| line.strip_prefix("Subject: ")).unwrap_or_default();
+    for mailbox in recipients {
+        for _ in 0..copies {
+            let messages = state.mailboxes.entry(mailbox.clone()).or_default();
+            messages.push(Stored {
+                id: messages.last().map_or(1, |last| last.id + 1),
+                subject: subject.to_owned(),
+                source: source.to_owned(),
+            });
+        }
+    }
+    Some(())
+}
+
+fn http_session(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
+    let mut output = stream.try_clone().ok()?;
+    let mut input = BufReader::new(stream);
+    loop {
+        let request = next_line(&mut input)?;
+        while !next_line(&mut input)?.is_empty() {}
+        let mut words = request.split(' ');
+        let (method, path) = (words.next()?, words.next()?);
+        let segments: Vec<&str> = path.trim_start_matches("/api/v1/mailbox/").split('/').collect();
+        let answer = respond(method, &segments, &mut state.lock().unwrap());
+        output.write_all(answer.as_bytes()).ok()?;
+    }
+}
+
+fn respond(method: &str, segments: &[&str], state: &mut State) -> String {
+    let messages = state.mailboxes.entry(segments[0].to_owned()).or_default();
+    let find = |id: &str| match id {
+        "latest" => messages.len().checked_sub(1),
+        id => messages.iter().position(|message| message.id.to_string() == id),
+    };
+    match (method, &segments[1..]) {
+        ("GET", []) => {
+            let entry =
+                |m: &Stored| format!(r#"{{"id":"{}","subject":"{}","size":{}}}"#, m.id, m.subject, m.source.len());
+            let entries: Vec<_> = messages.iter().map(entry).collect();
+            chunked(&format!("[{}]", entries.join(",")))
+        }
+        ("GET", [id] | [id, "source"]) => match find(id) {
+            Some(at) => sized("200 OK", &messages[at].source),
+            None => sized("404 Not Found", "no such message"),
+        },
+        ("DELETE", []) => {
+            messages.clear();
+            sized("200 OK", "\"OK\"")
+        }
+        ("DELETE", [id]) => match find(id) {
+            Some(at) => {
+                messages.remove(at);
+                sized("200 OK", "\"OK\"")
+            }
+            None => sized("404 Not Found", "no such message"),
+        },
+        _ => sized("405 Method Not Allowed", ""),
+    }
+}
+
+fn sized(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn chunked(body: &str) -> String {
+    let mut response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
+    for chunk in body.as_bytes().chunks(1000) {
+        let length = format!("{:x}\r\n", chunk.len());
+        response.extend([&length, &*String::from_utf8_lossy(chunk), "\r\n"]);
+    }
+    response + "0\r\n\r\n"
+}
+
+fn next_line(input: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    let length = input.read_line(&mut line).ok()?;
+    (length > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
+}
