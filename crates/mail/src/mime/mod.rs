@@ -1,1 +1,214 @@
-//! placeholder
+//! The MIME view of a mail: headers, texts and attachments out of raw bytes.
+//!
+//! Mail is hostile, and what is not hostile is often broken. Nothing here fails: whatever the bytes are, there is a
+//! view of them, and [`Mime::defects`] says what was wrong. Time and memory are linear in the size of the mail, and
+//! everything a sender could multiply (parts, depth, fields, parameters, addresses) has a limit.
+//!
+//! A mail takes this way: `split` finds the parts as byte ranges (`header`, `params` and `part` read what they say
+//! about themselves), `bodies` decides which of them are the text, the HTML and the attachments, and when somebody asks
+//! for one of these, `transfer`, `charset`, `flowed` and `plain` decode it. [`header_summary`] is the short way for
+//! mail that has just arrived.
+
+mod addresses;
+mod bodies;
+mod charset;
+mod defect;
+mod filename;
+mod flowed;
+mod header;
+mod params;
+mod part;
+mod plain;
+mod split;
+mod summary;
+mod tags;
+mod transfer;
+mod utf7;
+mod words;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use md5::{Digest, Md5};
+
+use bodies::Bodies;
+use charset::Decoded;
+use defect::Defects;
+
+pub use defect::Defect;
+pub use header::HeaderField;
+pub use part::{Disposition, Part};
+pub use split::{MAX_DEPTH, MAX_FIELDS, MAX_PARTS};
+pub use summary::{HeaderSummary, header_summary};
+pub use transfer::TransferEncoding;
+
+/// What stands between two texts of one mail.
+const TEXT_SEPARATOR: &str = "\n--\n";
+
+/// A parsed mail: byte ranges over its source, found once; contents are decoded when they are asked for.
+#[derive(Debug, Clone)]
+pub struct Mime {
+    source: Bytes,
+    header: Vec<HeaderField>,
+    parts: Vec<Part>,
+    bodies: std::sync::Arc<Bodies>,
+    structural: Defects,
+}
+
+impl Mime {
+    /// Finds the parts of a mail. Every sequence of bytes is a mail.
+    pub fn parse(source: Bytes) -> Self {
+        let split = split::split(&source);
+        Self {
+            bodies: bodies::sort(&split.parts).into(),
+            source,
+            header: split.header,
+            parts: split.parts,
+            structural: split.defects,
+        }
+    }
+
+    /// The bytes of the mail.
+    pub fn source(&self) -> &Bytes {
+        &self.source
+    }
+
+    /// The mail itself as a part.
+    pub fn root(&self) -> &Part {
+        &self.parts[0]
+    }
+
+    /// All parts, depth first; the root is the first.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The fields of the mail's header, in order.
+    pub fn header(&self) -> &[HeaderField] {
+        &self.header
+    }
+
+    /// The header by canonical names (`Mime-Version`), in the order in which each is first seen; values unfolded, not
+    /// decoded, in the order of the mail. Bytes that are no UTF-8 become U+FFFD.
+    pub fn header_map(&self) -> Vec<(String, Vec<String>)> {
+        let mut map: Vec<(String, Vec<String>)> = Vec::new();
+        let mut places = HashMap::new();
+        for field in &self.header {
+            let name = field.name();
+            let place = *places.entry(name.clone()).or_insert_with(|| {
+                map.push((name, Vec::new()));
+                map.len() - 1
+            });
+            map[place].1.push(field.value());
+        }
+        map
+    }
+
+    /// The plain text of the mail: its text parts, or its HTML made readable, in UTF-8 with lines that end in LF.
+    pub fn text(&self) -> String {
+        match (self.bodies.text.as_slice(), self.bodies.html) {
+            ([], Some(html)) => plain::from_html(&self.decoded(html).text),
+            (texts, _) => {
+                let texts: Vec<_> = texts.iter().map(|&text| self.decoded(text).text).collect();
+                texts.join(TEXT_SEPARATOR)
+            }
+        }
+    }
+
+    /// The HTML of the mail as it was sent, in UTF-8 with lines that end in LF; empty when there is none. It is
+    /// not sanitised.
+    pub fn html(&self) -> String {
+        self.bodies.html.map(|html| self.decoded(html).text).unwrap_or_default()
+    }
+
+    /// The parts that are not the text or the HTML: inline parts first, then attachments, then parts that do not say.
+    pub fn attachments(&self) -> Vec<Attachment<'_>> {
+        let parts = self.bodies.attachments.iter().map(|&index| &self.parts[index]);
+        let attachment = |(index, part): (usize, _)| Attachment::new(self, part, index);
+        parts.enumerate().map(attachment).collect()
+    }
+
+    /// The content of a part with its transfer encoding undone; not copied where there is none.
+    pub fn content(&self, part: &Part) -> Bytes {
+        part.transfer_encoding.decode(&self.raw(part)).0
+    }
+
+    /// What is wrong with the mail. This decodes every part, so it costs more than the rest of the view.
+    pub fn defects(&self) -> Vec<Defect> {
+        let mut defects = self.structural.clone();
+        for part in self.parts.iter().filter(|part| !part.is_multipart()) {
+            let (_, broken) = part.transfer_encoding.decode(&self.raw(part));
+            if broken > 0 {
+                let name = match part.transfer_encoding {
+                    TransferEncoding::QuotedPrintable => Defect::QUOTED_PRINTABLE,
+                    _ => Defect::BASE64,
+                };
+                defects.severe(name, format!("{broken} places of a {} part cannot be decoded", part.content_type));
+            }
+        }
+        for &body in self.bodies.text.iter().chain(&self.bodies.html) {
+            if let Some(defect) = self.decoded(body).defect {
+                defects.severe(Defect::CHARSET, defect);
+            }
+        }
+        if self.bodies.text.is_empty() && self.bodies.html.is_some() {
+            defects.note(Defect::TEXT_FROM_HTML, "the mail has no plain text, it was made from the HTML");
+        }
+        defects.into_vec()
+    }
+
+    fn raw(&self, part: &Part) -> Bytes {
+        self.source.slice(part.body.clone())
+    }
+
+    /// The text of a part in UTF-8, with lines that end in LF and softly broken lines joined.
+    fn decoded(&self, index: usize) -> Decoded {
+        let part = &self.parts[index];
+        let decoded = charset::decode(part.charset.as_deref(), &self.content(part));
+        let text = decoded.text.replace("\r\n", "\n");
+        let text = match part.flowed {
+            Some(flowed) if part.content_type == "text/plain" => flowed::unflow(&text, flowed),
+            _ => text,
+        };
+        Decoded { text, ..decoded }
+    }
+}
+
+/// A part of a mail that is handed out as a file.
+#[derive(Debug, Clone)]
+pub struct Attachment<'a> {
+    /// The part.
+    pub part: &'a Part,
+    /// The file name, safe to use in links and headers; made up when the part declares none.
+    pub filename: String,
+    /// `type/subtype`.
+    pub content_type: String,
+    mime: &'a Mime,
+}
+
+impl<'a> Attachment<'a> {
+    fn new(mime: &'a Mime, part: &'a Part, index: usize) -> Self {
+        Self {
+            filename: filename::filename(part.filename.as_deref(), &part.content_type, index),
+            content_type: part.content_type.clone(),
+            part,
+            mime,
+        }
+    }
+
+    /// The content, with its transfer encoding undone and otherwise as it was sent.
+    pub fn content(&self) -> Bytes {
+        self.mime.content(self.part)
+    }
+
+    /// The MD5 digest of the content, in lower-case hexadecimal.
+    pub fn md5_hex(&self) -> String {
+        let digest = Md5::digest(self.content());
+        digest.iter().fold(String::with_capacity(32), |mut hex, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+}

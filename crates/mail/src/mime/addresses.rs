@@ -1,0 +1,234 @@
+//! Address lists of header fields (RFC 5322 section 3.4), read for showing them to people. Delivery never looks here:
+//! envelope addresses have their own strict parser.
+
+use super::charset::{decode_unlabelled, one_line};
+use super::words;
+
+/// One mailbox of an address list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Mailbox {
+    /// The display name, decoded and without quotes; empty when there is none.
+    name: String,
+    /// The address as it is written.
+    address: String,
+}
+
+impl Mailbox {
+    /// `Display Name <addr>`, or `<addr>`.
+    pub(super) fn display(&self) -> String {
+        let Self { name, address } = self;
+        if name.is_empty() { format!("<{address}>") } else { format!("{name} <{address}>") }
+    }
+}
+
+/// The first `limit` mailboxes of an unfolded value. Groups are flattened, what is no mailbox is left out.
+pub(super) fn mailboxes(value: &[u8], limit: usize) -> Vec<Mailbox> {
+    let mut found = Vec::new();
+    let mut item = Item::default();
+    // A quote that is never closed quotes nothing, nor does any behind it.
+    let mut quotes = true;
+    let mut pos = 0;
+    while pos < value.len() && found.len() < limit {
+        let rest = &value[pos..];
+        let used = match rest[0] {
+            b'"' if quotes => item.quoted(rest).unwrap_or_else(|| {
+                quotes = false;
+                1
+            }),
+            b'(' => item.comment(rest),
+            b'<' => item.angle(rest),
+            b',' | b';' => {
+                item = item.finish(&mut found, rest[0] == b',');
+                1
+            }
+            // The name of a group (section 3.4) ends here; in an address a colon can only be an IPv6 literal's.
+            b':' if !item.bare.contains(&b'[') => {
+                item = Item::default();
+                1
+            }
+            _ => item.plain(rest),
+        };
+        pos += used;
+    }
+    if found.len() < limit {
+        item.finish(&mut found, false);
+    }
+    found
+}
+
+/// What was read since the last comma.
+#[derive(Default)]
+struct Item {
+    /// Everything outside of angle brackets and comments, unquoted: the display name when an address follows.
+    phrase: Vec<u8>,
+    /// The same with its quotes: the address when none follows.
+    bare: Vec<u8>,
+    comment: Vec<u8>,
+    angle: Option<Vec<u8>>,
+}
+
+impl Item {
+    fn plain(&mut self, rest: &[u8]) -> usize {
+        let len = rest.iter().skip(1).position(|b| b"\"(<,;:".contains(b)).map_or(rest.len(), |len| len + 1);
+        self.phrase.extend_from_slice(&rest[..len]);
+        self.bare.extend_from_slice(&rest[..len]);
+        len
+    }
+
+    fn quoted(&mut self, rest: &[u8]) -> Option<usize> {
+        let (content, len) = quoted_string(rest)?;
+        self.phrase.extend_from_slice(&content);
+        self.bare.extend_from_slice(&rest[..len]);
+        Some(len)
+    }
+
+    fn angle(&mut self, rest: &[u8]) -> usize {
+        let len = memchr::memchr(b'>', rest).unwrap_or(rest.len());
+        let address = rest[1..len].trim_ascii();
+        if self.angle.is_none() && !address.is_empty() {
+            self.angle = Some(address.to_vec());
+        }
+        (len + 1).min(rest.len())
+    }
+
+    /// Comments nest (section 3.2.2); only how deep is counted.
+    fn comment(&mut self, rest: &[u8]) -> usize {
+        let mut depth = 0_usize;
+        let mut pos = 0;
+        while pos < rest.len() {
+            match rest[pos] {
+                b'\\' => pos += 1,
+                b'(' => depth += 1,
+                b')' => depth -= 1,
+                _ => {}
+            }
+            pos += 1;
+            if depth == 0 {
+                break;
+            }
+        }
+        let len = pos.min(rest.len());
+        self.comment.extend_from_slice(rest[1..len].strip_suffix(b")").unwrap_or(&rest[1..len]));
+        len
+    }
+
+    /// Ends the item: its mailbox goes to the list. What has no address may be the front of a name with a comma that
+    /// should have been quoted (`Doe, Jane <jane@example.org>`) and stays for the next item.
+    fn finish(self, found: &mut Vec<Mailbox>, continues: bool) -> Self {
+        if let Some(address) = &self.angle {
+            found.push(Mailbox { name: decoded(&self.phrase), address: one_line(&decode_unlabelled(address)) });
+            return Self::default();
+        }
+        let bare = self.bare.trim_ascii();
+        if let Some(at) = memchr::memrchr(b'@', bare) {
+            found.push(self.bare_mailbox(bare, at));
+            return Self::default();
+        }
+        if !continues || bare.is_empty() {
+            return Self::default();
+        }
+        let mut carried = self;
+        carried.phrase.push(b',');
+        carried.bare.clear();
+        carried
+    }
+
+    /// An address without brackets. Blanks may surround its `@` (section 4.4); words before it are a name whose
+    /// brackets got lost, a comment behind it is the name in the form older than RFC 822.
+    fn bare_mailbox(&self, bare: &[u8], at: usize) -> Mailbox {
+        let local = bare[..at].trim_ascii_end();
+        let domain = bare[at + 1..].trim_ascii();
+        let start = if local.ends_with(b"\"") {
+            opening_quote(local)
+        } else {
+            local.iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1)
+        };
+        let name = if start > 0 { decoded(&unquote(&local[..start])) } else { decoded(&self.comment) };
+        Mailbox { name, address: one_line(&decode_unlabelled(&[&local[start..], b"@", domain].concat())) }
+    }
+}
+
+/// The content of the quoted string that the text starts with, its quoted pairs resolved, and the length of it all.
+fn quoted_string(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let mut content = Vec::new();
+    let mut bytes = text.iter().enumerate().skip(1);
+    while let Some((at, &byte)) = bytes.next() {
+        match byte {
+            b'"' => return Some((content, at + 1)),
+            b'\\' => content.extend(bytes.next().map(|(_, &escaped)| escaped)),
+            _ => content.push(byte),
+        }
+    }
+    None
+}
+
+/// Where the quoted string starts that ends the text.
+fn opening_quote(text: &[u8]) -> usize {
+    let before = &text[..text.len() - 1];
+    memchr::memrchr(b'"', before).unwrap_or(before.len())
+}
+
+fn unquote(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(|&b| b != b'"').collect()
+}
+
+fn decoded(name: &[u8]) -> String {
+    words::decode_line(name.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(value: &str) -> Vec<String> {
+        mailboxes(value.as_bytes(), 10).iter().map(Mailbox::display).collect()
+    }
+
+    #[test]
+    fn address_lists() {
+        let table: &[(&str, &[&str])] = &[
+            ("jane@example.org", &["<jane@example.org>"]),
+            ("<jane@example.org>", &["<jane@example.org>"]),
+            ("Jane Doe <jane@example.org>", &["Jane Doe <jane@example.org>"]),
+            ("\"Doe, Jane\" <Jane@Example.ORG>", &["Doe, Jane <Jane@Example.ORG>"]),
+            ("\"Jane \\\"JD\\\" Doe\" <j@x>", &["Jane \"JD\" Doe <j@x>"]),
+            ("a@x, B <b@y>,c@z", &["<a@x>", "B <b@y>", "<c@z>"]),
+            ("a@x; b@y", &["<a@x>", "<b@y>"]),
+            ("=?utf-8?Q?Jos=C3=A9?= <j@x>", &["José <j@x>"]),
+            ("\"=?utf-8?Q?Jos=C3=A9?=\" <j@x>", &["José <j@x>"]),
+            ("José <j@x>", &["José <j@x>"]),
+            ("Jane (the boss) <j@x>", &["Jane <j@x>"]),
+            ("j@x (Jane (the) Doe)", &["Jane (the) Doe <j@x>"]),
+            ("Friends: a@x, B <b@y>;, c@z", &["<a@x>", "B <b@y>", "<c@z>"]),
+            ("undisclosed-recipients:;", &[]),
+            ("\"jane doe\"@example.org", &["<\"jane doe\"@example.org>"]),
+            ("jane@[IPv6:2001:db8::1]", &["<jane@[IPv6:2001:db8::1]>"]),
+            ("J <jane@[IPv6:2001:db8::1]>", &["J <jane@[IPv6:2001:db8::1]>"]),
+            ("<@a,@b:jane@c>", &["<@a,@b:jane@c>"]),
+            ("jane @ example.org", &["<jane@example.org>"]),
+            ("Doe, Jane <j@x>", &["Doe, Jane <j@x>"]),
+            ("nobody, j@x", &["<j@x>"]),
+            ("Jane Doe j@x", &["Jane Doe <j@x>"]),
+            ("Jane <j@x", &["Jane <j@x>"]),
+            ("jane", &[]),
+            ("<>", &[]),
+            ("\"unclosed <j@x>", &["unclosed <j@x>"]),
+            ("\"a \\\" <j@x>", &["a \\\" <j@x>"]),
+            ("(unclosed j@x", &[]),
+            (",,;,", &[]),
+            ("", &[]),
+            ("A <a@x> <b@y>", &["A <a@x>"]),
+            ("mailto:j@x", &["<j@x>"]),
+            ("Evil\u{1}\u{7f} <j@x>", &["Evil <j@x>"]),
+        ];
+        for (value, list) in table {
+            assert_eq!(shown(value), *list, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_list_is_bounded() {
+        let many = "a@x,".repeat(10_000);
+        assert_eq!(mailboxes(many.as_bytes(), 1000).len(), 1000);
+    }
+}

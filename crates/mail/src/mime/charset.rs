@@ -1,0 +1,168 @@
+//! Bytes to text: declared charsets, undeclared ones, and the clean-up that makes a decoded value safe on one line.
+
+use std::borrow::Cow;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, GBK, ISO_2022_JP, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+use super::utf7;
+
+/// How much of an undeclared text is looked at to guess its charset.
+const GUESS_SAMPLE: usize = 64 * 1024;
+
+/// A decoded text, and what was wrong with its charset if anything was.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Decoded {
+    pub(super) text: String,
+    pub(super) defect: Option<String>,
+}
+
+/// Decodes bytes of the charset that a part or an encoded word declares, or of none.
+pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> Decoded {
+    let label = label.map_or("", |label| label.split(['(', ';']).next().unwrap_or_default().trim());
+    match lookup(label) {
+        Charset::Undeclared => undeclared(bytes),
+        Charset::Unknown => Decoded {
+            text: decode_unlabelled(bytes).into_owned(),
+            defect: Some(format!("charset {label:?} is not known, a guess was made")),
+        },
+        Charset::Utf7 => Decoded { text: utf7::decode(bytes), defect: None },
+        Charset::Known(encoding) => {
+            let (text, replaced) = if encoding == UTF_16LE || encoding == UTF_16BE {
+                let (text, _, replaced) = encoding.decode(bytes);
+                (text, replaced)
+            } else {
+                encoding.decode_with_bom_removal(bytes)
+            };
+            Decoded {
+                text: text.into_owned(),
+                defect: replaced.then(|| format!("some bytes are not valid in the declared charset {label:?}")),
+            }
+        }
+    }
+}
+
+/// Decodes bytes of which nothing is known: UTF-8 when they are valid, otherwise the likeliest charset.
+pub(super) fn decode_unlabelled(bytes: &[u8]) -> Cow<'_, str> {
+    // ISO-2022-JP is pure ASCII to every other decoder; its escape sequences give it away.
+    if memchr::memmem::find(bytes, b"\x1b$").is_some() {
+        return ISO_2022_JP.decode_without_bom_handling(bytes).0;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => guess(bytes).decode_without_bom_handling(bytes).0,
+    }
+}
+
+/// A text that stands on one line: control characters become blanks, blanks around it go.
+pub(super) fn one_line(text: &str) -> String {
+    let cleaned: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    cleaned.trim().to_owned()
+}
+
+enum Charset {
+    Known(&'static Encoding),
+    Utf7,
+    /// Nothing declared, or US-ASCII, which says nothing about the 8-bit bytes that are there all the same.
+    Undeclared,
+    Unknown,
+}
+
+fn lookup(label: &str) -> Charset {
+    let lower = label.to_ascii_lowercase();
+    match lower.as_str() {
+        "" | "us-ascii" | "ascii" | "ansi_x3.4-1968" => Charset::Undeclared,
+        "utf-7" | "utf7" | "unicode-1-1-utf-7" | "csunicode11utf7" => Charset::Utf7,
+        "cp936" => Charset::Known(GBK),
+        "cp932" => Charset::Known(encoding_rs::SHIFT_JIS),
+        "cp949" | "ms949" => Charset::Known(encoding_rs::EUC_KR),
+        "cp950" => Charset::Known(encoding_rs::BIG5),
+        "latin-1" => Charset::Known(WINDOWS_1252),
+        // The "replacement" charsets of the web standard decode to a single U+FFFD, which helps no reader.
+        other => match Encoding::for_label_no_replacement(other.as_bytes()) {
+            Some(encoding) => Charset::Known(encoding),
+            None => Charset::Unknown,
+        },
+    }
+}
+
+fn undeclared(bytes: &[u8]) -> Decoded {
+    let text = decode_unlabelled(bytes).into_owned();
+    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    let defect = (std::str::from_utf8(bytes).is_err())
+        .then(|| "8-bit text without a charset that explains it, a guess was made".to_owned());
+    Decoded { text, defect }
+}
+
+fn guess(bytes: &[u8]) -> &'static Encoding {
+    let sample = &bytes[..bytes.len().min(GUESS_SAMPLE)];
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+    detector.feed(sample, true);
+    detector.guess(None, Utf8Detection::Deny)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declared_charsets() {
+        let table: &[(&str, &[u8], &str)] = &[
+            ("UTF-8", "naïve 😀".as_bytes(), "naïve 😀"),
+            ("utf8", b"\xef\xbb\xbfbom", "bom"),
+            ("iso-8859-1", b"caf\xe9", "café"),
+            ("ISO-8859-2", b"\xb3\xf3d\xbc", "łódź"),
+            ("iso-8859-5", b"\xbf\xe0\xd8\xd2\xd5\xe2", "Привет"),
+            ("iso-8859-7", b"\xea\xe1\xeb\xe7", "καλη"),
+            ("iso-8859-9", b"\xfe\xf0\xfd", "şğı"),
+            ("iso-8859-15", b"\xa4 5", "€ 5"),
+            ("windows-1250", b"\x9elu\x9dou\xe8k\xfd", "žluťoučký"),
+            ("windows-1251", b"\xcf\xf0\xe8\xe2\xe5\xf2", "Привет"),
+            ("Windows-1252", b"\x93quoted\x94", "“quoted”"),
+            ("windows-1253", b"\xea\xe1\xeb\xe7", "καλη"),
+            ("windows-1255", b"\xf9\xec\xe5\xed", "שלום"),
+            ("windows-1256", b"\xd3\xe1\xc7\xe3", "سلام"),
+            ("koi8-r", b"\xf0\xd2\xc9\xd7\xc5\xd4", "Привет"),
+            ("koi8-u", b"\xa7", "ї"),
+            ("Shift_JIS", b"\x93\xfa\x96{\x8c\xea", "日本語"),
+            ("iso-2022-jp", b"\x1b$BF|K\\8l\x1b(B", "日本語"),
+            ("euc-jp", b"\xc6\xfc\xcb\xdc\xb8\xec", "日本語"),
+            ("gb2312", b"\xd6\xd0\xce\xc4", "中文"),
+            ("gb18030", b"\xd6\xd0\xce\xc4", "中文"),
+            ("big5", b"\xa4\xa4\xa4\xe5", "中文"),
+            ("euc-kr", b"\xc7\xd1\xb1\xdb", "한글"),
+            ("ks_c_5601-1987", b"\xc7\xd1\xb1\xdb", "한글"),
+            ("utf-16", b"\xfe\xff\x00H\x00i", "Hi"),
+            ("utf-16le", b"H\x00i\x00", "Hi"),
+            ("utf-7", b"Hi +Jjo-", "Hi ☺"),
+            ("us-ascii (Plain text)", b"plain", "plain"),
+        ];
+        for (label, bytes, text) in table {
+            let decoded = decode(Some(label), bytes);
+            assert_eq!((decoded.text.as_str(), &decoded.defect), (*text, &None), "{label}");
+        }
+    }
+
+    #[test]
+    fn wrong_or_missing_charsets_give_what_can_be_read() {
+        let russian = b"\xcf\xf0\xe8\xe2\xe5\xf2, \xea\xe0\xea \xe4\xe5\xeb\xe0 \xf1\xe5\xe3\xee\xe4\xed\xff?";
+        let table: &[(Option<&str>, &[u8], &str, bool)] = &[
+            (None, "é".as_bytes(), "é", false),
+            (Some("us-ascii"), "é".as_bytes(), "é", false),
+            (None, b"caf\xe9 au lait", "café au lait", true),
+            (None, russian, "Привет, как дела сегодня?", true),
+            (Some("x-no-such"), b"plain", "plain", true),
+            (Some("utf-8"), b"caf\xe9!", "caf\u{fffd}!", true),
+            (None, b"\x1b$BF|K\\8l\x1b(B", "日本語", false),
+        ];
+        for (label, bytes, text, defect) in table {
+            let decoded = decode(*label, bytes);
+            assert_eq!((decoded.text.as_str(), decoded.defect.is_some()), (*text, *defect), "{label:?}");
+        }
+    }
+
+    #[test]
+    fn one_line_holds_no_control_characters() {
+        assert_eq!(one_line(" a\r\nb\0c\u{85}d\t"), "a  b c d");
+    }
+}

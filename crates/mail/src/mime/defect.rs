@@ -1,0 +1,77 @@
+//! What is wrong with a mail, said in words that a reader of the web page understands. A defect is a note beside what
+//! could be read; it never stops anything.
+
+/// How many defects are kept for one mail; a hostile mail could hold one per byte.
+const MAX_DEFECTS: usize = 100;
+
+/// One thing in a mail that is not as the standards say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defect {
+    /// The kind of defect, one of the constants of this type.
+    pub name: &'static str,
+    /// What was found and what was made of it.
+    pub detail: String,
+    /// Whether something of the mail may be missing or wrong in what is shown.
+    pub severe: bool,
+}
+
+impl Defect {
+    /// Base64 with foreign characters or an incomplete end.
+    pub const BASE64: &'static str = "Malformed Base64";
+    /// Quoted-printable with an escape that is none.
+    pub const QUOTED_PRINTABLE: &'static str = "Malformed Quoted-Printable";
+    /// A header line that is no field, or a header without its end.
+    pub const HEADER: &'static str = "Malformed Header";
+    /// A Content-Type that names no type.
+    pub const CONTENT_TYPE: &'static str = "Malformed Content-Type";
+    /// A multipart whose boundary is not declared, never occurs or is never closed.
+    pub const BOUNDARY: &'static str = "Missing Boundary";
+    /// A Content-Transfer-Encoding that is not known.
+    pub const ENCODING: &'static str = "Content Encoding";
+    /// Text that its declared charset cannot decode, or a charset that is not known.
+    pub const CHARSET: &'static str = "Character Set Conversion";
+    /// The plain text was made from the HTML.
+    pub const TEXT_FROM_HTML: &'static str = "Plain Text from HTML";
+    /// The mail is deeper, longer or has more parts than is looked at.
+    pub const LIMIT: &'static str = "Limit Exceeded";
+}
+
+/// A bounded list of defects.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Defects(Vec<Defect>);
+
+impl Defects {
+    /// Notes something that loses nothing.
+    pub(super) fn note(&mut self, name: &'static str, detail: impl Into<String>) {
+        self.push(name, detail.into(), false);
+    }
+
+    /// Notes something by which content may be missing or wrong.
+    pub(super) fn severe(&mut self, name: &'static str, detail: impl Into<String>) {
+        self.push(name, detail.into(), true);
+    }
+
+    pub(super) fn into_vec(self) -> Vec<Defect> {
+        self.0
+    }
+
+    fn push(&mut self, name: &'static str, detail: String, severe: bool) {
+        if self.0.len() < MAX_DEFECTS {
+            self.0.push(Defect { name, detail, severe });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_bounded() {
+        let mut defects = Defects::default();
+        for n in 0..10_000 {
+            defects.note(Defect::HEADER, format!("line {n}"));
+        }
+        assert_eq!(defects.into_vec().len(), MAX_DEFECTS);
+    }
+}

@@ -1,0 +1,111 @@
+//! File names of attachments: what a sender declares made safe for links, headers and disks, and names for parts that
+//! declare none.
+
+/// The longest name, in bytes: what common file systems take.
+const MAX_LEN: usize = 255;
+/// The longest extension that is kept when a name is shortened.
+const MAX_EXTENSION: usize = 16;
+
+/// The name of the attachment at `index` of the list.
+pub(super) fn filename(declared: Option<&str>, content_type: &str, index: usize) -> String {
+    let name = declared.map(safe).unwrap_or_default();
+    if name.is_empty() { format!("attachment-{index}.{}", extension(content_type)) } else { name }
+}
+
+/// Replaces path separators and characters that no reader can see; empty when nothing of a name is left.
+fn safe(declared: &str) -> String {
+    let replaced: String = declared.chars().map(|c| if is_unsafe(c) { '_' } else { c }).collect();
+    let name = replaced.trim();
+    if name.trim_matches('.').is_empty() {
+        return String::new();
+    }
+    shorten(name)
+}
+
+/// Separators, control characters, and the marks that make `gpj.exe` look like `exe.jpg`.
+fn is_unsafe(c: char) -> bool {
+    let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c == '/' || c == '\\' || c.is_control() || reorders
+}
+
+fn shorten(name: &str) -> String {
+    if name.len() <= MAX_LEN {
+        return name.to_owned();
+    }
+    let extension = name.rfind('.').map_or("", |dot| &name[dot..]);
+    let extension = if extension.len() > MAX_EXTENSION { "" } else { extension };
+    let stem = &name[..name.floor_char_boundary(MAX_LEN - extension.len())];
+    format!("{stem}{extension}")
+}
+
+fn extension(content_type: &str) -> &'static str {
+    match content_type {
+        "text/plain" | "message/delivery-status" | "text/rfc822-headers" => "txt",
+        "text/html" => "html",
+        "text/calendar" | "application/ics" => "ics",
+        "text/csv" => "csv",
+        "text/css" => "css",
+        "text/markdown" => "md",
+        "text/vcard" | "text/x-vcard" => "vcf",
+        "text/xml" | "application/xml" => "xml",
+        "image/png" => "png",
+        "image/jpeg" | "image/jpg" | "image/pjpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "image/svg+xml" => "svg",
+        "image/bmp" => "bmp",
+        "image/tiff" => "tiff",
+        "image/x-icon" | "image/vnd.microsoft.icon" => "ico",
+        "audio/mpeg" => "mp3",
+        "audio/wav" | "audio/x-wav" => "wav",
+        "video/mp4" => "mp4",
+        "video/quicktime" => "mov",
+        "application/pdf" => "pdf",
+        "application/json" => "json",
+        "application/zip" | "application/x-zip-compressed" => "zip",
+        "application/gzip" | "application/x-gzip" => "gz",
+        "application/msword" => "doc",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document" => "docx",
+        "application/vnd.ms-excel" => "xls",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => "xlsx",
+        "application/vnd.ms-powerpoint" => "ppt",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation" => "pptx",
+        "application/rtf" | "text/rtf" => "rtf",
+        "application/pgp-signature" => "asc",
+        "application/pkcs7-signature" | "application/x-pkcs7-signature" => "p7s",
+        "message/rfc822" => "eml",
+        _ => "bin",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let table = [
+            (Some("report.pdf"), "application/pdf", "report.pdf"),
+            (Some("../../etc/passwd"), "text/plain", ".._.._etc_passwd"),
+            (Some("C:\\temp\\x.txt"), "text/plain", "C:_temp_x.txt"),
+            (Some("a\r\nb\0.txt"), "text/plain", "a__b_.txt"),
+            (Some("\u{202e}gpj.exe"), "image/jpeg", "_gpj.exe"),
+            (Some(".."), "text/plain", "attachment-3.txt"),
+            (Some("  "), "image/png", "attachment-3.png"),
+            (None, "image/png", "attachment-3.png"),
+            (None, "message/rfc822", "attachment-3.eml"),
+            (None, "x/y", "attachment-3.bin"),
+            (Some("日本語.txt"), "text/plain", "日本語.txt"),
+        ];
+        for (declared, content_type, name) in table {
+            assert_eq!(filename(declared, content_type, 3), name, "{declared:?}");
+        }
+    }
+
+    #[test]
+    fn long_names_keep_their_extension() {
+        let long = "é".repeat(300) + ".pdf";
+        let name = filename(Some(&long), "application/pdf", 0);
+        assert!(name.len() <= MAX_LEN && name.ends_with("é.pdf"), "{name}");
+    }
+}

@@ -1,0 +1,260 @@
+//! Header fields: where they start and end, their canonical names and their values unfolded. What a value means
+//! (parameters, encoded words, addresses) is decided elsewhere.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use memchr::memchr;
+
+use super::words;
+
+/// One field of a mail's header, as it stands in the mail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderField {
+    name: Bytes,
+    value: Bytes,
+}
+
+impl HeaderField {
+    /// The name in canonical form: `Mime-Version`, `X-My-Header`.
+    pub fn name(&self) -> String {
+        canonical_name(&String::from_utf8_lossy(&self.name))
+    }
+
+    /// Whether this is the field of that name, in any case.
+    pub fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// The bytes behind the colon, folded as they were sent.
+    pub fn raw_value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// The value on one line, not decoded; bytes that are no UTF-8 become U+FFFD.
+    pub fn value(&self) -> String {
+        String::from_utf8_lossy(&unfold(&self.value)).into_owned()
+    }
+
+    /// The value on one line with its encoded words (RFC 2047) and 8-bit bytes as readable text.
+    pub fn decoded(&self) -> String {
+        words::decode_line(&unfold(&self.value))
+    }
+
+    pub(super) fn new(source: &Bytes, field: &RawField) -> Self {
+        Self { name: source.slice(field.name.clone()), value: source.slice(field.value.clone()) }
+    }
+}
+
+/// A field as byte ranges over the source it was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RawField {
+    pub(super) name: Range<usize>,
+    pub(super) value: Range<usize>,
+}
+
+/// Reads the fields of one header without allocating, and finds where the body starts.
+///
+/// A header ends at the empty line (RFC 5322 section 2.1). Broken mail also ends it with the source, with a boundary
+/// line (which only the caller can recognise) or with a line that is no field: such a line is skipped when a field
+/// follows it, otherwise the body starts there.
+pub(super) struct Fields<'a, F> {
+    source: &'a [u8],
+    start: usize,
+    pos: usize,
+    is_boundary: F,
+    ended: bool,
+    /// Lines that were skipped because they are no field.
+    pub(super) malformed: usize,
+    /// Whether the body starts without an empty line before it.
+    pub(super) unseparated: bool,
+}
+
+impl<'a, F: Fn(&[u8]) -> bool> Fields<'a, F> {
+    pub(super) fn new(source: &'a [u8], start: usize, is_boundary: F) -> Self {
+        Self { source, start, pos: start, is_boundary, ended: false, malformed: 0, unseparated: false }
+    }
+
+    /// Where the body starts, once the fields have been read to the end.
+    pub(super) fn body_start(&self) -> usize {
+        self.pos
+    }
+
+    fn end_at(&mut self, pos: usize) {
+        self.pos = pos;
+        self.ended = true;
+    }
+
+    /// The field whose first line ends its name at `name_end` and itself at `line`'s end, with its folded lines.
+    fn field(&mut self, name_end: usize, line: &Line) -> RawField {
+        let name = self.pos..self.pos + name_end;
+        let colon = name.end + memchr(b':', &self.source[name.end..line.end]).unwrap_or(0);
+        let mut end = line.end;
+        let mut next = line.next;
+        while matches!(self.source.get(next), Some(b' ' | b'\t')) {
+            let folded = Line::at(self.source, next);
+            end = folded.end;
+            next = folded.next;
+        }
+        self.pos = next;
+        RawField { name, value: colon + 1..end }
+    }
+}
+
+impl<F: Fn(&[u8]) -> bool> Iterator for Fields<'_, F> {
+    type Item = RawField;
+
+    fn next(&mut self) -> Option<RawField> {
+        while !self.ended {
+            if self.pos >= self.source.len() {
+                self.end_at(self.source.len());
+                break;
+            }
+            let line = Line::at(self.source, self.pos);
+            let text = &self.source[self.pos..line.end];
+            if text.is_empty() {
+                self.end_at(line.next);
+            } else if text.starts_with(b"--") && (self.is_boundary)(text) {
+                self.end_at(self.pos);
+            } else if let Some(name_end) = field_name(text) {
+                return Some(self.field(name_end, &line));
+            } else if self.pos == self.start && is_mbox_separator(text) {
+                self.pos = line.next;
+            } else if self.next_is_field(&line) {
+                self.malformed += 1;
+                self.pos = line.next;
+            } else {
+                self.unseparated = true;
+                self.end_at(self.pos);
+            }
+        }
+        None
+    }
+}
+
+impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
+    fn next_is_field(&self, line: &Line) -> bool {
+        line.next < self.source.len() && {
+            let next = Line::at(self.source, line.next);
+            let text = &self.source[line.next..next.end];
+            field_name(text).is_some() && !(text.starts_with(b"--") && (self.is_boundary)(text))
+        }
+    }
+}
+
+/// A line of the source: where its text ends and where the next line starts. Lines end in CRLF or bare LF.
+pub(super) struct Line {
+    pub(super) end: usize,
+    pub(super) next: usize,
+}
+
+impl Line {
+    pub(super) fn at(source: &[u8], start: usize) -> Self {
+        match memchr(b'\n', &source[start..]) {
+            Some(offset) => {
+                let feed = start + offset;
+                let cr = feed > start && source[feed - 1] == b'\r';
+                Self { end: feed - usize::from(cr), next: feed + 1 }
+            }
+            None => Self { end: source.len(), next: source.len() },
+        }
+    }
+}
+
+/// A folded value on one line: its lines trimmed and joined by one space, as existing clients see it.
+pub(super) fn unfold(value: &[u8]) -> Vec<u8> {
+    let mut unfolded = Vec::with_capacity(value.len());
+    for line in value.split(|&b| b == b'\n') {
+        let line = line.trim_ascii();
+        if !unfolded.is_empty() && !line.is_empty() {
+            unfolded.push(b' ');
+        }
+        unfolded.extend_from_slice(line);
+    }
+    unfolded
+}
+
+/// `mime-version` as `Mime-Version`; a name with characters that no token has stays as it is.
+pub(super) fn canonical_name(name: &str) -> String {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if !name.bytes().all(token) {
+        return name.to_owned();
+    }
+    let mut start = true;
+    name.chars()
+        .map(|c| {
+            let cased = if start { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+            start = c == '-';
+            cased
+        })
+        .collect()
+}
+
+/// Where the field name at the start of a line ends. RFC 5322 section 2.2: printable ASCII without colon; section 4.5
+/// allows blanks before the colon.
+fn field_name(line: &[u8]) -> Option<usize> {
+    let end = line.iter().position(|&b| !b.is_ascii_graphic() || b == b':')?;
+    let rest = line[end..].trim_ascii_start();
+    (end > 0 && rest.first() == Some(&b':')).then_some(end)
+}
+
+/// The line that mbox files put before a mail, seen when somebody pipes one into an SMTP client.
+fn is_mbox_separator(line: &[u8]) -> bool {
+    line.starts_with(b"From ") || line.starts_with(b">From ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(source: &str) -> (Vec<(String, String)>, String) {
+        let bytes = source.as_bytes();
+        let mut fields = Fields::new(bytes, 0, |line| line == b"--b");
+        let mut found = Vec::new();
+        for field in &mut fields {
+            let name = String::from_utf8_lossy(&bytes[field.name]).into_owned();
+            found.push((name, String::from_utf8_lossy(&unfold(&bytes[field.value])).into_owned()));
+        }
+        (found, source[fields.body_start()..].to_owned())
+    }
+
+    #[test]
+    fn fields_and_the_start_of_the_body() {
+        let table: &[(&str, &[(&str, &str)], &str)] = &[
+            ("A: 1\r\nB: 2\r\n\r\nbody", &[("A", "1"), ("B", "2")], "body"),
+            ("A: 1\nB: 2\n\nbody", &[("A", "1"), ("B", "2")], "body"),
+            ("A: 1\n\r\nbody", &[("A", "1")], "body"),
+            ("A: one\r\n two\r\n\tthree\r\n\r\n", &[("A", "one two three")], ""),
+            ("A:\r\n folded at once\r\n\r\n", &[("A", "folded at once")], ""),
+            ("A : blank before the colon\n\n", &[("A", "blank before the colon")], ""),
+            ("A:\n\n", &[("A", "")], ""),
+            ("From me Mon Jan  1\nA: 1\n\nx", &[("A", "1")], "x"),
+            ("A: 1\nno field\nB: 2\n\nx", &[("A", "1"), ("B", "2")], "x"),
+            ("A: 1\nno field\n\nx", &[("A", "1")], "no field\n\nx"),
+            ("no header at all\nx", &[], "no header at all\nx"),
+            ("\nbody only", &[], "body only"),
+            ("A: 1\n--b\nB: 2\n\n", &[("A", "1")], "--b\nB: 2\n\n"),
+            ("A: 1", &[("A", "1")], ""),
+            ("", &[], ""),
+        ];
+        for (source, fields, body) in table {
+            let (found, rest) = read(source);
+            let found: Vec<_> = found.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+            assert_eq!((&found[..], rest.as_str()), (*fields, *body), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_canonical() {
+        let table = [
+            ("mime-version", "Mime-Version"),
+            ("MESSAGE-ID", "Message-Id"),
+            ("x-my-header", "X-My-Header"),
+            ("x--y", "X--Y"),
+            ("odd(name", "odd(name"),
+        ];
+        for (name, canonical) in table {
+            assert_eq!(canonical_name(name), canonical);
+        }
+    }
+}

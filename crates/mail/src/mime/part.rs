@@ -1,0 +1,214 @@
+//! One part of a mail: what its header says about it and where it lies. How parts are found is the splitter's business.
+
+use std::ops::Range;
+
+use super::defect::{Defect, Defects};
+use super::header::RawField;
+use super::params::Structured;
+use super::transfer::TransferEncoding;
+
+/// How a part asks to be presented (RFC 2183).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// Shown with the mail.
+    Inline,
+    /// A file that comes with the mail. Dispositions that nobody knows count as this one (section 2.8).
+    Attachment,
+}
+
+/// A part of a mail; the mail itself is the root part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The index of the multipart that holds this part; `None` for the root.
+    pub parent: Option<usize>,
+    /// How many multiparts are around this part.
+    pub depth: usize,
+    /// `type/subtype`, lower-cased; what the standard assumes when it is missing.
+    pub content_type: String,
+    /// The declared charset, as written.
+    pub charset: Option<String>,
+    /// How the content is encoded.
+    pub transfer_encoding: TransferEncoding,
+    /// How the part asks to be presented, when it does.
+    pub disposition: Option<Disposition>,
+    /// The file name that the part declares, decoded but otherwise as sent; it may hold path separators.
+    pub filename: Option<String>,
+    /// The Content-ID without its angle brackets, as `cid:` links name it.
+    pub content_id: Option<String>,
+    /// Where the header lies in the source.
+    pub header: Range<usize>,
+    /// Where the body lies in the source, its transfer encoding not undone.
+    pub body: Range<usize>,
+    /// Whether lines of the text are flowed (RFC 3676).
+    pub(super) flowed: Option<Flowed>,
+    pub(super) boundary: Option<String>,
+}
+
+/// The parameters of `format=flowed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Flowed {
+    /// `delsp=yes`: the blank at a soft line break is not part of the text.
+    pub(super) delete_space: bool,
+}
+
+impl Part {
+    /// Whether this part only holds other parts.
+    pub fn is_multipart(&self) -> bool {
+        self.content_type.starts_with("multipart/")
+    }
+
+    /// Whether the content is text of any kind.
+    pub fn is_text(&self) -> bool {
+        self.content_type.starts_with("text/")
+    }
+
+    /// Whether the part is to be handed out as a file and not to be shown.
+    pub fn is_attachment(&self) -> bool {
+        self.disposition == Some(Disposition::Attachment) || self.content_type == "application/octet-stream"
+    }
+}
+
+/// The fields of a part's header that say what the part is.
+#[derive(Default)]
+pub(super) struct ContentFields<'a> {
+    kind: Option<&'a [u8]>,
+    encoding: Option<&'a [u8]>,
+    disposition: Option<&'a [u8]>,
+    id: Option<&'a [u8]>,
+}
+
+impl<'a> ContentFields<'a> {
+    /// Remembers the field if it is one of them; the first of each kind counts.
+    pub(super) fn take(&mut self, source: &'a [u8], field: &RawField) {
+        let name = &source[field.name.clone()];
+        let slot = if name.eq_ignore_ascii_case(b"content-type") {
+            &mut self.kind
+        } else if name.eq_ignore_ascii_case(b"content-transfer-encoding") {
+            &mut self.encoding
+        } else if name.eq_ignore_ascii_case(b"content-disposition") {
+            &mut self.disposition
+        } else if name.eq_ignore_ascii_case(b"content-id") {
+            &mut self.id
+        } else {
+            return;
+        };
+        slot.get_or_insert(&source[field.value.clone()]);
+    }
+
+    /// The part that these fields describe, still without its place. `default_type` is what the standard assumes
+    /// when nothing is said.
+    pub(super) fn into_part(self, default_type: &str, defects: &mut Defects) -> Part {
+        let kind = self.kind.map(Structured::parse).unwrap_or_default();
+        let disposition = self.disposition.map(Structured::parse);
+        let parameter = |name| kind.parameter(name).filter(|value| !value.is_empty()).map(str::to_owned);
+        let declared = disposition.as_ref().and_then(|d| d.parameter("filename"));
+        let filename = declared.filter(|name| !name.is_empty()).map(str::to_owned).or_else(|| parameter("name"));
+        let flowed = kind.parameter("format").is_some_and(|format| format.eq_ignore_ascii_case("flowed"));
+        let delete_space = kind.parameter("delsp").is_some_and(|delsp| delsp.eq_ignore_ascii_case("yes"));
+        Part {
+            parent: None,
+            depth: 0,
+            content_type: content_type(&kind.value, default_type, filename.is_some(), defects),
+            charset: parameter("charset"),
+            transfer_encoding: self.encoding.map(|e| transfer_encoding(e, defects)).unwrap_or_default(),
+            disposition: disposition.and_then(|d| match d.value.as_str() {
+                "" => None,
+                "inline" => Some(Disposition::Inline),
+                _ => Some(Disposition::Attachment),
+            }),
+            filename,
+            content_id: self.id.and_then(content_id),
+            header: 0..0,
+            body: 0..0,
+            flowed: flowed.then_some(Flowed { delete_space }),
+            boundary: parameter("boundary"),
+        }
+    }
+}
+
+/// RFC 2045 section 5.2: a type that cannot be read is plain text, unless it comes with a file name.
+fn content_type(declared: &str, default_type: &str, has_filename: bool, defects: &mut Defects) -> String {
+    if declared.is_empty() {
+        return default_type.to_owned();
+    }
+    let token =
+        |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b));
+    if declared.split_once('/').is_some_and(|(kind, sub)| token(kind) && token(sub)) {
+        return declared.to_owned();
+    }
+    let assumed = if has_filename && declared != "text" { "application/octet-stream" } else { "text/plain" };
+    let shown: String = declared.chars().take(80).collect();
+    defects.note(Defect::CONTENT_TYPE, format!("{shown:?} is no content type, read as {assumed}"));
+    assumed.to_owned()
+}
+
+fn transfer_encoding(field: &[u8], defects: &mut Defects) -> TransferEncoding {
+    let name = Structured::parse(field).value;
+    TransferEncoding::from_name(&name).unwrap_or_else(|| {
+        let shown: String = name.chars().take(80).collect();
+        defects.severe(Defect::ENCODING, format!("transfer encoding {shown:?} is not known, content left as it is"));
+        TransferEncoding::Identity
+    })
+}
+
+fn content_id(field: &[u8]) -> Option<String> {
+    let text = super::words::decode_line(&super::header::unfold(field));
+    let id = text.trim_start_matches('<').trim_end_matches('>').trim();
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mime::header::Fields;
+
+    fn part(header: &str) -> (Part, usize) {
+        let mut fields = ContentFields::default();
+        for field in Fields::new(header.as_bytes(), 0, |_| false) {
+            fields.take(header.as_bytes(), &field);
+        }
+        let mut defects = Defects::default();
+        let part = fields.into_part("text/plain", &mut defects);
+        (part, defects.into_vec().len())
+    }
+
+    #[test]
+    fn content_types() {
+        let table = [
+            ("", "text/plain", 0),
+            ("Content-Type: Text/HTML; charset=x", "text/html", 0),
+            ("Content-Type: text", "text/plain", 1),
+            ("Content-Type: text; name=a.txt", "text/plain", 1),
+            ("Content-Type: pdf; name=a.pdf", "application/octet-stream", 1),
+            ("Content-Type: a/b/c", "text/plain", 1),
+            ("Content-Type: a b/c", "text/plain", 1),
+            ("Content-Type: ; charset=x", "text/plain", 0),
+            ("Content-Type: image/png\nContent-Type: text/html", "image/png", 0),
+        ];
+        for (header, content_type, defects) in table {
+            let (part, noted) = part(header);
+            assert_eq!((part.content_type.as_str(), noted), (content_type, defects), "{header}");
+        }
+    }
+
+    #[test]
+    fn dispositions_names_and_ids() {
+        let (inline, _) =
+            part("Content-Disposition: INLINE; filename=a.png\nContent-ID: <a@b>\nContent-Type: image/png; name=b.png");
+        assert_eq!(inline.disposition, Some(Disposition::Inline));
+        assert_eq!(inline.filename.as_deref(), Some("a.png"));
+        assert_eq!(inline.content_id.as_deref(), Some("a@b"));
+        let (named, _) = part("Content-Type: image/png; name=b.png");
+        assert_eq!((named.disposition, named.filename.as_deref()), (None, Some("b.png")));
+        let (unknown, _) = part("Content-Disposition: x-special");
+        assert!(unknown.is_attachment());
+    }
+
+    #[test]
+    fn unknown_transfer_encodings_are_noted() {
+        let (known, none) = part("Content-Transfer-Encoding: BASE64");
+        assert_eq!((known.transfer_encoding, none), (TransferEncoding::Base64, 0));
+        let (unknown, one) = part("Content-Transfer-Encoding: x-uuencode");
+        assert_eq!((unknown.transfer_encoding, one), (TransferEncoding::Identity, 1));
+    }
+}

@@ -1,0 +1,319 @@
+//! The splitter: finds the parts of a mail in one pass over its bytes. It never recurses and never copies; the open
+//! multiparts are an explicit stack, and everything a sender could make large has a limit. message/rfc822 is a leaf:
+//! what is inside is another mail.
+
+use bytes::Bytes;
+use memchr::memmem;
+
+use super::defect::{Defect, Defects};
+use super::header::{Fields, HeaderField, Line};
+use super::part::{ContentFields, Part};
+
+/// How deep multiparts may be nested; a deeper one is not opened.
+pub const MAX_DEPTH: usize = 50;
+/// How many parts are told apart; what follows stays in the last of them.
+pub const MAX_PARTS: usize = 1000;
+/// How many fields of one header are read; the others are skipped.
+pub const MAX_FIELDS: usize = 1000;
+/// How far into a multipart without a declared boundary one is searched.
+const GUESS_WINDOW: usize = 16 * 1024;
+
+/// The parts of a mail, depth first, and the header of the first.
+pub(super) struct Split {
+    pub(super) header: Vec<HeaderField>,
+    pub(super) parts: Vec<Part>,
+    pub(super) defects: Defects,
+}
+
+/// Splits a mail into its parts; there is always at least one.
+pub(super) fn split(source: &Bytes) -> Split {
+    let mut splitter = Splitter {
+        source,
+        header: Vec::new(),
+        parts: Vec::new(),
+        open: Vec::new(),
+        leaf: None,
+        defects: Defects::default(),
+    };
+    splitter.run();
+    Split { header: splitter.header, parts: splitter.parts, defects: splitter.defects }
+}
+
+/// A multipart whose end has not been seen.
+struct Open {
+    part: usize,
+    boundary: Vec<u8>,
+    has_children: bool,
+}
+
+struct Splitter<'a> {
+    source: &'a Bytes,
+    header: Vec<HeaderField>,
+    parts: Vec<Part>,
+    open: Vec<Open>,
+    /// The part that the lines being read belong to, unless they are preamble or epilogue.
+    leaf: Option<usize>,
+    defects: Defects,
+}
+
+impl Splitter<'_> {
+    fn run(&mut self) {
+        let finder = memmem::Finder::new(b"\n--");
+        let mut pos = self.begin_part(None, 0);
+        while !self.open.is_empty() && pos > 0 {
+            // The byte before `pos` ends a line, so that a boundary may be the very next one.
+            let Some(offset) = finder.find(&self.source[pos - 1..]) else { break };
+            let start = pos + offset;
+            let line = Line::at(self.source, start);
+            pos = line.next;
+            let Some((level, closes)) = matching(&self.open, &self.source[start..line.end]) else { continue };
+            if !closes && self.parts.len() == MAX_PARTS {
+                self.give_up();
+                return;
+            }
+            self.end_at(start, level + 1);
+            if closes {
+                self.close(start, true);
+            } else {
+                self.open[level].has_children = true;
+                pos = self.begin_part(Some(self.open[level].part), line.next);
+            }
+        }
+        self.end_at(self.source.len(), 0);
+    }
+
+    /// Reads the header of a part and gives the start of its body.
+    fn begin_part(&mut self, parent: Option<usize>, start: usize) -> usize {
+        let source = self.source;
+        let open = &self.open;
+        let mut content = ContentFields::default();
+        let mut count = 0;
+        let mut fields = Fields::new(source, start, |line| matching(open, line).is_some());
+        for field in &mut fields {
+            count += 1;
+            if count > MAX_FIELDS {
+                continue;
+            }
+            content.take(source, &field);
+            if parent.is_none() {
+                self.header.push(HeaderField::new(source, &field));
+            }
+        }
+        let body = fields.body_start();
+        self.note_header(count, fields.malformed, fields.unseparated);
+        let default_type = match parent.map(|p| self.parts[p].content_type.as_str()) {
+            // RFC 2046 section 5.1.5.
+            Some("multipart/digest") => "message/rfc822",
+            _ => "text/plain",
+        };
+        let mut part = content.into_part(default_type, &mut self.defects);
+        part.parent = parent;
+        part.depth = self.open.len();
+        part.header = start..body;
+        part.body = body..source.len();
+        self.enter(part);
+        body
+    }
+
+    /// Adds a part: a multipart is opened, anything else is the leaf that the next lines belong to.
+    fn enter(&mut self, mut part: Part) {
+        let index = self.parts.len();
+        self.leaf = Some(index);
+        if part.is_multipart() {
+            if part.depth >= MAX_DEPTH {
+                self.defects.severe(Defect::LIMIT, format!("multiparts nested deeper than {MAX_DEPTH} are not opened"));
+                "application/octet-stream".clone_into(&mut part.content_type);
+            } else if let Some(boundary) = self.boundary_of(&part) {
+                self.open.push(Open { part: index, boundary, has_children: false });
+                self.leaf = None;
+            } else {
+                self.defects.severe(Defect::BOUNDARY, "a multipart declares no boundary, read as text");
+                "text/plain".clone_into(&mut part.content_type);
+            }
+        }
+        self.parts.push(part);
+    }
+
+    /// The declared boundary, or the one that the body suggests.
+    fn boundary_of(&mut self, part: &Part) -> Option<Vec<u8>> {
+        if let Some(boundary) = &part.boundary {
+            return Some(boundary.trim_end().as_bytes().to_vec());
+        }
+        let guess = guess_boundary(self.source, part.body.start, &self.open)?;
+        self.defects.severe(Defect::BOUNDARY, "a multipart declares no boundary, the one that it uses was found");
+        Some(guess)
+    }
+
+    /// Ends the leaf and every open multipart from `level` on, before the boundary line at `line` or at the end.
+    fn end_at(&mut self, line: usize, level: usize) {
+        if let Some(leaf) = self.leaf.take() {
+            let part = &mut self.parts[leaf];
+            part.body.end = before_line_break(self.source, line).max(part.body.start);
+        }
+        while self.open.len() > level {
+            self.close(line, false);
+        }
+    }
+
+    /// Ends the innermost open multipart. RFC 2046 section 5.1.2: an outer boundary ends the inner multiparts too.
+    fn close(&mut self, line: usize, properly: bool) {
+        let Some(open) = self.open.pop() else { return };
+        let part = &mut self.parts[open.part];
+        part.body.end = before_line_break(self.source, line).max(part.body.start);
+        let empty = self.source[part.body.clone()].trim_ascii().is_empty();
+        if !open.has_children && !empty {
+            "text/plain".clone_into(&mut part.content_type);
+            self.defects.severe(Defect::BOUNDARY, "the boundary of a multipart never occurs, read as text");
+        } else if !properly {
+            self.defects.note(Defect::BOUNDARY, "a multipart has no end, it was ended by what is around it");
+        }
+    }
+
+    /// The limit of parts is reached: the rest of the mail stays in the last leaf.
+    fn give_up(&mut self) {
+        self.defects.severe(Defect::LIMIT, format!("more than {MAX_PARTS} parts, the rest is left in the last one"));
+        let last = self.leaf.take().unwrap_or(self.parts.len() - 1);
+        self.parts[last].body.end = self.source.len();
+        for open in self.open.drain(..) {
+            self.parts[open.part].body.end = self.source.len();
+        }
+    }
+
+    fn note_header(&mut self, count: usize, malformed: usize, unseparated: bool) {
+        if count > MAX_FIELDS {
+            self.defects.severe(Defect::LIMIT, format!("a header with {count} fields, {MAX_FIELDS} were read"));
+        }
+        if malformed > 0 {
+            self.defects.severe(Defect::HEADER, format!("{malformed} header lines are no fields and were skipped"));
+        }
+        if unseparated {
+            self.defects.note(Defect::HEADER, "no empty line between header and body");
+        }
+    }
+}
+
+/// Which open multipart a line starting with `--` delimits, innermost first, and whether it closes it. Blanks behind
+/// the boundary were added on the way (RFC 2046 section 5.1.1).
+fn matching(open: &[Open], line: &[u8]) -> Option<(usize, bool)> {
+    let text = line.strip_prefix(b"--")?.trim_ascii_end();
+    open.iter().enumerate().rev().find_map(|(level, open)| match text.strip_prefix(open.boundary.as_slice())? {
+        b"" => Some((level, false)),
+        b"--" => Some((level, true)),
+        _ => None,
+    })
+}
+
+/// The boundary of a multipart that declares none: the first line with `--` that a Content-* field follows.
+fn guess_boundary(source: &[u8], body: usize, open: &[Open]) -> Option<Vec<u8>> {
+    let window = &source[..source.len().min(body + GUESS_WINDOW)];
+    let mut pos = body;
+    while pos < window.len() {
+        let line = Line::at(window, pos);
+        let text = &window[pos..line.end];
+        if text.starts_with(b"--") && matching(open, text).is_some() {
+            return None;
+        }
+        let next = window.get(line.next..line.next + 8).unwrap_or_default();
+        if text.len() > 2 && text.starts_with(b"--") && next.eq_ignore_ascii_case(b"content-") {
+            return Some(text[2..].trim_ascii_end().to_vec());
+        }
+        pos = line.next;
+    }
+    None
+}
+
+/// The line break before a boundary line belongs to the boundary (RFC 2046 section 5.1.1).
+fn before_line_break(source: &[u8], line: usize) -> usize {
+    if line == source.len() {
+        return line;
+    }
+    let text = &source[..line];
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    text.strip_suffix(b"\r").unwrap_or(text).len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The structure as one line per part: indentation, type and body.
+    fn outline(source: &str) -> String {
+        let bytes = Bytes::copy_from_slice(source.as_bytes());
+        let mut lines = Vec::new();
+        for part in split(&bytes).parts {
+            let body = if part.is_multipart() { "" } else { &source[part.body.clone()] };
+            let line = format!("{}{} {}", "  ".repeat(part.depth), part.content_type, body.escape_debug());
+            lines.push(line.trim_end().to_owned());
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn structures() {
+        let table = [
+            ("no mime", "Subject: x\r\n\r\nHi\r\n", "text/plain Hi\\r\\n"),
+            (
+                "two parts, preamble and epilogue",
+                "Content-Type: multipart/mixed; boundary=b\r\n\r\npreamble\r\n--b\r\n\r\none\r\n--b  \r\n\
+                 Content-Type: text/html\r\n\r\ntwo\r\n\r\n--b--\r\nepilogue\r\n--b\r\n\r\nno part",
+                "multipart/mixed\n  text/plain one\n  text/html two\\r\\n",
+            ),
+            (
+                "bare line feeds",
+                "Content-Type: multipart/mixed; boundary=\"b\"\n\n--b\n\none\n--b\n\ntwo\n--b--\n",
+                "multipart/mixed\n  text/plain one\n  text/plain two",
+            ),
+            (
+                "a boundary that starts like its parent's",
+                "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/alternative; boundary=b-1\n\n\
+                 --b-1\n\none\n--b-1\n\ntwo\n--b-1--\n--b\n\nthree\n--b--\n",
+                "multipart/mixed\n  multipart/alternative\n    text/plain one\n    text/plain two\n  text/plain three",
+            ),
+            (
+                "the same boundary twice",
+                "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/alternative; boundary=b\n\n\
+                 --b\n\none\n--b--\n--b\n\ntwo\n--b--\n",
+                "multipart/mixed\n  multipart/alternative\n    text/plain one\n  text/plain two",
+            ),
+            (
+                "an outer boundary ends the inner multipart",
+                "Content-Type: multipart/mixed; boundary=o\n\n--o\nContent-Type: multipart/alternative; boundary=i\n\n\
+                 --i\n\none\n--o\n\ntwo",
+                "multipart/mixed\n  multipart/alternative\n    text/plain one\n  text/plain two",
+            ),
+            (
+                "no end",
+                "Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n",
+                "multipart/mixed\n  text/plain one\\n",
+            ),
+            (
+                "no boundary declared",
+                "Content-Type: multipart/mixed\n\n--b\nContent-Type: text/html\n\none\n--b--\n",
+                "multipart/mixed\n  text/html one",
+            ),
+            ("no boundary to be found", "Content-Type: multipart/mixed\n\nHi\n", "text/plain Hi\\n"),
+            ("a boundary that never occurs", "Content-Type: multipart/mixed; boundary=b\n\nHi\n", "text/plain Hi\\n"),
+            ("a header only", "Content-Type: multipart/mixed; boundary=b\n", "multipart/mixed"),
+            (
+                "parts without an empty line or body",
+                "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n--b\n--b\n\n--b--",
+                "multipart/mixed\n  text/html\n  text/plain\n  text/plain",
+            ),
+            (
+                "a mail inside is a leaf",
+                "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/rfc822\n\n\
+                 Content-Type: multipart/mixed; boundary=c\n\n--c\n\nx\n--b--\n",
+                "multipart/mixed\n  message/rfc822 Content-Type: multipart/mixed; boundary=c\\n\\n--c\\n\\nx",
+            ),
+            (
+                "digests hold mails",
+                "Content-Type: multipart/digest; boundary=b\n\n--b\n\nSubject: x\n\n--b--\n",
+                "multipart/digest\n  message/rfc822 Subject: x\\n",
+            ),
+            ("an empty mail", "", "text/plain"),
+        ];
+        for (what, source, parts) in table {
+            assert_eq!(outline(source), parts, "{what}");
+        }
+    }
+}

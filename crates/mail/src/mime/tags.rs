@@ -1,0 +1,192 @@
+//! A linear scan over the tags and texts of an HTML document. It follows the tokenizer of the HTML standard closely
+//! enough to see the tags that a browser sees (comments, quoted attributes, raw text), and builds no tree.
+
+use memchr::memmem;
+
+/// A piece of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token<'a> {
+    /// Text between tags, its character references not resolved.
+    Text(&'a str),
+    /// A start tag's name, as written.
+    Open(&'a str),
+    /// An end tag's name, as written.
+    Close(&'a str),
+}
+
+/// The tags and texts of a document, in order.
+pub(super) struct Tokens<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Tokens<'a> {
+    pub(super) fn new(html: &'a str) -> Self {
+        Self { rest: html }
+    }
+
+    /// Cuts the first `len` bytes off the document.
+    fn cut(&mut self, len: usize) -> &'a str {
+        let (head, tail) = self.rest.split_at_checked(len).unwrap_or((self.rest, ""));
+        self.rest = tail;
+        head
+    }
+
+    /// Skips to behind the next occurrence of `end`, or to the end of the document.
+    fn skip_past(&mut self, end: &str) {
+        let len = memmem::find(self.rest.as_bytes(), end.as_bytes()).map_or(self.rest.len(), |at| at + end.len());
+        self.cut(len);
+    }
+
+    fn skip_comment(&mut self) {
+        self.cut("<!--".len());
+        for empty in [">", "->"] {
+            if self.rest.starts_with(empty) {
+                self.cut(empty.len());
+                return;
+            }
+        }
+        loop {
+            self.skip_past("--");
+            // Of `--->` the last two dashes count.
+            let tail = self.rest.trim_start_matches('-');
+            if tail.is_empty() || tail.starts_with('>') || tail.starts_with("!>") {
+                self.rest = tail;
+                return self.skip_past(">");
+            }
+        }
+    }
+
+    /// Skips the text of an element that knows no tags, up to its end tag.
+    fn skip_raw(&mut self, name: &str) {
+        loop {
+            let Some(at) = memmem::find(self.rest.as_bytes(), b"</") else {
+                self.rest = "";
+                return;
+            };
+            self.cut(at);
+            let found = self.rest.get(2..2 + name.len());
+            if found.is_some_and(|found| found.eq_ignore_ascii_case(name)) {
+                return;
+            }
+            self.cut(2);
+        }
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        loop {
+            let bytes = self.rest.as_bytes();
+            let first = *bytes.first()?;
+            if first != b'<' {
+                let len = memchr::memchr(b'<', bytes).unwrap_or(bytes.len());
+                return Some(Token::Text(self.cut(len)));
+            }
+            let second = bytes.get(1).copied().unwrap_or_default();
+            let third = bytes.get(2).copied().unwrap_or_default();
+            if second.is_ascii_alphabetic() {
+                let name = self.tag(1);
+                if is_raw(name) {
+                    self.skip_raw(name);
+                }
+                return Some(Token::Open(name));
+            } else if second == b'/' && third.is_ascii_alphabetic() {
+                return Some(Token::Close(self.tag(2)));
+            } else if bytes.starts_with(b"<!--") {
+                self.skip_comment();
+            } else if matches!(second, b'!' | b'?' | b'/') {
+                self.skip_past(">");
+            } else {
+                return Some(Token::Text(self.cut(1)));
+            }
+        }
+    }
+}
+
+impl<'a> Tokens<'a> {
+    /// Reads a tag whose name starts at `start`, with its attributes, and gives the name.
+    fn tag(&mut self, start: usize) -> &'a str {
+        let bytes = self.rest.as_bytes();
+        let ends = |&b: &u8| b.is_ascii_whitespace() || b == b'/' || b == b'>';
+        let end = bytes[start..].iter().position(ends).map_or(bytes.len(), |len| start + len);
+        let mut pos = end;
+        // A quote opens a value only directly behind the equals sign of an attribute.
+        let mut after_equals = false;
+        let mut in_name = false;
+        while pos < bytes.len() && bytes[pos] != b'>' {
+            match bytes[pos] {
+                quote @ (b'"' | b'\'') if after_equals => {
+                    pos = memchr::memchr(quote, &bytes[pos + 1..]).map_or(bytes.len(), |len| pos + 1 + len);
+                    after_equals = false;
+                    in_name = false;
+                }
+                b'=' if in_name && !after_equals => {
+                    after_equals = true;
+                    in_name = false;
+                }
+                byte if byte.is_ascii_whitespace() => {}
+                b'/' if !after_equals => in_name = false,
+                _ if after_equals => {
+                    let value = bytes[pos..].iter().position(|&b| b.is_ascii_whitespace() || b == b'>');
+                    pos = value.map_or(bytes.len(), |len| pos + len);
+                    after_equals = false;
+                    continue;
+                }
+                _ => in_name = true,
+            }
+            pos += 1;
+        }
+        let tag = self.cut((pos + 1).min(bytes.len()));
+        &tag[start..end]
+    }
+}
+
+/// Elements whose content is not markup, or is not shown.
+fn is_raw(name: &str) -> bool {
+    ["script", "style", "textarea", "title", "iframe", "noembed", "noframes", "noscript", "xmp"]
+        .iter()
+        .any(|raw| raw.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(html: &str) -> String {
+        let token = |token| match token {
+            Token::Text(text) => format!("[{text}]"),
+            Token::Open(name) => format!("<{name}>"),
+            Token::Close(name) => format!("</{name}>"),
+        };
+        Tokens::new(html).map(token).collect()
+    }
+
+    #[test]
+    fn tokens() {
+        let table = [
+            ("a<b>c</b>d", "[a]<b>[c]</b>[d]"),
+            ("<a href=\"x>y\" title='>'>z", "<a>[z]"),
+            ("<a href=x\"y>z", "<a>[z]"),
+            ("<a \"x>y\">z", "<a>[y\">z]"),
+            ("<br/><img src=x/>z", "<br><img>[z]"),
+            ("<!-- <b> -->x", "[x]"),
+            ("<!--><b>x", "<b>[x]"),
+            ("<!---><b>x", "<b>[x]"),
+            ("<!-- a --!><b>x", "<b>[x]"),
+            ("<!-- a ---><b>x", "<b>[x]"),
+            ("<!doctype html><?x?></ >x", "[x]"),
+            ("<script>if (a<b) '</div>'</SCRIPT>x", "<script></SCRIPT>[x]"),
+            ("<style>never closed <b>", "<style>"),
+            ("1 < 2 <3", "[1 ][<][ 2 ][<][3]"),
+            ("<a never closed", "<a>"),
+            ("<!-- never closed", ""),
+            ("<a é=ü>x", "<a>[x]"),
+            ("é<é>", "[é][<][é>]"),
+        ];
+        for (html, tokens) in table {
+            assert_eq!(shown(html), tokens, "{html}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Encoded words (RFC 2047): `=?charset?encoding?text?=` in header values, as standards and as mailers write them.
+
+use memchr::memmem;
+
+use super::charset::{decode, decode_unlabelled, one_line};
+use super::transfer;
+
+/// The longest text of one encoded word. RFC 2047 section 2 allows 75; mailers that do not fold write far longer ones.
+const MAX_TEXT: usize = 4096;
+/// The longest charset name, with its language (RFC 2231 section 5).
+const MAX_CHARSET: usize = 64;
+
+/// Decodes an unfolded header value to text on one line.
+pub(super) fn decode_line(value: &[u8]) -> String {
+    one_line(&decode_words(value))
+}
+
+/// Decodes an unfolded header value; raw 8-bit bytes between encoded words are read as UTF-8 or guessed.
+pub(super) fn decode_words(value: &[u8]) -> String {
+    let mut text = String::with_capacity(value.len());
+    let mut plain_start = 0;
+    let mut run: Option<Run<'_>> = None;
+    let mut pos = 0;
+    while let Some(offset) = memmem::find(&value[pos..], b"=?") {
+        let start = pos + offset;
+        let Some(word) = Word::at(&value[start..]) else {
+            pos = start + 2;
+            continue;
+        };
+        let between = &value[plain_start..start];
+        // RFC 2047 section 6.2: blanks between two encoded words are not part of the text.
+        if run.is_none() || !between.trim_ascii().is_empty() {
+            Run::end(run.take(), &mut text);
+            text.push_str(&decode_unlabelled(between));
+        }
+        pos = start + word.len;
+        plain_start = pos;
+        run = Some(match run.take() {
+            Some(open) if open.charset.eq_ignore_ascii_case(word.charset) => open.joined(word.content),
+            other => {
+                Run::end(other, &mut text);
+                Run { charset: word.charset, content: word.content }
+            }
+        });
+    }
+    Run::end(run, &mut text);
+    text.push_str(&decode_unlabelled(&value[plain_start..]));
+    text
+}
+
+/// Encoded words of one charset that follow each other. They are decoded together, because mailers cut characters of
+/// several bytes between two words although section 5 forbids it.
+struct Run<'a> {
+    charset: &'a str,
+    content: Vec<u8>,
+}
+
+impl Run<'_> {
+    fn joined(mut self, content: Vec<u8>) -> Self {
+        if self.content.is_empty() {
+            self.content = content;
+        } else {
+            self.content.extend_from_slice(&content);
+        }
+        self
+    }
+
+    fn end(run: Option<Self>, text: &mut String) {
+        if let Some(run) = run {
+            text.push_str(&decode(Some(run.charset), &run.content).text);
+        }
+    }
+}
+
+struct Word<'a> {
+    charset: &'a str,
+    content: Vec<u8>,
+    len: usize,
+}
+
+impl<'a> Word<'a> {
+    /// The encoded word that starts at `=?`, if it is one.
+    fn at(value: &'a [u8]) -> Option<Self> {
+        let label = &value[2..];
+        let label_len = memchr::memchr(b'?', &label[..label.len().min(MAX_CHARSET)])?;
+        let charset = std::str::from_utf8(&label[..label_len]).ok()?;
+        if charset.is_empty() || !charset.bytes().all(|b| b.is_ascii_graphic()) {
+            return None;
+        }
+        let charset = charset.split('*').next()?;
+        let rest = &label[label_len + 1..];
+        let encoding = *rest.first()?;
+        if rest.get(1) != Some(&b'?') {
+            return None;
+        }
+        let text = &rest[2..];
+        let text_len = memmem::find(&text[..text.len().min(MAX_TEXT)], b"?=")?;
+        let text = &text[..text_len];
+        let content = match encoding {
+            b'B' | b'b' => transfer::base64(text).0,
+            b'Q' | b'q' => q(text),
+            _ => return None,
+        };
+        Some(Self { charset, content, len: 2 + label_len + 1 + 2 + text_len + 2 })
+    }
+}
+
+/// The Q encoding (section 4.2): quoted-printable with `_` for a blank.
+fn q(text: &[u8]) -> Vec<u8> {
+    let spaced: Vec<u8> = text.iter().map(|&b| if b == b'_' { b' ' } else { b }).collect();
+    let mut content = Vec::with_capacity(spaced.len());
+    transfer::unescape(&spaced, b'=', &mut content);
+    content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoded_words() {
+        let table: &[(&[u8], &str)] = &[
+            (b"plain", "plain"),
+            (b"=?utf-8?Q?caf=C3=A9?=", "café"),
+            (b"=?UTF-8?b?Y2Fmw6k=?=", "café"),
+            (b"=?iso-8859-1?q?a_b=5Fc?=", "a b_c"),
+            (b"=?utf-8*en?Q?hello?=", "hello"),
+            // Section 8 of RFC 2047.
+            (b"=?ISO-8859-1?Q?a?= b", "a b"),
+            (b"=?ISO-8859-1?Q?a?= =?ISO-8859-1?Q?b?=", "ab"),
+            (b"=?ISO-8859-1?Q?a?=   =?ISO-8859-2?Q?_b?=", "a b"),
+            (b"=?utf-8?Q?a?==?utf-8?Q?b?=", "ab"),
+            // A character cut between two words.
+            (b"=?utf-8?B?4pi?= =?utf-8?B?ug==?=", "☺"),
+            (b"=?utf-8?Q?=E2=98?= =?utf-8?Q?=BA?=", "☺"),
+            (b"=?iso-2022-jp?B?GyRCRnxLXDhsGyhC?=", "日本語"),
+            (b"=?gb2312?B?1tDOxA==?=", "中文"),
+            (b"=?koi8-r?Q?=F0=D2=C9=D7=C5=D4?=", "Привет"),
+            (b"=?utf-8?Q?Really??=", "Really?"),
+            (b"=?utf-8?Q?raw blanks too?=", "raw blanks too"),
+            (b"[=?utf-8?Q?x?=]", "[x]"),
+            (b"=?utf-8?X?abc?=", "=?utf-8?X?abc?="),
+            (b"=?utf-8?Q?no end", "=?utf-8?Q?no end"),
+            (b"=??Q?x?=", "=??Q?x?="),
+            (b"a =? b ?= c", "a =? b ?= c"),
+            (b"=?", "=?"),
+            (b"=?x-no-such?Q?abc?=", "abc"),
+            ("naïve".as_bytes(), "naïve"),
+            (b"caf\xe9", "café"),
+        ];
+        for (value, text) in table {
+            assert_eq!(decode_line(value), *text, "{}", String::from_utf8_lossy(value));
+        }
+    }
+
+    #[test]
+    fn line_breaks_do_not_come_out_of_encoded_words() {
+        assert_eq!(decode_line(b"=?utf-8?Q?a=0D=0ABcc:_x?="), "a  Bcc: x");
+    }
+}
