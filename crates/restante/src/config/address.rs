@@ -1,0 +1,143 @@
+//! Addresses to listen on, as they are written in the configuration. Binding them is the servers' business.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ListenAddr {
+    /// One IP address: `192.0.2.1:2500`, `[::1]:2500`.
+    Tcp(SocketAddr),
+    /// `localhost:2500`: loopback on IPv4 and, where the machine has it, on IPv6.
+    Localhost(u16),
+    /// `:2500`: every address of the machine.
+    Any(u16),
+    /// `unix:/run/restante.sock`: a Unix socket.
+    Unix(PathBuf),
+}
+
+/// What an address may look like, for error messages.
+const ALLOWED: &str = "IP:PORT, localhost:PORT, :PORT (every address) or unix:/PATH";
+
+/// The longest path that fits into a `sockaddr_un` with its final zero byte.
+const MAX_UNIX_PATH: usize = 107;
+
+impl ListenAddr {
+    /// Whether only processes of this machine can reach it.
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Tcp(addr) => addr.ip().to_canonical().is_loopback(),
+            Self::Localhost(_) | Self::Unix(_) => true,
+            Self::Any(_) => false,
+        }
+    }
+
+    /// Whether two listeners at these addresses would certainly get in each other's way.
+    pub fn clashes_with(&self, other: &Self) -> bool {
+        let free_port =
+            matches!(self, Self::Localhost(0) | Self::Any(0)) || matches!(self, Self::Tcp(addr) if addr.port() == 0);
+        self == other && !free_port
+    }
+}
+
+impl FromStr for ListenAddr {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let not_allowed = || format!("{text:?} is no address: {ALLOWED}");
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path.len() {
+                0 => Err(not_allowed()),
+                1..=MAX_UNIX_PATH => Ok(Self::Unix(PathBuf::from(path))),
+                _ => Err(format!("{text:?} is too long: a socket's path has at most {MAX_UNIX_PATH} bytes")),
+            };
+        }
+        if let Ok(addr) = text.parse() {
+            return Ok(Self::Tcp(addr));
+        }
+        let (host, port) = text.rsplit_once(':').ok_or_else(not_allowed)?;
+        // `u16::from_str` takes a leading `+`, which no one means to write.
+        if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(not_allowed());
+        }
+        let port = port.parse().map_err(|_| format!("{text:?} has no port from 0 to 65535"))?;
+        match host {
+            "" => Ok(Self::Any(port)),
+            host if host.eq_ignore_ascii_case("localhost") => Ok(Self::Localhost(port)),
+            _ => Err(not_allowed()),
+        }
+    }
+}
+
+impl fmt::Display for ListenAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(addr) => addr.fmt(f),
+            Self::Localhost(port) => write!(f, "localhost:{port}"),
+            Self::Any(port) => write!(f, ":{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        // Text, whether it is loopback; every good one prints as it was written.
+        let good = [
+            ("127.0.0.1:2500", true),
+            ("127.1.2.3:0", true),
+            ("0.0.0.0:2500", false),
+            ("192.0.2.7:65535", false),
+            ("[::1]:2500", true),
+            ("[::ffff:127.0.0.1]:2500", true),
+            ("[::]:2500", false),
+            ("localhost:2500", true),
+            ("localhost:0", true),
+            (":2500", false),
+            ("unix:/run/restante/smtp.sock", true),
+        ];
+        for (text, loopback) in good {
+            let addr: ListenAddr = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(addr.to_string(), text);
+            assert_eq!(addr.is_loopback(), loopback, "{text}");
+        }
+        let long = format!("unix:/{}", "x".repeat(MAX_UNIX_PATH));
+        let bad = [
+            "",
+            ":",
+            "2500",
+            "localhost",
+            "localhost:",
+            "localhost:65536",
+            "localhost:+25",
+            "localhost:-1",
+            "::1:2500",
+            "[::1]",
+            "127.0.0.1",
+            "256.0.0.1:25",
+            "example.org:25",
+            "unix:",
+            "http://localhost:25",
+            &long,
+        ];
+        for text in bad {
+            assert!(text.parse::<ListenAddr>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn free_ports_never_clash() {
+        let addr = |text: &str| -> ListenAddr { text.parse().expect("a good address") };
+        assert!(addr("localhost:25").clashes_with(&addr("LOCALHOST:25")));
+        assert!(addr("unix:/a").clashes_with(&addr("unix:/a")));
+        assert!(!addr("localhost:25").clashes_with(&addr("localhost:26")));
+        assert!(!addr("localhost:0").clashes_with(&addr("localhost:0")));
+        assert!(!addr("127.0.0.1:0").clashes_with(&addr("127.0.0.1:0")));
+    }
+}

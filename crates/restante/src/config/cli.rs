@@ -1,0 +1,149 @@
+//! The command line: flags made from the table, and the few subcommands. Values are taken as text; what they mean is
+//! decided later, together with those of the other sources, so that all errors are told at once.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use super::Exit;
+use super::setting::{Setting, Status, Value};
+use super::table::SETTINGS;
+
+/// What the command line asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Task {
+    Serve,
+    ConfigCheck,
+    ConfigDocs,
+}
+
+/// The flags that were given.
+#[derive(Default)]
+pub(super) struct Flags {
+    pub(super) config: Option<PathBuf>,
+    pub(super) given: Vec<(&'static Setting, String)>,
+}
+
+/// Flags that Inbucket's command line takes with a single dash, as Go programs do.
+const SINGLE_DASH: &[&str] = &["help", "logfile", "logjson", "netdebug", "pidfile", "version"];
+
+/// Reads the command line, program name first. Help, version and mistakes come back as the text to end with.
+pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<(Task, Flags), Exit> {
+    let args = args.into_iter().map(with_two_dashes);
+    let matches = command().try_get_matches_from(args).map_err(|error| Exit {
+        text: error.render().to_string(),
+        code: u8::try_from(error.exit_code()).unwrap_or(2),
+    })?;
+    let mut flags = Flags::default();
+    flags.take(&matches);
+    let Some(("config", config)) = matches.subcommand() else {
+        return Ok((Task::Serve, flags));
+    };
+    match config.subcommand() {
+        Some(("check", check)) => {
+            flags.take(check);
+            Ok((Task::ConfigCheck, flags))
+        }
+        _ => Ok((Task::ConfigDocs, flags)),
+    }
+}
+
+impl Flags {
+    /// Adds what was given at one level of the command line; later values win over earlier ones.
+    fn take(&mut self, matches: &ArgMatches) {
+        if let Some(path) = matches.get_one::<PathBuf>("config") {
+            self.config = Some(path.clone());
+        }
+        for setting in SETTINGS {
+            if let Some(value) = matches.get_one::<String>(setting.key) {
+                self.given.push((setting, value.clone()));
+            }
+        }
+    }
+}
+
+fn command() -> Command {
+    let check = Command::new("check")
+        .about("Checks the configuration and prints the effective settings with their origin")
+        .args(flags());
+    let docs = Command::new("docs").about("Prints the reference page of all settings in Markdown");
+    let config = Command::new("config")
+        .about("Works on the configuration without starting the server")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(check)
+        .subcommand(docs);
+    Command::new("restante")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A mail server that keeps instead of sends")
+        .after_help(
+            "Every setting is also a variable, RESTANTE_SMTP_ADDR for --smtp-addr (INBUCKET_SMTP_ADDR works too), and \
+             a line of the configuration file. Flags win over variables, variables over the file.",
+        )
+        .disable_help_subcommand(true)
+        .args_override_self(true)
+        .args(flags())
+        .subcommand(config)
+}
+
+fn flags() -> impl Iterator<Item = Arg> {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .help_heading("General")
+        .help("Reads settings from a TOML file.")
+        .long_help("Reads settings from a TOML file.\nVariable RESTANTE_CONFIG.");
+    std::iter::once(config).chain(SETTINGS.iter().map(flag))
+}
+
+fn flag(setting: &'static Setting) -> Arg {
+    let mut arg = Arg::new(setting.key)
+        .long(setting.flag())
+        .value_name(setting.value.placeholder())
+        .action(ArgAction::Set)
+        .help_heading(setting.section())
+        .help(short_help(setting))
+        .long_help(long_help(setting));
+    if setting.value == Value::Bool {
+        // The bare flag turns it on; `=false` is needed because many of them are on by default.
+        arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
+    }
+    if let Some(alias) = setting.alias {
+        arg = arg.visible_alias(alias);
+    }
+    arg
+}
+
+fn short_help(setting: &Setting) -> String {
+    let first = setting.help.split_inclusive(". ").next().unwrap_or_default().trim_end();
+    match setting.status {
+        Status::Active => first.to_owned(),
+        Status::Reserved => format!("{first} (later version)"),
+        Status::Ignored => format!("{first} (no effect)"),
+    }
+}
+
+fn long_help(setting: &Setting) -> String {
+    let note = match setting.status.note() {
+        "" => String::new(),
+        note => format!(" {note}"),
+    };
+    format!("{}{note}\nDefault {}. Variable RESTANTE_{}.", setting.help, setting.shown_default(), setting.variable())
+}
+
+/// Turns `-logjson` into `--logjson`, so that a command line written for Inbucket works unchanged.
+fn with_two_dashes(arg: OsString) -> OsString {
+    let known = arg
+        .to_str()
+        .and_then(|text| text.strip_prefix('-'))
+        .and_then(|text| text.split('=').next())
+        .is_some_and(|name| SINGLE_DASH.contains(&name));
+    if !known {
+        return arg;
+    }
+    let mut doubled = OsString::from("-");
+    doubled.push(AsRef::<OsStr>::as_ref(&arg));
+    doubled
+}

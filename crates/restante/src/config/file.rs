@@ -1,0 +1,107 @@
+//! The configuration file: TOML in, settings as the texts that a user would have given on the command line out.
+//! Sections are the first part of a key, so `[smtp]` with `maxrecipients = 200` is `smtp.maxrecipients`.
+
+use std::path::Path;
+
+use toml::de::{DeArray, DeTable, DeValue};
+
+use super::load::Given;
+use super::problem::{Origin, Problem, hint};
+use super::setting::{Setting, Value};
+use super::table::{SETTINGS, find};
+
+/// What a file holds: the settings it gives, and everything that is wrong with it.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) given: Vec<(&'static Setting, Given)>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Reads the text of a file.
+pub(super) fn read(path: &Path, text: &str) -> Contents {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut contents = Contents::default();
+    // The parser's own rendering quotes the line, which may hold a password: only message and place are told.
+    for error in &errors {
+        let line = error.span().map_or(1, |span| line_at(text, span.start));
+        contents.problems.push(Problem::new(format!("file {}:{line}: {}", path.display(), error.message())));
+    }
+    if !errors.is_empty() {
+        return contents;
+    }
+    // Sections inside sections wait on a list instead of the stack.
+    let mut sections = vec![(String::new(), document.into_inner())];
+    while let Some((prefix, table)) = sections.pop() {
+        for (name, value) in table {
+            let line = line_at(text, name.span().start);
+            let key = format!("{prefix}{}", name.get_ref());
+            let origin = Origin::File { path: path.to_owned(), line };
+            match (find(&key), value.into_inner()) {
+                (Some(setting), value) => contents.take(setting, value, origin),
+                (None, DeValue::Table(inner)) => sections.push((format!("{key}."), inner)),
+                (None, _) => contents.unknown(&key, &origin),
+            }
+        }
+    }
+    contents
+}
+
+impl Contents {
+    fn take(&mut self, setting: &'static Setting, value: DeValue<'_>, origin: Origin) {
+        match flatten(setting, value) {
+            Ok(value) => self.given.push((setting, Given { value, origin })),
+            Err(message) => self.problems.push(Problem::new(format!("{} ({origin}): {message}", setting.key))),
+        }
+    }
+
+    fn unknown(&mut self, key: &str, origin: &Origin) {
+        let hint = hint(key, SETTINGS.iter().map(|setting| setting.key.to_owned()));
+        let key = key.escape_debug();
+        self.problems.push(Problem::new(format!("{key} ({origin}): no such setting{hint}")));
+    }
+}
+
+/// The text of a value: arrays stand for lists, tables for parameters.
+fn flatten(setting: &Setting, value: DeValue<'_>) -> Result<String, String> {
+    match (setting.value, value) {
+        (Value::List(_), DeValue::Array(items)) => join(items),
+        (Value::Params, DeValue::Table(pairs)) => pairs
+            .into_iter()
+            .map(|(key, value)| Ok(format!("{}:{}", key.get_ref(), item(value.into_inner())?)))
+            .collect::<Result<Vec<_>, String>>()
+            .map(|pairs| pairs.join(",")),
+        (_, DeValue::Array(_)) => Err("takes one value, not an array".to_owned()),
+        (_, DeValue::Table(_)) => Err("takes a value, it is no section".to_owned()),
+        (_, value) => scalar(value),
+    }
+}
+
+fn join(items: DeArray<'_>) -> Result<String, String> {
+    items.into_iter().map(|value| item(value.into_inner())).collect::<Result<Vec<_>, _>>().map(|items| items.join(","))
+}
+
+/// An entry of an array or table; a comma inside would become a border between two entries.
+fn item(value: DeValue<'_>) -> Result<String, String> {
+    let text = scalar(value)?;
+    if text.contains(',') {
+        return Err("takes no commas inside an entry".to_owned());
+    }
+    Ok(text)
+}
+
+fn scalar(value: DeValue<'_>) -> Result<String, String> {
+    match value {
+        DeValue::String(text) => Ok(text.into_owned()),
+        DeValue::Boolean(truth) => Ok(truth.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map(|number| number.to_string())
+            .map_err(|_| "holds a number that is too large".to_owned()),
+        _ => Err("must be a string, a whole number or true or false".to_owned()),
+    }
+}
+
+/// The line that a byte lies on, counted from 1.
+fn line_at(text: &str, offset: usize) -> usize {
+    let before = text.get(..offset).unwrap_or_default();
+    1 + before.matches('\n').count()
+}

@@ -1,0 +1,247 @@
+//! Collects what flags, environment, file and machine say, applies it in order of precedence and tells all that is
+//! wrong. What a value means is the table's business, what values mean together that of `check`.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::ReadFile;
+use super::check;
+use super::cli::Flags;
+use super::file;
+use super::problem::{Origin, Problem, hint, shown};
+use super::setting::Setting;
+use super::table::SETTINGS;
+use super::types::Config;
+use super::values;
+
+/// The prefix of our own variables.
+const PREFIX: &str = "RESTANTE_";
+/// The prefix of the variables of existing installations.
+const COMPAT_PREFIX: &str = "INBUCKET_";
+/// The variable that names the configuration file.
+const CONFIG_VARIABLE: &str = "RESTANTE_CONFIG";
+/// The variable that tells client commands where the server is; the server itself does not read it.
+const CLIENT_VARIABLE: &str = "RESTANTE_SERVER";
+/// Variables below this prefix belong to test suites.
+const TEST_PREFIX: &str = "RESTANTE_TEST_";
+
+/// A configuration that can be used.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The settings.
+    pub config: Config,
+    /// What the operator should know, one sentence each; to be logged once, at start.
+    pub warnings: Vec<String>,
+    /// Every setting as text, in the order of the table, with secrets masked.
+    pub effective: Vec<Effective>,
+}
+
+/// A setting as text.
+#[derive(Debug, Clone)]
+pub struct Effective {
+    /// The row of the table.
+    pub setting: &'static Setting,
+    /// The value, quoted; a secret is masked.
+    pub shown: String,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// A value and where it comes from.
+#[derive(Clone)]
+pub(super) struct Given {
+    pub(super) value: String,
+    pub(super) origin: Origin,
+}
+
+/// The values that were given, by key; the strongest source has won.
+pub(super) type Sources = BTreeMap<&'static str, Given>;
+
+/// Loads a configuration, or tells everything that is wrong with it.
+pub(super) fn load(
+    flags: &Flags,
+    env: impl IntoIterator<Item = (OsString, OsString)>,
+    read_file: ReadFile<'_>,
+) -> Result<Loaded, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut warnings = Vec::new();
+    let mut sources = Sources::new();
+
+    let variables = Variables::collect(env);
+    // The weakest source comes first, each later one takes the place of what is there.
+    if let Some(host_name) = host_name(read_file) {
+        for setting in SETTINGS.iter().filter(|setting| setting.host_name) {
+            let given = Given { value: host_name.clone(), origin: Origin::HostName };
+            sources.insert(setting.key, given);
+        }
+    }
+    if let Some(path) = flags.config.as_deref().or(variables.config.as_deref()) {
+        from_file(path, read_file, &mut sources, &mut problems);
+    }
+    variables.take(COMPAT_PREFIX, &mut sources, &mut problems);
+    variables.take(PREFIX, &mut sources, &mut problems);
+    problems.extend(variables.unknown());
+    warnings.extend(variables.ignored());
+    for (setting, value) in &flags.given {
+        let given = Given { value: value.clone(), origin: Origin::Flag(setting.flag()) };
+        sources.insert(setting.key, given);
+    }
+
+    let mut config = Config::default();
+    for setting in SETTINGS {
+        let Some(Given { value, origin }) = sources.get(setting.key) else {
+            continue;
+        };
+        if let Err(message) = (setting.apply)(&mut config, value) {
+            problems.push(Problem::value(setting, value, origin, &message));
+        }
+    }
+    problems.extend(check::problems(&config, &sources, read_file));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    check::complete(&mut config);
+    warnings.extend(check::warnings(&config, &sources));
+    Ok(Loaded { config, warnings, effective: effective(&sources) })
+}
+
+fn effective(sources: &Sources) -> Vec<Effective> {
+    SETTINGS
+        .iter()
+        .map(|setting| match sources.get(setting.key) {
+            Some(given) => Effective { setting, shown: shown(setting, &given.value), origin: given.origin.clone() },
+            None => Effective { setting, shown: shown(setting, setting.default), origin: Origin::Default },
+        })
+        .collect()
+}
+
+/// The name of the machine, when it can serve as a domain.
+fn host_name(read_file: ReadFile<'_>) -> Option<String> {
+    ["/proc/sys/kernel/hostname", "/etc/hostname"]
+        .iter()
+        .filter_map(|path| String::from_utf8(read_file(Path::new(path)).ok()?).ok())
+        .find_map(|name| values::host_name(name.trim()).ok())
+}
+
+fn from_file(path: &Path, read_file: ReadFile<'_>, sources: &mut Sources, problems: &mut Vec<Problem>) {
+    let text = match read_file(path).map(String::from_utf8) {
+        Ok(Ok(text)) => text,
+        Ok(Err(_)) => {
+            problems.push(Problem::new(format!("file {}: is not UTF-8", path.display())));
+            return;
+        }
+        Err(error) => {
+            let path = path.display();
+            problems.push(Problem::new(format!("file {path}: cannot be read: {error}")));
+            return;
+        }
+    };
+    let contents = file::read(path, &text);
+    problems.extend(contents.problems);
+    for (setting, given) in contents.given {
+        sources.insert(setting.key, given);
+    }
+}
+
+/// The part of the environment that concerns us.
+struct Variables {
+    /// The configuration file.
+    config: Option<PathBuf>,
+    /// Variables below one of our prefixes, by full name.
+    named: BTreeMap<String, OsString>,
+}
+
+impl Variables {
+    fn collect(env: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut named: BTreeMap<String, OsString> = env
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(name, _)| name.starts_with(PREFIX) || name.starts_with(COMPAT_PREFIX))
+            .filter(|(name, _)| name != CLIENT_VARIABLE && !name.starts_with(TEST_PREFIX))
+            .collect();
+        let config = named.remove(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        Self { config, named }
+    }
+
+    fn take(&self, prefix: &str, sources: &mut Sources, problems: &mut Vec<Problem>) {
+        for setting in SETTINGS {
+            let name = format!("{prefix}{}", setting.variable());
+            let Some(value) = self.named.get(&name) else {
+                continue;
+            };
+            let Some(value) = value.to_str() else {
+                problems.push(Problem::new(format!("{} (variable {name}): the value is not UTF-8", setting.key)));
+                continue;
+            };
+            let given = Given { value: value.to_owned(), origin: Origin::Variable(name) };
+            sources.insert(setting.key, given);
+        }
+    }
+
+    /// Variables of our own prefix that no setting has: most likely typing errors.
+    fn unknown(&self) -> impl Iterator<Item = Problem> {
+        let names = || {
+            let own = |setting: &Setting| format!("{PREFIX}{}", setting.variable());
+            SETTINGS.iter().map(own).chain([CONFIG_VARIABLE.to_owned()])
+        };
+        self.strangers(PREFIX).map(move |name| {
+            let hint = hint(name, names());
+            Problem::new(format!("variable {name}: no such setting{hint}"))
+        })
+    }
+
+    /// One warning about variables of the foreign prefix that no setting has: they belong to a program with more or
+    /// other settings, so they are no reason not to start.
+    fn ignored(&self) -> Option<String> {
+        let names: Vec<_> = self.strangers(COMPAT_PREFIX).collect();
+        (!names.is_empty()).then(|| format!("unknown variables are ignored: {}", names.join(", ")))
+    }
+
+    fn strangers(&self, prefix: &'static str) -> impl Iterator<Item = &str> {
+        let known = move |name: &str| {
+            let is = |setting: &Setting| name.strip_prefix(prefix) == Some(&setting.variable());
+            SETTINGS.iter().any(is)
+        };
+        self.named
+            .iter()
+            .filter(move |(name, _)| name.starts_with(prefix) && !known(name))
+            .filter(|(name, value)| !is_service_link(name, value))
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+/// Whether a variable was put there by Kubernetes or Docker because a service is called like us: a service `restante`
+/// gives every container beside it `RESTANTE_SERVICE_HOST`, `RESTANTE_PORT=tcp://...`, `RESTANTE_PORT_2500_TCP_ADDR`.
+fn is_service_link(name: &str, value: &OsStr) -> bool {
+    if name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT") {
+        return true;
+    }
+    match name.rsplit_once("_PORT_") {
+        Some((_, rest)) => rest.starts_with(|c: char| c.is_ascii_digit()),
+        None => name.ends_with("_PORT") && value.to_string_lossy().contains("://"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_links_are_told_from_typing_errors() {
+        let cases = [
+            ("RESTANTE_SERVICE_HOST", "10.0.0.1", true),
+            ("RESTANTE_SERVICE_PORT", "2500", true),
+            ("RESTANTE_SERVICE_PORT_SMTP", "2500", true),
+            ("RESTANTE_PORT", "tcp://10.0.0.1:2500", true),
+            ("RESTANTE_SMTP_PORT_2500_TCP", "tcp://10.0.0.1:2500", true),
+            ("RESTANTE_PORT_2500_TCP_PORT", "2500", true),
+            ("RESTANTE_SMTP_PORT", "2500", false),
+            ("RESTANTE_PORT_TCP", "2500", false),
+            ("RESTANTE_SMTP_ADRR", ":2500", false),
+        ];
+        for (name, value, expected) in cases {
+            assert_eq!(is_service_link(name, OsStr::new(value)), expected, "{name}");
+        }
+    }
+}

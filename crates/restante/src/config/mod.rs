@@ -1,0 +1,98 @@
+//! The configuration: one table of settings, and everything that is made from it.
+//!
+//! [`SETTINGS`] is the only place that knows a setting's name, default, help and parser. The command line, the
+//! environment, the TOML file, `--help` and `docs/config.md` are generated from it, so they cannot drift apart.
+//! [`parse`] is the way in: it takes arguments, environment and a file reader as values, touches no global state and
+//! returns what the process has to do. Nothing here opens a socket or starts the log.
+
+mod address;
+mod check;
+mod cli;
+mod credential;
+mod duration;
+mod file;
+mod load;
+mod network;
+mod problem;
+mod render;
+mod setting;
+mod table;
+mod types;
+mod values;
+
+use std::ffi::OsString;
+use std::io;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub use address::ListenAddr;
+pub use credential::{Credential, Secret};
+pub use load::{Effective, Loaded};
+pub use network::Network;
+pub use problem::{Origin, Problem};
+pub use setting::{Apply, Setting, Status, Value};
+pub use table::SETTINGS;
+pub use types::{
+    CertSource, Certificate, Config, Hosts, Level, Lmtp, Log, LogOutput, Pop3, Scripting, Smtp, Storage, StoreKind,
+    Tls, Web,
+};
+
+/// How files are read: `std::fs::read` in the program, a table of texts in a test.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
+
+/// What the command line asks the process to do.
+#[derive(Debug)]
+pub enum Command {
+    /// Run the server with this configuration.
+    Serve(Box<Loaded>),
+    /// Print a text and end: help, version, `config check`, `config docs`, or what is wrong with the configuration.
+    Exit(Exit),
+}
+
+/// A text to print, and the exit code to end with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// What to print, complete with its last line end.
+    pub text: String,
+    /// 0, or 2 for a command line or configuration that cannot be used.
+    pub code: u8,
+}
+
+impl Exit {
+    /// Prints the text, on standard error when the code says failure, and gives the code to end `main` with.
+    pub fn print(&self) -> ExitCode {
+        // Whoever closed the pipe early has seen enough: a failed write changes nothing about the outcome.
+        let _ = if self.code == 0 {
+            io::stdout().write_all(self.text.as_bytes())
+        } else {
+            io::stderr().write_all(self.text.as_bytes())
+        };
+        ExitCode::from(self.code)
+    }
+}
+
+/// Reads the command line (program name first), the environment and the configuration file they may name.
+pub fn parse(
+    args: impl IntoIterator<Item = OsString>,
+    env: impl IntoIterator<Item = (OsString, OsString)>,
+    read_file: ReadFile<'_>,
+) -> Command {
+    let (task, flags) = match cli::read(args) {
+        Ok(request) => request,
+        Err(exit) => return Command::Exit(exit),
+    };
+    if task == cli::Task::ConfigDocs {
+        return Command::Exit(Exit { text: docs(), code: 0 });
+    }
+    match (load::load(&flags, env, read_file), task) {
+        (Err(problems), _) => Command::Exit(Exit { text: problem::report(&problems), code: 2 }),
+        (Ok(loaded), cli::Task::ConfigCheck) => Command::Exit(Exit { text: render::effective(&loaded), code: 0 }),
+        (Ok(loaded), _) => Command::Serve(Box::new(loaded)),
+    }
+}
+
+/// The reference page of all settings, in Markdown: `docs/config.md` is this text.
+pub fn docs() -> String {
+    render::docs()
+}

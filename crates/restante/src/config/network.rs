@@ -1,0 +1,93 @@
+//! A range of IP addresses in CIDR form, for the list of trusted proxies.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// An IP network such as `10.0.0.0/8`, or a single address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u32,
+}
+
+impl Network {
+    /// Whether the address lies in this network; an IPv4 address mapped into IPv6 counts as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                // A shift by the full width is an overflow: a prefix of 0 contains everything.
+                let differing = network.to_bits() ^ address.to_bits();
+                differing.checked_shr(32 - self.prefix).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                let differing = network.to_bits() ^ address.to_bits();
+                differing.checked_shr(128 - self.prefix).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let not_allowed = || format!("{text:?} is no network: 192.0.2.1, 10.0.0.0/8 or fd00::/8");
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| not_allowed())?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            None => width,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse().ok().filter(|&prefix| prefix <= width).ok_or_else(not_allowed)?
+            }
+            Some(_) => return Err(not_allowed()),
+        };
+        Ok(Self { address, prefix })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn membership() {
+        let cases = [
+            ("10.0.0.0/8", "10.255.1.2", true),
+            ("10.0.0.0/8", "11.0.0.0", false),
+            ("10.1.2.3/8", "10.9.9.9", true),
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("0.0.0.0/0", "203.0.113.9", true),
+            ("0.0.0.0/0", "2001:db8::1", false),
+            ("::/0", "2001:db8::1", true),
+            ("fd00::/8", "fd12::1", true),
+            ("fd00::/8", "fe80::1", false),
+            ("::1", "::1", true),
+        ];
+        for (network, address, expected) in cases {
+            let network: Network = network.parse().expect("a good network");
+            let address = address.parse().expect("a good address");
+            assert_eq!(network.contains(address), expected, "{network} {address}");
+        }
+    }
+
+    #[test]
+    fn bad_networks() {
+        for text in ["", "10", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/+8", "::/129", "a/8", "1.2.3.4/8/8"] {
+            assert!(text.parse::<Network>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What can be wrong with a configuration, and how it is told: all of it at once, each with the place to mend it.
+
+use std::fmt;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use super::setting::Setting;
+
+/// The most characters of a bad value that are shown.
+const SHOWN_CHARS: usize = 100;
+/// The longest name that is compared with the known ones; typing errors are not that long.
+const MAX_NAME: usize = 64;
+
+/// Where a value comes from, in order of precedence, the weakest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The table.
+    Default,
+    /// The name of the machine.
+    HostName,
+    /// A line of the configuration file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A variable of the environment.
+    Variable(String),
+    /// A flag of the command line.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::HostName => f.write_str("name of the machine"),
+            Self::File { path, line } => write!(f, "file {}:{line}", path.display()),
+            Self::Variable(name) => write!(f, "variable {name}"),
+            Self::Flag(name) => write!(f, "flag --{name}"),
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem(String);
+
+impl Problem {
+    /// Something wrong that belongs to no setting, such as a file that cannot be read.
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// A value that a setting does not take; `message` says what it takes.
+    pub(super) fn value(setting: &Setting, value: &str, origin: &Origin, message: &str) -> Self {
+        let value = shown(setting, value);
+        Self(format!("{} = {value} ({origin}): {message}", setting.key))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The text that ends the start: every problem on its line.
+pub(super) fn report(problems: &[Problem]) -> String {
+    let mut text = match problems.len() {
+        1 => "restante: the configuration has an error:\n".to_owned(),
+        many => format!("restante: the configuration has {many} errors:\n"),
+    };
+    for problem in problems {
+        let _ = writeln!(text, "  {problem}");
+    }
+    text
+}
+
+/// A value as it may be shown: quoted, without control characters, of bounded length, and not at all when secret.
+pub(super) fn shown(setting: &Setting, value: &str) -> String {
+    if setting.secret && !value.is_empty() {
+        return "\"***\"".to_owned();
+    }
+    let mut quoted = String::from('"');
+    for (count, c) in value.chars().enumerate() {
+        if count == SHOWN_CHARS {
+            quoted.push_str("...");
+            break;
+        }
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// `; did you mean "..."?` when one of the names looks much like the given one, else nothing.
+pub(super) fn hint(given: &str, names: impl Iterator<Item = String>) -> String {
+    if given.len() > MAX_NAME {
+        return String::new();
+    }
+    let tolerated = 1 + given.len() / 5;
+    names
+        .map(|name| (distance(given.as_bytes(), name.as_bytes()), name))
+        .filter(|(distance, _)| *distance <= tolerated)
+        .min()
+        .map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"))
+}
+
+/// How many bytes have to be inserted, removed, replaced or swapped with their neighbour to turn one into the other.
+fn distance(from: &[u8], to: &[u8]) -> usize {
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=to.len()).collect();
+    for i in 0..from.len() {
+        let mut row = vec![i + 1];
+        for j in 0..to.len() {
+            let replaced = last[j] + usize::from(from[i] != to[j]);
+            let mut best = replaced.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && from[i] == to[j - 1] && from[i - 1] == to[j] {
+                best = best.min(before_last[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        let cases = [
+            ("", "", 0),
+            ("abc", "", 3),
+            ("", "ab", 2),
+            ("kitten", "sitting", 3),
+            ("adress", "address", 1),
+            ("smpt", "smtp", 1),
+        ];
+        for (from, to, expected) in cases {
+            assert_eq!(distance(from.as_bytes(), to.as_bytes()), expected, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn hints_only_for_likely_names() {
+        let names = || ["smtp.addr", "web.addr"].into_iter().map(str::to_owned);
+        assert_eq!(hint("smpt.addr", names()), "; did you mean smtp.addr?");
+        assert_eq!(hint("storage.quota", names()), "");
+        assert_eq!(hint(&"x".repeat(100_000), names()), "");
+    }
+}

@@ -1,0 +1,414 @@
+//! The table of settings. It is long because it is a table: one row per setting, in the order of the reference page.
+
+use std::path::PathBuf;
+
+use super::credential::{Credential, Secret};
+use super::setting::{Setting, Value};
+use super::types::{CertSource, Config, Hosts, Level, LogOutput, StoreKind, Tls};
+use super::values::{
+    base_path, boolean, domain_patterns, host_name, kibibytes, limit, list, number, optional_path, params, parsed_list,
+    period, public_url, seconds,
+};
+
+/// What the memory store may hold when nothing is said: 1 GiB.
+const DEFAULT_STORE_KIB: u64 = 1_048_576;
+/// More KiB than any machine has; keeps arithmetic on bytes far from overflow.
+const MAX_KIB: u64 = 1 << 32;
+/// The upper bound of counts that cost memory only when they are reached.
+const MAX_COUNT: u64 = 1_000_000;
+/// One day, in seconds.
+const DAY: u64 = 86_400;
+
+const ADDRESSES: Value = Value::List("ADDRESS");
+const DOMAINS: Value = Value::List("DOMAIN");
+const FILE: Value = Value::Text("FILE");
+
+/// Every setting there is.
+#[rustfmt::skip] // A row starts with key, default and kind on one line, so that the eye can run down the table.
+pub const SETTINGS: &[Setting] = &[
+    // General
+    Setting::new(
+        "loglevel", "info", Value::Text("LEVEL"),
+        "The least important level that is logged: debug, info, warn or error.",
+        |c, v| put(&mut c.log.level, level(v)),
+    ),
+    Setting::new(
+        "logjson", "false", Value::Bool,
+        "Logs one JSON object per line instead of text.",
+        |c, v| put(&mut c.log.json, boolean(v)),
+    ),
+    Setting::new(
+        "logfile", "stderr", FILE,
+        "Where the log goes: stderr, stdout or a file. A file is appended to, and opened again on SIGHUP.",
+        |c, v| put(&mut c.log.output, log_output(v)),
+    ),
+    Setting::new(
+        "netdebug", "false", Value::Bool,
+        "Dumps the SMTP and LMTP dialogue into the log. Passwords are left out.",
+        |c, v| put(&mut c.log.netdebug, boolean(v)),
+    ),
+    Setting::new(
+        "pidfile", "", FILE,
+        "Writes the process id into this file while the server runs.",
+        |c, v| put(&mut c.pidfile, Ok(optional_path(v))),
+    ),
+    Setting::new(
+        "mailboxnaming", "local", Value::Text("NAMING"),
+        "How a recipient address becomes a mailbox name: local (james for James+Spam@x.org), full (james@x.org) or \
+         domain (x.org).",
+        |c, v| put(&mut c.mailbox_naming, v.parse().map_err(|allowed| format!("must be {allowed}"))),
+    ),
+    // SMTP
+    Setting::new(
+        "smtp.addr", "localhost:2500", ADDRESSES,
+        "Where SMTP is served, with STARTTLS when TLS is on. Empty means nowhere.",
+        |c, v| put(&mut c.smtp.addr, parsed_list(v)),
+    ),
+    Setting::new(
+        "smtp.tlsaddr", "", ADDRESSES,
+        "Where SMTP is served with TLS from the first byte. Needs smtp.tlsenabled.",
+        |c, v| put(&mut c.smtp.tls_addr, parsed_list(v)),
+    ),
+    Setting::new(
+        "smtp.domain", "localhost", Value::Text("DOMAIN"),
+        "The name the server greets with and writes into Received lines. A machine without a usable name is localhost.",
+        |c, v| put(&mut c.smtp.domain, host_name(v)),
+    ).or_host_name(),
+    Setting::new(
+        "smtp.maxrecipients", "200", Value::Number,
+        "The most recipients of one message. Further ones are refused for now, with 452.",
+        |c, v| put(&mut c.smtp.max_recipients, number(v, 1..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "smtp.maxmessagebytes", "10240000", Value::Number,
+        "The most bytes of one message. A larger one is refused with 552.",
+        |c, v| put(&mut c.smtp.max_message_bytes, number(v, 1_024..=1 << 31)),
+    ),
+    Setting::new(
+        "smtp.timeout", "300s", Value::Duration,
+        "How long a client may stay silent before its connection is closed.",
+        |c, v| put(&mut c.smtp.timeout, seconds(v, 1..=DAY)),
+    ),
+    Setting::new(
+        "smtp.defaultaccept", "true", Value::Bool,
+        "Accepts mail for every domain except smtp.rejectdomains; when false, only for smtp.acceptdomains.",
+        |c, v| put(&mut c.smtp.policy.default_accept, boolean(v)),
+    ),
+    Setting::new(
+        "smtp.acceptdomains", "", DOMAINS,
+        "Recipient domains to accept when smtp.defaultaccept is false. `*` and `?` are wildcards.",
+        |c, v| put(&mut c.smtp.policy.accept_domains, domain_patterns(v)),
+    ),
+    Setting::new(
+        "smtp.rejectdomains", "", DOMAINS,
+        "Recipient domains to refuse when smtp.defaultaccept is true. `*` and `?` are wildcards.",
+        |c, v| put(&mut c.smtp.policy.reject_domains, domain_patterns(v)),
+    ),
+    Setting::new(
+        "smtp.rejectorigindomains", "", DOMAINS,
+        "Sender domains to refuse. `*` and `?` are wildcards.",
+        |c, v| put(&mut c.smtp.policy.reject_origin_domains, domain_patterns(v)),
+    ),
+    Setting::new(
+        "smtp.defaultstore", "true", Value::Bool,
+        "Stores accepted mail for every domain except smtp.discarddomains; when false, only for smtp.storedomains.",
+        |c, v| put(&mut c.smtp.policy.default_store, boolean(v)),
+    ),
+    Setting::new(
+        "smtp.storedomains", "", DOMAINS,
+        "Recipient domains to store when smtp.defaultstore is false. `*` and `?` are wildcards.",
+        |c, v| put(&mut c.smtp.policy.store_domains, domain_patterns(v)),
+    ),
+    Setting::new(
+        "smtp.discarddomains", "", DOMAINS,
+        "Recipient domains whose mail is accepted and thrown away when smtp.defaultstore is true. `*` and `?` are \
+         wildcards.",
+        |c, v| put(&mut c.smtp.policy.discard_domains, domain_patterns(v)),
+    ),
+    Setting::new(
+        "smtp.tlsenabled", "false", Value::Bool,
+        "Offers STARTTLS.",
+        |c, v| put(&mut c.smtp.tls.enabled, boolean(v)),
+    ),
+    Setting::new(
+        "smtp.tlscert", "cert.crt", FILE,
+        "The PEM file of the certificate chain, or the word self-signed for a certificate made at start, for \
+         development. Read again on SIGHUP.",
+        |c, v| certificate(&mut c.smtp.tls, v),
+    ),
+    Setting::new(
+        "smtp.tlsprivkey", "cert.key", FILE,
+        "The PEM file of the certificate's private key. Not needed for a self-signed certificate.",
+        |c, v| put(&mut c.smtp.tls.key, required_path(v)),
+    ),
+    Setting::new(
+        "smtp.forcetls", "false", Value::Bool,
+        "Makes smtp.addr itself speak TLS from the first byte. Needs smtp.tlsenabled.",
+        |c, v| put(&mut c.smtp.tls.force, boolean(v)),
+    ),
+    Setting::new(
+        "smtp.credentials", "", Value::List("USER:PASSWORD"),
+        "Who may authenticate. With none, AUTH accepts every name and password. Everybody on the machine can read \
+         flags, so prefer the variable or the file.",
+        |c, v| put(&mut c.smtp.credentials, Credential::parse_list(&list(v))),
+    ).secret(),
+    Setting::new(
+        "smtp.requireauth", "false", Value::Bool,
+        "Takes mail only from clients that have authenticated. Needs smtp.credentials.",
+        |c, v| put(&mut c.smtp.require_auth, boolean(v)),
+    ),
+    Setting::new(
+        "smtp.maxconnections", "1000", Value::Number,
+        "The most SMTP and LMTP connections at the same time.",
+        |c, v| put(&mut c.smtp.max_connections, number(v, 1..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "smtp.maxconnectionsperip", "0", Value::Number,
+        "The most SMTP and LMTP connections at the same time from one IP address; 0 means no limit.",
+        |c, v| put(&mut c.smtp.max_connections_per_ip, limit(v, 0..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "smtp.maxbadcommands", "20", Value::Number,
+        "How many bad commands a session may send before it is closed with 421.",
+        |c, v| put(&mut c.smtp.max_bad_commands, number(v, 1..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "smtp.maxinflightkb", "262144", Value::Number,
+        "The most KiB of messages that are being received at the same time; beyond it the server stops reading until \
+         others are done. Raised to the size of one message where it is less.",
+        |c, v| put(&mut c.smtp.max_inflight_bytes, kibibytes(v, 1..=MAX_KIB)),
+    ),
+    // LMTP
+    Setting::new(
+        "lmtp.addr", "", ADDRESSES,
+        "Where LMTP is served. Name, limits, policy and TLS are those of SMTP.",
+        |c, v| put(&mut c.lmtp.addr, parsed_list(v)),
+    ),
+    // POP3
+    Setting::new(
+        "pop3.addr", "localhost:1100", ADDRESSES,
+        "Where POP3 will be served.",
+        |c, v| put(&mut c.pop3.addr, parsed_list(v)),
+    ).reserved(),
+    Setting::new(
+        "pop3.domain", "localhost", Value::Text("DOMAIN"),
+        "The name the POP3 server will greet with.",
+        |c, v| put(&mut c.pop3.domain, host_name(v)),
+    ).or_host_name().reserved(),
+    Setting::new(
+        "pop3.timeout", "600s", Value::Duration,
+        "How long a POP3 client may stay silent before its connection is closed.",
+        |c, v| put(&mut c.pop3.timeout, seconds(v, 1..=DAY)),
+    ).reserved(),
+    Setting::new(
+        "pop3.tlsenabled", "false", Value::Bool,
+        "Offers STLS.",
+        |c, v| put(&mut c.pop3.tls.enabled, boolean(v)),
+    ).reserved(),
+    Setting::new(
+        "pop3.tlscert", "cert.crt", FILE,
+        "The PEM file of the certificate chain, or the word self-signed.",
+        |c, v| certificate(&mut c.pop3.tls, v),
+    ).reserved(),
+    Setting::new(
+        "pop3.tlsprivkey", "cert.key", FILE,
+        "The PEM file of the certificate's private key.",
+        |c, v| put(&mut c.pop3.tls.key, required_path(v)),
+    ).reserved(),
+    Setting::new(
+        "pop3.forcetls", "false", Value::Bool,
+        "Makes pop3.addr speak TLS from the first byte.",
+        |c, v| put(&mut c.pop3.tls.force, boolean(v)),
+    ).reserved(),
+    // Web
+    Setting::new(
+        "web.addr", "localhost:9000", ADDRESSES,
+        "Where HTTP is served. Empty means nowhere.",
+        |c, v| put(&mut c.web.addr, parsed_list(v)),
+    ),
+    Setting::new(
+        "web.basepath", "", Value::Text("PATH"),
+        "A path that is put before all others, such as /mail, for a server behind a reverse proxy.",
+        |c, v| put(&mut c.web.base_path, base_path(v)),
+    ),
+    Setting::new(
+        "web.publicurl", "", Value::Text("URL"),
+        "The URL under which clients see the server, used for links in answers. Without it links follow the request.",
+        |c, v| put(&mut c.web.public_url, public_url(v)),
+    ),
+    Setting::new(
+        "web.hosts", "", Value::List("HOST"),
+        "Host names that requests may be addressed to, beside loopback names, IP addresses and the host of \
+         web.publicurl. `*` means any name, which also lets foreign web pages reach the server by DNS rebinding.",
+        |c, v| put(&mut c.web.hosts, hosts(v)),
+    ),
+    Setting::new(
+        "web.trustedproxies", "", Value::List("NETWORK"),
+        "Addresses or networks of proxies whose X-Forwarded-Proto and X-Forwarded-Host headers are believed.",
+        |c, v| put(&mut c.web.trusted_proxies, parsed_list(v)),
+    ),
+    Setting::new(
+        "web.maxconnections", "1000", Value::Number,
+        "The most HTTP connections at the same time.",
+        |c, v| put(&mut c.web.max_connections, number(v, 1..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "web.cachekb", "16384", Value::Number,
+        "The most KiB of rendered answers to remember; 0 turns the cache off.",
+        |c, v| put(&mut c.web.cache_bytes, kibibytes(v, 0..=MAX_KIB)),
+    ),
+    Setting::new(
+        "web.greetingfile", "", FILE,
+        "A file of HTML to show on the home page instead of the built-in greeting.",
+        |c, v| put(&mut c.web.greeting_file, Ok(optional_path(v))),
+    ).reserved(),
+    Setting::new(
+        "web.monitorvisible", "true", Value::Bool,
+        "Offers the live monitor in the web interface.",
+        |c, v| put(&mut c.web.monitor_visible, boolean(v)),
+    ).reserved(),
+    Setting::new(
+        "web.monitorhistory", "30", Value::Number,
+        "How many of the last messages a new reader of the live monitor is told of.",
+        |c, v| put(&mut c.web.monitor_history, number(v, 0..=10_000)),
+    ).reserved(),
+    Setting::new(
+        "web.uidir", "", Value::Text("DIR"),
+        "The directory of the web interface in Inbucket; here it is part of the program.",
+        |_, _| Ok(()),
+    ).ignored(),
+    Setting::new(
+        "web.pprof", "", Value::Text("BOOL"),
+        "Go's profiler in Inbucket.",
+        |_, _| Ok(()),
+    ).ignored(),
+    // Storage
+    Setting::new(
+        "storage.type", "memory", Value::Text("TYPE"),
+        "The kind of store. This version has only memory, which forgets everything when the process ends; file and \
+         postgres are refused.",
+        |c, v| put(&mut c.storage.kind, store_kind(v)),
+    ),
+    Setting::new(
+        "storage.params", "", Value::Params,
+        "Details of the store. maxkb:10240 bounds what the memory store holds, in KiB: the oldest message goes first; \
+         0 or absent means 1048576 (1 GiB). path:/dir is for storage.type file.",
+        storage_params,
+    ),
+    Setting::new(
+        "storage.path", "", Value::Text("DIR"),
+        "The data directory of the durable store. Refused by this version, which has only the memory store.",
+        |c, v| put(&mut c.storage.path, Ok(optional_path(v))),
+    ).alias("data"),
+    Setting::new(
+        "storage.url", "", Value::Text("URL"),
+        "The postgres:// URL of the shared store. Refused by this version, which has only the memory store.",
+        |c, v| put(&mut c.storage.url, database_url(v)),
+    ).secret(),
+    Setting::new(
+        "storage.retentionperiod", "24h", Value::Duration,
+        "How long a message is kept; 0 means for ever.",
+        |c, v| put(&mut c.storage.retention_period, period(v, 1..=36_500 * DAY)),
+    ),
+    Setting::new(
+        "storage.mailboxmsgcap", "500", Value::Number,
+        "The most messages in one mailbox, the oldest goes first; 0 means no limit.",
+        |c, v| put(&mut c.storage.mailbox_msg_cap, limit(v, 0..=1_000_000_000)),
+    ),
+    Setting::new(
+        "storage.retentionsleep", "", Value::Duration,
+        "The pause between two mailboxes of Inbucket's retention scan; here nothing is scanned.",
+        |_, _| Ok(()),
+    ).ignored(),
+    // Scripting
+    Setting::new(
+        "lua.path", "", FILE,
+        "The script to run. Without it restante.lua or inbucket.lua in the working directory, where there is one.",
+        |c, v| put(&mut c.scripting.path, Ok(optional_path(v))),
+    ).reserved(),
+];
+
+/// Finds a row by its key.
+pub(super) fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+fn put<T>(place: &mut T, parsed: Result<T, String>) -> Result<(), String> {
+    *place = parsed?;
+    Ok(())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "debug" => Ok(Level::Debug),
+        "info" => Ok(Level::Info),
+        "warn" => Ok(Level::Warn),
+        "error" => Ok(Level::Error),
+        _ => Err("must be debug, info, warn or error".to_owned()),
+    }
+}
+
+fn log_output(text: &str) -> Result<LogOutput, String> {
+    Ok(match text {
+        "stderr" => LogOutput::Stderr,
+        "stdout" => LogOutput::Stdout,
+        path => LogOutput::File(required_path(path)?),
+    })
+}
+
+fn required_path(text: &str) -> Result<PathBuf, String> {
+    optional_path(text).ok_or_else(|| "must name a file".to_owned())
+}
+
+fn certificate(tls: &mut Tls, text: &str) -> Result<(), String> {
+    tls.cert = match text {
+        "self-signed" => CertSource::SelfSigned,
+        path => CertSource::File(required_path(path)?),
+    };
+    Ok(())
+}
+
+fn hosts(text: &str) -> Result<Hosts, String> {
+    let items = list(text);
+    if items.iter().any(|item| item == "*") {
+        return Ok(Hosts::Any);
+    }
+    let name = |item: &String| {
+        host_name(item)
+            .map_err(|_| format!("must be host names without port, or *, separated by commas; {item:?} is none"))
+    };
+    items.iter().map(name).collect::<Result<_, _>>().map(Hosts::Only)
+}
+
+fn store_kind(text: &str) -> Result<StoreKind, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "memory" => Ok(StoreKind::Memory),
+        "file" => Ok(StoreKind::File),
+        "postgres" => Ok(StoreKind::Postgres),
+        _ => Err("must be memory, file or postgres".to_owned()),
+    }
+}
+
+fn storage_params(config: &mut Config, text: &str) -> Result<(), String> {
+    let (mut kib, mut path) = (0, None);
+    for (key, value) in params(text)? {
+        match key.as_str() {
+            "maxkb" => kib = number(&value, 0..=MAX_KIB).map_err(|e| format!("maxkb {e}"))?,
+            "path" => path = optional_path(&value),
+            _ => return Err(format!("must hold maxkb:NUMBER or path:DIR; {key:?} is unknown")),
+        }
+    }
+    config.storage.max_bytes = if kib == 0 { DEFAULT_STORE_KIB } else { kib } * 1024;
+    config.storage.params_path = path;
+    Ok(())
+}
+
+fn database_url(text: &str) -> Result<Option<Secret>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return Ok(Some(Secret::new(text)));
+    }
+    Err("must be a URL that begins with postgres://".to_owned())
+}

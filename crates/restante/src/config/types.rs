@@ -1,0 +1,295 @@
+//! The typed configuration that the rest of the program works with. How its values are written is known to the table
+//! and the parsers beside this file, not here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use restante_mail::naming::Naming;
+use restante_mailroom::policy::Policy;
+
+use super::address::ListenAddr;
+use super::credential::{Credential, Secret};
+use super::network::Network;
+use super::table::SETTINGS;
+
+/// Every setting, parsed and checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What is logged and where.
+    pub log: Log,
+    /// Where to write the process id.
+    pub pidfile: Option<PathBuf>,
+    /// How a recipient address becomes a mailbox name.
+    pub mailbox_naming: Naming,
+    /// The SMTP listeners and their limits.
+    pub smtp: Smtp,
+    /// The LMTP listeners.
+    pub lmtp: Lmtp,
+    /// The POP3 listeners.
+    pub pop3: Pop3,
+    /// The HTTP listeners.
+    pub web: Web,
+    /// Where mail is kept, and for how long.
+    pub storage: Storage,
+    /// The script.
+    pub scripting: Scripting,
+}
+
+impl Default for Config {
+    /// The defaults of the table, parsed as if a user had written them.
+    fn default() -> Self {
+        let mut config = Self::blank();
+        for setting in SETTINGS {
+            (setting.apply)(&mut config, setting.default)
+                .unwrap_or_else(|error| panic!("default of {}: {error}", setting.key));
+        }
+        config
+    }
+}
+
+impl Config {
+    /// Empty places for the defaults to be parsed into.
+    fn blank() -> Self {
+        Self {
+            log: Log::default(),
+            pidfile: None,
+            mailbox_naming: Naming::default(),
+            smtp: Smtp::default(),
+            lmtp: Lmtp::default(),
+            pop3: Pop3::default(),
+            web: Web::default(),
+            storage: Storage::default(),
+            scripting: Scripting::default(),
+        }
+    }
+}
+
+/// What is logged and where.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    /// The least important level that is still written.
+    pub level: Level,
+    /// One JSON object per line instead of text.
+    pub json: bool,
+    /// Where the lines go.
+    pub output: LogOutput,
+    /// Whether the mail protocols' dialogue is dumped.
+    pub netdebug: bool,
+}
+
+/// How important a log line is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Level {
+    /// For finding a fault.
+    Debug,
+    /// What an operator may want to know.
+    #[default]
+    Info,
+    /// What an operator should look at.
+    Warn,
+    /// What went wrong.
+    Error,
+}
+
+/// Where log lines go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum LogOutput {
+    /// Standard error.
+    #[default]
+    Stderr,
+    /// Standard output.
+    Stdout,
+    /// A file that is appended to.
+    File(PathBuf),
+}
+
+/// The SMTP listeners and their limits.
+#[derive(Debug, Clone, Default)]
+pub struct Smtp {
+    /// Where to listen, with STARTTLS when TLS is on.
+    pub addr: Vec<ListenAddr>,
+    /// Where to listen with TLS from the first byte.
+    pub tls_addr: Vec<ListenAddr>,
+    /// The name the server calls itself.
+    pub domain: String,
+    /// Recipients per message.
+    pub max_recipients: usize,
+    /// Bytes per message.
+    pub max_message_bytes: usize,
+    /// How long a client may stay silent.
+    pub timeout: Duration,
+    /// Whose mail is accepted and stored; the lists are in lower case.
+    pub policy: Policy,
+    /// STARTTLS and implicit TLS.
+    pub tls: Tls,
+    /// Who may authenticate; nobody listed means that anything is accepted.
+    pub credentials: Vec<Credential>,
+    /// Whether MAIL needs AUTH first.
+    pub require_auth: bool,
+    /// Connections at the same time, over all SMTP and LMTP listeners.
+    pub max_connections: usize,
+    /// Connections at the same time from one IP address.
+    pub max_connections_per_ip: Option<usize>,
+    /// Bad commands in a session before it is closed.
+    pub max_bad_commands: u32,
+    /// Bytes of messages being received at the same time; never less than one message.
+    pub max_inflight_bytes: usize,
+}
+
+/// TLS of one protocol.
+#[derive(Debug, Clone, Default)]
+pub struct Tls {
+    /// Whether there is TLS at all.
+    pub enabled: bool,
+    /// Whether the plain listeners speak TLS from the first byte.
+    pub force: bool,
+    /// The certificate; ask [`Tls::certificate`], which knows whether TLS is on.
+    pub cert: CertSource,
+    /// The file of its private key, where the certificate is a file.
+    pub key: PathBuf,
+}
+
+/// Where a certificate comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum CertSource {
+    /// Made at start, for development.
+    #[default]
+    SelfSigned,
+    /// A PEM file, the server's own certificate first.
+    File(PathBuf),
+}
+
+/// The certificate to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certificate<'a> {
+    /// Make one at start, for development.
+    SelfSigned,
+    /// Read it from PEM files.
+    Files {
+        /// The certificate chain, the server's own certificate first.
+        cert: &'a PathBuf,
+        /// The private key.
+        key: &'a PathBuf,
+    },
+}
+
+impl Tls {
+    /// The certificate to use, or none when TLS is off.
+    pub fn certificate(&self) -> Option<Certificate<'_>> {
+        if !self.enabled {
+            return None;
+        }
+        Some(match &self.cert {
+            CertSource::SelfSigned => Certificate::SelfSigned,
+            CertSource::File(cert) => Certificate::Files { cert, key: &self.key },
+        })
+    }
+}
+
+/// The LMTP listeners; domain, limits and policy are those of SMTP.
+#[derive(Debug, Clone, Default)]
+pub struct Lmtp {
+    /// Where to listen.
+    pub addr: Vec<ListenAddr>,
+}
+
+/// The POP3 listeners.
+#[derive(Debug, Clone, Default)]
+pub struct Pop3 {
+    /// Where to listen.
+    pub addr: Vec<ListenAddr>,
+    /// The name the server calls itself.
+    pub domain: String,
+    /// How long a client may stay silent.
+    pub timeout: Duration,
+    /// STLS and implicit TLS.
+    pub tls: Tls,
+}
+
+/// The HTTP listeners.
+#[derive(Debug, Clone, Default)]
+pub struct Web {
+    /// Where to listen.
+    pub addr: Vec<ListenAddr>,
+    /// What stands before every path: empty, or `/x/y` without a slash at the end.
+    pub base_path: String,
+    /// The URL under which clients see the server, without a slash at the end.
+    pub public_url: Option<String>,
+    /// The host names that requests may be addressed to.
+    pub hosts: Hosts,
+    /// Proxies whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: Vec<Network>,
+    /// Connections at the same time.
+    pub max_connections: usize,
+    /// Bytes of rendered answers to remember.
+    pub cache_bytes: usize,
+    /// HTML for the home page.
+    pub greeting_file: Option<PathBuf>,
+    /// Whether the pages offer the live monitor.
+    pub monitor_visible: bool,
+    /// Messages that a new reader of the live monitor is told of.
+    pub monitor_history: usize,
+}
+
+/// The host names that requests may be addressed to, beside loopback names and IP addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hosts {
+    /// Any name at all.
+    Any,
+    /// These names, in lower case.
+    Only(Vec<String>),
+}
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Self::Only(Vec::new())
+    }
+}
+
+impl Hosts {
+    /// Whether requests for this host name (without a port, in any case) are answered.
+    pub fn allows(&self, host: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(names) => names.iter().any(|name| name.eq_ignore_ascii_case(host)),
+        }
+    }
+}
+
+/// Where mail is kept, and for how long.
+#[derive(Debug, Clone, Default)]
+pub struct Storage {
+    /// The kind of store.
+    pub kind: StoreKind,
+    /// The data directory of the durable store.
+    pub path: Option<PathBuf>,
+    /// The data directory that `storage.params` names; it counts for the durable store only.
+    pub params_path: Option<PathBuf>,
+    /// The database of the shared store; it may hold a password.
+    pub url: Option<Secret>,
+    /// Bytes that the memory store may hold.
+    pub max_bytes: u64,
+    /// How long a message is kept; none means for ever.
+    pub retention_period: Option<Duration>,
+    /// Messages per mailbox; none means no limit.
+    pub mailbox_msg_cap: Option<usize>,
+}
+
+/// The kind of store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In memory, gone when the process ends.
+    #[default]
+    Memory,
+    /// In a directory.
+    File,
+    /// In a PostgreSQL database.
+    Postgres,
+}
+
+/// The script.
+#[derive(Debug, Clone, Default)]
+pub struct Scripting {
+    /// The script file; none means one of the usual names, where there is such a file.
+    pub path: Option<PathBuf>,
+}

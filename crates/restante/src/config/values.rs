@@ -1,0 +1,310 @@
+//! Parsers of single values. Each returns the typed value, or a sentence that says what is allowed; the caller adds
+//! the setting's name, where the value came from and the value itself.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::duration;
+
+/// The most characters in a domain name.
+const MAX_DOMAIN: usize = 255;
+/// The most characters in one label of it.
+const MAX_LABEL: usize = 63;
+/// The most characters in a base path.
+const MAX_BASE_PATH: usize = 255;
+
+/// A truth value, in all the spellings that configurations in the wild use.
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "t" | "1" | "yes" | "y" | "on" => Ok(true),
+        "false" | "f" | "0" | "no" | "n" | "off" => Ok(false),
+        _ => Err("must be true or false (also 1, 0, yes, no, on, off)".to_owned()),
+    }
+}
+
+/// A whole number within bounds.
+pub(super) fn number<T>(text: &str, range: RangeInclusive<u64>) -> Result<T, String>
+where
+    T: TryFrom<u64>,
+{
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits
+        .then(|| text.parse().ok())
+        .flatten()
+        .filter(|number| range.contains(number))
+        .and_then(|number: u64| T::try_from(number).ok())
+        .ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
+}
+
+/// A number of KiB within bounds, as bytes.
+pub(super) fn kibibytes<T>(text: &str, range: RangeInclusive<u64>) -> Result<T, String>
+where
+    T: TryFrom<u64>,
+{
+    let bytes = number::<u64>(text, range)?.saturating_mul(1024);
+    T::try_from(bytes).map_err(|_| "is more than this machine can address".to_owned())
+}
+
+/// A number where 0 stands for "no limit".
+pub(super) fn limit(text: &str, range: RangeInclusive<u64>) -> Result<Option<usize>, String> {
+    match number(text, 0..=*range.end())? {
+        0 => Ok(None),
+        limit => Ok(Some(limit)),
+    }
+}
+
+/// A length of time within bounds, given in seconds.
+pub(super) fn seconds(text: &str, range: RangeInclusive<u64>) -> Result<Duration, String> {
+    let time = duration::parse(text)?;
+    let (low, high) = (*range.start(), *range.end());
+    if time < Duration::from_secs(low) || time > Duration::from_secs(high) {
+        return Err(format!("must be a length of time from {low}s to {high}s"));
+    }
+    Ok(time)
+}
+
+/// A length of time where 0 stands for "for ever".
+pub(super) fn period(text: &str, range: RangeInclusive<u64>) -> Result<Option<Duration>, String> {
+    if duration::parse(text)?.is_zero() {
+        return Ok(None);
+    }
+    seconds(text, range).map(Some).map_err(|allowed| format!("{allowed}, or 0 for no limit"))
+}
+
+/// The entries of a list: separated by commas, trimmed, empty ones dropped.
+pub(super) fn list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+/// A list whose entries have a parser of their own.
+pub(super) fn parsed_list<T>(text: &str) -> Result<Vec<T>, String>
+where
+    T: FromStr<Err = String>,
+{
+    list(text).iter().map(|item| item.parse()).collect()
+}
+
+/// The pairs of `key:value,key:value`.
+pub(super) fn params(text: &str) -> Result<Vec<(String, String)>, String> {
+    let pair = |item: &String| {
+        let (key, value) = item.split_once(':')?;
+        Some((key.trim().to_ascii_lowercase(), value.trim().to_owned()))
+    };
+    list(text)
+        .iter()
+        .map(|item| pair(item).ok_or_else(|| format!("must be KEY:VALUE pairs; {item:?} has no colon")))
+        .collect()
+}
+
+/// A path, or none when empty.
+pub(super) fn optional_path(text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| PathBuf::from(text))
+}
+
+/// The name of a host, in lower case: RFC 1123 section 2.1, and the underscore that private networks use. Unlike the
+/// domain of a mail address it may hold doubled hyphens, as the names of preview environments do.
+pub(super) fn host_name(text: &str) -> Result<String, String> {
+    let label = |label: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        (1..=MAX_LABEL).contains(&label.len())
+            && label.bytes().all(allowed)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if text.len() > MAX_DOMAIN || !text.split('.').all(label) {
+        return Err("must be a host name such as mail.example.org".to_owned());
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+/// A list of domains that may hold the wildcards `*` and `?`, in lower case.
+pub(super) fn domain_patterns(text: &str) -> Result<Vec<String>, String> {
+    let allowed = |c: char| c.is_alphanumeric() || "-_.*?[]:".contains(c);
+    list(text)
+        .into_iter()
+        .map(|item| {
+            if item.len() <= MAX_DOMAIN && item.chars().all(allowed) {
+                Ok(item.to_lowercase())
+            } else {
+                Err(format!("must be domains separated by commas, * and ? as wildcards; {item:?} is none"))
+            }
+        })
+        .collect()
+}
+
+/// A path to put before all others: empty, or `/x/y` without a slash at the end.
+pub(super) fn base_path(text: &str) -> Result<String, String> {
+    let segment = |segment: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        !segment.is_empty() && segment.bytes().all(allowed) && segment != "." && segment != ".."
+    };
+    let inner = text.trim_matches('/');
+    if inner.is_empty() {
+        return Ok(String::new());
+    }
+    if inner.len() > MAX_BASE_PATH || !inner.split('/').all(segment) {
+        return Err("must be a path such as /mail, of letters, digits, '-', '.', '_', '~'".to_owned());
+    }
+    Ok(format!("/{inner}"))
+}
+
+/// A public URL without a slash at the end, or none when empty.
+pub(super) fn public_url(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let not_allowed =
+        || "must be a URL such as https://mail.example.org/path, without user, query or fragment".to_owned();
+    let (scheme, rest) = text.split_once("://").ok_or_else(not_allowed)?;
+    let scheme = scheme.to_ascii_lowercase();
+    let (authority, path) = match rest.find('/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, ""),
+    };
+    let printable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}?#".contains(&byte);
+    let good = matches!(scheme.as_str(), "http" | "https") && is_authority(authority) && path.bytes().all(printable);
+    if !good {
+        return Err(not_allowed());
+    }
+    let path = path.trim_end_matches('/');
+    Ok(Some(format!("{scheme}://{}{path}", authority.to_ascii_lowercase())))
+}
+
+/// The host in an authority, without its port.
+pub(super) fn host_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+fn is_authority(authority: &str) -> bool {
+    let host = host_of(authority);
+    let port_good = match authority[host.len()..].strip_prefix(':') {
+        Some(port) => port.parse::<u16>().is_ok_and(|port| port != 0),
+        None => true,
+    };
+    let host_good = match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => host_name(host).is_ok(),
+    };
+    port_good && host_good
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn booleans() {
+        for text in ["true", "TRUE", "True", "t", "T", "1", "yes", "on", "On"] {
+            assert_eq!(boolean(text), Ok(true), "{text}");
+        }
+        for text in ["false", "FALSE", "False", "f", "F", "0", "no", "off"] {
+            assert_eq!(boolean(text), Ok(false), "{text}");
+        }
+        for text in ["", "2", "truee", " true", "enabled"] {
+            assert!(boolean(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(number::<usize>("200", 1..=1000), Ok(200));
+        assert_eq!(limit("0", 0..=10), Ok(None));
+        assert_eq!(limit("7", 0..=10), Ok(Some(7)));
+        assert_eq!(kibibytes::<u64>("2", 0..=10), Ok(2048));
+        for text in ["", "0", "1001", "-1", "+1", "1.0", "1k", "99999999999999999999"] {
+            let error = number::<usize>(text, 1..=1000).expect_err(text);
+            assert_eq!(error, "must be a whole number from 1 to 1000");
+        }
+    }
+
+    #[test]
+    fn periods() {
+        assert_eq!(period("0", 1..=60), Ok(None));
+        assert_eq!(period("0s", 1..=60), Ok(None));
+        assert_eq!(period("1m", 1..=60), Ok(Some(Duration::from_mins(1))));
+        assert!(period("61s", 1..=60).is_err());
+        assert!(period("999ms", 1..=60).is_err());
+        assert!(seconds("0", 1..=60).is_err());
+    }
+
+    #[test]
+    fn lists() {
+        assert_eq!(list(""), Vec::<String>::new());
+        assert_eq!(list(" , ,"), Vec::<String>::new());
+        assert_eq!(list("a"), ["a"]);
+        assert_eq!(list(" a ,b,, c d "), ["a", "b", "c d"]);
+        assert_eq!(domain_patterns("Example.ORG, *.spam.?"), Ok(vec!["example.org".to_owned(), "*.spam.?".to_owned()]));
+        assert!(domain_patterns("user@example.org").is_err());
+        assert!(domain_patterns("a b").is_err());
+    }
+
+    #[test]
+    fn parameters() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(params("path:/a:b, MaxKB : 10240 ,"), Ok(vec![pair("path", "/a:b"), pair("maxkb", "10240")]));
+        assert_eq!(params(""), Ok(Vec::new()));
+        assert!(params("maxkb=10240").is_err());
+    }
+
+    #[test]
+    fn host_names() {
+        for text in
+            ["localhost", "mail.example.org", "a_b.c-d", "4.example", "9000--main.example", "xn--bcher-kva.example"]
+        {
+            assert!(host_name(text).is_ok(), "{text}");
+        }
+        assert_eq!(host_name("Mail.Example"), Ok("mail.example".to_owned()));
+        let (label, name) = ("x".repeat(64), "x.".repeat(128) + "x");
+        for text in ["", ".", "a.", ".a", "a..b", "-a", "a-", "a b", "a@b", "a:1", "b\u{fc}cher.example", &label, &name]
+        {
+            assert!(host_name(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn base_paths() {
+        for (text, expected) in [("", ""), ("/", ""), ("mail", "/mail"), ("/a/b/", "/a/b")] {
+            assert_eq!(base_path(text), Ok(expected.to_owned()), "{text}");
+        }
+        for text in ["/a//b", "/a/../b", "/a b", "/a?b", "/%41", "/."] {
+            assert!(base_path(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn public_urls() {
+        let good = [
+            ("http://localhost", "http://localhost"),
+            ("https://Mail.Example.org:8443/", "https://mail.example.org:8443"),
+            ("HTTP://192.0.2.1/a/B/", "http://192.0.2.1/a/B"),
+            ("http://[2001:db8::1]:80", "http://[2001:db8::1]:80"),
+            ("http://[::1]", "http://[::1]"),
+        ];
+        for (text, expected) in good {
+            assert_eq!(public_url(text), Ok(Some(expected.to_owned())), "{text}");
+        }
+        assert_eq!(public_url(""), Ok(None));
+        let bad = [
+            "mail.example.org",
+            "ftp://a",
+            "http://",
+            "http:///a",
+            "http://a?b",
+            "http://a/#b",
+            "http://u:p@a",
+            "http://a:0",
+            "http://a:70000",
+            "http://a/ b",
+            "http://a:b",
+            "http://[::1",
+        ];
+        for text in bad {
+            assert!(public_url(text).is_err(), "{text}");
+        }
+    }
+}

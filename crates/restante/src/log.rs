@@ -1,0 +1,289 @@
+//! The log: where lines go and what they look like. What is worth a line is decided where it happens.
+//!
+//! Below the configured level a log statement costs one comparison. The text of a message is never changed, because
+//! programs that start the server wait for lines such as `SMTP listening on tcp4`; only control characters, which a
+//! hostile client could use to forge lines or to drive a terminal, are escaped.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Dispatch, Event, Subscriber};
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::fmt::{FmtContext, FormattedFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::config::{Level, Log, LogOutput};
+
+/// Starts the log of the process. Fails when the file cannot be opened, or when a log was started before.
+pub fn start(settings: &Log) -> io::Result<Handle> {
+    let (dispatch, handle) = prepare(settings)?;
+    tracing::dispatcher::set_global_default(dispatch).map_err(io::Error::other)?;
+    Ok(handle)
+}
+
+/// A started log.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    sink: Arc<Sink>,
+}
+
+impl Handle {
+    /// Opens the log file again, after somebody has moved the old one away; without a file there is nothing to do.
+    /// On failure the log goes on in the old file.
+    pub fn reopen(&self) -> io::Result<()> {
+        if let Sink::File { path, file } = &*self.sink {
+            let fresh = append_to(path)?;
+            *file.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        }
+        Ok(())
+    }
+}
+
+/// A log that is ready to be started.
+fn prepare(settings: &Log) -> io::Result<(Dispatch, Handle)> {
+    let sink = Arc::new(Sink::open(&settings.output)?);
+    let subscriber = tracing_subscriber::fmt().with_max_level(filter(settings.level)).with_writer(Arc::clone(&sink));
+    let dispatch = if settings.json {
+        subscriber.json().flatten_event(true).with_span_list(false).with_timer(Clock).into()
+    } else {
+        subscriber.event_format(Text { colour: sink.is_terminal() }).into()
+    };
+    Ok((dispatch, Handle { sink }))
+}
+
+fn filter(level: Level) -> LevelFilter {
+    match level {
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Info => LevelFilter::INFO,
+        Level::Warn => LevelFilter::WARN,
+        Level::Error => LevelFilter::ERROR,
+    }
+}
+
+/// Where finished lines are written; every line is one write.
+#[derive(Debug)]
+enum Sink {
+    Stderr,
+    Stdout,
+    File { path: PathBuf, file: Mutex<File> },
+}
+
+impl Sink {
+    fn open(output: &LogOutput) -> io::Result<Self> {
+        Ok(match output {
+            LogOutput::Stderr => Self::Stderr,
+            LogOutput::Stdout => Self::Stdout,
+            LogOutput::File(path) => Self::File { path: path.clone(), file: Mutex::new(append_to(path)?) },
+        })
+    }
+
+    fn is_terminal(&self) -> bool {
+        match self {
+            Self::Stderr => io::stderr().is_terminal(),
+            Self::Stdout => io::stdout().is_terminal(),
+            Self::File { .. } => false,
+        }
+    }
+}
+
+impl Write for &Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Stderr => io::stderr().write(bytes),
+            Sink::Stdout => io::stdout().write(bytes),
+            Sink::File { file, .. } => file.lock().unwrap_or_else(PoisonError::into_inner).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Stdout => io::stdout().flush(),
+            Sink::Stderr | Sink::File { .. } => Ok(()),
+        }
+    }
+}
+
+fn append_to(path: &PathBuf) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// Time of day in UTC, to the millisecond.
+struct Clock;
+
+impl FormatTime for Clock {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        write!(writer, "{:.3}", jiff::Timestamp::now())
+    }
+}
+
+/// Lines for people: time, level, where it happened, message, `key=value`.
+struct Text {
+    colour: bool,
+}
+
+impl<S, N> FormatEvent<S, N> for Text
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        Clock.format_time(&mut writer)?;
+        let level = *event.metadata().level();
+        let (on, off) = match (self.colour, level) {
+            (false, _) | (true, tracing::Level::INFO) => ("", ""),
+            (true, tracing::Level::ERROR) => ("\x1b[31m", "\x1b[0m"),
+            (true, tracing::Level::WARN) => ("\x1b[33m", "\x1b[0m"),
+            (true, _) => ("\x1b[2m", "\x1b[0m"),
+        };
+        write!(writer, " {on}{level:<5}{off} ")?;
+
+        let mut line = Line::default();
+        event.record(&mut line);
+        Escaped(&mut writer).write_str(&line.message)?;
+        Escaped(&mut writer).write_str(&line.fields)?;
+        for span in context.event_scope().into_iter().flatten() {
+            if let Some(fields) = span.extensions().get::<FormattedFields<N>>()
+                && !fields.is_empty()
+            {
+                writer.write_char(' ')?;
+                Escaped(&mut writer).write_str(fields)?;
+            }
+        }
+        writer.write_char('\n')
+    }
+}
+
+/// An event's message, and its other fields as they follow it.
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "message" {
+            self.message.push_str(value);
+        } else if value.is_empty() || value.contains([' ', '"', '=']) {
+            let _ = write!(self.fields, " {field}={value:?}");
+        } else {
+            let _ = write!(self.fields, " {field}={value}");
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            let _ = write!(self.message, "{value:?}");
+        } else {
+            let _ = write!(self.fields, " {field}={value:?}");
+        }
+    }
+}
+
+/// Writes text with its control characters escaped.
+struct Escaped<'a, 'b>(&'a mut Writer<'b>);
+
+impl fmt::Write for Escaped<'_, '_> {
+    fn write_str(&mut self, mut text: &str) -> fmt::Result {
+        while let Some(at) = text.find(char::is_control) {
+            let (clean, rest) = text.split_at(at);
+            let mut chars = rest.chars();
+            self.0.write_str(clean)?;
+            for control in chars.by_ref().take(1) {
+                write!(self.0, "{}", control.escape_default())?;
+            }
+            text = chars.as_str();
+        }
+        self.0.write_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Runs `body` with a log of its own and returns the lines it wrote.
+    fn logged(name: &str, json: bool, level: Level, body: impl FnOnce(&PathBuf, &Handle)) -> Vec<String> {
+        let path = std::env::temp_dir().join(format!("restante-log-{}-{name}", std::process::id()));
+        let output = LogOutput::File(path.clone());
+        let (dispatch, handle) = prepare(&Log { level, json, output, netdebug: false }).expect("the log opens");
+        tracing::dispatcher::with_default(&dispatch, || body(&path, &handle));
+        let text = fs::read_to_string(&path).expect("the log is there");
+        fs::remove_file(&path).expect("the log can be removed");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn text_lines() {
+        let lines = logged("text", false, Level::Info, |_, _| {
+            tracing::info!(addr = %"127.0.0.1:2500", "SMTP listening on tcp4");
+            tracing::debug!("nobody reads this");
+            tracing::warn!(helo = "two words", count = 3, "odd {}", "client");
+            let _session = tracing::info_span!("session", id = 7).entered();
+            tracing::error!("failed");
+        });
+        let tails: Vec<&str> = lines.iter().map(|line| line.split_once("Z ").expect("a time").1).collect();
+        assert_eq!(
+            tails,
+            [
+                "INFO  SMTP listening on tcp4 addr=127.0.0.1:2500",
+                "WARN  odd client helo=\"two words\" count=3",
+                "ERROR failed id=7",
+            ]
+        );
+    }
+
+    #[test]
+    fn json_lines() {
+        let lines = logged("json", true, Level::Warn, |_, _| {
+            tracing::info!("nobody reads this");
+            tracing::warn!(addr = "::1", "SMTP listening on tcp6");
+        });
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        let value: serde_json::Value = serde_json::from_str(line).expect("it is JSON");
+        assert_eq!(value["message"], "SMTP listening on tcp6");
+        assert_eq!((&value["level"], &value["addr"]), (&"WARN".into(), &"::1".into()));
+    }
+
+    #[test]
+    fn a_client_cannot_forge_lines() {
+        for json in [false, true] {
+            let lines = logged(&format!("forge-{json}"), json, Level::Info, |_, _| {
+                tracing::info!(helo = "x\r\nERROR forged", "hello \n\u{1b}[2J \u{9b}31m");
+            });
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert!(json || !lines[0].contains(char::is_control), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_moved_file_is_opened_again() {
+        let mut moved = PathBuf::new();
+        let lines = logged("reopen", false, Level::Info, |path, handle| {
+            moved = path.with_extension("1");
+            tracing::info!("before");
+            fs::rename(path, &moved).expect("the log can be moved");
+            tracing::info!("still in the old file");
+            handle.reopen().expect("the log opens again");
+            tracing::info!("after");
+        });
+        assert!(lines.len() == 1 && lines[0].ends_with("after"), "{lines:?}");
+        let old = fs::read_to_string(&moved).expect("the old log is there");
+        assert_eq!(old.lines().count(), 2, "{old}");
+        fs::remove_file(&moved).expect("the old log can be removed");
+    }
+}

@@ -1,0 +1,454 @@
+//! The configuration as an operator meets it: command line, environment and file in, a configuration or a text out.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use restante::config::{
+    Certificate, Command, Config, Exit, Hosts, Level, ListenAddr, Loaded, LogOutput, SETTINGS, Status, docs, parse,
+};
+use restante_mail::naming::Naming;
+
+/// What the process would see: arguments, environment, files.
+#[derive(Default)]
+struct World<'a> {
+    args: &'a [&'a str],
+    env: &'a [(&'a str, &'a str)],
+    files: &'a [(&'a str, &'a str)],
+}
+
+impl World<'_> {
+    fn parse(&self) -> Command {
+        let read_file = |path: &Path| {
+            let file = self.files.iter().find(|(name, _)| Path::new(name) == path);
+            file.map(|(_, text)| text.as_bytes().to_vec()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        };
+        let args = ["restante"].iter().chain(self.args).map(OsString::from);
+        let env = self.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        parse(args, env, &read_file)
+    }
+
+    #[track_caller]
+    fn serve(&self) -> Loaded {
+        match self.parse() {
+            Command::Serve(loaded) => *loaded,
+            Command::Exit(exit) => panic!("does not start: {}", exit.text),
+        }
+    }
+
+    #[track_caller]
+    fn config(&self) -> Config {
+        self.serve().config
+    }
+
+    #[track_caller]
+    fn exit(&self) -> Exit {
+        match self.parse() {
+            Command::Serve(_) => panic!("starts"),
+            Command::Exit(exit) => exit,
+        }
+    }
+
+    /// The text of a start that fails for its configuration.
+    #[track_caller]
+    fn refused(&self) -> String {
+        let exit = self.exit();
+        assert_eq!(exit.code, 2, "{}", exit.text);
+        exit.text
+    }
+}
+
+fn flags<'a>(args: &'a [&'a str]) -> World<'a> {
+    World { args, ..World::default() }
+}
+
+fn env<'a>(env: &'a [(&'a str, &'a str)]) -> World<'a> {
+    World { env, ..World::default() }
+}
+
+fn file<'a>(files: &'a [(&'a str, &'a str)]) -> World<'a> {
+    World { args: &["--config", "r.toml"], files, ..World::default() }
+}
+
+#[test]
+fn defaults() {
+    let config = World::default().config();
+    assert_eq!(config.log.level, Level::Info);
+    assert_eq!(config.log.output, LogOutput::Stderr);
+    assert_eq!(config.mailbox_naming, Naming::Local);
+    assert_eq!(config.smtp.addr, [ListenAddr::Localhost(2500)]);
+    assert_eq!(config.smtp.tls_addr, []);
+    assert_eq!(config.smtp.max_recipients, 200);
+    assert_eq!(config.smtp.max_message_bytes, 10_240_000);
+    assert_eq!(config.smtp.timeout, Duration::from_mins(5));
+    assert!(config.smtp.policy.default_accept && config.smtp.policy.default_store);
+    assert_eq!(config.smtp.tls.certificate(), None);
+    assert_eq!(config.smtp.max_connections_per_ip, None);
+    assert_eq!(config.smtp.max_inflight_bytes, 256 << 20);
+    assert_eq!(config.web.addr, [ListenAddr::Localhost(9000)]);
+    assert_eq!(config.web.hosts, Hosts::Only(Vec::new()));
+    assert_eq!(config.storage.max_bytes, 1 << 30);
+    assert_eq!(config.storage.retention_period, Some(Duration::from_hours(24)));
+    assert_eq!(config.storage.mailbox_msg_cap, Some(500));
+    assert!(World::default().serve().warnings.is_empty());
+}
+
+#[test]
+fn flag_wins_over_variable_over_file_over_default() {
+    let mut world = World { files: &[("r.toml", "[smtp]\nmaxrecipients = 3")], ..World::default() };
+    assert_eq!(world.config().smtp.max_recipients, 200);
+    world.args = &["--config", "r.toml"];
+    assert_eq!(world.config().smtp.max_recipients, 3);
+    world.args = &[];
+    world.env = &[("RESTANTE_CONFIG", "r.toml")];
+    assert_eq!(world.config().smtp.max_recipients, 3);
+    world.env = &[("RESTANTE_CONFIG", "r.toml"), ("INBUCKET_SMTP_MAXRECIPIENTS", "4")];
+    assert_eq!(world.config().smtp.max_recipients, 4);
+    world.env =
+        &[("RESTANTE_SMTP_MAXRECIPIENTS", "5"), ("INBUCKET_SMTP_MAXRECIPIENTS", "4"), ("RESTANTE_CONFIG", "r.toml")];
+    assert_eq!(world.config().smtp.max_recipients, 5);
+    world.args = &["--smtp-maxrecipients", "6"];
+    assert_eq!(world.config().smtp.max_recipients, 6);
+    world.args = &["--smtp-maxrecipients", "6", "--smtp-maxrecipients=7"];
+    assert_eq!(world.config().smtp.max_recipients, 7);
+}
+
+#[test]
+fn an_environment_written_for_inbucket_works_unchanged() {
+    let loaded = env(&[
+        ("INBUCKET_LOGLEVEL", "debug"),
+        ("INBUCKET_LUA_PATH", "/con/inbucket.lua"),
+        ("INBUCKET_MAILBOXNAMING", "full"),
+        ("INBUCKET_SMTP_ADDR", "0.0.0.0:2500"),
+        ("INBUCKET_SMTP_DOMAIN", "inbucket"),
+        ("INBUCKET_SMTP_MAXRECIPIENTS", "50"),
+        ("INBUCKET_SMTP_MAXMESSAGEBYTES", "500000000"),
+        ("INBUCKET_SMTP_DEFAULTACCEPT", "false"),
+        ("INBUCKET_SMTP_ACCEPTDOMAINS", "Example.org, example.com"),
+        ("INBUCKET_SMTP_REJECTDOMAINS", ""),
+        ("INBUCKET_SMTP_REJECTORIGINDOMAINS", "*.spam.example"),
+        ("INBUCKET_SMTP_DEFAULTSTORE", "true"),
+        ("INBUCKET_SMTP_STOREDOMAINS", ""),
+        ("INBUCKET_SMTP_DISCARDDOMAINS", "bitbucket.local"),
+        ("INBUCKET_SMTP_TIMEOUT", "30s"),
+        ("INBUCKET_SMTP_TLSENABLED", "false"),
+        ("INBUCKET_POP3_ADDR", "0.0.0.0:1100"),
+        ("INBUCKET_POP3_DOMAIN", "inbucket"),
+        ("INBUCKET_POP3_TIMEOUT", "30s"),
+        ("INBUCKET_WEB_ADDR", "0.0.0.0:9000"),
+        ("INBUCKET_WEB_BASEPATH", "mail/"),
+        ("INBUCKET_WEB_UIDIR", "/opt/inbucket/ui"),
+        ("INBUCKET_WEB_GREETINGFILE", "/con/greeting.html"),
+        ("INBUCKET_WEB_MONITORVISIBLE", "T"),
+        ("INBUCKET_WEB_MONITORHISTORY", "30"),
+        ("INBUCKET_WEB_PPROF", "false"),
+        ("INBUCKET_WEB_COOKIEAUTHKEY", "of another version"),
+        ("INBUCKET_STORAGE_TYPE", "memory"),
+        ("INBUCKET_STORAGE_PARAMS", "maxkb:10240"),
+        ("INBUCKET_STORAGE_RETENTIONPERIOD", "72h"),
+        ("INBUCKET_STORAGE_RETENTIONSLEEP", "50ms"),
+        ("INBUCKET_STORAGE_MAILBOXMSGCAP", "0"),
+    ])
+    .serve();
+    let config = loaded.config;
+    assert_eq!(config.mailbox_naming, Naming::Full);
+    assert_eq!(config.smtp.domain, "inbucket");
+    assert_eq!(config.smtp.policy.accept_domains, ["example.org", "example.com"]);
+    assert_eq!(config.smtp.max_inflight_bytes, 500_000_000, "room for at least one message");
+    assert_eq!(config.web.base_path, "/mail");
+    assert_eq!(config.storage.max_bytes, 10_240 << 10);
+    assert_eq!(config.storage.mailbox_msg_cap, None);
+    assert_eq!(config.storage.retention_period, Some(Duration::from_hours(72)));
+
+    let warnings = loaded.warnings;
+    let about = |text: &str| warnings.iter().filter(|warning| warning.contains(text)).count();
+    assert_eq!(about("INBUCKET_WEB_COOKIEAUTHKEY"), 1);
+    assert_eq!(about("without effect: web.uidir"), 1);
+    assert_eq!(about("storage.retentionsleep"), 1);
+    assert_eq!(about("later version only: pop3.addr"), 1);
+    assert_eq!(about("web.monitorhistory"), 0, "it says what is the default anyway");
+    assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, web.addr 0.0.0.0:9000"), 1);
+    assert_eq!(about("less than one message"), 1);
+    assert_eq!(warnings.len(), 5, "{warnings:#?}");
+}
+
+#[test]
+fn both_prefixes_know_every_setting() {
+    for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
+        for prefix in ["RESTANTE_", "INBUCKET_"] {
+            let name = format!("{prefix}{}", setting.variable());
+            let loaded = env(&[(&name, setting.default)]).serve();
+            let shown = loaded.effective.iter().find(|line| line.setting.key == setting.key).expect("it is listed");
+            assert_eq!(shown.origin.to_string(), format!("variable {name}"));
+            assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+        }
+    }
+}
+
+#[test]
+fn variables_that_are_none_of_ours() {
+    env(&[
+        ("PATH", "/bin"),
+        ("RESTANTE_SERVER", "http://localhost:9000"),
+        ("RESTANTE_TEST_DATABASE", "x"),
+        // What Kubernetes sets beside a service called `restante`.
+        ("RESTANTE_SERVICE_HOST", "10.0.0.1"),
+        ("RESTANTE_PORT", "tcp://10.0.0.1:2500"),
+        ("RESTANTE_PORT_2500_TCP_ADDR", "10.0.0.1"),
+    ])
+    .serve();
+    let text = env(&[("RESTANTE_SMTP_PORT", "2500"), ("RESTANTE_SMTP_ADRR", "hunter2")]).refused();
+    assert!(text.contains("variable RESTANTE_SMTP_PORT: no such setting"), "{text}");
+    assert!(text.contains("variable RESTANTE_SMTP_ADRR: no such setting; did you mean RESTANTE_SMTP_ADDR?"), "{text}");
+    assert!(!text.contains("hunter2"), "an unknown variable may be a secret: {text}");
+}
+
+#[test]
+fn files() {
+    let text = r#"
+        loglevel = "warn"
+        smtp.domain = "mail.example.org"
+        [web]
+        addr = ["localhost:0", "unix:/run/web.sock"]
+        trustedproxies = "10.0.0.0/8, ::1"
+        [lmtp]
+        addr = []
+        [storage]
+        params = { maxkb = 0x800 }
+        retentionperiod = 0
+        [smtp]
+        defaultaccept = false
+        "#;
+    // `[smtp]` after `smtp.domain` would define the table twice.
+    assert!(file(&[("r.toml", text)]).refused().contains("file r.toml:"));
+
+    let config = file(&[("r.toml", &text.replace("[smtp]", ""))]).refused();
+    assert!(config.contains("storage.defaultaccept (file r.toml:13): no such setting"), "{config}");
+
+    let text = text.replace("smtp.domain", "logjson = true\n mailboxnaming = \"domain\" #");
+    let config = file(&[("r.toml", &text)]).config();
+    assert_eq!(config.log.level, Level::Warn);
+    assert!(config.log.json);
+    assert_eq!(config.mailbox_naming, Naming::Domain);
+    assert_eq!(config.web.addr, [ListenAddr::Localhost(0), ListenAddr::Unix("/run/web.sock".into())]);
+    let proxy: IpAddr = "10.1.2.3".parse().expect("an address");
+    assert!(config.web.trusted_proxies[0].contains(proxy) && !config.web.trusted_proxies[1].contains(proxy));
+    assert_eq!(config.storage.max_bytes, 2048 << 10);
+    assert_eq!(config.storage.retention_period, None);
+    assert!(!config.smtp.policy.default_accept);
+}
+
+#[test]
+fn bad_files() {
+    let cases = [
+        (
+            "[smtp]\nmaxrecipient = 1",
+            "smtp.maxrecipient (file r.toml:2): no such setting; did you mean smtp.maxrecipients?",
+        ),
+        ("[smpt]\naddr = ''", "smpt.addr (file r.toml:2): no such setting; did you mean smtp.addr?"),
+        ("a.b.c.d = 1", "a.b.c.d (file r.toml:1): no such setting"),
+        ("[smtp]\n\nmaxrecipients = [1]", "smtp.maxrecipients (file r.toml:3): takes one value, not an array"),
+        ("[smtp.addr]\nx = 1", "smtp.addr (file r.toml:1): takes a value, it is no section"),
+        ("smtp.timeout = 1.5", "smtp.timeout (file r.toml:1): must be a string, a whole number or true or false"),
+        ("smtp.addr = ['a,b']", "smtp.addr (file r.toml:1): takes no commas inside an entry"),
+        ("smtp.maxrecipients = -1", "smtp.maxrecipients = \"-1\" (file r.toml:1): must be a whole number"),
+        ("smtp.maxrecipients = 0xffffffffffffffffff", "too large"),
+        ("x = \n", "file r.toml:1: "),
+    ];
+    for (text, expected) in cases {
+        let told = file(&[("r.toml", text)]).refused();
+        assert!(told.contains(expected), "{text}\n{told}");
+    }
+    assert!(file(&[]).refused().contains("file r.toml: cannot be read: "));
+}
+
+#[test]
+fn all_errors_at_once() {
+    let text = World {
+        args: &["--config", "r.toml", "--smtp-addr", "example.org:25", "--storage-type=file"],
+        env: &[
+            ("RESTANTE_LOGLEVEL", "trace"),
+            ("INBUCKET_SMTP_TIMEOUT", "300"),
+            ("RESTANTE_NONSENSE", "1"),
+            ("RESTANTE_SMTP_REQUIREAUTH", "true"),
+        ],
+        files: &[("r.toml", "[web]\nbasepath = '/a b'\ntypo = 1")],
+    }
+    .refused();
+    let expected = [
+        "restante: the configuration has 8 errors:",
+        "variable RESTANTE_NONSENSE: no such setting",
+        "web.typo (file r.toml:3): no such setting",
+        "loglevel = \"trace\" (variable RESTANTE_LOGLEVEL): must be debug, info, warn or error",
+        "smtp.addr = \"example.org:25\" (flag --smtp-addr): \"example.org:25\" is no address: IP:PORT",
+        "smtp.timeout = \"300\" (variable INBUCKET_SMTP_TIMEOUT): must be a length of time such as 300s",
+        "smtp.requireauth = \"true\" (variable RESTANTE_SMTP_REQUIREAUTH): needs smtp.credentials",
+        "web.basepath = \"/a b\" (file r.toml:2): must be a path",
+        "storage.type = \"file\" (flag --storage-type): this version has only the memory store",
+    ];
+    for line in expected {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn values_that_are_refused() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["--smtp-maxrecipients", "0"], "from 1 to 1000000"),
+        (&["--smtp-maxmessagebytes", "10MB"], "a whole number from 1024 to 2147483648"),
+        (&["--smtp-timeout", "0"], "from 1s to 86400s"),
+        (&["--smtp-domain", "a b"], "must be a host name"),
+        (&["--smtp-domain", ""], "must be a host name"),
+        (&["--mailboxnaming", "none"], "must be one of local, full, domain"),
+        (&["--smtp-defaultaccept=maybe"], "must be true or false"),
+        (&["--smtp-acceptdomains", "a,b@c"], "\"b@c\" is none"),
+        (&["--logfile", ""], "must name a file"),
+        (&["--web-publicurl", "https://x/?a=b"], "without user, query or fragment"),
+        (&["--web-hosts", "example.org:80"], "without port"),
+        (&["--web-trustedproxies", "10.0.0.0/33"], "is no network"),
+        (&["--web-monitorhistory", "10001"], "from 0 to 10000"),
+        (&["--storage-type", "disk"], "must be memory, file or postgres"),
+        (&["--storage-type", "postgres"], "only the memory store"),
+        (&["--data", "/var/lib/restante"], "storage.path = \"/var/lib/restante\" (flag --storage-path): this version"),
+        (&["--storage-url", "postgres://u:hunter2@h/d"], "storage.url = \"***\" (flag --storage-url): this version"),
+        (&["--storage-params", "maxkb:many"], "maxkb must be a whole number"),
+        (&["--storage-params", "quota:1"], "\"quota\" is unknown"),
+        (&["--storage-retentionperiod", "1ms"], "or 0 for no limit"),
+        (&["--smtp-forcetls"], "smtp.forcetls = \"true\" (flag --smtp-forcetls): needs smtp.tlsenabled"),
+        (&["--smtp-tlsaddr", ":465"], "needs smtp.tlsenabled"),
+        (&["--smtp-tlsenabled"], "smtp.tlscert = \"cert.crt\" (default): cannot be read"),
+        (&["--smtp-addr", ":25", "--web-addr", ":80,:25"], ":25 is taken by smtp.addr already"),
+        (&["--smtp-addr=", "--web-addr="], "nothing to serve"),
+        (&["--pidfile"], "a value is required"),
+        (&["--smtp-adr", ":25"], "--smtp-addr"),
+        (&["serve"], "unrecognized subcommand"),
+    ];
+    for (args, expected) in cases {
+        let text = flags(args).refused();
+        assert!(text.contains(expected), "{args:?}\n{text}");
+    }
+}
+
+#[test]
+fn tls() {
+    let files: &[_] = &[("c.pem", ""), ("k.pem", "")];
+    let args = &["--smtp-tlsenabled", "--smtp-tlscert=c.pem", "--smtp-tlsprivkey=k.pem", "--smtp-tlsaddr=:465"];
+    let config = World { args, files, ..World::default() }.config();
+    let (cert, key) = ("c.pem".into(), "k.pem".into());
+    assert_eq!(config.smtp.tls.certificate(), Some(Certificate::Files { cert: &cert, key: &key }));
+
+    let config = flags(&["--smtp-tlsenabled", "--smtp-tlscert=self-signed"]).config();
+    assert_eq!(config.smtp.tls.certificate(), Some(Certificate::SelfSigned));
+
+    let loaded = flags(&["--smtp-tlscert=self-signed"]).serve();
+    assert!(loaded.warnings[0].contains("TLS is off although"), "{:?}", loaded.warnings);
+}
+
+#[test]
+fn what_follows_from_other_settings() {
+    let config = flags(&["--web-publicurl", "https://Mail.example.org:8443/x/", "--web-hosts", "intern"]).config();
+    assert_eq!(config.web.public_url.as_deref(), Some("https://mail.example.org:8443/x"));
+    assert!(config.web.hosts.allows("mail.example.org") && config.web.hosts.allows("INTERN"));
+    assert!(!config.web.hosts.allows("evil.example"));
+    assert!(flags(&["--web-hosts", "a,*"]).config().web.hosts.allows("evil.example"));
+
+    let names: &[(&str, &str)] = &[("/proc/sys/kernel/hostname", "Node7\n")];
+    assert_eq!(World { files: names, ..World::default() }.config().smtp.domain, "node7");
+    let names: &[(&str, &str)] = &[("/proc/sys/kernel/hostname", "(none)\n"), ("/etc/hostname", "box.lan\n")];
+    assert_eq!(World { files: names, ..World::default() }.config().pop3.domain, "box.lan");
+    assert_eq!(World::default().config().smtp.domain, "localhost");
+
+    let open = flags(&["--smtp-addr", ":25", "--smtp-credentials", "a:b", "--smtp-requireauth"]).serve();
+    assert_eq!(open.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn secrets_are_masked_everywhere() {
+    let good: &[_] = &[("RESTANTE_SMTP_CREDENTIALS", "joe:hunter2,ann:hunter2")];
+    let loaded = env(good).serve();
+    let first = &loaded.config.smtp.credentials[0];
+    assert_eq!((first.user.as_str(), first.password.expose()), ("joe", "hunter2"));
+    assert!(!format!("{loaded:?}").contains("hunter2"));
+    let check = World { args: &["config", "check"], env: good, ..World::default() }.exit();
+    assert!(check.text.contains("smtp.credentials = \"***\""), "{}", check.text);
+    assert!(!check.text.contains("hunter2"), "{}", check.text);
+
+    for bad in ["hunter2", "joe:hunter2,:hunter2", "joe:hunter2,joe:hunter2", "joe:"] {
+        let text = env(&[("RESTANTE_SMTP_CREDENTIALS", bad)]).refused();
+        assert!(text.contains("smtp.credentials = \"***\" (variable RESTANTE_SMTP_CREDENTIALS): must "), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    for bad in ["[smtp]\ncredentials = 'joe:hunter2", "[smtp]\ncredentials = ['joe:hunter2,']"] {
+        assert!(!file(&[("r.toml", bad)]).refused().contains("hunter2"), "{bad}");
+    }
+}
+
+#[test]
+fn config_check() {
+    let good = flags(&["config", "check", "--loglevel", "warn", "--smtp-addr", ":0"]).exit();
+    assert_eq!(good.code, 0);
+    let line = |key: &str| good.text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
+    assert!(line("loglevel = ").starts_with("loglevel = \"warn\" ") && line("loglevel").ends_with("# flag --loglevel"));
+    assert!(line("web.addr = ").ends_with("# default"));
+    assert!(good.text.contains("# warning: other machines reach this server"), "{}", good.text);
+    for setting in SETTINGS {
+        assert!(!line(&format!("{} = ", setting.key)).is_empty(), "{}", setting.key);
+    }
+    // What it prints is a configuration file that gives the same configuration.
+    let again = file(&[("r.toml", &good.text)]).config();
+    assert_eq!((again.log.level, &again.smtp.addr[0]), (Level::Warn, &ListenAddr::Any(0)));
+
+    let bad = flags(&["--loglevel", "loud", "config", "check"]).exit();
+    assert_eq!(bad.code, 2);
+    assert!(bad.text.contains("flag --loglevel"), "{}", bad.text);
+}
+
+#[test]
+fn help_and_version() {
+    for args in [&["--help"], &["-help"], &["-h"]] {
+        let help = flags(args).exit();
+        assert_eq!(help.code, 0);
+        for setting in SETTINGS {
+            assert!(help.text.contains(&format!("--{}", setting.flag())), "{args:?} {}", setting.key);
+        }
+    }
+    let help = flags(&["--help"]).exit().text;
+    for setting in SETTINGS {
+        assert!(help.contains(&format!("RESTANTE_{}.", setting.variable())), "{}", setting.key);
+    }
+    let version = flags(&["--version"]).exit();
+    assert_eq!((version.code, version.text.trim_end()), (0, concat!("restante ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn flags_written_for_inbucket_take_one_dash() {
+    let config = flags(&["-logjson", "-netdebug", "-logfile", "stdout", "-pidfile=/run/x.pid"]).config();
+    assert!(config.log.json && config.log.netdebug);
+    assert_eq!(config.log.output, LogOutput::Stdout);
+    assert_eq!(config.pidfile.as_deref(), Some(Path::new("/run/x.pid")));
+}
+
+#[test]
+fn the_reference_page_is_fresh() {
+    let stored = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md"));
+    assert!(stored == docs(), "docs/config.md is old: write the output of `restante config docs` into it");
+    let printed = flags(&["config", "docs"]).exit();
+    assert_eq!((printed.code, printed.text.as_str()), (0, stored));
+}
+
+#[test]
+fn the_table_is_consistent() {
+    for (index, setting) in SETTINGS.iter().enumerate() {
+        let key = setting.key;
+        assert!(SETTINGS[..index].iter().all(|other| other.flag() != setting.flag()), "{key} twice");
+        assert!(setting.help.ends_with('.'), "{key}: help is made of sentences");
+        assert!(key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.'), "{key}");
+        let described = docs().contains(&format!("### {key}\n"));
+        assert!(described, "{key} is on the reference page");
+        if setting.status == Status::Ignored {
+            assert_eq!(setting.default, "", "{key} has no effect, so it has no default");
+        }
+    }
+}
