@@ -20,6 +20,13 @@ pub(crate) enum Error {
 }
 
 impl Error {
+    /// A refusal, told on one line in the server's own words.
+    pub(crate) fn refused(answer: &[u8]) -> Self {
+        const MAX_SHOWN: usize = 300;
+        let shown = String::from_utf8_lossy(&answer[..answer.len().min(MAX_SHOWN)]);
+        Self::Refused(shown.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
     /// An error of the operating system while doing `what`.
     pub(crate) fn io(what: &'static str, error: io::Error) -> Self {
         Self::Io(what, error)

@@ -103,6 +103,8 @@ impl Growth {
         let missing = step - self.stored();
         let outcome = self.load.run(missing).await;
         self.filled.push(missing);
+        // The server may have closed a connection that was idle for so long.
+        self.client = self.mailboxes.client();
         self.verdict = self.verdict.and(outcome.tally.verdict());
     }
 

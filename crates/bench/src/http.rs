@@ -61,8 +61,8 @@ impl Response<'_> {
         if self.status == 200 {
             return Ok(self.body);
         }
-        let start = &self.body[..self.body.len().min(200)];
-        Err(Error::Refused(format!("{} {}", self.status, String::from_utf8_lossy(start).trim_end())))
+        let status = self.status.to_string();
+        Err(Error::refused(&[status.as_bytes(), b" ", self.body].concat()))
     }
 }
 

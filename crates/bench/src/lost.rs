@@ -61,6 +61,8 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let sent = senders.join_all().await;
     tokio::time::sleep(Duration::from_secs(options.settle)).await;
 
+    // The server may have closed a connection that was idle for so long.
+    let mut client = mailboxes.client();
     let mut total = Count::default();
     for Sent { mailbox, acknowledged } in &sent {
         let stored = mailboxes.list(&mut client, mailbox).await?;

@@ -18,10 +18,9 @@ impl Row {
         self
     }
 
-    /// Adds a number rounded to `decimals` places.
-    pub(crate) fn with_rounded(self, name: &'static str, value: f64, decimals: i32) -> Self {
-        let scale = 10_f64.powi(decimals);
-        self.with(name, (value * scale).round() / scale)
+    /// Adds a number rounded to `decimals` places; without any it is shown as a whole number.
+    pub(crate) fn with_rounded(self, name: &'static str, value: f64, decimals: usize) -> Self {
+        self.with(name, rounded(value, decimals))
     }
 
     /// Adds the latencies of the operations.
@@ -46,6 +45,9 @@ impl Row {
             .with_rounded("rss_peak_mib", mib(after.peak), 1)
     }
 }
+
+/// The least width of a column: later rows may have larger figures than the first.
+const MIN_WIDTH: usize = 7;
 
 /// Prints rows that all have the same names.
 pub(crate) struct Report {
@@ -72,12 +74,18 @@ impl Report {
         if self.widths.is_empty() {
             let names: Vec<_> = row.0.iter().map(|(name, _)| (*name).to_owned()).collect();
             let values = row.0.iter().map(|(_, value)| cell(value).len() + 1);
-            self.widths = names.iter().map(String::len).zip(values).map(|(n, v)| n.max(v)).collect();
+            let widths = names.iter().map(String::len).zip(values);
+            self.widths = widths.map(|(name, value)| name.max(value).max(MIN_WIDTH)).collect();
             lines.push_str(&aligned(&names, &self.widths));
         }
         let values: Vec<_> = row.0.iter().map(|(_, value)| cell(value)).collect();
         lines + &aligned(&values, &self.widths)
     }
+}
+
+/// A number rounded to `decimals` places, and null when it is not finite.
+pub(crate) fn rounded(value: f64, decimals: usize) -> Value {
+    format!("{value:.decimals$}").parse().unwrap_or(Value::Null)
 }
 
 fn json_line(row: &Row) -> String {
@@ -103,18 +111,32 @@ mod tests {
     use super::*;
 
     fn row(size: u32, rate: f64) -> Row {
-        Row::default().with("size", size).with_rounded("rate", rate, 1).with("note", Value::Null)
+        Row::default()
+            .with("size", size)
+            .with_rounded("rate", rate, 1)
+            .with_rounded("whole", rate, 0)
+            .with("note", Value::Null)
     }
 
     #[test]
     fn a_table_has_one_header_and_aligned_columns() {
         let mut report = Report::new(false);
         let text = report.table_lines(&row(1024, 1234.56)) + &report.table_lines(&row(20, 0.0));
-        assert_eq!(text, " size     rate  note\n 1024   1234.6     -\n   20      0.0     -\n");
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "   size     rate    whole     note");
+        assert_eq!(lines[1], "   1024   1234.6     1235        -");
+        assert_eq!(lines[2..], ["     20      0.0        0        -"]);
     }
 
     #[test]
     fn a_json_line_keeps_the_order_of_the_names() {
-        assert_eq!(json_line(&row(1024, 2.25)), "{\"size\":1024,\"rate\":2.3,\"note\":null}\n");
+        let line = json_line(&row(1024, 2.26));
+        let expected = "{\"size\":1024,\"rate\":2.3,\"whole\":2,\"note\":null}\n";
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn what_is_no_number_is_null() {
+        assert_eq!(rounded(f64::NAN, 1), Value::Null);
     }
 }

@@ -148,7 +148,7 @@ impl Reply<'_> {
         if self.code / 100 == class {
             return Ok(());
         }
-        Err(Error::Refused(String::from_utf8_lossy(self.text).trim_end().to_owned()))
+        Err(Error::refused(self.text))
     }
 }
 

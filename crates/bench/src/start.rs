@@ -16,7 +16,7 @@ use crate::Verdict;
 use crate::error::Error;
 use crate::load::at_least_one;
 use crate::measure::{Sample, mib};
-use crate::report::{Report, Row};
+use crate::report::{Report, Row, rounded};
 
 /// How long a server may take to greet, and to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options) -> Result<Verdict, Error> {
         let row = Row::default()
             .with("run", run)
             .with_rounded("greeted_ms", millis(greeted), 2)
-            .with("announced_ms", announced.map_or(Value::Null, |after| rounded(millis(after))))
+            .with("announced_ms", announced.map_or(Value::Null, |after| rounded(millis(after), 2)))
             .with_rounded("idle_rss_mib", mib(idle.resident), 2)
             .with_rounded("stopped_ms", millis(stopped), 1);
         report.row(&row);
@@ -110,7 +110,7 @@ impl Server {
                 let elapsed = self.started.elapsed();
                 return match &code {
                     b"220 " | b"220-" => Ok(elapsed),
-                    _ => Err(Error::Refused(String::from_utf8_lossy(&code).into_owned())),
+                    _ => Err(Error::refused(&code)),
                 };
             }
             let ended = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
@@ -169,8 +169,4 @@ fn watch(output: impl Read + Send + 'static, pattern: String, started: Instant, 
 
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
-}
-
-fn rounded(millis: f64) -> Value {
-    ((millis * 100.0).round() / 100.0).into()
 }

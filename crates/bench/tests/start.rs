@@ -1,0 +1,71 @@
+//! The `start` command against a real process: this very program, which is a server when its first argument is `serve`.
+
+use std::env;
+use std::io::Write;
+use std::net::TcpListener;
+use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+fn main() {
+    let arguments: Vec<String> = env::args().collect();
+    if let [_, verb, address, greeting] = &arguments[..]
+        && verb == "serve"
+    {
+        return serve(address, greeting);
+    }
+    a_server_is_started_measured_and_stopped();
+    a_server_that_does_not_greet_is_an_error();
+}
+
+/// Announces itself on both outputs, greets everybody and never ends by itself.
+fn serve(address: &str, greeting: &str) {
+    // Long enough to be seen in the figures.
+    thread::sleep(Duration::from_millis(20));
+    let listener = TcpListener::bind(address).unwrap();
+    println!("an unrelated line");
+    eprintln!("SMTP listening on tcp4 {address}");
+    for stream in listener.incoming() {
+        // A client that has left already is no reason to end.
+        let _ = stream.unwrap().write_all(format!("{greeting} ready\r\n").as_bytes());
+    }
+}
+
+fn a_server_is_started_measured_and_stopped() {
+    let address = free_address();
+    let output = bench(&address, "220", &["--runs", "2", "--smtp-pattern", "listening on tcp4"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        for figure in ["greeted_ms", "announced_ms"] {
+            assert!(row[figure].as_f64() > Some(20.0), "{figure} in {row}");
+        }
+        assert!(row["idle_rss_mib"].as_f64() > Some(0.0), "{row}");
+    }
+    assert!(TcpListener::bind(&address).is_ok(), "nothing is left running");
+}
+
+fn a_server_that_does_not_greet_is_an_error() {
+    let address = free_address();
+    let output = bench(&address, "554", &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("refused: 554"), "{output:?}");
+    assert!(TcpListener::bind(&address).is_ok(), "nothing is left running");
+}
+
+fn bench(address: &str, greeting: &str, options: &[&str]) -> Output {
+    let this = env::current_exe().unwrap();
+    let server = format!("{} serve {address} {greeting}", this.display());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_restante-bench"));
+    command.args(["start", "--json", "--smtp", address, "--command", &server]).args(options);
+    command.output().unwrap()
+}
+
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
