@@ -1,1 +1,6 @@
-//! placeholder
+//! Mail protocols as state machines: bytes in, replies and actions out.
+//!
+//! Nothing here owns a socket, reads a clock or knows a runtime, so every conversation can be tested as text. The
+//! drivers that move the bytes live in the binary.
+
+pub mod smtp;

@@ -1,0 +1,148 @@
+//! AUTH (RFC 4954): the exchanges of PLAIN (RFC 4616) and LOGIN up to a user name and a password. Whether they are
+//! right is for the driver to say.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::command::{self, Fault};
+use super::reply;
+
+/// A password. Its debug form does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The password itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// An exchange that waits for the peer's next line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Exchange {
+    /// PLAIN waits for its only message.
+    Plain,
+    /// LOGIN waits for the user name.
+    LoginUser,
+    /// LOGIN waits for the password.
+    LoginPassword {
+        /// The name that came before.
+        user: String,
+    },
+}
+
+/// Where an exchange has come to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The peer is asked by this reply.
+    Ask(Exchange, &'static str),
+    /// Everything was said.
+    Done {
+        /// The user name.
+        user: String,
+        /// The password.
+        password: Secret,
+    },
+}
+
+/// Parses what follows the verb: a mechanism, and perhaps the first response with it.
+pub(crate) fn begin(arguments: &[u8]) -> Result<Progress, Fault> {
+    let (mechanism, rest) = command::word(arguments);
+    let (initial, rest) = command::word(rest);
+    if mechanism.is_empty() || !rest.is_empty() {
+        return Err(Fault::Bad(reply::SYNTAX_AUTH));
+    }
+    let (exchange, challenge) = if mechanism.eq_ignore_ascii_case(b"PLAIN") {
+        (Exchange::Plain, reply::CHALLENGE_EMPTY)
+    } else if mechanism.eq_ignore_ascii_case(b"LOGIN") {
+        (Exchange::LoginUser, reply::CHALLENGE_USER)
+    } else {
+        return Err(Fault::Bad(reply::AUTH_UNKNOWN));
+    };
+    match initial {
+        b"" => Ok(Progress::Ask(exchange, challenge)),
+        // RFC 4954 section 4: an empty first response is written as one equals sign.
+        b"=" => exchange.respond(b""),
+        initial => exchange.respond(initial),
+    }
+}
+
+impl Exchange {
+    /// Takes the peer's next line.
+    pub(crate) fn respond(self, line: &[u8]) -> Result<Progress, Fault> {
+        if line == b"*" {
+            return Err(Fault::Refused(reply::AUTH_CANCELLED));
+        }
+        let response = decode(line).ok_or(Fault::Bad(reply::AUTH_MALFORMED))?;
+        match self {
+            Self::Plain => plain(&response).ok_or(Fault::Bad(reply::AUTH_MALFORMED)),
+            Self::LoginUser => Ok(Progress::Ask(Self::LoginPassword { user: response }, reply::CHALLENGE_PASSWORD)),
+            Self::LoginPassword { user } => Ok(Progress::Done { user, password: Secret(response) }),
+        }
+    }
+}
+
+fn decode(line: &[u8]) -> Option<String> {
+    String::from_utf8(STANDARD.decode(line).ok()?).ok()
+}
+
+/// RFC 4616 section 2: whom to act as, the user name and the password, with NUL between them. The first is ignored.
+fn plain(message: &str) -> Option<Progress> {
+    let (_, rest) = message.split_once('\0')?;
+    let (user, password) = rest.split_once('\0')?;
+    (!password.contains('\0')).then(|| Progress::Done { user: user.to_owned(), password: Secret(password.to_owned()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(user: &str, password: &str) -> Result<Progress, Fault> {
+        Ok(Progress::Done { user: user.to_owned(), password: Secret(password.to_owned()) })
+    }
+
+    #[test]
+    fn first_lines() {
+        let malformed = || Err(Fault::Bad(reply::AUTH_MALFORMED));
+        let syntax = || Err(Fault::Bad(reply::SYNTAX_AUTH));
+        let table: &[(&str, Result<Progress, Fault>)] = &[
+            ("PLAIN", Ok(Progress::Ask(Exchange::Plain, reply::CHALLENGE_EMPTY))),
+            ("plain AGphbWVzAHNlY3JldA==", done("james", "secret")),
+            ("PLAIN YWRtaW4AamFtZXMAc2VjcmV0", done("james", "secret")),
+            ("PLAIN AAA=", done("", "")),
+            ("PLAIN =", malformed()),
+            ("PLAIN amFtZXM=", malformed()),
+            ("PLAIN AGEAYgBj", malformed()),
+            ("PLAIN AGphbWVzAHNlY3JldA", malformed()),
+            ("PLAIN AGH/AGI=", malformed()),
+            ("PLAIN ???", malformed()),
+            ("PLAIN *", Err(Fault::Refused(reply::AUTH_CANCELLED))),
+            ("PLAIN AAA= AAA=", syntax()),
+            ("Login", Ok(Progress::Ask(Exchange::LoginUser, reply::CHALLENGE_USER))),
+            (
+                "LOGIN amFtZXM=",
+                Ok(Progress::Ask(Exchange::LoginPassword { user: "james".to_owned() }, reply::CHALLENGE_PASSWORD)),
+            ),
+            ("LOGIN =", Ok(Progress::Ask(Exchange::LoginPassword { user: String::new() }, reply::CHALLENGE_PASSWORD))),
+            ("CRAM-MD5", Err(Fault::Bad(reply::AUTH_UNKNOWN))),
+            ("", syntax()),
+        ];
+        for (arguments, expected) in table {
+            assert_eq!(&begin(arguments.as_bytes()), expected, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_does_not_show() {
+        assert_eq!(format!("{:?}", Secret("hunter2".to_owned())), "***");
+    }
+}

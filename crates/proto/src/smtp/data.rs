@@ -1,0 +1,248 @@
+//! Reads the mail behind DATA: finds its end and undoes dot-stuffing (RFC 5321 section 4.5.2).
+//!
+//! Only CRLF ends a line here. A bare LF or CR is content like any other byte, so that what one server takes for the
+//! end of a mail never is the middle of one for the next (SMTP smuggling).
+
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use super::body::{Body, TooLong};
+
+/// A line that starts with a dot: the only place where anything happens.
+static DOTTED_LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n."));
+static END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n.\r\n"));
+
+/// The mail being read.
+#[derive(Debug)]
+pub(crate) struct DataReader {
+    body: Body,
+    place: Place,
+}
+
+/// What was seen last. A place that names a CR has it pending or not as it says.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// At the start, or behind CRLF.
+    LineStart,
+    /// Behind the dot that opened a line; it is not part of the mail in any case.
+    Dot,
+    /// Behind that dot and a CR, which belongs to the mail unless LF follows.
+    DotCr,
+    /// Within a line, behind a CR that was stored.
+    Cr,
+    /// Within a line.
+    Inside,
+}
+
+impl DataReader {
+    /// A reader at the start of the data.
+    pub(crate) fn new(body: Body) -> Self {
+        Self { body, place: Place::LineStart }
+    }
+
+    /// The bytes held now.
+    pub(crate) fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// The mail, when its end was read.
+    pub(crate) fn finish(self) -> Result<Vec<u8>, TooLong> {
+        self.body.finish()
+    }
+
+    /// Reads on. Returns how much of the input was consumed, and whether the end of the data was in it; without the
+    /// end, everything is consumed.
+    pub(crate) fn feed(&mut self, input: &[u8]) -> (usize, bool) {
+        if input.len() > self.body.room() {
+            self.reserve_to_end(input);
+        }
+        let mut at = 0;
+        while let Some(&byte) = input.get(at) {
+            match (self.place, byte) {
+                (Place::LineStart, b'.') => {
+                    self.place = Place::Dot;
+                    at += 1;
+                }
+                (Place::Dot, b'\r') => {
+                    self.place = Place::DotCr;
+                    at += 1;
+                }
+                (Place::DotCr, b'\n') => return (at + 1, true),
+                (Place::DotCr, _) => {
+                    self.body.push(b"\r");
+                    self.place = Place::Cr;
+                }
+                (Place::Cr, b'\n') => {
+                    self.body.push(b"\n");
+                    self.place = Place::LineStart;
+                    at += 1;
+                }
+                (Place::LineStart | Place::Dot | Place::Cr | Place::Inside, _) => at = self.read_lines(input, at),
+            }
+        }
+        (at, false)
+    }
+
+    /// Copies everything up to the next line that starts with a dot, and the CRLF in front of it; returns where to go
+    /// on: behind that dot, or at the end of the input.
+    fn read_lines(&mut self, input: &[u8], at: usize) -> usize {
+        let rest = &input[at..];
+        if let Some(found) = DOTTED_LINE.find(rest) {
+            self.body.push(&rest[..found + 2]);
+            self.place = Place::Dot;
+            return at + found + 3;
+        }
+        self.body.push(rest);
+        self.place = match rest {
+            [.., b'\r', b'\n'] => Place::LineStart,
+            [.., b'\r'] => Place::Cr,
+            _ => Place::Inside,
+        };
+        input.len()
+    }
+
+    /// Makes exactly the room that is needed when the end of the data is in sight, so that a small mail takes one
+    /// allocation of its own size. Only memory depends on this guess, not the result.
+    fn reserve_to_end(&mut self, input: &[u8]) {
+        if matches!(self.place, Place::LineStart) && input.starts_with(b".\r\n") {
+            return;
+        }
+        if let Some(end) = END.find(input) {
+            self.body.reserve(end + 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Reads the parts in turn; returns the mail and what was left behind its end.
+    fn read(parts: &[&[u8]]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut reader = DataReader::new(Body::new(usize::MAX, 0));
+        let mut parts = parts.iter();
+        while let Some(part) = parts.next() {
+            let (consumed, end) = reader.feed(part);
+            if end {
+                let rest = parts.fold(part[consumed..].to_vec(), |rest, part| [&rest, *part].concat());
+                return Some((reader.finish().unwrap(), rest));
+            }
+            assert_eq!(consumed, part.len());
+        }
+        None
+    }
+
+    /// The rule as RFC 5321 writes it: cut at CRLF, a lone dot ends, any other leading dot goes.
+    fn read_naively(input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut mail = Vec::new();
+        let mut rest = input;
+        while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
+            let line = &rest[..end];
+            rest = &rest[end + 2..];
+            if line == b"." {
+                return Some((mail, rest.to_vec()));
+            }
+            mail.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+            mail.extend_from_slice(b"\r\n");
+        }
+        None
+    }
+
+    #[test]
+    fn ends_and_dots() {
+        let table: &[(&[u8], Option<(&[u8], &[u8])>)] = &[
+            (b".\r\n", Some((b"", b""))),
+            (b"\r\n.\r\n", Some((b"\r\n", b""))),
+            (b"a\r\n.\r\nQUIT\r\n", Some((b"a\r\n", b"QUIT\r\n"))),
+            (b"..\r\n.\r\n", Some((b".\r\n", b""))),
+            (b"a\r\n..b\r\n.c\r\n...\r\n.\r\n", Some((b"a\r\n.b\r\nc\r\n..\r\n", b""))),
+            (b"a.\r\nb.\r\n.\r\n", Some((b"a.\r\nb.\r\n", b""))),
+            (b"a\r\n.\r\r\n.\r\n", Some((b"a\r\n\r\r\n", b""))),
+            (b"a\r\r\n.\r\n", Some((b"a\r\r\n", b""))),
+            (b"a\r\n.", None),
+            (b"a\r\n.\r", None),
+            (b"a", None),
+            (b"", None),
+        ];
+        for (input, expected) in table {
+            let expected = expected.map(|(mail, rest)| (mail.to_vec(), rest.to_vec()));
+            assert_eq!(read(&[input]), expected, "{input:?}");
+            let bytes: Vec<&[u8]> = input.chunks(1).collect();
+            assert_eq!(read(&bytes), expected, "{input:?} byte by byte");
+        }
+    }
+
+    #[test]
+    fn smtp_smuggling_by_bare_lf_or_cr_or_nul() {
+        let variants: &[&[u8]] = &[
+            b"\n.\n",
+            b"\n.\r\n",
+            b"\r\n.\n",
+            b"\r.\r",
+            b"\r.\r\n",
+            b"\r\n.\r",
+            b"\n.\r",
+            b"\r.\n",
+            b"\r\n.\0\r\n",
+            b"\r\n\0.\r\n",
+            b"\r\0\n.\r\n",
+            b"\r\n. \r\n",
+            b"\r\n.\r\0\n",
+            b"\r\n.\r\r\n",
+            b"\n\n.\n\n",
+            b"\r\r.\r\r",
+            b"\r\n.\x85",
+            b"\xe2\x80\xa8.\xe2\x80\xa8",
+        ];
+        let smuggled = b"MAIL FROM:<evil@x>\r\nRCPT TO:<b@x>\r\nDATA\r\nsmuggled\r\n";
+        for variant in variants {
+            let input = [b"mail", *variant, smuggled, b".\r\n"].concat();
+            let (mail, rest) = read(&[&input]).unwrap();
+            assert!(rest.is_empty(), "{variant:?} ended the mail");
+            assert!(mail.ends_with(smuggled), "{variant:?}");
+            let bytes: Vec<&[u8]> = input.chunks(1).collect();
+            assert_eq!(read(&bytes), Some((mail, rest)), "{variant:?} byte by byte");
+        }
+    }
+
+    #[test]
+    fn a_mail_in_one_read_takes_its_own_size() {
+        let mut reader = DataReader::new(Body::new(10_000, 0));
+        let input = [&b"Subject: x\r\n\r\n"[..], &[b'y'; 777], b"\r\n.\r\nQUIT\r\n"].concat();
+        assert_eq!(reader.feed(&input), (input.len() - 6, true));
+        let mail = reader.finish().unwrap();
+        assert_eq!((mail.len(), mail.capacity()), (input.len() - 9, input.len() - 9));
+    }
+
+    #[test]
+    fn endless_data_is_read_and_not_kept() {
+        let mut reader = DataReader::new(Body::new(10_000, 0));
+        for _ in 0..100 {
+            assert_eq!(reader.feed(&[b'x'; 4_096]), (4_096, false));
+            assert!(reader.len() <= 10_000);
+        }
+        assert_eq!(reader.len(), 0);
+        assert_eq!(reader.feed(b"\r\n.\r\nQUIT\r\n"), (5, true));
+        assert_eq!(reader.finish(), Err(TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_naive_reader_for_any_input_and_any_split(
+            input in prop::collection::vec(prop_oneof![
+                4 => Just(b'\r'), 4 => Just(b'\n'), 4 => Just(b'.'), 2 => Just(b'a'), 1 => any::<u8>(),
+            ], 0..60),
+            cuts in prop::collection::vec(0..60_usize, 0..8),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(input.len())).collect();
+            cuts.extend([0, input.len()]);
+            cuts.sort_unstable();
+            let parts: Vec<&[u8]> = cuts.windows(2).map(|cut| &input[cut[0]..cut[1]]).collect();
+            prop_assert_eq!(read(&parts), read_naively(&input));
+            prop_assert_eq!(read(&[&input]), read_naively(&input));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Cuts the input into command lines and keeps them short: a line beyond its limit is dropped while it streams in and
+//! reported once at its end, so that an endless line never makes a buffer grow. What the lines mean is not known here.
+
+use memchr::memchr;
+
+/// The longest command line, CRLF included (RFC 5321 section 4.5.3.1.4).
+pub(crate) const COMMAND_LIMIT: usize = 512;
+/// The longest line of a command that takes parameters or long names; RFC 1870, 3461 and 6531 each add to the 512.
+pub(crate) const EXTENDED_LIMIT: usize = 2_048;
+/// The longest line of an AUTH exchange (RFC 4954 section 4).
+pub(crate) const AUTH_LIMIT: usize = 12_288;
+
+/// What the input held.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line<'a> {
+    /// A line without its end. CRLF ends a command; a bare LF is taken too, for people who type into `nc`.
+    Whole(&'a [u8]),
+    /// The end of a line that was too long and is gone.
+    TooLong,
+    /// Nothing that can be used yet.
+    Partial,
+}
+
+/// Whether the reader is in the middle of a line that it drops.
+#[derive(Debug, Default)]
+pub(crate) enum LineReader {
+    /// The input starts with a line.
+    #[default]
+    Keeping,
+    /// The input starts within a line that is too long.
+    Dropping,
+}
+
+impl LineReader {
+    /// Takes a line from the start of the input; also returns how much of the input is done with.
+    pub(crate) fn take<'a>(&mut self, input: &'a [u8], limit: usize) -> (usize, Line<'a>) {
+        match self {
+            Self::Keeping => {
+                let window = &input[..input.len().min(limit)];
+                if let Some(end) = memchr(b'\n', window) {
+                    let line = &input[..end];
+                    return (end + 1, Line::Whole(line.strip_suffix(b"\r").unwrap_or(line)));
+                }
+                if input.len() < limit {
+                    return (0, Line::Partial);
+                }
+                *self = Self::Dropping;
+                let (more, line) = self.take(&input[limit..], limit);
+                (limit + more, line)
+            }
+            Self::Dropping => match memchr(b'\n', input) {
+                Some(end) => {
+                    *self = Self::Keeping;
+                    (end + 1, Line::TooLong)
+                }
+                None => (input.len(), Line::Partial),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_in_lf() {
+        let table: &[(&[u8], usize, Line<'_>)] = &[
+            (b"", 0, Line::Partial),
+            (b"NOOP", 0, Line::Partial),
+            (b"NOOP\r", 0, Line::Partial),
+            (b"NOOP\r\nQUIT", 6, Line::Whole(b"NOOP")),
+            (b"NOOP\nQUIT", 5, Line::Whole(b"NOOP")),
+            (b"NO\rOP\r\r\n", 8, Line::Whole(b"NO\rOP\r")),
+            (b"\r\n", 2, Line::Whole(b"")),
+            (b"12345678\r\n", 10, Line::Whole(b"12345678")),
+            (b"123456789\r\nQUIT", 11, Line::TooLong),
+            (b"1234567890", 10, Line::Partial),
+        ];
+        for (input, consumed, line) in table {
+            let taken = LineReader::default().take(input, 10);
+            assert_eq!((taken.0, &taken.1), (*consumed, line), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn endless_line_is_consumed_as_it_streams() {
+        let mut reader = LineReader::default();
+        assert_eq!(reader.take(&[b'x'; 600], COMMAND_LIMIT), (600, Line::Partial));
+        for _ in 0..100 {
+            assert_eq!(reader.take(&[b'x'; 4096], COMMAND_LIMIT), (4096, Line::Partial));
+        }
+        assert_eq!(reader.take(b"x\r\nNOOP\r\n", COMMAND_LIMIT), (3, Line::TooLong));
+        assert_eq!(reader.take(b"NOOP\r\n", COMMAND_LIMIT), (6, Line::Whole(b"NOOP")));
+    }
+}

@@ -1,0 +1,241 @@
+//! The parameters behind the address of MAIL and RCPT: each is checked by the rules of its RFC. What this server does
+//! not act upon is dropped then: it never sends a delivery status notification and never relays.
+
+use restante_mail::address::Alphabet;
+
+use super::command::Fault;
+use super::reply;
+
+const MALFORMED: Fault = Fault::Bad(reply::PARAMETER_MALFORMED);
+const TWICE: Fault = Fault::Bad(reply::PARAMETER_TWICE);
+const UNKNOWN: Fault = Fault::Bad(reply::PARAMETER_UNKNOWN);
+
+/// What the parameters of MAIL mean for the mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MailParameters {
+    /// The size that the peer announced, 0 when it did not (RFC 1870 section 6).
+    pub(crate) size: u64,
+    /// Which addresses the mail may have (RFC 6531 section 3.4).
+    pub(crate) alphabet: Alphabet,
+}
+
+impl MailParameters {
+    /// Parses the parameters of MAIL, separated by blanks.
+    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+        let mut parameters = Self { size: 0, alphabet: Alphabet::Ascii };
+        let mut seen = Seen::default();
+        for parameter in text.split_ascii_whitespace() {
+            let (keyword, value) = split(parameter)?;
+            match keyword.as_str() {
+                "SIZE" => {
+                    seen.once(1)?;
+                    parameters.size = size(value)?;
+                }
+                "SMTPUTF8" => {
+                    seen.once(2)?;
+                    parameters.alphabet = value.is_none().then_some(Alphabet::Utf8).ok_or(MALFORMED)?;
+                }
+                "BODY" => {
+                    seen.once(4)?;
+                    body(value)?;
+                }
+                "RET" => {
+                    seen.once(8)?;
+                    ensure(value.is_some_and(|value| one_of(value, &["FULL", "HDRS"])))?;
+                }
+                "ENVID" => {
+                    seen.once(16)?;
+                    // RFC 3461 section 4.4.
+                    ensure(value.is_some_and(|value| value.len() <= 100 && is_xtext(value)))?;
+                }
+                "AUTH" => {
+                    seen.once(32)?;
+                    // RFC 4954 section 5.
+                    ensure(value.is_some_and(|value| value == "<>" || is_xtext(value)))?;
+                }
+                _ => return Err(UNKNOWN),
+            }
+        }
+        Ok(parameters)
+    }
+}
+
+/// Checks the parameters of RCPT, separated by blanks.
+pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet) -> Result<(), Fault> {
+    let mut seen = Seen::default();
+    for parameter in text.split_ascii_whitespace() {
+        let (keyword, value) = split(parameter)?;
+        match keyword.as_str() {
+            "NOTIFY" => {
+                seen.once(1)?;
+                ensure(value.is_some_and(is_notify))?;
+            }
+            "ORCPT" => {
+                seen.once(2)?;
+                ensure(value.is_some_and(|value| is_original_recipient(value, alphabet)))?;
+            }
+            _ => return Err(UNKNOWN),
+        }
+    }
+    Ok(())
+}
+
+/// Which keywords came already, one bit for each.
+#[derive(Default)]
+struct Seen(u8);
+
+impl Seen {
+    fn once(&mut self, bit: u8) -> Result<(), Fault> {
+        if self.0 & bit != 0 {
+            return Err(TWICE);
+        }
+        self.0 |= bit;
+        Ok(())
+    }
+}
+
+fn ensure(well_formed: bool) -> Result<(), Fault> {
+    if well_formed { Ok(()) } else { Err(MALFORMED) }
+}
+
+/// Splits `keyword[=value]` (RFC 5321 section 4.1.2, esmtp-param); the keyword comes back in upper case.
+fn split(parameter: &str) -> Result<(String, Option<&str>), Fault> {
+    let (keyword, value) = match parameter.split_once('=') {
+        Some((keyword, value)) => (keyword, Some(value)),
+        None => (parameter, None),
+    };
+    let good_keyword = keyword.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && keyword.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let good_value = value.is_none_or(|value| !value.is_empty() && !value.contains('='));
+    ensure(good_keyword && good_value)?;
+    Ok((keyword.to_ascii_uppercase(), value))
+}
+
+fn one_of(value: &str, choices: &[&str]) -> bool {
+    choices.iter().any(|choice| value.eq_ignore_ascii_case(choice))
+}
+
+/// RFC 1870 section 6: up to 20 digits. What does not fit a number is certainly too much.
+fn size(value: Option<&str>) -> Result<u64, Fault> {
+    let digits = value.ok_or(MALFORMED)?;
+    ensure(digits.len() <= 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    Ok(digits.parse().unwrap_or(u64::MAX))
+}
+
+/// RFC 6152; BINARYMIME of RFC 3030 is not offered.
+fn body(value: Option<&str>) -> Result<(), Fault> {
+    match value {
+        Some(value) if one_of(value, &["7BIT", "8BITMIME"]) => Ok(()),
+        Some(value) if one_of(value, &["BINARYMIME"]) => Err(UNKNOWN),
+        _ => Err(MALFORMED),
+    }
+}
+
+/// RFC 3461 section 4.1: NEVER, or a list of the others.
+fn is_notify(value: &str) -> bool {
+    one_of(value, &["NEVER"]) || value.split(',').all(|event| one_of(event, &["SUCCESS", "FAILURE", "DELAY"]))
+}
+
+/// RFC 3461 section 4.2: an address type, a semicolon, an address as xtext; RFC 6533 section 3 adds UTF-8 to it.
+fn is_original_recipient(value: &str, alphabet: Alphabet) -> bool {
+    let Some((kind, address)) = value.split_once(';') else { return false };
+    let good_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let good_address = match alphabet {
+        Alphabet::Utf8 if kind.eq_ignore_ascii_case("utf-8") => is_utf8_xtext(address),
+        _ => is_xtext(address),
+    };
+    value.len() <= 500 && good_kind && !address.is_empty() && good_address
+}
+
+/// RFC 3461 section 4: printable ASCII in which `+` and `=` are written as `+` and two upper-case hexadecimal digits.
+fn is_xtext(value: &str) -> bool {
+    value.is_ascii() && is_utf8_xtext(value)
+}
+
+fn is_utf8_xtext(value: &str) -> bool {
+    let hex = |byte: Option<u8>| matches!(byte, Some(b'0'..=b'9' | b'A'..=b'F'));
+    let mut bytes = value.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'+' if hex(bytes.next()) && hex(bytes.next()) => {}
+            b'+' | b'=' | 0..=b' ' | 0x7f => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_mail() {
+        let plain = |size| Ok(MailParameters { size, alphabet: Alphabet::Ascii });
+        let long_id = format!("ENVID={}", "x".repeat(101));
+        let table: &[(&str, Result<MailParameters, Fault>)] = &[
+            ("", plain(0)),
+            (" SIZE=1000", plain(1000)),
+            (" size=0", plain(0)),
+            ("\tSIZE=7   BODY=7bit ", plain(7)),
+            (" SIZE=99999999999999999999", plain(u64::MAX)),
+            (" BODY=8BITMIME RET=HDRS ENVID=QQ+2B314159 AUTH=<>", plain(0)),
+            (" ret=full AUTH=e+3Dmc2@example.com", plain(0)),
+            (" SMTPUTF8 SIZE=5", Ok(MailParameters { size: 5, alphabet: Alphabet::Utf8 })),
+            (" SIZE", Err(MALFORMED)),
+            (" SIZE=", Err(MALFORMED)),
+            (" SIZE=x", Err(MALFORMED)),
+            (" SIZE=-1", Err(MALFORMED)),
+            (" SIZE=+1", Err(MALFORMED)),
+            (" SIZE=1=1", Err(MALFORMED)),
+            (" SIZE=000000000000000000001", Err(MALFORMED)),
+            (" SIZE=1 size=2", Err(TWICE)),
+            (" SMTPUTF8=yes", Err(MALFORMED)),
+            (" SMTPUTF8 SMTPUTF8", Err(TWICE)),
+            (" BODY", Err(MALFORMED)),
+            (" BODY=9BIT", Err(MALFORMED)),
+            (" BODY=BINARYMIME", Err(UNKNOWN)),
+            (" RET=ALL", Err(MALFORMED)),
+            (" RET=FULL RET=HDRS", Err(TWICE)),
+            (" ENVID=a+b", Err(MALFORMED)),
+            (" ENVID=a+2b", Err(MALFORMED)),
+            (&long_id, Err(MALFORMED)),
+            (" AUTH", Err(MALFORMED)),
+            (" =1", Err(MALFORMED)),
+            (" -X", Err(MALFORMED)),
+            (" X.Y=1", Err(MALFORMED)),
+            (" XFOO=bar", Err(UNKNOWN)),
+            (" NOTIFY=NEVER", Err(UNKNOWN)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(&MailParameters::parse(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_rcpt() {
+        let long = format!("ORCPT=rfc822;{}", "x".repeat(500));
+        let table: &[(&str, Result<(), Fault>)] = &[
+            ("", Ok(())),
+            (" NOTIFY=NEVER", Ok(())),
+            (" notify=success,FAILURE,Delay", Ok(())),
+            (" ORCPT=rfc822;Bob+2Bx@Example.ORG NOTIFY=DELAY", Ok(())),
+            (" NOTIFY", Err(MALFORMED)),
+            (" NOTIFY=", Err(MALFORMED)),
+            (" NOTIFY=NEVER,SUCCESS", Err(MALFORMED)),
+            (" NOTIFY=SUCCESS,", Err(MALFORMED)),
+            (" NOTIFY=NEVER NOTIFY=NEVER", Err(TWICE)),
+            (" ORCPT=bob@example.org", Err(MALFORMED)),
+            (" ORCPT=;bob@example.org", Err(MALFORMED)),
+            (" ORCPT=rfc822;", Err(MALFORMED)),
+            (" ORCPT=rfc822;a+b", Err(MALFORMED)),
+            (" ORCPT=utf-8;jöran@x.org", Err(MALFORMED)),
+            (&long, Err(MALFORMED)),
+            (" SIZE=1", Err(UNKNOWN)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(&check_rcpt_parameters(text, Alphabet::Ascii), expected, "{text:?}");
+        }
+        assert_eq!(check_rcpt_parameters(" ORCPT=utf-8;jöran@x.org", Alphabet::Utf8), Ok(()));
+    }
+}

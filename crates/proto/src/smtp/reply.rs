@@ -1,0 +1,184 @@
+//! Every reply of the SMTP and LMTP session, to the word. Enhanced status codes (RFC 2034, RFC 3463) stand in all of
+//! them but the greeting, the answers to HELO, EHLO and LHLO, and those that ask for more.
+
+use std::fmt::Display;
+use std::io::Write as _;
+
+use restante_mail::address::AddressError;
+use restante_mail::envelope::Refusal;
+
+use super::{Dialect, Settings};
+
+/// The longest text behind the code of a refusal, so that the line keeps within the 512 of RFC 5321 section 4.5.3.1.5.
+const MAX_TEXT: usize = 450;
+
+pub(crate) const OK: &str = "250 2.0.0 Ok\r\n";
+pub(crate) const RESET: &str = "250 2.0.0 Reset\r\n";
+pub(crate) const SENDER_OK: &str = "250 2.1.0 Sender ok\r\n";
+pub(crate) const RECIPIENT_OK: &str = "250 2.1.5 Recipient ok\r\n";
+pub(crate) const CHUNK_OK: &str = "250 2.0.0 Chunk received\r\n";
+pub(crate) const DELIVERED: &str = "250 2.0.0 Mail accepted\r\n";
+pub(crate) const VERIFY: &str = "252 2.5.0 Cannot verify it, but will take mail for it\r\n";
+pub(crate) const HELP: &str = "214 2.0.0 HELO EHLO LHLO MAIL RCPT DATA BDAT RSET NOOP VRFY HELP STARTTLS AUTH QUIT\r\n";
+pub(crate) const BYE: &str = "221 2.0.0 Bye\r\n";
+pub(crate) const GO_AHEAD_TLS: &str = "220 2.0.0 Ready to start TLS\r\n";
+pub(crate) const GO_AHEAD_DATA: &str = "354 End the mail with a dot on a line of its own\r\n";
+
+pub(crate) const AUTHENTICATED: &str = "235 2.7.0 Authenticated\r\n";
+pub(crate) const NOT_AUTHENTICATED: &str = "535 5.7.8 Wrong user name or password\r\n";
+/// An empty challenge: RFC 4954 section 4 wants the space.
+pub(crate) const CHALLENGE_EMPTY: &str = "334 \r\n";
+/// "Username:" in base64, as every client of AUTH LOGIN expects it.
+pub(crate) const CHALLENGE_USER: &str = "334 VXNlcm5hbWU6\r\n";
+/// "Password:" in base64.
+pub(crate) const CHALLENGE_PASSWORD: &str = "334 UGFzc3dvcmQ6\r\n";
+pub(crate) const AUTH_CANCELLED: &str = "501 5.7.0 Authentication cancelled\r\n";
+pub(crate) const AUTH_MALFORMED: &str = "501 5.5.2 Cannot decode the response\r\n";
+pub(crate) const AUTH_UNKNOWN: &str = "504 5.5.4 Unknown authentication mechanism; known are PLAIN and LOGIN\r\n";
+pub(crate) const AUTH_LINE_TOO_LONG: &str = "500 5.5.6 Authentication line too long\r\n";
+pub(crate) const AUTH_TWICE: &str = "503 5.5.1 Already authenticated\r\n";
+pub(crate) const AUTH_IN_MAIL: &str = "503 5.5.1 No AUTH in the middle of a mail\r\n";
+pub(crate) const AUTH_REQUIRED: &str = "530 5.7.0 Authentication required\r\n";
+
+pub(crate) const UNKNOWN: &str = "500 5.5.1 Unknown command\r\n";
+pub(crate) const CONTROL_CHARACTER: &str = "500 5.5.2 Control character in the command\r\n";
+pub(crate) const LINE_TOO_LONG: &str = "500 5.5.2 Line too long\r\n";
+pub(crate) const NOT_IMPLEMENTED: &str = "502 5.5.1 Command not implemented\r\n";
+pub(crate) const SMTP_ONLY: &str = "502 5.5.1 This is SMTP: use EHLO or HELO\r\n";
+pub(crate) const LMTP_ONLY: &str = "502 5.5.1 This is LMTP: use LHLO\r\n";
+pub(crate) const NO_TLS: &str = "502 5.5.1 TLS is not available\r\n";
+
+pub(crate) const SYNTAX_HELLO: &str = "501 5.5.4 Syntax: EHLO, HELO or LHLO, and one host name\r\n";
+pub(crate) const SYNTAX_MAIL: &str = "501 5.5.4 Syntax: MAIL FROM:<address> [parameters]\r\n";
+pub(crate) const SYNTAX_RCPT: &str = "501 5.5.4 Syntax: RCPT TO:<address> [parameters]\r\n";
+pub(crate) const SYNTAX_BDAT: &str = "501 5.5.4 Syntax: BDAT size [LAST]\r\n";
+pub(crate) const SYNTAX_VRFY: &str = "501 5.5.4 Syntax: VRFY address\r\n";
+pub(crate) const SYNTAX_AUTH: &str = "501 5.5.4 Syntax: AUTH mechanism [initial-response]\r\n";
+pub(crate) const NO_ARGUMENT: &str = "501 5.5.4 This command takes no argument\r\n";
+pub(crate) const PARAMETER_MALFORMED: &str = "501 5.5.4 Malformed parameter\r\n";
+pub(crate) const PARAMETER_TWICE: &str = "501 5.5.4 Parameter given twice\r\n";
+pub(crate) const PARAMETER_UNKNOWN: &str = "555 5.5.4 Unknown parameter\r\n";
+
+pub(crate) const HELLO_FIRST: &str = "503 5.5.1 Say hello first\r\n";
+pub(crate) const MAIL_FIRST: &str = "503 5.5.1 Need MAIL first\r\n";
+pub(crate) const RCPT_FIRST: &str = "503 5.5.1 Need a valid recipient first\r\n";
+pub(crate) const MAIL_TWICE: &str = "503 5.5.1 Sender already given\r\n";
+pub(crate) const CHUNKS_BEGUN: &str = "503 5.5.1 Only BDAT or RSET once BDAT has begun\r\n";
+pub(crate) const TLS_TWICE: &str = "503 5.5.1 TLS is already on\r\n";
+
+pub(crate) const TOO_MANY_RECIPIENTS: &str = "452 4.5.3 Too many recipients\r\n";
+pub(crate) const TOO_LONG: &str = "552 5.3.4 Mail too long\r\n";
+pub(crate) const ADDRESS_NOT_ASCII: &str = "553 5.6.7 Address is not ASCII; MAIL with SMTPUTF8 allows UTF-8\r\n";
+
+pub(crate) fn greeting(out: &mut Vec<u8>, settings: &Settings) {
+    let protocol = match settings.dialect {
+        Dialect::Smtp => "SMTP",
+        Dialect::Lmtp => "LMTP",
+    };
+    line(out, format_args!("220 {} Restante {protocol} ready", settings.domain));
+}
+
+pub(crate) fn hello(out: &mut Vec<u8>, domain: &str, peer: &str) {
+    line(out, format_args!("250 {domain} greets {peer}"));
+}
+
+/// The answer to EHLO and LHLO: the extensions that are to be had right now.
+pub(crate) fn extensions(out: &mut Vec<u8>, settings: &Settings, peer: &str, starttls: bool) {
+    line(out, format_args!("250-{} greets {peer}", settings.domain));
+    out.extend_from_slice(b"250-PIPELINING\r\n");
+    line(out, format_args!("250-SIZE {}", settings.max_message_bytes));
+    out.extend_from_slice(b"250-8BITMIME\r\n250-SMTPUTF8\r\n250-CHUNKING\r\n250-ENHANCEDSTATUSCODES\r\n250-DSN\r\n");
+    out.extend_from_slice(if starttls {
+        b"250-AUTH PLAIN LOGIN\r\n250 STARTTLS\r\n"
+    } else {
+        b"250 AUTH PLAIN LOGIN\r\n"
+    });
+}
+
+pub(crate) fn bad_sender(out: &mut Vec<u8>, error: &AddressError) {
+    line(out, format_args!("553 5.1.7 Bad sender: {error}"));
+}
+
+pub(crate) fn bad_recipient(out: &mut Vec<u8>, error: &AddressError) {
+    line(out, format_args!("553 5.1.3 Bad recipient: {error}"));
+}
+
+pub(crate) fn timed_out(out: &mut Vec<u8>, domain: &str) {
+    line(out, format_args!("421 4.4.2 {domain} Waited too long for you, closing"));
+}
+
+pub(crate) fn shutting_down(out: &mut Vec<u8>, domain: &str) {
+    line(out, format_args!("421 4.3.2 {domain} Shutting down"));
+}
+
+pub(crate) fn busy(out: &mut Vec<u8>, domain: &str) {
+    line(out, format_args!("421 4.7.0 {domain} Too many connections, try again later"));
+}
+
+pub(crate) fn too_many_errors(out: &mut Vec<u8>, domain: &str) {
+    line(out, format_args!("421 4.7.0 {domain} Too many errors, closing"));
+}
+
+/// A refusal in somebody else's words, made fit for the wire: a code of failure, an enhanced code of the same class,
+/// and one line of printable ASCII.
+pub(crate) fn refusal(out: &mut Vec<u8>, refusal: &Refusal) {
+    let code = if (400..=599).contains(&refusal.code) { refusal.code } else { 550 };
+    let (subject, text) = split_enhanced_code(refusal.text.trim()).unwrap_or(("7.1", refusal.text.trim()));
+    let _ = write!(out, "{code} {}.{subject} ", code / 100);
+    let text = if text.is_empty() { "Refused" } else { text };
+    out.extend(text.chars().take(MAX_TEXT).map(printable));
+    out.extend_from_slice(b"\r\n");
+}
+
+fn line(out: &mut Vec<u8>, text: impl Display) {
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "{text}\r\n");
+}
+
+/// Splits `5.7.1 text` into `7.1` and `text` (RFC 3463 section 2).
+fn split_enhanced_code(text: &str) -> Option<(&str, &str)> {
+    let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let subject = code.strip_prefix("4.").or_else(|| code.strip_prefix("5."))?;
+    let (class, detail) = subject.split_once('.')?;
+    let number = |digits: &str| (1..=3).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+    (number(class) && number(detail)).then(|| (subject, rest.trim_start()))
+}
+
+fn printable(c: char) -> u8 {
+    match u8::try_from(c) {
+        Ok(byte) if byte == b' ' || byte.is_ascii_graphic() => byte,
+        Ok(byte) if byte.is_ascii() => b' ',
+        _ => b'?',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_made_fit_for_the_wire() {
+        let long = "x".repeat(10_000);
+        let table: &[(u16, &str, &str)] = &[
+            (550, "Mail denied by policy", "550 5.7.1 Mail denied by policy"),
+            (450, "Try later", "450 4.7.1 Try later"),
+            (550, "5.1.1 Nobody here", "550 5.1.1 Nobody here"),
+            (451, "5.1.1 Nobody here", "451 4.1.1 Nobody here"),
+            (550, "5.1.1", "550 5.1.1 Refused"),
+            (550, "5.1 items", "550 5.7.1 5.1 items"),
+            (550, "2.0.0 Ok", "550 5.7.1 2.0.0 Ok"),
+            (550, "5.1234.1 x", "550 5.7.1 5.1234.1 x"),
+            (250, "not a refusal", "550 5.7.1 not a refusal"),
+            (999, "no code", "550 5.7.1 no code"),
+            (550, "", "550 5.7.1 Refused"),
+            (550, "a\r\n250 Ok\0b", "550 5.7.1 a  250 Ok b"),
+            (550, "naïve", "550 5.7.1 na?ve"),
+            (550, &long, &format!("550 5.7.1 {}", &long[..MAX_TEXT])),
+        ];
+        for (code, text, expected) in table {
+            let mut out = Vec::new();
+            refusal(&mut out, &Refusal::new(*code, *text));
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{expected}\r\n"));
+        }
+    }
+}
