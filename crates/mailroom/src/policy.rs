@@ -135,7 +135,12 @@ mod tests {
     fn recipients_are_accepted_unless_rejected_or_the_other_way_round() {
         let open = Policy { reject_domains: list(&["deny.com", "*.deny.com"]), ..Policy::default() };
         let closed = Policy { default_accept: false, accept_domains: list(&["allow.com"]), ..Policy::default() };
-        let table = [("bar.com", true, false), ("Deny.COM", false, false), ("a.deny.com", false, false), ("ALLOW.com", true, true)];
+        let table = [
+            ("bar.com", true, false),
+            ("Deny.COM", false, false),
+            ("a.deny.com", false, false),
+            ("ALLOW.com", true, true),
+        ];
         for (domain, by_open, by_closed) in table {
             assert_eq!(open.check_recipient(&at(domain)).is_ok(), by_open, "{domain}");
             assert_eq!(closed.check_recipient(&at(domain)).is_ok(), by_closed, "{domain}");
@@ -146,7 +151,9 @@ mod tests {
     fn mail_is_kept_unless_discarded_or_the_other_way_round() {
         let open = Policy { discard_domains: list(&["drop.com"]), ..Policy::default() };
         let closed = Policy { default_store: false, store_domains: list(&["keep.com"]), ..Policy::default() };
-        for (domain, by_open, by_closed) in [("bar.com", true, false), ("DROP.com", false, false), ("Keep.com", true, true)] {
+        for (domain, by_open, by_closed) in
+            [("bar.com", true, false), ("DROP.com", false, false), ("Keep.com", true, true)]
+        {
             assert_eq!(open.stores(&at(domain)), by_open, "{domain}");
             assert_eq!(closed.stores(&at(domain)), by_closed, "{domain}");
         }

@@ -1,0 +1,246 @@
+//! One mail's way through the mailroom: judged, addressed, stamped, stored, announced, and let go again.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::envelope::{Envelope, Peer, Refusal};
+use restante_mail::message::Summary;
+use restante_mail::naming::Naming;
+use restante_mailroom::events::Event;
+use restante_mailroom::hooks::{Hooks, Inbound, Verdict};
+use restante_mailroom::policy::Policy;
+use restante_mailroom::{Mailroom, Outcome, Settings};
+use restante_store::memory::{Limits, MemoryStore};
+use restante_store::{Page, Which};
+
+fn address(text: &str) -> Address {
+    Address::parse(text, Alphabet::Ascii).unwrap()
+}
+
+fn envelope(from: &str, to: &[&str]) -> Envelope {
+    Envelope {
+        peer: Peer { ip: Some([192, 0, 2, 7].into()), helo: "client.test".into() },
+        from: (!from.is_empty()).then(|| address(from)),
+        recipients: to.iter().map(|to| address(to)).collect(),
+    }
+}
+
+fn settings() -> Settings {
+    Settings { domain: "mx.test".into(), naming: Naming::Local, policy: Policy::default(), history: 3 }
+}
+
+fn room(settings: Settings, limits: Limits, hooks: Option<Arc<dyn Hooks>>) -> Mailroom {
+    Mailroom::new(settings, Arc::new(MemoryStore::new(limits)), hooks)
+}
+
+async fn stored(room: &Mailroom, envelope: &Envelope, body: &'static str) -> Vec<Arc<Summary>> {
+    match room.deliver(envelope, Bytes::from(body)).await.unwrap() {
+        Outcome::Stored(copies) => copies,
+        Outcome::Discarded => panic!("discarded"),
+    }
+}
+
+async fn listed(room: &Mailroom, mailbox: &str) -> Vec<Arc<Summary>> {
+    room.list(&room.mailbox(mailbox).unwrap(), Page::ALL).await.unwrap().messages
+}
+
+const MAIL: &str = "From: Ann <ann@x.org>\r\nTo: bob@x.org\r\nSubject: Hello\r\n\r\nHi\r\n";
+
+#[tokio::test]
+async fn a_mail_is_stamped_for_its_mailbox_and_otherwise_untouched() {
+    let room = room(settings(), Limits::default(), None);
+    let copies = stored(&room, &envelope("ann@x.org", &["Bob+tag@x.org"]), MAIL).await;
+    let [summary] = copies.as_slice() else { panic!("{copies:?}") };
+    assert_eq!((&*summary.from, &*summary.to[0], &*summary.subject), ("Ann <ann@x.org>", "<bob@x.org>", "Hello"));
+
+    let source = room.source(&summary.mailbox, summary.id).await.unwrap().unwrap();
+    assert_eq!(source.body, MAIL);
+    assert_eq!(summary.size, source.len() as u64);
+    let trace = String::from_utf8(source.trace.to_vec()).unwrap();
+    let (fixed, date) = trace.split_once("; ").unwrap();
+    assert_eq!(fixed, "Return-Path: <ann@x.org>\r\nReceived: from client.test ([192.0.2.7]) by mx.test\r\n  for <bob>");
+    let date = date.strip_suffix("\r\n").unwrap();
+    assert_eq!((date.len(), &date[date.len() - 6..]), ("Sun, 15 Nov 2026 02:55:19 +0000".len(), " +0000"));
+}
+
+#[tokio::test]
+async fn the_envelope_stands_in_for_missing_headers() {
+    let room = room(settings(), Limits::default(), None);
+    let copies = stored(&room, &envelope("", &["a@x.org", "b@y.org"]), "\r\nno header\r\n").await;
+    assert_eq!(&*copies[0].from, "<>");
+    assert_eq!(copies[0].to.iter().map(|to| &**to).collect::<Vec<_>>(), ["<a@x.org>", "<b@y.org>"]);
+    assert_eq!(&*copies[0].subject, "");
+}
+
+#[tokio::test]
+async fn the_same_mailbox_twice_gets_one_copy() {
+    let room = room(settings(), Limits::default(), None);
+    let to = ["bob@x.org", "BOB@y.org", "bob+x@z.org", "ann@x.org"];
+    assert_eq!(stored(&room, &envelope("a@x.org", &to), MAIL).await.len(), 2);
+    assert_eq!(listed(&room, "bob").await.len(), 1);
+    assert_eq!(listed(&room, "ann").await.len(), 1);
+}
+
+#[tokio::test]
+async fn discarded_mail_is_accepted_and_not_kept() {
+    let policy = Policy { discard_domains: vec!["drop.test".into()], ..Policy::default() };
+    let room = room(Settings { policy, ..settings() }, Limits::default(), None);
+    let outcome = room.deliver(&envelope("a@x.org", &["b@drop.test"]), Bytes::from(MAIL)).await.unwrap();
+    assert_eq!(outcome, Outcome::Discarded);
+    let copies = stored(&room, &envelope("a@x.org", &["b@drop.test", "c@x.org"]), MAIL).await;
+    assert_eq!(copies.iter().map(|copy| copy.mailbox.as_str()).collect::<Vec<_>>(), ["c"]);
+}
+
+#[tokio::test]
+async fn a_recipient_that_needs_quotes_is_refused() {
+    let room = room(settings(), Limits::default(), None);
+    let refusal = room.check_recipient(&envelope("a@x.org", &[]), &address("\"a b\"@x.org")).await.unwrap_err();
+    assert_eq!((refusal.code, refusal.text.starts_with("5.1.3 ")), (553, true));
+}
+
+#[tokio::test]
+async fn every_cause_of_deletion_is_an_event() {
+    let room = room(settings(), Limits { messages_per_mailbox: 2, bytes: 0 }, None);
+    let mut events = room.subscribe().events;
+    let mut copies = Vec::new();
+    for _ in 0..3 {
+        copies.extend(stored(&room, &envelope("a@x.org", &["bob@x.org"]), MAIL).await);
+    }
+    let bob = room.mailbox("bob").unwrap();
+    assert!(room.remove(&bob, copies[1].id).await.unwrap());
+    assert!(!room.remove(&bob, copies[1].id).await.unwrap());
+    assert_eq!(room.purge(&bob).await.unwrap(), 1);
+    let [first, second, third] = copies.try_into().unwrap();
+    let expected = [
+        Event::Stored(first.clone()),
+        Event::Stored(second.clone()),
+        Event::Stored(third.clone()),
+        Event::Deleted(first),
+        Event::Deleted(second),
+        Event::Deleted(third),
+    ];
+    for event in expected {
+        assert_eq!(events.try_recv(), Ok(event));
+    }
+    assert!(events.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn history_holds_the_last_ones_that_are_still_there() {
+    let room = room(settings(), Limits::default(), None);
+    let mut copies = Vec::new();
+    for _ in 0..5 {
+        copies.extend(stored(&room, &envelope("a@x.org", &["bob@x.org"]), MAIL).await);
+    }
+    room.remove(&copies[3].mailbox, copies[3].id).await.unwrap();
+    assert_eq!(room.subscribe().history, [copies[2].clone(), copies[4].clone()]);
+}
+
+#[tokio::test]
+async fn a_listener_that_sleeps_loses_events_and_delays_nobody() {
+    let room = room(settings(), Limits { messages_per_mailbox: 1, bytes: 0 }, None);
+    let mut sleeper = room.subscribe().events;
+    for _ in 0..2000 {
+        stored(&room, &envelope("a@x.org", &["bob@x.org"]), MAIL).await;
+    }
+    let lagged = sleeper.recv().await.unwrap_err();
+    assert!(matches!(lagged, tokio::sync::broadcast::error::RecvError::Lagged(n) if n > 1000), "{lagged:?}");
+}
+
+#[tokio::test]
+async fn old_mail_goes_within_seconds() {
+    let room = Arc::new(room(settings(), Limits::default(), None));
+    stored(&room, &envelope("a@x.org", &["bob@x.org"]), MAIL).await;
+    let retention = tokio::spawn({
+        let room = room.clone();
+        async move { room.keep_retention(Duration::from_millis(1)).await }
+    });
+    for _ in 0..100 {
+        if room.find(&room.mailbox("bob").unwrap(), Which::Latest).await.unwrap().is_none() {
+            retention.abort();
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("still there after five seconds");
+}
+
+/// A script in Rust: says what it is told to, and notes what it hears.
+#[derive(Default)]
+struct Script {
+    sender: Option<Verdict>,
+    recipient: Option<Verdict>,
+    change: Option<fn(&mut Inbound)>,
+    heard: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Hooks for Script {
+    async fn before_mail_from_accepted(&self, _: &Envelope) -> Verdict {
+        self.sender.clone().unwrap_or(Verdict::Defer)
+    }
+
+    async fn before_rcpt_to_accepted(&self, _: &Envelope, _: &Address) -> Verdict {
+        self.recipient.clone().unwrap_or(Verdict::Defer)
+    }
+
+    async fn before_message_stored(&self, message: &Inbound) -> Option<Inbound> {
+        let mut changed = message.clone();
+        self.change?(&mut changed);
+        Some(changed)
+    }
+
+    fn after_message_stored(&self, summary: &Arc<Summary>) {
+        self.heard.lock().unwrap().push(format!("stored {}", summary.mailbox));
+    }
+
+    fn after_message_deleted(&self, summary: &Arc<Summary>) {
+        self.heard.lock().unwrap().push(format!("deleted {}", summary.mailbox));
+    }
+}
+
+#[tokio::test]
+async fn hooks_overrule_the_policy() {
+    let strict = Policy { default_accept: false, reject_origin_domains: vec!["x.org".into()], ..Policy::default() };
+    let denied = Verdict::Deny(Refusal::new(451, "later"));
+    let table =
+        [(None, Err(550)), (Some(Verdict::Defer), Err(550)), (Some(Verdict::Allow), Ok(())), (Some(denied), Err(451))];
+    for (verdict, expected) in table {
+        let hooks = Script { sender: verdict.clone(), recipient: verdict, ..Script::default() };
+        let room = room(Settings { policy: strict.clone(), ..settings() }, Limits::default(), Some(Arc::new(hooks)));
+        let envelope = envelope("a@x.org", &[]);
+        let code = |refusal: Refusal| refusal.code;
+        assert_eq!(room.check_sender(&envelope).await.map_err(code), expected);
+        assert_eq!(room.check_recipient(&envelope, &address("b@y.org")).await.map_err(code), expected);
+    }
+}
+
+#[tokio::test]
+async fn hooks_reroute_rename_and_hear_of_it() {
+    let change: fn(&mut Inbound) = |message| {
+        let other = Naming::Local.mailbox_named("other").unwrap();
+        message.mailboxes = vec![other.clone(), other];
+        message.subject = "changed".into();
+    };
+    let hooks = Arc::new(Script { change: Some(change), ..Script::default() });
+    let room = room(settings(), Limits::default(), Some(hooks.clone()));
+    let copies = stored(&room, &envelope("a@x.org", &["bob@x.org"]), MAIL).await;
+    assert!(listed(&room, "bob").await.is_empty());
+    assert_eq!(
+        copies.iter().map(|copy| (copy.mailbox.as_str(), &*copy.subject)).collect::<Vec<_>>(),
+        [("other", "changed")]
+    );
+    room.purge(&copies[0].mailbox).await.unwrap();
+    assert_eq!(*hooks.heard.lock().unwrap(), ["stored other", "deleted other"]);
+}
+
+#[tokio::test]
+async fn a_hook_that_takes_all_destinations_discards() {
+    let hooks = Script { change: Some(|message| message.mailboxes.clear()), ..Script::default() };
+    let room = room(settings(), Limits::default(), Some(Arc::new(hooks)));
+    let outcome = room.deliver(&envelope("a@x.org", &["bob@x.org"]), Bytes::from(MAIL)).await.unwrap();
+    assert_eq!(outcome, Outcome::Discarded);
+}
