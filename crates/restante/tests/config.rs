@@ -406,6 +406,28 @@ fn config_check() {
 }
 
 #[test]
+fn long_and_odd_values_are_shown_safely() {
+    let many = vec!["a.example"; 40].join(",");
+    let check = flags(&["config", "check", "--smtp-acceptdomains", &many]).exit();
+    assert!(check.text.contains(&format!("smtp.acceptdomains = \"{many}\"")), "{}", check.text);
+
+    let text = flags(&["--smtp-domain", &"\u{1b}\"".repeat(1000)]).refused();
+    assert!(text.len() < 1500 && text.contains("smtp.domain = \"\\u001b\\\"\\u001b"), "{text}");
+}
+
+#[test]
+fn the_settings_of_the_container_image_are_understood() {
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/container.toml"));
+    let files = [("r.toml", text)];
+    let mut world = file(&files);
+    assert_eq!(world.config().smtp.addr, [ListenAddr::Any(2500)]);
+    assert_eq!(world.config().web.hosts, Hosts::Any);
+    // An environment written for Inbucket's image wins over what ours brings along.
+    world.env = &[("INBUCKET_SMTP_ADDR", "0.0.0.0:3025")];
+    assert_eq!(world.config().smtp.addr[0].to_string(), "0.0.0.0:3025");
+}
+
+#[test]
 fn help_and_version() {
     for args in [&["--help"], &["-help"], &["-h"]] {
         let help = flags(args).exit();

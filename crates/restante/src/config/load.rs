@@ -110,8 +110,10 @@ fn effective(sources: &Sources) -> Vec<Effective> {
     SETTINGS
         .iter()
         .map(|setting| match sources.get(setting.key) {
-            Some(given) => Effective { setting, shown: shown(setting, &given.value), origin: given.origin.clone() },
-            None => Effective { setting, shown: shown(setting, setting.default), origin: Origin::Default },
+            Some(given) => {
+                Effective { setting, shown: shown(setting, &given.value, usize::MAX), origin: given.origin.clone() }
+            }
+            None => Effective { setting, shown: shown(setting, setting.default, usize::MAX), origin: Origin::Default },
         })
         .collect()
 }

@@ -55,7 +55,7 @@ impl Problem {
 
     /// A value that a setting does not take; `message` says what it takes.
     pub(super) fn value(setting: &Setting, value: &str, origin: &Origin, message: &str) -> Self {
-        let value = shown(setting, value);
+        let value = shown(setting, value, SHOWN_CHARS);
         Self(format!("{} = {value} ({origin}): {message}", setting.key))
     }
 }
@@ -78,14 +78,15 @@ pub(super) fn report(problems: &[Problem]) -> String {
     text
 }
 
-/// A value as it may be shown: quoted, without control characters, of bounded length, and not at all when secret.
-pub(super) fn shown(setting: &Setting, value: &str) -> String {
+/// A value as it may be shown: quoted, without control characters, cut after `max_chars`, and not at all
+/// when secret.
+pub(super) fn shown(setting: &Setting, value: &str, max_chars: usize) -> String {
     if setting.secret && !value.is_empty() {
         return "\"***\"".to_owned();
     }
     let mut quoted = String::from('"');
     for (count, c) in value.chars().enumerate() {
-        if count == SHOWN_CHARS {
+        if count == max_chars {
             quoted.push_str("...");
             break;
         }
