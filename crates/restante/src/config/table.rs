@@ -12,7 +12,7 @@ use super::values::{
 
 /// What the memory store may hold when nothing is said: 1 GiB.
 const DEFAULT_STORE_KIB: u64 = 1_048_576;
-/// More KiB than any machine has; keeps arithmetic on bytes far from overflow.
+/// 4 TiB; keeps arithmetic on bytes far from overflow.
 const MAX_KIB: u64 = 1 << 32;
 /// The upper bound of counts that cost memory only when they are reached.
 const MAX_COUNT: u64 = 1_000_000;
@@ -165,7 +165,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "smtp.maxconnectionsperip", "0", Value::Number,
         "The most SMTP and LMTP connections at the same time from one IP address; 0 means no limit.",
-        |c, v| put(&mut c.smtp.max_connections_per_ip, limit(v, 0..=MAX_COUNT)),
+        |c, v| put(&mut c.smtp.max_connections_per_ip, limit(v, MAX_COUNT)),
     ),
     Setting::new(
         "smtp.maxbadcommands", "20", Value::Number,
@@ -313,7 +313,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "storage.mailboxmsgcap", "500", Value::Number,
         "The most messages in one mailbox, the oldest goes first; 0 means no limit.",
-        |c, v| put(&mut c.storage.mailbox_msg_cap, limit(v, 0..=1_000_000_000)),
+        |c, v| put(&mut c.storage.mailbox_msg_cap, limit(v, 1_000_000_000)),
     ),
     Setting::new(
         "storage.retentionsleep", "", Value::Duration,
