@@ -1,2 +1,19 @@
-//! placeholder
-fn main() {}
+//! The `restante` program: reads the configuration and does what the command line asks for.
+
+use std::process::ExitCode;
+
+use restante::config::{self, Command};
+use restante::serve;
+
+fn main() -> ExitCode {
+    match config::parse(std::env::args_os(), std::env::vars_os(), &|path| std::fs::read(path)) {
+        Command::Exit(exit) => exit.print(),
+        Command::Serve(loaded) => match serve::run(&loaded) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(problem) => {
+                eprintln!("restante: {problem}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}

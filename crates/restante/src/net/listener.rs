@@ -1,0 +1,153 @@
+//! Listening sockets: one configured address becomes one or two of them.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, UnixListener};
+
+use super::Stream;
+use crate::config::ListenAddr;
+
+/// How many connections the kernel holds until they are accepted.
+const BACKLOG: i32 = 1024;
+
+/// A socket that is being listened on.
+pub enum Listener {
+    /// TCP over IPv4 or IPv6.
+    Tcp(TcpListener),
+    /// A unix socket; its file goes when the listener does.
+    Unix(UnixListener, SocketFile),
+}
+
+/// Removes a unix socket's file when it is no longer listened on.
+pub struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // A file that is gone already is what was wanted.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Listens on a configured address. `localhost` and "every address" mean IPv4 and, where the machine has it, IPv6.
+pub fn bind(addr: &ListenAddr) -> io::Result<Vec<Listener>> {
+    match addr {
+        ListenAddr::Tcp(addr) => Ok(vec![Listener::Tcp(tcp(*addr)?)]),
+        ListenAddr::Localhost(port) => both(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST, *port),
+        ListenAddr::Any(port) => both(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, *port),
+        ListenAddr::Unix(path) => Ok(vec![unix(path)?]),
+    }
+}
+
+impl Listener {
+    /// Waits for the next connection; the address is the peer's, and `None` on a unix socket.
+    pub async fn accept(&self) -> io::Result<(Stream, Option<IpAddr>)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                // Replies are written whole; waiting for more to send would only delay them.
+                stream.set_nodelay(true)?;
+                Ok((Stream::Tcp(stream), Some(peer.ip().to_canonical())))
+            }
+            Self::Unix(listener, _) => Ok((Stream::Unix(listener.accept().await?.0), None)),
+        }
+    }
+}
+
+/// The network in the words of Go, and the address: `tcp4 127.0.0.1:2500`. Container tooling waits for this text.
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(listener) => match listener.local_addr() {
+                Ok(addr @ SocketAddr::V4(_)) => write!(f, "tcp4 {addr}"),
+                Ok(addr @ SocketAddr::V6(_)) => write!(f, "tcp6 {addr}"),
+                Err(error) => write!(f, "tcp ({error})"),
+            },
+            Self::Unix(_, file) => write!(f, "unix {}", file.0.display()),
+        }
+    }
+}
+
+/// IPv4 must work. IPv6 on the same port is left out where the machine has none, and where the port was ours to choose
+/// and somebody else has it on IPv6.
+fn both(v4: Ipv4Addr, v6: Ipv6Addr, port: u16) -> io::Result<Vec<Listener>> {
+    let first = tcp((v4, port).into())?;
+    let chosen = first.local_addr()?.port();
+    let mut listeners = vec![Listener::Tcp(first)];
+    match tcp((v6, chosen).into()) {
+        Ok(second) => listeners.push(Listener::Tcp(second)),
+        Err(error) if error.kind() == ErrorKind::AddrInUse && port != 0 => return Err(error),
+        Err(error) => tracing::debug!(%error, port = chosen, "no IPv6"),
+    }
+    Ok(listeners)
+}
+
+fn tcp(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if addr.is_ipv6() {
+        // IPv4 has a socket of its own.
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// A socket file that nobody listens on is what a killed server leaves behind: it is replaced. Any other file is not.
+fn unix(path: &Path) -> io::Result<Listener> {
+    let listener = match UnixListener::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_abandoned(path) => {
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)?
+        }
+        other => other?,
+    };
+    Ok(Listener::Unix(listener, SocketFile(path.to_owned())))
+}
+
+fn is_abandoned(path: &Path) -> bool {
+    let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn localhost_is_loopback_only() {
+        for listener in bind(&ListenAddr::Localhost(0)).unwrap() {
+            let Listener::Tcp(tcp) = &listener else { panic!("{listener}") };
+            assert!(tcp.local_addr().unwrap().ip().is_loopback());
+            assert!(listener.to_string().starts_with("tcp4 127.0.0.1:") || listener.to_string().starts_with("tcp6 [::1]:"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_an_error() {
+        let first = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let Listener::Tcp(tcp) = &first[0] else { panic!("TCP was asked for") };
+        let taken = ListenAddr::Localhost(tcp.local_addr().unwrap().port());
+        assert_eq!(bind(&taken).err().map(|error| error.kind()), Some(ErrorKind::AddrInUse));
+    }
+
+    #[tokio::test]
+    async fn a_socket_file_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
+        let path = std::env::temp_dir().join(format!("restante-listener-{}.sock", std::process::id()));
+        let addr = ListenAddr::Unix(path.clone());
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let listeners = bind(&addr).unwrap();
+        assert_eq!(bind(&addr).err().map(|error| error.kind()), Some(ErrorKind::AddrInUse));
+        drop(listeners);
+        assert!(!path.exists());
+        std::fs::write(&path, "not a socket").unwrap();
+        assert!(bind(&addr).is_err());
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,16 @@
+//! Sockets: binding them, accepting from them within limits, TLS over them, and the end of it all. No protocol is
+//! known here; each server gets its listeners and its [`Shutdown`] from outside.
+
+mod accept;
+mod limits;
+mod listener;
+mod shutdown;
+mod stream;
+mod tls;
+
+pub use accept::accept;
+pub use limits::{Admission, Limits, TooMany};
+pub use listener::{Listener, bind};
+pub use shutdown::{Shutdown, ShutdownTrigger};
+pub use stream::Stream;
+pub use tls::{HANDSHAKE_TIMEOUT, Tls};

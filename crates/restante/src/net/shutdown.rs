@@ -1,0 +1,72 @@
+//! The end: one trigger, any number of holders. A holder learns that the end has come, and as long as it is held the
+//! end is not complete.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+/// Starts the end and waits for it.
+pub struct ShutdownTrigger {
+    signal: watch::Sender<bool>,
+    holders: mpsc::Receiver<Infallible>,
+}
+
+/// Held by whatever must be allowed to finish.
+#[derive(Clone)]
+pub struct Shutdown {
+    signal: watch::Receiver<bool>,
+    _holder: mpsc::Sender<Infallible>,
+}
+
+impl ShutdownTrigger {
+    /// A trigger, and the first holder to clone all others from.
+    pub fn new() -> (Self, Shutdown) {
+        let (signal, observer) = watch::channel(false);
+        let (holder, holders) = mpsc::channel(1);
+        (Self { signal, holders }, Shutdown { signal: observer, _holder: holder })
+    }
+
+    /// Tells every holder, and waits until none is left or the time is over; false means that some were left.
+    pub async fn run(mut self, patience: Duration) -> bool {
+        self.signal.send_replace(true);
+        // Nothing can ever be received: the channel only ends.
+        tokio::time::timeout(patience, self.holders.recv()).await.is_ok()
+    }
+}
+
+impl Shutdown {
+    /// Whether the end has begun.
+    pub fn has_begun(&self) -> bool {
+        *self.signal.borrow()
+    }
+
+    /// Waits until the end begins.
+    pub async fn begun(&mut self) {
+        // An error says that the trigger is gone, which is an end too.
+        let _ = self.signal.wait_for(|begun| *begun).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_waits_for_its_holders() {
+        let (trigger, mut shutdown) = ShutdownTrigger::new();
+        let holder = tokio::spawn(async move {
+            shutdown.begun().await;
+            assert!(shutdown.has_begun());
+        });
+        assert!(trigger.run(Duration::from_secs(10)).await);
+        holder.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_end_does_not_wait_for_ever() {
+        let (trigger, shutdown) = ShutdownTrigger::new();
+        assert!(!trigger.run(Duration::from_millis(10)).await);
+        drop(shutdown);
+    }
+}

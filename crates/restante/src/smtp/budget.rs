@@ -1,0 +1,110 @@
+//! The memory for messages that are on their way in, shared by all connections: when it is used up, reading stops.
+//!
+//! Every connection that waits for more already holds something, so plain waiting could go on for ever. Therefore one
+//! connection at a time may overdraw: it finishes its message whatever the others hold, gives back, and the next one
+//! moves. The sum stays below the budget plus one message.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What is granted at once; asking for every few bytes would be a waste.
+const STEP: usize = 64 * 1024;
+
+/// The memory that all messages under way may take together.
+#[derive(Debug)]
+pub struct Budget {
+    steps: Arc<Semaphore>,
+    overdraft: Arc<Semaphore>,
+}
+
+/// What one connection has been granted for its message; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    budget: Arc<Budget>,
+    steps: Option<OwnedSemaphorePermit>,
+    overdraft: Option<OwnedSemaphorePermit>,
+}
+
+impl Budget {
+    /// A budget of so many bytes.
+    pub fn new(bytes: usize) -> Arc<Self> {
+        let steps = (bytes / STEP).clamp(1, Semaphore::MAX_PERMITS);
+        Arc::new(Self { steps: Arc::new(Semaphore::new(steps)), overdraft: Arc::new(Semaphore::new(1)) })
+    }
+
+    pub(super) fn reservation(self: &Arc<Self>) -> Reservation {
+        Reservation { budget: self.clone(), steps: None, overdraft: None }
+    }
+}
+
+impl Reservation {
+    /// Waits until this connection may hold so many bytes.
+    pub(super) async fn grow_to(&mut self, bytes: usize) {
+        let held = self.steps.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let missing = bytes.div_ceil(STEP).saturating_sub(held);
+        if missing == 0 || self.overdraft.is_some() {
+            return;
+        }
+        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        // The semaphores are never closed, so an error cannot come.
+        tokio::select! {
+            biased;
+            Ok(more) = self.budget.steps.clone().acquire_many_owned(missing) => match &mut self.steps {
+                Some(steps) => steps.merge(more),
+                none => *none = Some(more),
+            },
+            Ok(overdraft) = self.budget.overdraft.clone().acquire_owned() => self.overdraft = Some(overdraft),
+            else => {}
+        }
+    }
+
+    /// Gives everything back.
+    pub(super) fn release(&mut self) {
+        self.steps = None;
+        self.overdraft = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(20);
+
+    #[tokio::test]
+    async fn a_full_budget_makes_wait_until_something_is_given_back() {
+        let budget = Budget::new(4 * STEP);
+        let (mut first, mut second, mut third) = (budget.reservation(), budget.reservation(), budget.reservation());
+        first.grow_to(4 * STEP).await;
+        second.grow_to(STEP).await;
+        assert!(second.overdraft.is_some(), "one may overdraw");
+        assert!(timeout(SOON, third.grow_to(STEP)).await.is_err(), "a second one may not");
+        first.release();
+        timeout(SOON, third.grow_to(STEP)).await.unwrap();
+        assert!(third.overdraft.is_none());
+    }
+
+    #[tokio::test]
+    async fn everybody_holding_something_and_wanting_more_is_no_deadlock() {
+        let budget = Budget::new(8 * STEP);
+        let mut tasks = Vec::new();
+        for _ in 0..8 {
+            let mut reservation = budget.reservation();
+            tasks.push(tokio::spawn(async move {
+                for steps in 1..=8 {
+                    reservation.grow_to(steps * STEP).await;
+                    tokio::task::yield_now().await;
+                }
+            }));
+        }
+        for task in tasks {
+            timeout(Duration::from_secs(10), task).await.unwrap().unwrap();
+        }
+        assert_eq!(budget.steps.available_permits(), 8);
+    }
+}

@@ -1,0 +1,219 @@
+//! One connection: reads, steps the session, answers its questions, writes. Pipelined commands are answered in one
+//! write, because replies are written only when the session has used up its input.
+
+use std::io;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use restante_mail::envelope::{Envelope, Refusal};
+use restante_mailroom::Outcome;
+use restante_proto::smtp::{Action, Session, Speaker};
+use restante_store::StoreError;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{Instant, timeout_at};
+
+use super::Server;
+use super::budget::Reservation;
+use crate::net::{Shutdown, Stream};
+
+/// How much is read at once while commands are exchanged.
+const COMMAND_BUFFER: usize = 4 * 1024;
+/// How much is read at once while a message comes in.
+const MESSAGE_BUFFER: usize = 128 * 1024;
+
+pub(super) struct Connection<'a> {
+    server: &'a Server,
+    stream: Stream,
+    session: Session,
+    shutdown: Shutdown,
+    peer: &'a str,
+    /// What was read and not yet used.
+    input: BytesMut,
+    /// The memory that the message under way has been granted.
+    reservation: Reservation,
+}
+
+/// What a wait for input ended with.
+enum Read {
+    Some,
+    End,
+    Silence,
+    Shutdown,
+}
+
+impl<'a> Connection<'a> {
+    pub(super) fn new(
+        server: &'a Server,
+        stream: Stream,
+        mut session: Session,
+        shutdown: Shutdown,
+        peer: &'a str,
+    ) -> Self {
+        if server.netdebug {
+            session.record();
+        }
+        let reservation = server.budget.reservation();
+        Self { server, stream, session, shutdown, peer, input: BytesMut::new(), reservation }
+    }
+
+    /// Says that there are too many connections, and closes.
+    pub(super) async fn refuse(mut self) -> io::Result<()> {
+        self.session.refuse_busy();
+        self.close().await
+    }
+
+    /// Talks to the peer until one of the two has enough.
+    pub(super) async fn run(mut self) -> io::Result<()> {
+        self.session.greet();
+        loop {
+            let (used, action) = self.session.step(&self.input);
+            self.input.advance(used);
+            match action {
+                Action::Read => {
+                    self.flush().await?;
+                    match self.read().await? {
+                        Read::Some => {}
+                        Read::End => return Ok(()),
+                        Read::Silence => {
+                            self.session.time_out();
+                            return self.close().await;
+                        }
+                        Read::Shutdown => {
+                            self.session.shut_down();
+                            return self.close().await;
+                        }
+                    }
+                }
+                Action::Sender(_) => {
+                    let verdict = match self.session.envelope() {
+                        Some(envelope) => self.server.mailroom.check_sender(envelope).await,
+                        None => Ok(()),
+                    };
+                    self.session.sender(verdict);
+                }
+                Action::Recipient(candidate) => {
+                    let verdict = match self.session.envelope() {
+                        Some(envelope) => self.server.mailroom.check_recipient(envelope, &candidate).await,
+                        None => Ok(()),
+                    };
+                    self.session.recipient(verdict);
+                }
+                Action::Authenticate { user, password } => {
+                    let accepted = self.server.login.check(&user, password.expose());
+                    if !accepted {
+                        tracing::info!(peer = self.peer, user, "SMTP login failed");
+                    }
+                    self.session.authenticated(Ok(accepted));
+                }
+                Action::Deliver { envelope, body } => {
+                    let outcome = self.deliver(&envelope, body.into()).await;
+                    self.session.delivered(outcome);
+                    self.reservation.release();
+                }
+                Action::StartTls => self = self.start_tls().await?,
+                Action::Close => return self.close().await,
+            }
+        }
+    }
+
+    async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<(), Refusal> {
+        match self.server.mailroom.deliver(envelope, body).await {
+            Ok(Outcome::Stored(copies)) => {
+                for copy in copies {
+                    tracing::debug!(peer = self.peer, mailbox = %copy.mailbox, id = %copy.id, "stored");
+                }
+                Ok(())
+            }
+            Ok(Outcome::Discarded) => {
+                tracing::debug!(peer = self.peer, "discarded");
+                Ok(())
+            }
+            Err(error) => {
+                tracing::error!(peer = self.peer, %error, "mail could not be stored");
+                Err(refusal(&error))
+            }
+        }
+    }
+
+    /// Waits for input within the peer's time. Before it reads on in a message, it waits until there is memory for what
+    /// it has: that is the back-pressure on all the messages that come in at the same time.
+    async fn read(&mut self) -> io::Result<Read> {
+        let deadline = Instant::now() + self.server.timeout;
+        let receiving = self.session.receiving();
+        if timeout_at(deadline, self.reservation.grow_to(receiving)).await.is_err() {
+            return Ok(Read::Silence);
+        }
+        self.make_room(receiving > 0);
+        let between_mails = self.session.envelope().is_none();
+        let read = tokio::select! {
+            biased;
+            read = timeout_at(deadline, self.stream.read_buf(&mut self.input)) => read,
+            () = self.shutdown.begun(), if between_mails => return Ok(Read::Shutdown),
+        };
+        match read {
+            Err(_) => Ok(Read::Silence),
+            Ok(Ok(0)) => Ok(Read::End),
+            Ok(Ok(_)) => Ok(Read::Some),
+            Ok(Err(error)) => Err(error),
+        }
+    }
+
+    /// An idle connection holds a small buffer only.
+    fn make_room(&mut self, in_message: bool) {
+        let wanted = if in_message { MESSAGE_BUFFER } else { COMMAND_BUFFER };
+        if self.input.is_empty() && !in_message && self.input.capacity() > COMMAND_BUFFER {
+            self.input = BytesMut::new();
+        }
+        self.input.reserve(wanted);
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.log_dialogue();
+        let replies = self.session.replies();
+        if !replies.is_empty() {
+            // A peer that sends and never reads would block us here for ever.
+            let written = timeout_at(Instant::now() + self.server.timeout, self.stream.write_all(replies));
+            written.await??;
+            replies.clear();
+            if self.stream.is_tls() {
+                self.stream.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        timeout_at(Instant::now() + self.server.timeout, self.stream.shutdown()).await?
+    }
+
+    /// RFC 3207 section 4.2: whatever came in the clear behind STARTTLS is thrown away, not obeyed.
+    async fn start_tls(mut self) -> io::Result<Self> {
+        self.flush().await?;
+        let Some(tls) = &self.server.tls else { return Err(io::ErrorKind::Unsupported.into()) };
+        let stream = tls.accept(self.stream).await?;
+        self.session.tls_started();
+        Ok(Self { stream, input: BytesMut::new(), ..self })
+    }
+
+    fn log_dialogue(&mut self) {
+        if !self.server.netdebug {
+            return;
+        }
+        for line in self.session.take_recording() {
+            let arrow = match line.speaker {
+                Speaker::Client => "<",
+                Speaker::Server => ">",
+            };
+            tracing::info!(peer = self.peer, "SMTP {arrow} {}", line.text);
+        }
+    }
+}
+
+/// RFC 5321 section 4.2: the mail stays with the sender, who tries again.
+fn refusal(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::NoSpace(_) => Refusal::new(452, "4.3.1 No room for this mail at the moment"),
+        StoreError::Unavailable(_) => Refusal::new(451, "4.3.0 The mail cannot be stored at the moment"),
+        StoreError::Broken(_) => Refusal::new(451, "4.3.5 The mail cannot be stored because of a fault here"),
+    }
+}

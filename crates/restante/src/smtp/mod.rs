@@ -1,0 +1,68 @@
+//! The SMTP and LMTP servers: `restante_proto`'s session with a socket, a clock and a mailroom around it. What is said
+//! is decided there; here bytes are moved, questions are passed on, and patience ends.
+
+mod budget;
+mod connection;
+mod login;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use restante_mailroom::Mailroom;
+use restante_proto::smtp::{Session, Settings};
+
+use crate::net::{Admission, Shutdown, Stream, Tls, TooMany};
+
+pub use budget::Budget;
+use connection::Connection;
+pub use login::Login;
+
+/// What the connections of one listener share.
+pub struct Server {
+    /// What their sessions know.
+    pub settings: Arc<Settings>,
+    /// Where their mail goes.
+    pub mailroom: Arc<Mailroom>,
+    /// The certificate, for STARTTLS and for TLS from the first byte.
+    pub tls: Option<Arc<Tls>>,
+    /// Whether connections begin with TLS.
+    pub implicit_tls: bool,
+    /// Who may log in.
+    pub login: Arc<Login>,
+    /// The memory for messages that are on their way in.
+    pub budget: Arc<Budget>,
+    /// How long a peer may stay silent.
+    pub timeout: Duration,
+    /// Whether the dialogue goes to the log.
+    pub netdebug: bool,
+}
+
+impl Server {
+    /// Serves one connection to its end, or tells it that there are too many.
+    pub async fn serve(
+        self: Arc<Self>,
+        stream: Stream,
+        ip: Option<IpAddr>,
+        admission: Result<Admission, TooMany>,
+        shutdown: Shutdown,
+    ) {
+        let peer = ip.map_or_else(|| "unix".to_owned(), |ip| ip.to_string());
+        let stream = match (&self.tls, self.implicit_tls) {
+            (Some(tls), true) => match tls.accept(stream).await {
+                Ok(stream) => stream,
+                Err(error) => return tracing::debug!(peer, %error, "TLS handshake failed"),
+            },
+            _ => stream,
+        };
+        let session = Session::new(self.settings.clone(), ip, stream.is_tls());
+        let connection = Connection::new(&self, stream, session, shutdown, &peer);
+        let ended = match &admission {
+            Ok(_) => connection.run().await,
+            Err(_) => connection.refuse().await,
+        };
+        if let Err(error) = ended {
+            tracing::debug!(peer, %error, "SMTP connection broke");
+        }
+    }
+}

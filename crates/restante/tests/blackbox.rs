@@ -1,0 +1,317 @@
+//! The real program from the outside: a real SMTP client, a real HTTP client, signals, and clients that misbehave.
+
+mod support;
+
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use lettre::message::header::ContentType;
+use lettre::message::{Attachment, MultiPart, SinglePart};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::{Message, SmtpTransport, Transport as _};
+use support::{LONG, Server, Talk, command, connect};
+
+fn transport(server: &Server) -> lettre::transport::smtp::SmtpTransportBuilder {
+    SmtpTransport::builder_dangerous("127.0.0.1").port(server.smtp.port()).timeout(Some(LONG))
+}
+
+fn mail(to: &str) -> lettre::message::MessageBuilder {
+    Message::builder().from("Ännchen <ann@x.org>".parse().unwrap()).to(to.parse().unwrap()).subject("Grüße")
+}
+
+#[test]
+fn a_mail_comes_back_as_it_was_sent() {
+    let server = Server::start(&[]);
+    let picture = Attachment::new("Bild ä.png".into()).body(vec![0_u8, 159, 146, 150], "image/png".parse().unwrap());
+    let parts = MultiPart::mixed()
+        .multipart(MultiPart::alternative_plain_html("Code: 12345 ß".into(), "<p>Code: <b>12345</b></p>".into()))
+        .singlepart(picture);
+    let sent = mail("Bob <Bob+shop@y.org>").multipart(parts).unwrap();
+    transport(&server).build().send(&sent).unwrap();
+
+    let list = server.json("/api/v1/mailbox/bob");
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["subject"], "Grüße");
+    assert_eq!(list[0]["from"], "Ännchen <ann@x.org>");
+    assert_eq!(list[0]["to"][0], "Bob <Bob+shop@y.org>");
+    let id = list[0]["id"].as_str().unwrap();
+
+    let message = server.json(&format!("/api/v1/mailbox/Bob%2Bx@y.org/{id}"));
+    assert_eq!(message["body"]["text"].as_str().unwrap().trim_end(), "Code: 12345 ß");
+    assert_eq!(message["body"]["html"].as_str().unwrap().trim_end(), "<p>Code: <b>12345</b></p>");
+    assert_eq!(message, server.json("/api/v1/mailbox/bob/latest"));
+    let attachment = &message["attachments"][0];
+    assert_eq!((&attachment["filename"], &attachment["content-type"]), (&"Bild ä.png".into(), &"image/png".into()));
+    for link in ["download-link", "view-link"] {
+        let link = attachment[link].as_str().unwrap();
+        let bytes = ureq::get(link).call().unwrap().body_mut().read_to_vec().unwrap();
+        assert_eq!(bytes, [0, 159, 146, 150], "{link}");
+    }
+
+    let source = server.bytes(&format!("/api/v1/mailbox/bob/{id}/source"));
+    assert_eq!(source.len() as u64, list[0]["size"].as_u64().unwrap());
+    assert!(source.ends_with(&sent.formatted()), "byte for byte");
+    assert!(source.starts_with(b"Return-Path: <ann@x.org>\r\nReceived: from "));
+
+    let mut answer = ureq::delete(server.url(&format!("/api/v1/mailbox/bob/{id}"))).call().unwrap();
+    assert_eq!(answer.body_mut().read_to_vec().unwrap(), b"\"OK\"\n");
+    assert_eq!(server.count("bob"), 0);
+}
+
+#[test]
+fn dots_and_line_ends_survive() {
+    let server = Server::start(&[]);
+    let text = ".\r\n..\r\n.hidden\r\nend\r\n";
+    let body = SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.to_owned());
+    let sent = mail("bob@y.org").singlepart(body).unwrap();
+    transport(&server).build().send(&sent).unwrap();
+    assert!(server.bytes("/api/v1/mailbox/bob/latest/source").ends_with(&sent.formatted()));
+}
+
+#[test]
+fn one_mail_for_many_recipients_is_in_every_mailbox_once() {
+    let server = Server::start(&[]);
+    let sent = mail("a@x.org").to("b@x.org".parse().unwrap()).to("A@y.org".parse().unwrap());
+    transport(&server).build().send(&sent.body("hello".to_owned()).unwrap()).unwrap();
+    assert_eq!((server.count("a"), server.count("b")), (1, 1));
+}
+
+#[test]
+fn a_login_is_checked_when_there_are_credentials_and_never_logged() {
+    let arguments = ["--smtp-credentials", "ann:tops3cret", "--smtp-requireauth", "true", "--netdebug", "true"];
+    let mut server = Server::start(&arguments);
+    let sent = mail("bob@x.org").body("hello".to_owned()).unwrap();
+    let with = |password: &str| {
+        let credentials = Credentials::new("ann".into(), password.into());
+        transport(&server).credentials(credentials).build().send(&sent)
+    };
+    assert!(transport(&server).build().send(&sent).unwrap_err().to_string().contains("5.7.0"));
+    assert!(with("wrong-one").is_err());
+    with("tops3cret").unwrap();
+    assert_eq!(server.count("bob"), 1);
+    server.signal("TERM");
+    server.wait();
+    let log = server.whole_log();
+    assert!(log.contains("EHLO") && log.contains("AUTH PLAIN ***"), "the dialogue is there: {log}");
+    // Base64 of the PLAIN messages, and the passwords in the clear.
+    for secret in ["tops3cret", "wrong-one", "AGFubgB0b3BzM2NyZXQ=", "AGFubgB3cm9uZy1vbmU="] {
+        assert!(!log.contains(secret), "{secret}");
+    }
+}
+
+#[test]
+fn the_environment_of_an_inbucket_installation_works() {
+    let mut command = command();
+    command.env("INBUCKET_MAILBOXNAMING", "full").env("INBUCKET_SMTP_MAXRECIPIENTS", "1");
+    command.env("INBUCKET_SMTP_REJECTDOMAINS", "*.deny.org").env("RESTANTE_SMTP_MAXRECIPIENTS", "2");
+    let server = Server::spawn(&mut command);
+    let mut talk = server.talk();
+    talk.open_mail("bob@x.org");
+    talk.say("RCPT TO:<a@b.deny.org>", "550");
+    talk.say("RCPT TO:<c@x.org>", "250");
+    talk.say("RCPT TO:<d@x.org>", "452");
+    talk.say("DATA", "354");
+    talk.say("Subject: hi\r\n\r\nhello\r\n.", "250");
+    assert_eq!((server.count("bob@x.org"), server.count("bob")), (1, 0));
+}
+
+#[test]
+fn sigterm_lets_a_mail_under_way_finish_and_sends_idle_sessions_away() {
+    let mut server = Server::start(&[]);
+    let (mut idle, mut busy) = (server.talk(), server.talk());
+    idle.expect("220");
+    busy.open_mail("bob@x.org");
+    busy.say("DATA", "354");
+    server.signal("TERM");
+    idle.expect("421");
+    assert_eq!(idle.line(), None);
+    busy.say("Subject: last\r\n\r\nhello\r\n.", "250");
+    busy.expect("421");
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(std::net::TcpStream::connect(server.smtp).is_err());
+}
+
+#[test]
+fn sigint_ends_too_and_the_pid_file_goes() {
+    let pidfile = std::env::temp_dir().join(format!("restante-test-{}.pid", std::process::id()));
+    let mut server = Server::start(&["--pidfile", pidfile.to_str().unwrap()]);
+    assert_eq!(std::fs::read_to_string(&pidfile).unwrap().trim(), server.pid().to_string());
+    server.signal("INT");
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(!pidfile.exists());
+}
+
+#[test]
+fn sighup_opens_the_log_file_again() {
+    let log = std::env::temp_dir().join(format!("restante-test-{}.log", std::process::id()));
+    let moved = log.with_extension("old");
+    let mut child = command().args(["--logfile", log.to_str().unwrap(), "--logjson", "true"]).spawn().unwrap();
+    let wait_for = |path: &std::path::Path, text: &str| {
+        for _ in 0..1000 {
+            if std::fs::read_to_string(path).is_ok_and(|content| content.contains(text)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{text:?} is not in {}", path.display());
+    };
+    wait_for(&log, "\"HTTP listening on tcp4 127.0.0.1:");
+    std::fs::rename(&log, &moved).unwrap();
+    let hangup = std::process::Command::new("sh").args(["-c", &format!("kill -HUP {}", child.id())]).status();
+    assert!(hangup.unwrap().success());
+    wait_for(&log, "reloaded log file");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for path in [log, moved] {
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn half_open_clients_leave_nothing_behind() {
+    let server = Server::start(&[]);
+    for partial in ["", "DATA\r\n", "DATA\r\nSubject: x\r\n\r\nhalf a mail", "DATA\r\nSubject: x\r\n\r\nhalf\r\n.", "BDAT 100\r\nhalf"] {
+        let mut talk = server.talk();
+        talk.open_mail("bob@x.org");
+        talk.send(partial);
+        drop(talk);
+    }
+    // The server lives on, and what it stores is whole.
+    let mut talk = server.talk();
+    talk.open_mail("bob@x.org");
+    talk.say("DATA", "354");
+    talk.say("Subject: whole\r\n\r\nhello\r\n.", "250");
+    let list = server.json("/api/v1/mailbox/bob");
+    assert_eq!((list.as_array().unwrap().len(), &list[0]["subject"]), (1, &"whole".into()));
+}
+
+#[test]
+fn slow_loris_is_sent_away_by_smtp() {
+    let server = Server::start(&["--smtp-timeout", "300ms"]);
+    let mut talk = server.talk();
+    talk.expect("220");
+    talk.send("EHL");
+    talk.expect("421");
+    assert_eq!(talk.line(), None);
+}
+
+#[test]
+fn too_many_connections_are_told_so() {
+    let server = Server::start(&["--smtp-maxconnections", "2"]);
+    let mut first = server.talk();
+    let mut second = server.talk();
+    first.expect("220");
+    second.expect("220");
+    let mut third = server.talk();
+    third.expect("421");
+    assert_eq!(third.line(), None);
+    first.say("QUIT", "221");
+    assert_eq!(first.line(), None);
+    // The place is free a moment after the connection is closed.
+    let greeted = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        server.talk().line().is_some_and(|line| line.starts_with("220"))
+    });
+    assert!(greeted);
+}
+
+#[test]
+fn too_many_connections_from_one_peer_are_told_so() {
+    let server = Server::start(&["--smtp-maxconnectionsperip", "1"]);
+    let mut first = server.talk();
+    first.expect("220");
+    server.talk().expect("421");
+}
+
+#[test]
+fn messages_that_do_not_fit_into_memory_together_wait_for_each_other() {
+    let arguments = ["--smtp-maxinflightkb", "1024", "--smtp-maxmessagebytes", "1000000"];
+    let server = Server::start(&arguments);
+    let line = [&[b'x'; 78][..], b"\r\n"].concat();
+    let text = line.repeat(12_000);
+    std::thread::scope(|scope| {
+        for sender in 0..8 {
+            let (server, text) = (&server, &text);
+            scope.spawn(move || {
+                let mut talk = server.talk();
+                talk.open_mail(&format!("bob{sender}@x.org"));
+                talk.say("DATA", "354");
+                talk.send(text);
+                talk.say(".", "250");
+            });
+        }
+    });
+    for sender in 0..8 {
+        assert_eq!(server.count(&format!("bob{sender}")), 1);
+    }
+}
+
+#[test]
+fn retention_and_cap_are_kept() {
+    let server = Server::start(&["--storage-mailboxmsgcap", "2", "--storage-retentionperiod", "1s"]);
+    for _ in 0..3 {
+        transport(&server).build().send(&mail("bob@x.org").body("hello".to_owned()).unwrap()).unwrap();
+    }
+    assert!(server.count("bob") <= 2);
+    let gone = (0..1000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        server.count("bob") == 0
+    });
+    assert!(gone);
+}
+
+#[cfg(unix)]
+#[test]
+fn lmtp_over_a_unix_socket_answers_for_every_recipient() {
+    let path = std::env::temp_dir().join(format!("restante-test-{}.sock", std::process::id()));
+    let mut server = Server::start(&["--lmtp-addr", &format!("unix:{}", path.display())]);
+    server.logged("LMTP listening on unix");
+    let stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let mut talk = Talk::new(stream);
+    talk.expect("220");
+    talk.say("EHLO client.test", "502");
+    talk.say("LHLO client.test", "250");
+    talk.say("MAIL FROM:<>", "250");
+    talk.say("RCPT TO:<a@x.org>", "250");
+    talk.say("RCPT TO:<b@x.org>", "250");
+    talk.say("DATA", "354");
+    talk.send("Subject: hi\r\n\r\nhello\r\n.\r\n");
+    talk.expect("250");
+    talk.expect("250");
+    assert_eq!((server.count("a"), server.count("b")), (1, 1));
+    server.signal("TERM");
+    server.wait();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_bad_configuration_is_told_at_once_and_as_a_whole() {
+    let arguments = ["--smtp-timeout", "soon", "--web-addr", "nowhere", "--loglevel", "loud"];
+    let output = command().args(arguments).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    for word in ["smtp-timeout", "soon", "web-addr", "nowhere", "loglevel", "loud"] {
+        assert!(text.contains(word), "{word} is missing: {text}");
+    }
+}
+
+#[test]
+fn a_port_in_use_stops_the_start_with_a_sentence() {
+    let server = Server::start(&[]);
+    let output = command().args(["--smtp-addr", &server.smtp.to_string()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains(&format!("SMTP cannot listen on {}", server.smtp)), "{text}");
+}
+
+#[test]
+fn http_lives_on_after_garbage() {
+    let server = Server::start(&[]);
+    for garbage in [&b"\0\0\0\0\r\n\r\n"[..], b"GET\r\n\r\n", b"EHLO x\r\n", b"GET / HTTP/1.1\r\nHost: \xff\r\n\r\n"] {
+        let mut stream = connect(server.http);
+        stream.write_all(garbage).unwrap();
+    }
+    assert_eq!(server.count("bob"), 0);
+}

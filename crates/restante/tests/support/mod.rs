@@ -1,0 +1,213 @@
+//! Starts the real program on free ports of the loopback interface, and talks to it.
+
+#![allow(dead_code, reason = "every test program uses its own part of this")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes; a test that waits so long has failed.
+pub const LONG: Duration = Duration::from_secs(20);
+
+/// A running server; killed when dropped.
+pub struct Server {
+    child: Child,
+    log: Receiver<String>,
+    seen: Vec<String>,
+    pub smtp: SocketAddr,
+    pub http: SocketAddr,
+}
+
+/// The program with a clean environment and free ports; more arguments may follow.
+pub fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
+    for (name, _) in std::env::vars_os() {
+        let ours = name.to_str().is_some_and(|name| name.starts_with("RESTANTE_") || name.starts_with("INBUCKET_"));
+        if ours {
+            command.env_remove(name);
+        }
+    }
+    command.args(["--smtp-addr", "127.0.0.1:0", "--web-addr", "127.0.0.1:0", "--smtp-domain", "mx.test"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+impl Server {
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::spawn(command().args(arguments))
+    }
+
+    /// Starts the command and waits until it says where it listens.
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, log) = channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut server = Self { child, log, seen: Vec::new(), smtp: nowhere, http: nowhere };
+        server.smtp = server.address_of("SMTP listening on tcp4 ");
+        server.http = server.address_of("HTTP listening on tcp4 ");
+        server
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for a log line that holds this text, and returns the line.
+    pub fn logged(&mut self, text: &str) -> String {
+        if let Some(line) = self.seen.iter().find(|line| line.contains(text)) {
+            return line.clone();
+        }
+        let deadline = Instant::now() + LONG;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = self.log.recv_timeout(left).unwrap_or_else(|_| panic!("{text:?} was not logged: {:?}", self.seen));
+            self.seen.push(line.clone());
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Everything that was logged; the server must have ended.
+    pub fn whole_log(&mut self) -> String {
+        self.seen.extend(self.log.iter());
+        self.seen.join("\n")
+    }
+
+    pub fn address_of(&mut self, text: &str) -> SocketAddr {
+        let line = self.logged(text);
+        let (_, address) = line.split_once(text).unwrap();
+        address.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
+    }
+
+    /// Sends a signal by name: TERM, HUP, INT.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.pid())]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the end of the process.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + LONG;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the server did not end: {:?}", self.seen);
+    }
+
+    pub fn talk(&self) -> Talk<TcpStream> {
+        Talk::new(connect(self.smtp))
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.http)
+    }
+
+    /// The parsed JSON answer to a GET.
+    pub fn json(&self, path: &str) -> serde_json::Value {
+        let mut answer = ureq::get(self.url(path)).call().unwrap();
+        serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
+    }
+
+    /// The bytes of an answer to a GET.
+    pub fn bytes(&self, path: &str) -> Vec<u8> {
+        ureq::get(self.url(path)).call().unwrap().body_mut().read_to_vec().unwrap()
+    }
+
+    /// How many messages a mailbox holds.
+    pub fn count(&self, mailbox: &str) -> usize {
+        self.json(&format!("/api/v1/mailbox/{mailbox}")).as_array().unwrap().len()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&address, LONG).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream.set_write_timeout(Some(LONG)).unwrap();
+    stream
+}
+
+/// A conversation in lines.
+pub struct Talk<S> {
+    pub stream: S,
+    read: Vec<u8>,
+}
+
+impl<S: std::io::Read + std::io::Write> Talk<S> {
+    pub fn new(stream: S) -> Self {
+        Self { stream, read: Vec::new() }
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).unwrap();
+        self.stream.flush().unwrap();
+    }
+
+    /// The next line without its CRLF; `None` when the server has closed.
+    pub fn line(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.read.windows(2).position(|pair| pair == b"\r\n") {
+                let line = String::from_utf8_lossy(&self.read[..end]).into_owned();
+                self.read.drain(..end + 2);
+                return Some(line);
+            }
+            let mut chunk = [0; 4096];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return None,
+                Ok(count) => self.read.extend_from_slice(&chunk[..count]),
+                // A server that closes with input unread resets the connection.
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("waited for a line, got {error}, have {:?}", String::from_utf8_lossy(&self.read)),
+            }
+        }
+    }
+
+    /// Reads a whole reply, and checks its code.
+    pub fn expect(&mut self, code: &str) -> String {
+        let mut reply = String::new();
+        loop {
+            let line = self.line().unwrap_or_else(|| panic!("closed instead of {code}, after {reply:?}"));
+            assert!(line.starts_with(code), "{code} was expected: {line}");
+            reply.push_str(&line);
+            if line.as_bytes().get(3) != Some(&b'-') {
+                return reply;
+            }
+            reply.push('\n');
+        }
+    }
+
+    /// Sends a line and reads the reply with this code.
+    pub fn say(&mut self, line: &str, code: &str) -> String {
+        self.send(format!("{line}\r\n"));
+        self.expect(code)
+    }
+
+    /// Greeting, EHLO, MAIL and one RCPT.
+    pub fn open_mail(&mut self, to: &str) {
+        self.expect("220");
+        self.say("EHLO client.test", "250");
+        self.say("MAIL FROM:<ann@x.org>", "250");
+        self.say(&format!("RCPT TO:<{to}>"), "250");
+    }
+}
