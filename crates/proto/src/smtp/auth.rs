@@ -106,8 +106,8 @@ fn plain(message: &str) -> Option<Progress> {
 mod tests {
     use super::*;
 
-    fn done(user: &str, password: &str) -> Result<Progress, Fault> {
-        Ok(Progress::Done { user: user.to_owned(), password: Secret(password.to_owned()) })
+    fn done(user: &str, password: &str) -> Progress {
+        Progress::Done { user: user.to_owned(), password: Secret(password.to_owned()) }
     }
 
     #[test]
@@ -116,9 +116,9 @@ mod tests {
         let syntax = || Err(Fault::Bad(reply::SYNTAX_AUTH));
         let table: &[(&str, Result<Progress, Fault>)] = &[
             ("PLAIN", Ok(Progress::Ask(Exchange::Plain, reply::CHALLENGE_EMPTY))),
-            ("plain AGphbWVzAHNlY3JldA==", done("james", "secret")),
-            ("PLAIN YWRtaW4AamFtZXMAc2VjcmV0", done("james", "secret")),
-            ("PLAIN AAA=", done("", "")),
+            ("plain AGphbWVzAHNlY3JldA==", Ok(done("james", "secret"))),
+            ("PLAIN YWRtaW4AamFtZXMAc2VjcmV0", Ok(done("james", "secret"))),
+            ("PLAIN AAA=", Ok(done("", ""))),
             ("PLAIN =", malformed()),
             ("PLAIN amFtZXM=", malformed()),
             ("PLAIN AGEAYgBj", malformed()),

@@ -219,7 +219,8 @@ mod tests {
 
     #[test]
     fn verbs_in_any_case() {
-        let table: &[(&[u8], Result<(Verb, &[u8]), Fault>)] = &[
+        type Split<'a> = Result<(Verb, &'a [u8]), Fault>;
+        let table: &[(&[u8], Split<'_>)] = &[
             (b"NOOP", Ok((Verb::Noop, b""))),
             (b"noop  ", Ok((Verb::Noop, b""))),
             (b"Ehlo\t host ", Ok((Verb::Ehlo, b"host"))),

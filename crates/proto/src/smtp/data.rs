@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn ends_and_dots() {
-        let table: &[(&[u8], Option<(&[u8], &[u8])>)] = &[
+        type MailAndRest = Option<(&'static [u8], &'static [u8])>;
+        let table: &[(&[u8], MailAndRest)] = &[
             (b".\r\n", Some((b"", b""))),
             (b"\r\n.\r\n", Some((b"\r\n", b""))),
             (b"a\r\n.\r\nQUIT\r\n", Some((b"a\r\n", b"QUIT\r\n"))),

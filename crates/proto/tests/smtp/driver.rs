@@ -1,0 +1,110 @@
+//! A driver without a socket: it feeds a session, answers its questions by simple lists, and keeps what was delivered.
+
+use std::sync::Arc;
+
+use restante_mail::address::Address;
+use restante_mail::envelope::{Envelope, Refusal};
+use restante_proto::smtp::{Action, Dialect, Session, Settings};
+
+/// What the questions of the session are answered from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Policy {
+    /// User names and passwords; none means that every login is right.
+    pub(crate) credentials: Vec<(String, String)>,
+    pub(crate) reject_domains: Vec<String>,
+    pub(crate) reject_origin_domains: Vec<String>,
+}
+
+/// What the session wants before it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    Input,
+    Tls,
+    Close,
+}
+
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) session: Session,
+    pub(crate) delivered: Vec<(Envelope, Vec<u8>)>,
+    pub(crate) wants: Wants,
+    policy: Policy,
+    unread: Vec<u8>,
+}
+
+pub(crate) fn default_settings() -> Settings {
+    Settings {
+        domain: "mx.test".to_owned(),
+        dialect: Dialect::Smtp,
+        max_message_bytes: 10_240_000,
+        max_recipients: 200,
+        max_bad_commands: 20,
+        starttls: false,
+        require_auth: false,
+    }
+}
+
+impl Driver {
+    pub(crate) fn new(settings: Settings, policy: Policy) -> Self {
+        let mut session = Session::new(Arc::new(settings), None, false);
+        session.greet();
+        Self { session, delivered: Vec::new(), wants: Wants::Input, policy, unread: Vec::new() }
+    }
+
+    /// Hands input over and does what the session asks for, until it wants more.
+    pub(crate) fn feed(&mut self, input: &[u8]) {
+        self.unread.extend_from_slice(input);
+        loop {
+            let before = self.unread.len();
+            let (consumed, action) = self.session.step(&self.unread);
+            assert!(consumed <= before, "consumed {consumed} of {before}");
+            self.unread.drain(..consumed);
+            match action {
+                Action::Read => {
+                    assert!(self.unread.len() < 12_288, "{} octets are left to be kept", self.unread.len());
+                    self.wants = Wants::Input;
+                    return;
+                }
+                Action::StartTls => {
+                    assert!(self.unread.is_empty(), "input from before TLS survived");
+                    self.wants = Wants::Tls;
+                    return;
+                }
+                Action::Close => {
+                    self.wants = Wants::Close;
+                    return;
+                }
+                Action::Sender(from) => {
+                    let answer = check(from.as_ref(), &self.policy.reject_origin_domains);
+                    self.session.sender(answer);
+                }
+                Action::Recipient(to) => {
+                    let answer = check(Some(&to), &self.policy.reject_domains);
+                    self.session.recipient(answer);
+                }
+                Action::Authenticate { user, password } => {
+                    let known = &self.policy.credentials;
+                    let right = known.is_empty() || known.contains(&(user, password.expose().to_owned()));
+                    self.session.authenticated(Ok(right));
+                }
+                Action::Deliver { envelope, body } => {
+                    assert!(!envelope.recipients.is_empty());
+                    assert_eq!(body.capacity(), body.len());
+                    self.delivered.push((envelope, body));
+                    self.session.delivered(Ok(()));
+                }
+            }
+        }
+    }
+
+    /// The replies since the last time.
+    pub(crate) fn replies(&mut self) -> String {
+        let replies = std::mem::take(self.session.replies());
+        String::from_utf8(replies).expect("replies are ASCII")
+    }
+}
+
+fn check(address: Option<&Address>, rejected: &[String]) -> Result<(), Refusal> {
+    let is_rejected = |address: &Address| rejected.iter().any(|domain| domain.eq_ignore_ascii_case(address.domain()));
+    if address.is_some_and(is_rejected) { Err(Refusal::new(550, "Mail denied by policy")) } else { Ok(()) }
+}

@@ -1,0 +1,119 @@
+//! Random input: whatever comes in whatever pieces, the session goes on or ends, and says the same.
+
+use proptest::prelude::*;
+use restante_proto::smtp::{Dialect, Settings};
+
+use crate::driver::{Driver, Policy, Wants, default_settings};
+
+/// A password that can be recognised, and its form in base64.
+const PASSWORD: &str = "hunter2hunter2hunter2";
+const PASSWORD_BASE64: &str = "aHVudGVyMmh1bnRlcjJodW50ZXIy";
+/// NUL, "a", NUL, the password.
+const PLAIN_BASE64: &str = "AGEAaHVudGVyMmh1bnRlcjJodW50ZXIy";
+
+/// Pieces of conversations, some of them wrong.
+fn piece() -> impl Strategy<Value = Vec<u8>> {
+    let known = prop::sample::select(vec![
+        "HELO client.test",
+        "EHLO client.test",
+        "LHLO client.test",
+        "EHLO",
+        "MAIL FROM:<a@x.test>",
+        "MAIL FROM:<> SIZE=10 BODY=8BITMIME",
+        "MAIL FROM:<a@x.test> SIZE=99999",
+        "MAIL FROM:<\u{fc}@x.test> SMTPUTF8",
+        "RCPT TO:<b@y.test>",
+        "RCPT TO:<postmaster> NOTIFY=NEVER",
+        "RCPT TO:<c@spam.test>",
+        "DATA",
+        "BDAT 3",
+        "BDAT 5 LAST",
+        "BDAT 0 LAST",
+        "BDAT x",
+        ".",
+        "..",
+        "some text",
+        "RSET",
+        "NOOP",
+        "VRFY b",
+        "HELP",
+        "STARTTLS",
+        "EXPN",
+        "QUIT",
+        "AUTH PLAIN",
+        "AUTH LOGIN",
+        "AUTH",
+        "auth plain =",
+        "*",
+    ])
+    .prop_map(|text| text.as_bytes().to_vec());
+    let secret = prop::sample::select(vec![
+        format!("AUTH PLAIN {PLAIN_BASE64}"),
+        format!(" auth\tlogin {PASSWORD_BASE64}"),
+        format!("AUTH {PASSWORD_BASE64}"),
+        format!("AUTH LOGIN\r\nYQ==\r\n{PASSWORD_BASE64}"),
+        format!("AUTH PLAIN\r\n{PLAIN_BASE64}"),
+    ])
+    // A secret stands at the start of a line, whatever the piece in front of it has left open.
+    .prop_map(|text| format!("\r\n\r\n\r\n\r\n{text}").into_bytes());
+    let end = prop_oneof![6 => Just(&b"\r\n"[..]), 1 => Just(&b"\n"[..]), 1 => Just(&b"\r"[..]), 1 => Just(&b""[..])];
+    let noise = prop::collection::vec(any::<u8>(), 0..20);
+    let long = (1..3_000_usize).prop_map(|length| vec![b'x'; length]);
+    (prop_oneof![12 => known, 2 => secret, 2 => noise, 1 => long], end).prop_map(|(text, end)| [&text, end].concat())
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    (any::<bool>(), any::<bool>(), any::<bool>(), 0..8_usize).prop_map(|(lmtp, starttls, require_auth, bad)| Settings {
+        dialect: if lmtp { Dialect::Lmtp } else { Dialect::Smtp },
+        max_message_bytes: 50,
+        max_recipients: 2,
+        max_bad_commands: bad,
+        starttls,
+        require_auth,
+        ..default_settings()
+    })
+}
+
+/// Everything that the session did, with the input cut at these places.
+fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> (String, Vec<Vec<u8>>, Vec<String>, Wants) {
+    let policy = Policy { reject_domains: vec!["spam.test".to_owned()], ..Policy::default() };
+    let mut driver = Driver::new(settings, policy);
+    driver.session.record();
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
+    cuts.sort_unstable();
+    for cut in cuts.windows(2) {
+        // What is left unread is bounded, and every byte is consumed once: the driver checks both.
+        driver.feed(&input[cut[0]..cut[1]]);
+        assert!(driver.session.receiving() <= 50);
+    }
+    let replies = driver.replies();
+    let record = driver.session.take_recording().into_iter().map(|line| line.text).collect();
+    (replies, driver.delivered.into_iter().map(|(_, body)| body).collect(), record, driver.wants)
+}
+
+proptest! {
+    #[test]
+    fn command_soup_is_answered_the_same_however_it_is_cut(
+        settings in settings(),
+        pieces in prop::collection::vec(piece(), 0..40),
+        cuts in prop::collection::vec(any::<usize>(), 0..10),
+    ) {
+        let input = pieces.concat();
+        let whole = converse(settings.clone(), &input, &[]);
+        for line in whole.0.split_terminator("\r\n") {
+            let code = line.get(..4).unwrap_or_default();
+            prop_assert!(code[..3].bytes().all(|byte| byte.is_ascii_digit()) && line.len() <= 510, "{:?}", line);
+        }
+        prop_assert!(whole.2.iter().all(|line| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
+        prop_assert_eq!(whole, converse(settings, &input, &cuts));
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        settings in settings(),
+        input in prop::collection::vec(any::<u8>(), 0..2_000),
+        cuts in prop::collection::vec(any::<usize>(), 0..10),
+    ) {
+        prop_assert_eq!(converse(settings.clone(), &input, &[]), converse(settings, &input, &cuts));
+    }
+}
