@@ -4,7 +4,7 @@
 use super::part::{Disposition, Part};
 
 /// The parts of a mail by what they are for, as indices.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Bodies {
     /// The parts whose texts make up the plain text, in order.
     pub(super) text: Vec<usize>,
@@ -77,6 +77,8 @@ fn outermost_alternatives(parts: &[Part]) -> Vec<Option<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
     use crate::mime::split::split;
 
@@ -88,12 +90,12 @@ mod tests {
             let depth = line.len() - line.trim_start().len();
             open.truncate(depth);
             if let Some(parent) = open.last() {
-                source += &format!("\n--b{parent}x\n");
+                write!(source, "\n--b{parent}x\n").ok();
             }
             let (kind, disposition) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
-            source += &format!("Content-Type: {kind}; boundary=b{n}x\n");
+            writeln!(source, "Content-Type: {kind}; boundary=b{n}x").ok();
             if !disposition.is_empty() {
-                source += &format!("Content-Disposition: {disposition}\n");
+                writeln!(source, "Content-Disposition: {disposition}").ok();
             }
             source += "\n";
             if kind.starts_with("multipart/") {

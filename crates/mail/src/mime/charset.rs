@@ -9,6 +9,8 @@ use super::utf7;
 
 /// How much of an undeclared text is looked at to guess its charset.
 const GUESS_SAMPLE: usize = 64 * 1024;
+/// How far into an HTML document its own declaration of a charset is searched.
+const META_WINDOW: usize = 4096;
 
 /// A decoded text, and what was wrong with its charset if anything was.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,6 +60,21 @@ pub(super) fn decode_unlabelled(bytes: &[u8]) -> Cow<'_, str> {
 pub(super) fn one_line(text: &str) -> String {
     let cleaned: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     cleaned.trim().to_owned()
+}
+
+/// The charset that an HTML document declares in a `meta` element, for parts that do not declare one themselves. Text
+/// that is UTF-8 is not asked: programs that write it often leave the declaration of their template.
+pub(super) fn declared_in_html(html: &[u8]) -> Option<String> {
+    let head = &html[..html.len().min(META_WINDOW)];
+    if std::str::from_utf8(html).is_ok() {
+        return None;
+    }
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let meta = &head[head.find("<meta")?..];
+    let (_, value) = meta.split_once("charset=")?;
+    let label = value.trim_start_matches(['"', '\'', ' ']);
+    let end = label.find(|c: char| !c.is_ascii_alphanumeric() && !"-_:.".contains(c)).unwrap_or(label.len());
+    Some(label[..end].to_owned())
 }
 
 enum Charset {
@@ -158,6 +175,19 @@ mod tests {
         for (label, bytes, text, defect) in table {
             let decoded = decode(*label, bytes);
             assert_eq!((decoded.text.as_str(), decoded.defect.is_some()), (*text, *defect), "{label:?}");
+        }
+    }
+
+    #[test]
+    fn charsets_that_html_declares_itself() {
+        let table: &[(&[u8], Option<&str>)] = &[
+            (b"<meta charset=\"KOI8-R\"><p>\xf0", Some("koi8-r")),
+            (b"<META http-equiv=x content='text/html; charset=iso-8859-2'>\xb3", Some("iso-8859-2")),
+            (b"<meta charset=koi8-r><p>plain", None),
+            (b"<p>charset=koi8-r \xf0", None),
+        ];
+        for (html, charset) in table {
+            assert_eq!(declared_in_html(html).as_deref(), *charset);
         }
     }
 

@@ -56,8 +56,10 @@ impl Defects {
     }
 
     fn push(&mut self, name: &'static str, detail: String, severe: bool) {
-        if self.0.len() < MAX_DEFECTS {
-            self.0.push(Defect { name, detail, severe });
+        let defect = Defect { name, detail, severe };
+        // What is said once need not be said for every part.
+        if self.0.len() < MAX_DEFECTS && !self.0.contains(&defect) {
+            self.0.push(defect);
         }
     }
 }
@@ -65,6 +67,14 @@ impl Defects {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let mut defects = Defects::default();
+        defects.note(Defect::HEADER, "same");
+        defects.note(Defect::HEADER, "same");
+        assert_eq!(defects.into_vec().len(), 1);
+    }
 
     #[test]
     fn the_list_is_bounded() {

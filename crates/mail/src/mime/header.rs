@@ -220,7 +220,8 @@ mod tests {
 
     #[test]
     fn fields_and_the_start_of_the_body() {
-        let table: &[(&str, &[(&str, &str)], &str)] = &[
+        type Row = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+        let table: &[Row] = &[
             ("A: 1\r\nB: 2\r\n\r\nbody", &[("A", "1"), ("B", "2")], "body"),
             ("A: 1\nB: 2\n\nbody", &[("A", "1"), ("B", "2")], "body"),
             ("A: 1\n\r\nbody", &[("A", "1")], "body"),

@@ -13,6 +13,7 @@ mod addresses;
 mod bodies;
 mod charset;
 mod defect;
+mod entities;
 mod filename;
 mod flowed;
 mod header;
@@ -52,7 +53,7 @@ pub struct Mime {
     source: Bytes,
     header: Vec<HeaderField>,
     parts: Vec<Part>,
-    bodies: std::sync::Arc<Bodies>,
+    bodies: Bodies,
     structural: Defects,
 }
 
@@ -61,7 +62,7 @@ impl Mime {
     pub fn parse(source: Bytes) -> Self {
         let split = split::split(&source);
         Self {
-            bodies: bodies::sort(&split.parts).into(),
+            bodies: bodies::sort(&split.parts),
             source,
             header: split.header,
             parts: split.parts,
@@ -105,15 +106,10 @@ impl Mime {
         map
     }
 
-    /// The plain text of the mail: its text parts, or its HTML made readable, in UTF-8 with lines that end in LF.
+    /// The plain text of the mail, in UTF-8 with lines that end in LF: its text parts, or its HTML made readable when
+    /// they say nothing.
     pub fn text(&self) -> String {
-        match (self.bodies.text.as_slice(), self.bodies.html) {
-            ([], Some(html)) => plain::from_html(&self.decoded(html).text),
-            (texts, _) => {
-                let texts: Vec<_> = texts.iter().map(|&text| self.decoded(text).text).collect();
-                texts.join(TEXT_SEPARATOR)
-            }
-        }
+        self.own_text().unwrap_or_else(|| plain::from_html(&self.html()))
     }
 
     /// The HTML of the mail as it was sent, in UTF-8 with lines that end in LF; empty when there is none. It is
@@ -144,7 +140,7 @@ impl Mime {
                     TransferEncoding::QuotedPrintable => Defect::QUOTED_PRINTABLE,
                     _ => Defect::BASE64,
                 };
-                defects.severe(name, format!("{broken} places of a {} part cannot be decoded", part.content_type));
+                defects.severe(name, format!("places in {} that cannot be decoded: {broken}", part.content_type));
             }
         }
         for &body in self.bodies.text.iter().chain(&self.bodies.html) {
@@ -152,10 +148,17 @@ impl Mime {
                 defects.severe(Defect::CHARSET, defect);
             }
         }
-        if self.bodies.text.is_empty() && self.bodies.html.is_some() {
+        if self.own_text().is_none() {
             defects.note(Defect::TEXT_FROM_HTML, "the mail has no plain text, it was made from the HTML");
         }
         defects.into_vec()
+    }
+
+    /// The texts of the text parts; `None` when the HTML has to speak for them.
+    fn own_text(&self) -> Option<String> {
+        let texts: Vec<_> = self.bodies.text.iter().map(|&text| self.decoded(text).text).collect();
+        let blank = texts.iter().all(|text| text.trim().is_empty());
+        (!blank || self.bodies.html.is_none()).then(|| texts.join(TEXT_SEPARATOR))
     }
 
     fn raw(&self, part: &Part) -> Bytes {
@@ -165,7 +168,11 @@ impl Mime {
     /// The text of a part in UTF-8, with lines that end in LF and softly broken lines joined.
     fn decoded(&self, index: usize) -> Decoded {
         let part = &self.parts[index];
-        let decoded = charset::decode(part.charset.as_deref(), &self.content(part));
+        let content = self.content(part);
+        let html = part.content_type == "text/html";
+        let in_html = || html.then(|| charset::declared_in_html(&content)).flatten();
+        let charset = part.charset.clone().or_else(in_html);
+        let decoded = charset::decode(charset.as_deref(), &content);
         let text = decoded.text.replace("\r\n", "\n");
         let text = match part.flowed {
             Some(flowed) if part.content_type == "text/plain" => flowed::unflow(&text, flowed),

@@ -174,8 +174,8 @@ impl Splitter<'_> {
         self.defects.severe(Defect::LIMIT, format!("more than {MAX_PARTS} parts, the rest is left in the last one"));
         let last = self.leaf.take().unwrap_or(self.parts.len() - 1);
         self.parts[last].body.end = self.source.len();
-        for open in self.open.drain(..) {
-            self.parts[open.part].body.end = self.source.len();
+        while !self.open.is_empty() {
+            self.close(self.source.len(), true);
         }
     }
 
@@ -184,7 +184,7 @@ impl Splitter<'_> {
             self.defects.severe(Defect::LIMIT, format!("a header with {count} fields, {MAX_FIELDS} were read"));
         }
         if malformed > 0 {
-            self.defects.severe(Defect::HEADER, format!("{malformed} header lines are no fields and were skipped"));
+            self.defects.severe(Defect::HEADER, format!("lines that are no fields and were skipped: {malformed}"));
         }
         if unseparated {
             self.defects.note(Defect::HEADER, "no empty line between header and body");

@@ -50,7 +50,8 @@ mod tests {
 
     #[test]
     fn summaries() {
-        let table: &[(&[u8], Option<&str>, &[&str], &str)] = &[
+        type Row = (&'static [u8], Option<&'static str>, &'static [&'static str], &'static str);
+        let table: &[Row] = &[
             (
                 b"From: Jane <jane@x>\r\nTo: a@x,\r\n b@y\r\nSubject: Hello\r\n\r\nbody",
                 Some("Jane <jane@x>"),

@@ -8,8 +8,8 @@ use memchr::memmem;
 pub(super) enum Token<'a> {
     /// Text between tags, its character references not resolved.
     Text(&'a str),
-    /// A start tag's name, as written.
-    Open(&'a str),
+    /// A start tag: its name and its attributes, as written.
+    Open(&'a str, &'a str),
     /// An end tag's name, as written.
     Close(&'a str),
 }
@@ -87,13 +87,13 @@ impl<'a> Iterator for Tokens<'a> {
             let second = bytes.get(1).copied().unwrap_or_default();
             let third = bytes.get(2).copied().unwrap_or_default();
             if second.is_ascii_alphabetic() {
-                let name = self.tag(1);
+                let (name, attributes) = self.tag(1);
                 if is_raw(name) {
                     self.skip_raw(name);
                 }
-                return Some(Token::Open(name));
+                return Some(Token::Open(name, attributes));
             } else if second == b'/' && third.is_ascii_alphabetic() {
-                return Some(Token::Close(self.tag(2)));
+                return Some(Token::Close(self.tag(2).0));
             } else if bytes.starts_with(b"<!--") {
                 self.skip_comment();
             } else if matches!(second, b'!' | b'?' | b'/') {
@@ -106,40 +106,86 @@ impl<'a> Iterator for Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// Reads a tag whose name starts at `start`, with its attributes, and gives the name.
-    fn tag(&mut self, start: usize) -> &'a str {
+    /// Reads a tag whose name starts at `start` and gives its name and its attributes.
+    fn tag(&mut self, start: usize) -> (&'a str, &'a str) {
         let bytes = self.rest.as_bytes();
         let ends = |&b: &u8| b.is_ascii_whitespace() || b == b'/' || b == b'>';
-        let end = bytes[start..].iter().position(ends).map_or(bytes.len(), |len| start + len);
-        let mut pos = end;
-        // A quote opens a value only directly behind the equals sign of an attribute.
-        let mut after_equals = false;
-        let mut in_name = false;
-        while pos < bytes.len() && bytes[pos] != b'>' {
-            match bytes[pos] {
-                quote @ (b'"' | b'\'') if after_equals => {
-                    pos = memchr::memchr(quote, &bytes[pos + 1..]).map_or(bytes.len(), |len| pos + 1 + len);
-                    after_equals = false;
-                    in_name = false;
-                }
-                b'=' if in_name && !after_equals => {
-                    after_equals = true;
-                    in_name = false;
-                }
-                byte if byte.is_ascii_whitespace() => {}
-                b'/' if !after_equals => in_name = false,
-                _ if after_equals => {
-                    let value = bytes[pos..].iter().position(|&b| b.is_ascii_whitespace() || b == b'>');
-                    pos = value.map_or(bytes.len(), |len| pos + len);
-                    after_equals = false;
-                    continue;
-                }
-                _ => in_name = true,
+        let name_end = bytes[start..].iter().position(ends).map_or(bytes.len(), |len| start + len);
+        let mut attributes = Attributes::new(&self.rest[name_end..]);
+        for _ in &mut attributes {}
+        let end = name_end + attributes.pos;
+        let tag = self.cut((end + 1).min(bytes.len()));
+        (&tag[start..name_end], &tag[name_end..end])
+    }
+}
+
+/// The value of the attribute of that name, its character references not resolved.
+pub(super) fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
+    let found = Attributes::new(attributes).find(|(found, _)| found.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value)
+}
+
+/// The attributes of a tag, up to the `>` that ends it.
+struct Attributes<'a> {
+    text: &'a str,
+    pos: usize,
+}
+
+impl<'a> Attributes<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, pos: 0 }
+    }
+
+    /// Moves over everything up to the first byte that ends a piece of the tag.
+    fn take_until(&mut self, ends: impl Fn(u8) -> bool) -> &'a str {
+        let start = self.pos;
+        let len = self.text.as_bytes()[start..].iter().position(|&b| ends(b));
+        self.pos = len.map_or(self.text.len(), |len| start + len);
+        &self.text[start..self.pos]
+    }
+
+    fn skip_blanks(&mut self) {
+        self.take_until(|b| !b.is_ascii_whitespace());
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.pos).copied()
+    }
+
+    /// A value behind the equals sign; a quote opens one only here.
+    fn value(&mut self) -> &'a str {
+        match self.peek() {
+            Some(quote @ (b'"' | b'\'')) => {
+                self.pos += 1;
+                let value = self.take_until(|b| b == quote);
+                self.pos = (self.pos + 1).min(self.text.len());
+                value
             }
-            pos += 1;
+            _ => self.take_until(|b| b.is_ascii_whitespace() || b == b'>'),
         }
-        let tag = self.cut((pos + 1).min(bytes.len()));
-        &tag[start..end]
+    }
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.take_until(|b| !b.is_ascii_whitespace() && b != b'/');
+        if self.peek()? == b'>' {
+            return None;
+        }
+        let start = self.pos;
+        // An equals sign at the start of a name is part of it.
+        self.pos += usize::from(self.peek() == Some(b'='));
+        self.take_until(|b| b.is_ascii_whitespace() || matches!(b, b'/' | b'>' | b'='));
+        let name = &self.text[start..self.pos];
+        self.skip_blanks();
+        if self.peek() != Some(b'=') {
+            return Some((name, ""));
+        }
+        self.pos += 1;
+        self.skip_blanks();
+        Some((name, self.value()))
     }
 }
 
@@ -157,7 +203,7 @@ mod tests {
     fn shown(html: &str) -> String {
         let token = |token| match token {
             Token::Text(text) => format!("[{text}]"),
-            Token::Open(name) => format!("<{name}>"),
+            Token::Open(name, _) => format!("<{name}>"),
             Token::Close(name) => format!("</{name}>"),
         };
         Tokens::new(html).map(token).collect()
@@ -187,6 +233,22 @@ mod tests {
         ];
         for (html, tokens) in table {
             assert_eq!(shown(html), tokens, "{html}");
+        }
+    }
+
+    #[test]
+    fn attributes_of_a_tag() {
+        let table = [
+            (" href=\"x y\" b", Some("x y")),
+            (" a b='>' HREF = x/y", Some("x/y")),
+            (" a=b/href='x'", None),
+            (" xhref=1", None),
+            (" =href=1", None),
+            (" href", Some("")),
+            (" href=\"never closed", Some("never closed")),
+        ];
+        for (attributes, value) in table {
+            assert_eq!(attribute(attributes, "href"), value, "{attributes}");
         }
     }
 }

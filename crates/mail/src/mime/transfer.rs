@@ -223,7 +223,7 @@ mod tests {
         #[test]
         fn quoted_printable_round_trip(content: Vec<u8>, wrap in 1_usize..30) {
             let escaped: Vec<_> = content.iter().map(|b| format!("={b:02X}")).collect();
-            let lines: Vec<_> = escaped.chunks(wrap).map(|chunk| chunk.concat()).collect();
+            let lines: Vec<_> = escaped.chunks(wrap).map(<[String]>::concat).collect();
             prop_assert_eq!(quoted_printable(lines.join("=\r\n").as_bytes()), (content, 0));
         }
     }

@@ -1,0 +1,92 @@
+//! Every mail of `corpus/` against the JSON file beside it, which holds everything that the MIME view says about the
+//! mail. `UPDATE_GOLDEN=1` writes the JSON files anew; read them before committing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use restante_mail::mime::{Disposition, Mime, header_summary};
+use serde_json::{Map, Value, json};
+
+#[test]
+fn mails_are_read_as_their_golden_files_say() {
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mails = mails();
+    assert!(mails.len() >= 40, "the corpus is there");
+    let mut wrong = Vec::new();
+    for mail in mails {
+        let found = view(&fs::read(&mail).unwrap());
+        let shown = serde_json::to_string_pretty(&found).unwrap() + "\n";
+        let golden = mail.with_extension("json");
+        if update {
+            fs::write(&golden, shown).unwrap();
+            continue;
+        }
+        let expected = fs::read_to_string(&golden).unwrap_or_default();
+        if serde_json::from_str::<Value>(&expected).ok() != Some(found) {
+            wrong.push(format!("{}:\n{shown}", mail.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn mails_with_bare_line_feeds_read_the_same() {
+    for mail in mails() {
+        let source = fs::read(&mail).unwrap();
+        let Ok(text) = std::str::from_utf8(&source) else { continue };
+        let unix = text.replace("\r\n", "\n");
+        let (dos, unix) = (Mime::parse(source.clone().into()), Mime::parse(unix.into()));
+        assert_eq!(dos.header_map(), unix.header_map(), "{}", mail.display());
+        assert_eq!(dos.parts().len(), unix.parts().len(), "{}", mail.display());
+        // Base64 keeps the line endings that were encoded, the others become those of the view.
+        assert_eq!(dos.text(), unix.text(), "{}", mail.display());
+        assert_eq!(dos.html(), unix.html(), "{}", mail.display());
+        assert_eq!(dos.defects(), unix.defects(), "{}", mail.display());
+    }
+}
+
+fn mails() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut mails: Vec<_> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "eml")).collect();
+    mails.sort();
+    mails
+}
+
+fn view(source: &[u8]) -> Value {
+    let summary = header_summary(source);
+    let mime = Mime::parse(source.to_vec().into());
+    let header: Map<_, _> = mime.header_map().into_iter().map(|(name, values)| (name, values.into())).collect();
+    let attachments: Vec<_> = mime
+        .attachments()
+        .iter()
+        .map(|attachment| {
+            json!({
+                "filename": attachment.filename,
+                "content-type": attachment.content_type,
+                "disposition": attachment.part.disposition.map(|disposition| match disposition {
+                    Disposition::Inline => "inline",
+                    Disposition::Attachment => "attachment",
+                }),
+                "content-id": attachment.part.content_id,
+                "size": attachment.content().len(),
+                "md5": attachment.md5_hex(),
+            })
+        })
+        .collect();
+    let defects: Vec<_> = mime
+        .defects()
+        .into_iter()
+        .map(|defect| json!({"name": defect.name, "detail": defect.detail, "severe": defect.severe}))
+        .collect();
+    json!({
+        "from": summary.from,
+        "to": summary.to,
+        "subject": summary.subject,
+        "text": mime.text(),
+        "html": mime.html(),
+        "attachments": attachments,
+        "header": header,
+        "errors": defects,
+    })
+}

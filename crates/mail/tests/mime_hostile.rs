@@ -1,0 +1,239 @@
+//! Mail that is made to hurt: each attack by its name, and soups of MIME-like pieces that nothing may choke on. The
+//! tests look at what is bounded, not at the clock; what is not bounded makes them run for minutes or abort.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use restante_mail::mime::{Defect, MAX_DEPTH, MAX_FIELDS, MAX_PARTS, Mime, header_summary};
+
+/// Everything the view can be asked for.
+fn read_all(source: Vec<u8>) -> Mime {
+    let summary = header_summary(&source);
+    let shown = summary.from.into_iter().chain(summary.to.into_iter().flatten()).chain([summary.subject]);
+    for line in shown {
+        assert!(!line.contains(char::is_control), "{line:?}");
+    }
+    let mime = Mime::parse(Bytes::from(source));
+    assert!(mime.parts().len() <= MAX_PARTS);
+    assert!(mime.header().len() <= MAX_FIELDS);
+    assert!(mime.parts().iter().all(|part| part.depth <= MAX_DEPTH));
+    mime.header_map();
+    mime.text();
+    mime.html();
+    for attachment in mime.attachments() {
+        let name = &attachment.filename;
+        assert!(
+            !name.is_empty() && name.len() <= 255 && !name.contains(|c: char| c.is_control() || c == '/'),
+            "{name:?}"
+        );
+        assert_eq!(attachment.md5_hex().len(), 32);
+    }
+    assert!(mime.defects().len() <= 100);
+    mime
+}
+
+/// Multiparts in multiparts.
+fn levels(depth: usize) -> String {
+    let level = |n| format!("Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n");
+    (0..depth).map(level).collect::<Vec<_>>().concat()
+}
+
+fn has(mime: &Mime, name: &str) -> bool {
+    mime.defects().iter().any(|defect| defect.name == name)
+}
+
+#[test]
+fn mime_bomb_of_ten_thousand_parts() {
+    let parts: Vec<_> = (0..10_000).map(|n| format!("--b\r\n\r\npart {n}\r\n")).collect();
+    let source = "Content-Type: multipart/mixed; boundary=b\r\n\r\n".to_owned() + &parts.concat() + "--b--\r\n";
+    let mime = read_all(source.into());
+    assert_eq!(mime.parts().len(), MAX_PARTS);
+    assert!(has(&mime, Defect::LIMIT));
+    let text = mime.text();
+    assert!(text.starts_with("part 0\n--\npart 1\n--\n"));
+    assert!(text.contains("part 9999"), "what is beyond the limit stays readable");
+}
+
+#[test]
+fn mime_bomb_of_a_thousand_levels() {
+    let mime = read_all((levels(1000) + "\r\ndeep\r\n").into());
+    assert_eq!(mime.parts().len(), MAX_DEPTH + 1);
+    assert!(has(&mime, Defect::LIMIT));
+    let content = mime.attachments()[0].content();
+    assert!(content.ends_with(b"deep\r\n"), "what is beyond the limit stays readable");
+}
+
+#[test]
+fn mime_bomb_of_levels_with_one_boundary() {
+    let level = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n";
+    let mime = read_all(level.repeat(1000).into());
+    assert!(has(&mime, Defect::LIMIT));
+}
+
+#[test]
+fn boundary_lines_by_the_million_at_full_depth() {
+    let mime = read_all((levels(MAX_DEPTH) + "\r\n" + &"--\n".repeat(1_000_000)).into());
+    assert_eq!(mime.parts().len(), MAX_DEPTH + 1);
+}
+
+#[test]
+fn multiparts_without_boundaries() {
+    let part = "--b\r\nContent-Type: multipart/mixed\r\n\r\n";
+    let source = "Content-Type: multipart/mixed; boundary=b\r\n\r\n".to_owned() + &part.repeat(20_000);
+    assert!(has(&read_all(source.into()), Defect::LIMIT));
+}
+
+#[test]
+fn six_megabytes_of_mails_in_mails() {
+    let level = "Content-Type: message/rfc822\r\n\r\n";
+    let mime = read_all(level.repeat(200_000).into());
+    assert_eq!(mime.parts().len(), 1);
+    assert_eq!(mime.attachments()[0].filename, "attachment-0.eml");
+}
+
+#[test]
+fn a_line_of_ten_megabytes() {
+    for (encoding, filler) in [("8bit", b'x'), ("base64", b'Z'), ("quoted-printable", b'_')] {
+        let mut source = format!("Content-Transfer-Encoding: {encoding}\r\n\r\n").into_bytes();
+        source.resize(10_000_000, filler);
+        assert!(Mime::parse(source.into()).text().len() > 7_000_000);
+    }
+    let mut header = b"Subject: ".to_vec();
+    header.resize(10_000_000, b'x');
+    assert!(read_all(header.clone()).text().is_empty());
+    assert!(header_summary(&header).subject.len() <= 64 * 1024);
+}
+
+#[test]
+fn a_hundred_thousand_divs() {
+    let source = "Content-Type: text/html\r\n\r\n".to_owned() + &"<div>".repeat(100_000) + "deep";
+    assert_eq!(read_all(source.into()).text(), "deep\n");
+}
+
+#[test]
+fn a_megabyte_of_encoded_words() {
+    for word in ["=?utf-8?Q?=C3=A9?= ", "=?utf-8?Q?", "=?a?b?=?", "=?", "=?utf-8?B?w6k=?=\r\n "] {
+        let source = "Subject: ".to_owned() + &word.repeat(1_000_000 / word.len()) + "\r\n\r\n";
+        let mime = read_all(source.into());
+        mime.header()[0].decoded();
+    }
+}
+
+#[test]
+fn a_megabyte_of_header() {
+    let mime = read_all(("X: y\r\n".repeat(170_000) + "\r\nbody").into());
+    assert_eq!(mime.header().len(), MAX_FIELDS);
+    assert!(has(&mime, Defect::LIMIT));
+    assert_eq!(mime.text(), "body");
+    let folded = read_all(("X: y\r\n".to_owned() + &" folded\r\n".repeat(110_000) + "\r\nbody").into());
+    assert_eq!(folded.text(), "body");
+}
+
+#[test]
+fn a_megabyte_of_recipients_quotes_and_comments() {
+    for piece in ["a@x,", "\"\\", "(", "((a)", "<", ":", "[:", "a b ", ",\"a\\\""] {
+        let source = "To: ".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";
+        let summary = header_summary(source.as_bytes());
+        assert!(summary.to.unwrap_or_default().len() <= 1000);
+    }
+}
+
+#[test]
+fn a_megabyte_of_parameters() {
+    for piece in ["; a=b", "; filename*1*=x", ";", "; a=\"\\", "=", "; filename*0*=''%"] {
+        let source = "Content-Disposition: attachment".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";
+        assert_eq!(read_all(source.into()).parts().len(), 1);
+    }
+}
+
+/// Pieces that mean something to the parser, so that soups of them reach deep into it.
+fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    let known: &[&[u8]] = &[
+        b"Content-Type: ",
+        b"multipart/mixed",
+        b"multipart/alternative",
+        b"multipart/digest",
+        b"text/plain",
+        b"text/html",
+        b"message/rfc822",
+        b"; boundary=b",
+        b"; boundary=\"b c\"",
+        b"; charset=utf-8",
+        b"; charset=utf-7",
+        b"; charset=x",
+        b"; charset=iso-2022-jp",
+        b"; format=flowed; delsp=yes",
+        b"; name=\"",
+        b"; filename*0*=utf-8''",
+        b"; filename*1=",
+        b"Content-Disposition: ",
+        b"attachment",
+        b"inline",
+        b"Content-Transfer-Encoding: ",
+        b"base64",
+        b"quoted-printable",
+        b"From: ",
+        b"To: ",
+        b"Subject: ",
+        b"=?utf-8?Q?",
+        b"=?gb18030?B?",
+        b"?=",
+        b"--b",
+        b"--b c",
+        b"--",
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"\r\n\r\n",
+        b" ",
+        b"\t",
+        b"\0",
+        b"=",
+        b"=\r\n",
+        b"%",
+        b"<",
+        b">",
+        b"\"",
+        b"\\",
+        b"(",
+        b")",
+        b",",
+        b";",
+        b":",
+        b"@",
+        b"\xff",
+        b"\xc3",
+        b"\xe9",
+        b"\x1b$B",
+        b"+",
+        b"<p>",
+        b"<!--",
+        b"&#",
+        b"> ",
+        b"a",
+        b"Zm9v",
+    ];
+    prop_oneof![8 => prop::sample::select(known.to_vec()).prop_map(<[u8]>::to_vec), 1 => any::<Vec<u8>>()]
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_are_too_strange(source: Vec<u8>) {
+        read_all(source);
+    }
+
+    #[test]
+    fn no_soup_is_too_strange(soup in prop::collection::vec(pieces(), 0..80)) {
+        read_all(soup.concat());
+    }
+
+    #[test]
+    fn no_body_soup_is_too_strange(soup in prop::collection::vec(pieces(), 0..80)) {
+        let mut source = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n".to_vec();
+        source.extend(soup.concat());
+        let mime = read_all(source.clone());
+        // Ranges lie inside of each other and in order.
+        for part in mime.parts() {
+            prop_assert!(part.header.end <= part.body.end && part.body.end <= source.len());
+        }
+    }
+}
