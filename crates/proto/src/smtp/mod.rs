@@ -29,6 +29,7 @@
 //! the session. RCPT, DATA and BDAT out of order do not count, because a peer that pipelines sends them behind a MAIL
 //! or RCPT before it learns that it was refused (RFC 2920 section 3.1).
 
+mod advance;
 mod auth;
 mod body;
 mod chunk;
@@ -40,6 +41,7 @@ mod params;
 mod record;
 mod reply;
 mod session;
+mod state;
 
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, ReversePath};

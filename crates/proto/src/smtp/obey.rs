@@ -8,7 +8,8 @@ use super::body::Body;
 use super::chunk::Chunk;
 use super::command::{self, Fault, Mail, Verb};
 use super::data::DataReader;
-use super::session::{Client, Idle, Link, Session, State, Transaction, Trust};
+use super::session::Session;
+use super::state::{Client, Idle, Link, State, Transaction, Trust};
 use super::{Action, Dialect, reply};
 
 impl Session {

@@ -1,20 +1,16 @@
-//! The session as the driver sees it: its states, the step that moves input through them, and the answers to what it
-//! asked. What each command does is in [`super::obey`].
+//! The session as the driver sees it: what it is fed, what it says, and the answers to what it asked. How input moves
+//! it is in [`super::advance`].
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer, Refusal};
+use restante_mail::envelope::{Envelope, Refusal};
 
-use super::auth::Exchange;
-use super::body::{Body, TooLong};
-use super::chunk::Chunk;
-use super::command::{self, Fault};
-use super::data::DataReader;
-use super::line::{AUTH_LIMIT, Line, LineReader};
+use super::command::Fault;
+use super::line::LineReader;
 use super::record::{Recorded, Recording};
-use super::{Action, Dialect, Settings, reply};
+use super::state::{Idle, Link, State, Trust};
+use super::{Action, Settings, reply};
 
 /// One connection's conversation, from the greeting to the end.
 #[derive(Debug)]
@@ -23,73 +19,10 @@ pub struct Session {
     pub(super) ip: Option<IpAddr>,
     pub(super) link: Link,
     pub(super) state: State,
-    lines: LineReader,
+    pub(super) lines: LineReader,
     replies: Vec<u8>,
     bad_commands: usize,
-    recording: Option<Recording>,
-}
-
-/// What carries the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
-    Plain,
-    Tls,
-}
-
-/// Where the conversation stands; see the tables of [`super`].
-#[derive(Debug)]
-pub(super) enum State {
-    /// A command is due.
-    Idle(Idle),
-    Challenge(Client, Exchange),
-    Login(Client),
-    Sender(Transaction),
-    Recipient(Transaction, Address),
-    Data(Transaction, DataReader),
-    Chunk(Transaction, Body, Chunk),
-    Swallow(Idle, Chunk, &'static str),
-    /// With the number of replies that the peer waits for.
-    Delivering(Client, usize),
-    Tls,
-    Closed,
-}
-
-/// The states in which commands are taken.
-#[derive(Debug)]
-pub(super) enum Idle {
-    Fresh,
-    Ready(Client),
-    Mail(Transaction),
-    Chunked(Transaction, Body),
-}
-
-/// A peer that gave its name.
-#[derive(Debug)]
-pub(super) struct Client {
-    pub(super) peer: Peer,
-    pub(super) trust: Trust,
-}
-
-/// Whether the peer has proved who it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
-    Anonymous,
-    Authenticated,
-}
-
-/// A mail under way.
-#[derive(Debug)]
-pub(super) struct Transaction {
-    pub(super) envelope: Envelope,
-    pub(super) trust: Trust,
-    pub(super) announced: usize,
-    pub(super) alphabet: Alphabet,
-}
-
-impl Transaction {
-    pub(super) fn into_client(self) -> Client {
-        Client { peer: self.envelope.peer, trust: self.trust }
-    }
+    pub(super) recording: Option<Recording>,
 }
 
 impl Session {
@@ -263,144 +196,6 @@ impl Session {
         self.recording.as_mut().map(Recording::take).unwrap_or_default()
     }
 
-    /// Does the next thing that the input allows; without an action there may be more to do.
-    fn advance(&mut self, input: &[u8]) -> (usize, Option<Action>) {
-        match std::mem::replace(&mut self.state, State::Closed) {
-            State::Closed => (input.len(), Some(Action::Close)),
-            State::Tls => {
-                self.state = State::Tls;
-                (input.len(), Some(Action::StartTls))
-            }
-            State::Idle(idle) => self.advance_idle(idle, input),
-            State::Challenge(client, exchange) => self.advance_challenge(client, exchange, input),
-            State::Data(mail, reader) => self.advance_data(mail, reader, input),
-            State::Chunk(mail, body, chunk) => self.advance_chunk(mail, body, chunk, input),
-            State::Swallow(idle, chunk, reply) => self.advance_swallow(idle, chunk, reply, input),
-            waiting @ (State::Login(_) | State::Sender(_) | State::Recipient(..) | State::Delivering(..)) => {
-                self.state = waiting;
-                (0, Some(Action::Read))
-            }
-        }
-    }
-
-    fn advance_idle(&mut self, idle: Idle, input: &[u8]) -> (usize, Option<Action>) {
-        let (taken, line) = self.lines.take(input, command::line_limit(input));
-        let action = match line {
-            Line::Whole(line) => {
-                if let Some(recording) = &mut self.recording {
-                    recording.command(line);
-                }
-                self.obey(idle, line)
-            }
-            Line::TooLong => {
-                self.state = State::Idle(idle);
-                self.line_too_long(reply::LINE_TOO_LONG);
-                None
-            }
-            Line::Partial => {
-                self.state = State::Idle(idle);
-                Some(Action::Read)
-            }
-        };
-        (taken, action)
-    }
-
-    fn advance_challenge(&mut self, client: Client, exchange: Exchange, input: &[u8]) -> (usize, Option<Action>) {
-        let (taken, line) = self.lines.take(input, AUTH_LIMIT);
-        let action = match line {
-            Line::Whole(line) => {
-                if let Some(recording) = &mut self.recording {
-                    recording.secret();
-                }
-                self.progress(client, exchange.respond(line))
-            }
-            Line::TooLong => {
-                self.state = State::Idle(Idle::Ready(client));
-                self.line_too_long(reply::AUTH_LINE_TOO_LONG);
-                None
-            }
-            Line::Partial => {
-                self.state = State::Challenge(client, exchange);
-                Some(Action::Read)
-            }
-        };
-        (taken, action)
-    }
-
-    fn advance_data(&mut self, mail: Transaction, mut reader: DataReader, input: &[u8]) -> (usize, Option<Action>) {
-        let (taken, end) = reader.feed(input);
-        self.record_data(taken);
-        if !end {
-            self.state = State::Data(mail, reader);
-            return (taken, Some(Action::Read));
-        }
-        (taken, self.end_of_mail(mail, reader.finish()))
-    }
-
-    fn advance_chunk(
-        &mut self,
-        mail: Transaction,
-        mut body: Body,
-        mut chunk: Chunk,
-        input: &[u8],
-    ) -> (usize, Option<Action>) {
-        let octets = chunk.take(input);
-        if chunk.is_complete() && octets.len() > body.room() {
-            body.reserve(octets.len());
-        }
-        body.push(octets);
-        self.record_data(octets.len());
-        let action = if !chunk.is_complete() {
-            self.state = State::Chunk(mail, body, chunk);
-            Some(Action::Read)
-        } else if chunk.last {
-            self.end_of_mail(mail, body.finish())
-        } else if body.is_too_long() {
-            self.state = State::Idle(Idle::Ready(mail.into_client()));
-            self.reply(reply::TOO_LONG);
-            None
-        } else {
-            self.state = State::Idle(Idle::Chunked(mail, body));
-            self.reply(reply::CHUNK_OK);
-            None
-        };
-        (octets.len(), action)
-    }
-
-    fn advance_swallow(
-        &mut self,
-        idle: Idle,
-        mut chunk: Chunk,
-        reply: &'static str,
-        input: &[u8],
-    ) -> (usize, Option<Action>) {
-        let taken = chunk.take(input).len();
-        self.record_data(taken);
-        if !chunk.is_complete() {
-            self.state = State::Swallow(idle, chunk, reply);
-            return (taken, Some(Action::Read));
-        }
-        self.state = State::Idle(idle);
-        self.reply(reply);
-        (taken, None)
-    }
-
-    /// All of the mail is here. LMTP answers once for each recipient (RFC 2033 section 4.2).
-    fn end_of_mail(&mut self, mail: Transaction, body: Result<Vec<u8>, TooLong>) -> Option<Action> {
-        let replies = match self.settings.dialect {
-            Dialect::Smtp => 1,
-            Dialect::Lmtp => mail.envelope.recipients.len(),
-        };
-        let Ok(body) = body else {
-            self.state = State::Idle(Idle::Ready(mail.into_client()));
-            (0..replies).for_each(|_| self.reply(reply::TOO_LONG));
-            return None;
-        };
-        let client = Client { peer: mail.envelope.peer.clone(), trust: mail.trust };
-        self.state = State::Delivering(client, replies);
-        Some(Action::Deliver { envelope: mail.envelope, body })
-    }
-
     /// Queues a reply that never changes.
     pub(super) fn reply(&mut self, text: &'static str) {
         self.say(|out, _| out.extend_from_slice(text.as_bytes()));
@@ -435,18 +230,5 @@ impl Session {
 
     fn refuse(&mut self, refusal: &Refusal) {
         self.say(|out, _| reply::refusal(out, refusal));
-    }
-
-    fn line_too_long(&mut self, text: &'static str) {
-        if let Some(recording) = &mut self.recording {
-            recording.too_long();
-        }
-        self.fail(&Fault::Bad(text));
-    }
-
-    fn record_data(&mut self, octets: usize) {
-        if let Some(recording) = &mut self.recording {
-            recording.data(octets);
-        }
     }
 }

@@ -143,7 +143,8 @@ fn a_lie_about_the_size_costs_nothing() {
 
 #[test]
 fn the_end_comes_from_the_driver_too() {
-    let endings: [(fn(&mut Session), &str); 3] = [
+    type End = fn(&mut Session);
+    let endings: [(End, &str); 3] = [
         (Session::time_out, "421 4.4.2 mx.test Waited too long for you, closing\r\n"),
         (Session::shut_down, "421 4.3.2 mx.test Shutting down\r\n"),
         (Session::refuse_busy, "421 4.7.0 mx.test Too many connections, try again later\r\n"),
