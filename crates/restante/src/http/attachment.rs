@@ -1,0 +1,173 @@
+//! Attachments, to be saved or to be looked at. They are the sender's files served from our origin, so every answer
+//! keeps them from acting in it: sandboxed, not sniffed, not for other sites.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use restante_mail::mime::Mime;
+
+use super::Server;
+use super::etag::Known;
+use super::links::{Purpose, push_segment};
+use super::problem::Problem;
+use super::reply::Nothing;
+use super::target::OneAttachment;
+
+const OCTETS: &str = "application/octet-stream";
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+/// `sandbox` gives the document an origin of its own and forbids scripts, forms and plugins; the rest forbids to load
+/// anything. Styles inside of an HTML or SVG file are harmless then.
+const CONTENT_POLICY: HeaderValue =
+    HeaderValue::from_static("sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'");
+
+/// An attachment as a file to save.
+pub(super) async fn download(state: State<Arc<Server>>, target: OneAttachment, known: Known) -> Answer {
+    answer(state, target, known, Purpose::Download).await
+}
+
+/// An attachment to look at.
+pub(super) async fn view(state: State<Arc<Server>>, target: OneAttachment, known: Known) -> Answer {
+    answer(state, target, known, Purpose::View).await
+}
+
+type Answer = Result<Response, Problem>;
+
+/// What an answer says about an attachment.
+struct File {
+    content_type: HeaderValue,
+    disposition: HeaderValue,
+    content: Bytes,
+}
+
+async fn answer(
+    State(server): State<Arc<Server>>,
+    OneAttachment { of, index }: OneAttachment,
+    known: Known,
+    purpose: Purpose,
+) -> Answer {
+    let summary = server.find(&of).await?;
+    let source = server.mailroom.source(&of.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+    let size = source.len();
+    let file = server.work(size, move || file(source.to_bytes(), index, purpose)).await?;
+    let file = file.ok_or(Problem::NoSuchAttachment)?;
+
+    let tag = server.tags.attachment(summary.id, index);
+    let mut response = if known.includes(&tag) {
+        let mut response = Response::new(Body::new(Nothing));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        Response::new(Body::from(file.content))
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, file.content_type);
+    headers.insert(header::CONTENT_DISPOSITION, file.disposition);
+    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
+    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // What is deleted shall be gone: a browser may keep its copy only to ask whether it is still good.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(header::ETAG, tag);
+    Ok(response)
+}
+
+fn file(source: Bytes, index: usize, purpose: Purpose) -> Option<File> {
+    let mime = Mime::parse(source);
+    let attachment = mime.attachments().into_iter().nth(index)?;
+    Some(File {
+        content_type: content_type(&attachment.content_type, attachment.part.charset.as_deref()),
+        disposition: disposition(purpose, &attachment.filename),
+        content: attachment.content(),
+    })
+}
+
+/// The content type of a part as a header. A type that is none, and one that would make the browser look for parts, is
+/// replaced; so is a charset that is none dropped.
+fn content_type(essence: &str, charset: Option<&str>) -> HeaderValue {
+    let valid = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
+    let essence = if valid && !essence.starts_with("multipart/") { essence } else { OCTETS };
+    let value = match charset {
+        Some(charset) if essence.starts_with("text/") && is_token(charset) => format!("{essence}; charset={charset}"),
+        _ => essence.to_owned(),
+    };
+    HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(OCTETS))
+}
+
+/// The disposition with the file name in the form that every client reads and, where that loses something, in the form
+/// of RFC 8187 (RFC 6266 section 4.3).
+fn disposition(purpose: Purpose, filename: &str) -> HeaderValue {
+    let kind = match purpose {
+        Purpose::Download => "attachment",
+        Purpose::View => "inline",
+    };
+    // Beside the characters that end or escape a quoted string, `%` is replaced: some clients decode it.
+    let plain = |c: char| if matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%' | '/') { c } else { '_' };
+    let ascii: String = filename.chars().map(plain).collect();
+    // Writing to a string cannot fail.
+    let mut value = String::new();
+    let _ = write!(value, "{kind}; filename=\"{ascii}\"");
+    if ascii != filename {
+        value.push_str("; filename*=UTF-8''");
+        push_segment(&mut value, filename);
+    }
+    HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static("attachment"))
+}
+
+/// Whether this is a token (RFC 9110 section 5.6.2).
+fn is_token(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_types() {
+        let table = [
+            ("image/png", None, "image/png"),
+            ("text/html", Some("utf-8"), "text/html; charset=utf-8"),
+            ("image/svg+xml", Some("utf-8"), "image/svg+xml"),
+            ("text/plain", Some("x\r\nSet-Cookie: a=b"), "text/plain"),
+            ("text/plain", Some("a; b"), "text/plain"),
+            ("text", None, OCTETS),
+            ("text/", None, OCTETS),
+            ("text/ht ml", None, OCTETS),
+            ("text/html\r\nx: y", None, OCTETS),
+            ("text/html, text/plain", None, OCTETS),
+            ("texté/html", None, OCTETS),
+            ("multipart/x-mixed-replace", None, OCTETS),
+            ("", None, OCTETS),
+        ];
+        for (essence, charset, expected) in table {
+            assert_eq!(content_type(essence, charset), expected, "{essence:?} {charset:?}");
+        }
+    }
+
+    #[test]
+    fn dispositions() {
+        let table = [
+            ("report.pdf", "attachment; filename=\"report.pdf\""),
+            ("a b;c.txt", "attachment; filename=\"a b;c.txt\""),
+            ("a\"b\\c", "attachment; filename=\"a_b_c\"; filename*=UTF-8''a%22b%5Cc"),
+            (
+                "x\r\nSet-Cookie: a=b",
+                "attachment; filename=\"x__Set-Cookie: a=b\"; filename*=UTF-8''x%0D%0ASet-Cookie%3A%20a%3Db",
+            ),
+            ("50%.txt", "attachment; filename=\"50_.txt\"; filename*=UTF-8''50%25.txt"),
+            ("Grüße.pdf", "attachment; filename=\"Gr__e.pdf\"; filename*=UTF-8''Gr%C3%BC%C3%9Fe.pdf"),
+            ("", "attachment; filename=\"\""),
+        ];
+        for (filename, expected) in table {
+            assert_eq!(disposition(Purpose::Download, filename), expected, "{filename:?}");
+        }
+        assert_eq!(disposition(Purpose::View, "a"), "inline; filename=\"a\"");
+    }
+}

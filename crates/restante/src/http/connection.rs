@@ -1,0 +1,71 @@
+//! One HTTP connection: HTTP/1.1 with keep-alive, bounded in header size and in the time that headers may take.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower::Service as _;
+
+/// How long a client may take to send the header of its next request, counted from the last answer.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The largest header of a request.
+const MAX_HEADER: usize = 32 * 1024;
+/// What is read ahead at most, and what may wait to be written before an answer is asked for more.
+const MAX_BUFFER: usize = 64 * 1024;
+
+/// Who is at the other end, and how the connection came about. Every request carries it as an extension.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// The address; `None` on a unix socket.
+    pub ip: Option<IpAddr>,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
+}
+
+impl Peer {
+    /// The scheme of a URL for this connection.
+    pub fn scheme(self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+}
+
+/// Serves a connection until the client ends it, breaks the rules or the time, or `shutdown` is ready: then the request
+/// under way is finished.
+pub async fn serve_connection<S>(stream: S, peer: Peer, router: Router, shutdown: impl Future<Output = ()>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        let answer = router.clone().call(request.map(Body::new));
+        async move { answer.await.map_err(|never: Infallible| never) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_header_size(MAX_HEADER)
+        .max_buf_size(MAX_BUFFER)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let (mut connection, mut shutdown) = (pin!(connection), pin!(shutdown));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.as_mut() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    // Clients leave in the middle of things all the time; only somebody who looks for a fault wants to know.
+    if let Err(error) = ended {
+        tracing::debug!(%error, ip = ?peer.ip, "HTTP connection broke off");
+    }
+}

@@ -1,0 +1,115 @@
+//! Entity tags: what a client shows to learn that nothing has changed (RFC 9110 section 8.8.3).
+
+use std::convert::Infallible;
+use std::fmt::Display;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use jiff::Timestamp;
+use restante_mail::message::MessageId;
+use restante_store::Version;
+
+/// Makes the tags. A store that forgets counts its versions anew after a restart, and a new program may render the
+/// same message in another way: so a tag holds the time at which the service started.
+#[derive(Debug)]
+pub(super) struct Tags {
+    epoch: i64,
+}
+
+impl Tags {
+    /// Tags of a service that starts now.
+    pub(super) fn new() -> Self {
+        Self { epoch: Timestamp::now().as_microsecond() }
+    }
+
+    /// The tag of a listing, whole or in part.
+    pub(super) fn listing(&self, version: Version) -> HeaderValue {
+        self.tag(format_args!("l{:x}", version.0))
+    }
+
+    /// The tag of a message as JSON.
+    pub(super) fn message(&self, id: MessageId, seen: bool) -> HeaderValue {
+        self.tag(format_args!("m{:x}.{}", id.number(), u8::from(seen)))
+    }
+
+    /// The tag of a message's source.
+    pub(super) fn source(&self, id: MessageId) -> HeaderValue {
+        self.tag(format_args!("s{:x}", id.number()))
+    }
+
+    /// The tag of an attachment.
+    pub(super) fn attachment(&self, id: MessageId, index: usize) -> HeaderValue {
+        self.tag(format_args!("a{:x}.{index}", id.number()))
+    }
+
+    fn tag(&self, state: impl Display) -> HeaderValue {
+        // These characters are all valid in a header, so the other branch is never taken.
+        let tag = format!("\"{:x}-{state}\"", self.epoch);
+        HeaderValue::from_maybe_shared(bytes::Bytes::from(tag)).unwrap_or(HeaderValue::from_static("\"\""))
+    }
+}
+
+/// The tags that the client already has an answer for: `If-None-Match`.
+#[derive(Debug)]
+pub(super) struct Known(Vec<HeaderValue>);
+
+impl Known {
+    /// Whether the client has the answer with this tag. The comparison is the weak one (RFC 9110 section 13.1.2).
+    pub(super) fn includes(&self, tag: &HeaderValue) -> bool {
+        let listed = self.0.iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+        listed.map(<[u8]>::trim_ascii).any(|one| one == b"*" || one.strip_prefix(b"W/").unwrap_or(one) == tag)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Known {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_client_knows() {
+        let tag = HeaderValue::from_static("\"e-1\"");
+        let table: [(&[&'static str], bool); 10] = [
+            (&[], false),
+            (&["\"e-1\""], true),
+            (&["W/\"e-1\""], true),
+            (&["*"], true),
+            (&["\"e-2\", \"e-1\""], true),
+            (&["\"e-2\"", "W/\"e-3\",W/\"e-1\""], true),
+            (&["\"e-2\""], false),
+            (&["e-1"], false),
+            (&["\"e-11\""], false),
+            (&["", ",,", "W/"], false),
+        ];
+        for (values, expected) in table {
+            let known = Known(values.iter().map(|&value| HeaderValue::from_static(value)).collect());
+            assert_eq!(known.includes(&tag), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn tags_differ_where_answers_do() {
+        let tags = Tags { epoch: 1 };
+        let id = MessageId::from(5);
+        let all = [
+            tags.listing(Version(5)),
+            tags.listing(Version(6)),
+            tags.message(id, false),
+            tags.message(id, true),
+            tags.source(id),
+            tags.attachment(id, 0),
+            tags.attachment(id, 1),
+            Tags { epoch: 2 }.listing(Version(5)),
+        ];
+        let distinct: std::collections::HashSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+}

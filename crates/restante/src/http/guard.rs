@@ -1,0 +1,236 @@
+//! The door: whether a request is meant for this server, what the client calls it, and whether a web page that the
+//! request comes from may change anything. Who the client is, is not asked here.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::connection::Peer;
+use super::problem::Problem;
+use super::{Server, Settings};
+
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The longest host name (RFC 1035 section 2.3.4).
+const MAX_HOST: usize = 255;
+
+/// How the client sees the server; every admitted request carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Visit {
+    /// `http` or `https`.
+    pub(super) scheme: &'static str,
+    /// The host and, where it was given, the port. Harmless in a link: it holds nothing that needs escapes.
+    pub(super) authority: Box<str>,
+}
+
+/// Lets in the requests that are meant for this server, and answers the others.
+pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
+    let mut response = match visit(&server.settings, &request) {
+        Ok(visit) => {
+            request.extensions_mut().insert(visit);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    };
+    // Mail is hostile, and almost every answer holds some: what is no HTML must not be taken for it.
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
+    let trusted = peer.ip.is_some_and(|ip| settings.trusted_proxies.iter().any(|network| network.contains(ip)));
+    let headers = request.headers();
+    let forwarded = |name| if trusted { first_of_list(headers, name) } else { None };
+
+    let authority = match forwarded(FORWARDED_HOST) {
+        Some(forwarded) => forwarded,
+        None => requested_authority(request)?,
+    };
+    let host = Host::parse(authority).ok_or(Problem::BadHost)?;
+    if !answers_for(settings, host) {
+        return Err(Problem::Misdirected);
+    }
+    let scheme = match forwarded(FORWARDED_PROTO) {
+        Some(scheme) if scheme.eq_ignore_ascii_case("https") => "https",
+        Some(scheme) if scheme.eq_ignore_ascii_case("http") => "http",
+        _ => peer.scheme(),
+    };
+    if !request.method().is_safe() {
+        check_origin(settings, headers, authority)?;
+    }
+    Ok(Visit { scheme, authority: authority.into() })
+}
+
+/// What the request is addressed to. A target in absolute form outranks the Host header (RFC 9112 section 3.2.2), but
+/// the header must be there in any case, and once (section 3.2).
+fn requested_authority(request: &Request) -> Result<&str, Problem> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(Problem::BadHost) };
+    match request.uri().authority() {
+        Some(authority) => Ok(authority.as_str()),
+        None => host.to_str().map_err(|_| Problem::BadHost),
+    }
+}
+
+/// The first element of a header that proxies append to: what the client itself asked for.
+fn first_of_list(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let list = headers.get(name)?.to_str().ok()?;
+    list.split(',').next().map(str::trim).filter(|first| !first.is_empty())
+}
+
+/// Names that nobody else can point at this address, and those that the operator gave.
+fn answers_for(settings: &Settings, host: Host<'_>) -> bool {
+    let Host::Name(name) = host else { return true };
+    let name = name.strip_suffix('.').unwrap_or(name);
+    is_loopback(name) || settings.hosts.allows(name) || is_public_host(settings, name)
+}
+
+/// `localhost` and everything below it (RFC 6761 section 6.3).
+fn is_loopback(name: &str) -> bool {
+    let last_label = name.rsplit('.').next().unwrap_or(name);
+    last_label.eq_ignore_ascii_case("localhost")
+}
+
+fn public_authority(settings: &Settings) -> Option<&str> {
+    let (_, rest) = settings.public_url.as_deref()?.split_once("://")?;
+    rest.split('/').next()
+}
+
+fn is_public_host(settings: &Settings, name: &str) -> bool {
+    let public = public_authority(settings).and_then(Host::parse);
+    matches!(public, Some(Host::Name(public)) if public.eq_ignore_ascii_case(name))
+}
+
+/// Refuses a change that a web page of another origin asks for. Browsers say where a request comes from in `Origin`, and
+/// newer ones in `Sec-Fetch-Site`; programs that are no browsers send neither.
+fn check_origin(settings: &Settings, headers: &HeaderMap, authority: &str) -> Result<(), Problem> {
+    if headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site") {
+        return Err(Problem::ForeignOrigin);
+    }
+    for origin in headers.get_all(header::ORIGIN) {
+        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        let ours = origin.is_some_and(|(_, origin)| {
+            same_authority(origin, authority)
+                || public_authority(settings).is_some_and(|public| same_authority(origin, public))
+        });
+        if !ours {
+            return Err(Problem::ForeignOrigin);
+        }
+    }
+    Ok(())
+}
+
+/// Whether two authorities are the same, with the default port given or not. Which of the two default ports it is does
+/// not matter: behind a proxy that ends TLS, the page's scheme is not ours.
+fn same_authority(one: &str, other: &str) -> bool {
+    fn without_default_port(authority: &str) -> &str {
+        let stripped = authority.strip_suffix(":443").or_else(|| authority.strip_suffix(":80"));
+        stripped.unwrap_or(authority)
+    }
+    without_default_port(one).eq_ignore_ascii_case(without_default_port(other))
+}
+
+/// The host in an authority, without its port.
+#[derive(Clone, Copy, Debug)]
+enum Host<'a> {
+    /// A name, which can be made to point anywhere.
+    Name(&'a str),
+    /// An IP address, which cannot.
+    Address,
+}
+
+impl<'a> Host<'a> {
+    /// Takes `host` or `host:port`, nothing else: no user, no path, no list.
+    fn parse(authority: &'a str) -> Option<Self> {
+        if let Some(rest) = authority.strip_prefix('[') {
+            let (address, port) = rest.split_once(']')?;
+            address.parse::<Ipv6Addr>().ok()?;
+            return is_port(port).then_some(Self::Address);
+        }
+        let (host, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if host.is_empty() || host.len() > MAX_HOST || !host.bytes().all(allowed) || !is_port(port) {
+            return None;
+        }
+        if host.parse::<Ipv4Addr>().is_ok() { Some(Self::Address) } else { Some(Self::Name(host)) }
+    }
+}
+
+/// Nothing, or a colon and a port, which may be left out behind the colon (RFC 3986 section 3.2.3).
+fn is_port(text: &str) -> bool {
+    match text.strip_prefix(':') {
+        Some(port) => {
+            port.bytes().all(|byte| byte.is_ascii_digit()) && (port.is_empty() || port.parse::<u16>().is_ok())
+        }
+        None => text.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Hosts;
+
+    #[test]
+    fn hosts() {
+        let settings = Settings {
+            public_url: Some("https://Public.example:8443/mail".to_owned()),
+            hosts: Hosts::Only(vec!["mail.example.org".to_owned()]),
+            ..Settings::default()
+        };
+        // Some(true): ours, Some(false): not ours, None: no host at all
+        let table = [
+            ("localhost", Some(true)),
+            ("LocalHost:9000", Some(true)),
+            ("localhost.", Some(true)),
+            ("a.localhost", Some(true)),
+            ("localhost:", Some(true)),
+            ("127.0.0.1:9000", Some(true)),
+            ("192.0.2.7", Some(true)),
+            ("[::1]", Some(true)),
+            ("[2001:db8::1]:80", Some(true)),
+            ("mail.example.org", Some(true)),
+            ("MAIL.example.org.:9000", Some(true)),
+            ("public.example", Some(true)),
+            ("evil.example", Some(false)),
+            ("localhost.evil.example", Some(false)),
+            ("evillocalhost", Some(false)),
+            ("127.0.0.1.evil.example", Some(false)),
+            ("", None),
+            (":80", None),
+            ("[::1", None),
+            ("[::1]x", None),
+            ("[evil]", None),
+            ("::1", None),
+            ("localhost:99999", None),
+            ("localhost:8x", None),
+            ("localhost:+80", None),
+            ("user@localhost", None),
+            ("localhost/x", None),
+            ("localhost, evil.example", None),
+            ("löcalhost", None),
+        ];
+        for (authority, expected) in table {
+            let answer = Host::parse(authority).map(|host| answers_for(&settings, host));
+            assert_eq!(answer, expected, "{authority:?}");
+        }
+        let any = Settings { hosts: Hosts::Any, ..Settings::default() };
+        assert!(Host::parse("evil.example").is_some_and(|host| answers_for(&any, host)));
+    }
+
+    #[test]
+    fn authorities_with_and_without_the_default_port() {
+        assert!(same_authority("Localhost:9000", "localhost:9000"));
+        assert!(same_authority("mail.example.org", "mail.example.org:443"));
+        assert!(same_authority("[::1]:80", "[::1]"));
+        assert!(!same_authority("localhost:3000", "localhost:9000"));
+        assert!(!same_authority("evil.example", "localhost"));
+    }
+}

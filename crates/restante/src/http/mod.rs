@@ -1,0 +1,127 @@
+//! HTTP: the REST API, the attachment links and the home page.
+//!
+//! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
+//! meant for us, may it write), is turned into values by `target`, answered by `rest` or `attachment` from what the
+//! mailroom says, and leaves through `reply`, or through `problem` when something is wrong. `render` writes the JSON
+//! and `cache` remembers it. Listening and TLS are not done here.
+
+mod attachment;
+mod cache;
+mod connection;
+mod etag;
+mod guard;
+mod json;
+mod links;
+mod page;
+mod problem;
+mod render;
+mod reply;
+mod rest;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use restante_mailroom::Mailroom;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::config::{Hosts, Network};
+use cache::Cache;
+use etag::Tags;
+use page::Page;
+use problem::Problem;
+
+pub use connection::{Peer, serve_connection};
+
+/// A mail of up to so many bytes is parsed where it is asked for; a larger one where it cannot stall other requests.
+const SMALL: usize = 256 * 1024;
+
+/// What the HTTP service is told at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What stands before every path: empty, or `/x/y` without a slash at the end.
+    pub base_path: String,
+    /// The URL under which clients see the server, without a slash at the end.
+    pub public_url: Option<String>,
+    /// The host names that requests may be addressed to, beside loopback names and IP addresses.
+    pub hosts: Hosts,
+    /// Proxies whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: Vec<Network>,
+    /// Bytes of rendered answers to remember; 0 remembers none.
+    pub cache_bytes: usize,
+}
+
+/// The whole service. It answers under the base path and at the root, because some clients drop the base path.
+pub fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
+    let server = Arc::new(Server::new(mailroom, settings));
+    let base = server.settings.base_path.as_str();
+    let mut router = routes("");
+    if !base.is_empty() {
+        router = router.merge(routes(base)).route(base, get(page::home));
+    }
+    // Robots look at the root of a host only (RFC 9309 section 2.3), and a base path could have this very name.
+    if base != page::ROBOTS {
+        router = router.route(page::ROBOTS, get(page::robots));
+    }
+    router
+        .fallback(async || Problem::NoSuchPath)
+        .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
+        .layer(from_fn_with_state(server.clone(), guard::admit))
+        .with_state(server)
+}
+
+fn routes(base: &str) -> Router<Arc<Server>> {
+    let path = |path: &str| format!("{base}{path}");
+    Router::new()
+        .route(&path("/"), get(page::home))
+        .route(&path("/api/v1/mailbox/{name}"), get(rest::list).delete(rest::purge))
+        .route(&path("/api/v1/mailbox/{name}/{id}"), get(rest::message).patch(rest::mark).delete(rest::remove))
+        // One of the clients in use deletes a message by the path of its source.
+        .route(&path("/api/v1/mailbox/{name}/{id}/source"), get(rest::source).delete(rest::remove))
+        .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachment::download))
+        .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachment::view))
+        .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachment::view))
+}
+
+/// What all requests share.
+struct Server {
+    mailroom: Arc<Mailroom>,
+    settings: Settings,
+    answers: Cache,
+    tags: Tags,
+    home: Page,
+    /// Bounds the large mails that are being parsed, and with them the memory that takes.
+    heavy: Semaphore,
+}
+
+impl Server {
+    fn new(mailroom: Arc<Mailroom>, settings: Settings) -> Self {
+        Self {
+            mailroom,
+            answers: Cache::new(settings.cache_bytes),
+            tags: Tags::new(),
+            home: Page::new(&settings.base_path),
+            heavy: Semaphore::new(available_parallelism().map_or(1, usize::from)),
+            settings,
+        }
+    }
+
+    /// Does work on a mail of `size` bytes: here and now when that is quick, otherwise away from the network threads.
+    async fn work<T: Send + 'static>(
+        &self,
+        size: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        if size <= SMALL {
+            return Ok(work());
+        }
+        let _permit = self.heavy.acquire().await.map_err(|error| Problem::Fault(error.to_string()))?;
+        spawn_blocking(work).await.map_err(|error| Problem::Fault(error.to_string()))
+    }
+}

@@ -1,0 +1,132 @@
+//! Everything that can be wrong with a request, and the one place where it becomes an answer: `application/problem+json`
+//! (RFC 9457). The client gets a plain sentence; what happened inside goes to the log, once, from here.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use restante_store::StoreError;
+
+use super::json;
+
+/// Why a request is not answered as asked.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// The request is malformed; the sentence says where.
+    Malformed(String),
+    /// The Host header is missing or malformed.
+    BadHost,
+    /// The request is for a host name that is not ours: perhaps a foreign name that was pointed at this address
+    /// (DNS rebinding).
+    Misdirected,
+    /// A web page of another origin wants to change something.
+    ForeignOrigin,
+    /// There is nothing at this path.
+    NoSuchPath,
+    /// There is no such message in the mailbox.
+    NoSuchMessage,
+    /// The message has no attachment of this index.
+    NoSuchAttachment,
+    /// The path does not have this method.
+    MethodNotAllowed,
+    /// The request's body did not arrive in time.
+    TooSlow,
+    /// The request's body is larger than any sensible one.
+    TooLarge,
+    /// The request's body is no JSON, by its own account.
+    NotJson,
+    /// The request's body is JSON that does not say what is wanted.
+    WrongShape,
+    /// The store did not do its work.
+    Store(StoreError),
+    /// We made a mistake.
+    Fault(String),
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Problem {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Malformed(_) | Self::BadHost => StatusCode::BAD_REQUEST,
+            // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::NoSuchPath | Self::NoSuchMessage | Self::NoSuchAttachment => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::WrongShape => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn detail(&self) -> Cow<'_, str> {
+        Cow::Borrowed(match self {
+            Self::Malformed(sentence) => return Cow::Borrowed(sentence),
+            Self::BadHost => "The Host header is missing or malformed.",
+            Self::Misdirected => {
+                "This server does not answer for the host name of the request. Names that it shall answer for are listed \
+                 in the setting web.hosts."
+            }
+            Self::ForeignOrigin => "A web page of another origin may not change anything here.",
+            Self::NoSuchPath => "There is nothing at this path.",
+            Self::NoSuchMessage => "The mailbox has no such message.",
+            Self::NoSuchAttachment => "The message has no such attachment.",
+            Self::MethodNotAllowed => "This path does not have this method; the Allow header lists those it has.",
+            Self::TooSlow => "The body of the request did not arrive in time.",
+            Self::TooLarge => "The body of the request is too large.",
+            Self::NotJson => "The body of the request must be application/json.",
+            Self::WrongShape => "The body of the request must be {\"seen\": true} or {\"seen\": false}.",
+            Self::Store(StoreError::NoSpace(_)) => "The store is full.",
+            Self::Store(StoreError::Unavailable(_)) => "The store cannot be reached at the moment.",
+            Self::Store(StoreError::Broken(_)) => "The store could not do its work.",
+            Self::Fault(_) => "The server made a mistake.",
+        })
+    }
+
+    fn log(&self) {
+        match self {
+            Self::Store(error) => tracing::error!(%error, "HTTP request failed"),
+            Self::Fault(error) => tracing::error!(%error, "HTTP request failed by a fault of the server"),
+            _ => {}
+        }
+    }
+
+    fn body(&self) -> Vec<u8> {
+        let status = self.status();
+        let mut out = Vec::with_capacity(256);
+        // A problem without a type of its own has the phrase of its status as title (RFC 9457 section 4.2.1).
+        out.extend_from_slice(b"{\"type\":\"about:blank\",\"title\":");
+        json::string(&mut out, status.canonical_reason().unwrap_or_default());
+        out.extend_from_slice(b",\"status\":");
+        json::display(&mut out, status.as_u16());
+        out.extend_from_slice(b",\"detail\":");
+        json::string(&mut out, &self.detail());
+        out.extend_from_slice(b"}\n");
+        out
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        self.log();
+        let mut response = Response::new(Body::from(self.body()));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        // What is missing now may be there at the next look.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) = self {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        response
+    }
+}

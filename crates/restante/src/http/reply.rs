@@ -1,0 +1,100 @@
+//! Successful answers: their headers, and the bodies that need more than a run of bytes.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use restante_mail::message::Source;
+
+/// The type of everything that the REST API says in JSON.
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
+/// The type of a message's source.
+pub(super) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
+
+/// The answer of an operation that only has to say that it was done.
+pub(super) fn done() -> Response {
+    api(JSON, Body::from("\"OK\"\n"))
+}
+
+/// JSON that the client can ask for again by its tag.
+pub(super) fn json(body: Bytes, tag: HeaderValue) -> Response {
+    tagged(api(JSON, Body::from(body)), tag)
+}
+
+/// The source of a message, which is sent without being copied.
+pub(super) fn source(source: Source, tag: HeaderValue) -> Response {
+    tagged(api(PLAIN, Body::new(Pieces { first: source.trace, second: source.body })), tag)
+}
+
+/// The client has the answer already; the headers are those it would have got with it.
+pub(super) fn not_modified(content_type: HeaderValue, tag: HeaderValue) -> Response {
+    let mut response = tagged(api(content_type, Body::new(Nothing)), tag);
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+fn api(content_type: HeaderValue, body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    // The specification's way to say that every answer is already old.
+    response.headers_mut().insert(header::EXPIRES, HeaderValue::from_static("-1"));
+    response
+}
+
+fn tagged(mut response: Response, tag: HeaderValue) -> Response {
+    response.headers_mut().insert(header::ETAG, tag);
+    response
+}
+
+/// A body of two pieces.
+struct Pieces {
+    first: Bytes,
+    second: Bytes,
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let mut piece = std::mem::take(&mut self.first);
+        if piece.is_empty() {
+            piece = std::mem::take(&mut self.second);
+        }
+        Poll::Ready(if piece.is_empty() { None } else { Some(Ok(Frame::data(piece))) })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_empty() && self.second.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact((self.first.len() + self.second.len()) as u64)
+    }
+}
+
+/// No body at all, which is not the same as a body of length zero: a 304 may only tell the length of the answer that it
+/// stands for (RFC 9110 section 8.6).
+pub(super) struct Nothing;
+
+impl http_body::Body for Nothing {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        true
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::new()
+    }
+}

@@ -1,0 +1,158 @@
+//! The operations of the REST API, version 1.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body_util::LengthLimitError;
+use restante_mail::message::Summary;
+use restante_mail::mime::Mime;
+use restante_store::{Page, Which};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::cache::Key;
+use super::etag::Known;
+use super::links::BaseUrl;
+use super::problem::Problem;
+use super::target::{InMailbox, OneMessage, Paging};
+use super::{Server, render, reply};
+
+/// The largest request body that is read; the only sensible one has some twenty bytes.
+const MAX_BODY: usize = 64 * 1024;
+/// How long a request body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+type Answer = Result<Response, Problem>;
+
+/// List Mailbox Contents.
+pub(super) async fn list(
+    State(server): State<Arc<Server>>,
+    InMailbox(mailbox): InMailbox,
+    Paging(page): Paging,
+    known: Known,
+) -> Answer {
+    let version = server.mailroom.version(&mailbox).await?;
+    let tag = server.tags.listing(version);
+    if known.includes(&tag) {
+        return Ok(reply::not_modified(reply::JSON, tag));
+    }
+    let key = Key::Listing(mailbox.clone());
+    if page == Page::ALL
+        && let Some(body) = server.answers.find(&key, version.0)
+    {
+        return Ok(reply::json(body, tag));
+    }
+    // The mailbox may have changed meanwhile: what counts from here on is the version of the listing itself.
+    let listing = server.mailroom.list(&mailbox, page).await?;
+    let body = render::listing(&listing.messages);
+    // Anybody can ask for any number of empty mailboxes, and they are quick to render.
+    if page == Page::ALL && !listing.messages.is_empty() {
+        server.answers.remember(key, listing.version.0, body.clone());
+    }
+    Ok(reply::json(body, server.tags.listing(listing.version)))
+}
+
+/// Get Message.
+pub(super) async fn message(
+    State(server): State<Arc<Server>>,
+    target: OneMessage,
+    BaseUrl(base): BaseUrl,
+    known: Known,
+) -> Answer {
+    let summary = server.find(&target).await?;
+    let tag = server.tags.message(summary.id, summary.seen);
+    if known.includes(&tag) {
+        return Ok(reply::not_modified(reply::JSON, tag));
+    }
+    let state = u64::from(summary.seen);
+    let key = Key::Message { mailbox: target.mailbox, id: summary.id, base: base.clone() };
+    if let Some(body) = server.answers.find(&key, state) {
+        return Ok(reply::json(body, tag));
+    }
+    let source = server.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+    let size = source.len();
+    let render = move || render::message(&summary, &Mime::parse(source.to_bytes()), &base);
+    let body = server.work(size, render).await?;
+    server.answers.remember(key, state, body.clone());
+    Ok(reply::json(body, tag))
+}
+
+/// Get Message Source.
+pub(super) async fn source(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
+    let summary = server.find(&target).await?;
+    let tag = server.tags.source(summary.id);
+    if known.includes(&tag) {
+        return Ok(reply::not_modified(reply::PLAIN, tag));
+    }
+    let source = server.mailroom.source(&target.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+    Ok(reply::source(source, tag))
+}
+
+/// Marks a message as read, or as unread.
+pub(super) async fn mark(State(server): State<Arc<Server>>, target: OneMessage, request: Request) -> Answer {
+    let seen = wanted_mark(request).await?;
+    let id = match target.which {
+        Which::Id(id) => id,
+        Which::Latest => server.find(&target).await?.id,
+    };
+    if server.mailroom.set_seen(&target.mailbox, id, seen).await? {
+        Ok(reply::done())
+    } else {
+        Err(Problem::NoSuchMessage)
+    }
+}
+
+/// Delete Message. It does not take `latest`: between a client's look and its delete, another message can be the latest.
+pub(super) async fn remove(State(server): State<Arc<Server>>, target: OneMessage) -> Answer {
+    let Which::Id(id) = target.which else { return Err(Problem::NoSuchMessage) };
+    if server.mailroom.remove(&target.mailbox, id).await? { Ok(reply::done()) } else { Err(Problem::NoSuchMessage) }
+}
+
+/// Purge Mailbox.
+pub(super) async fn purge(State(server): State<Arc<Server>>, InMailbox(mailbox): InMailbox) -> Answer {
+    server.mailroom.purge(&mailbox).await?;
+    Ok(reply::done())
+}
+
+impl Server {
+    /// The summary of the message that a request is about.
+    pub(super) async fn find(&self, target: &OneMessage) -> Result<Arc<Summary>, Problem> {
+        self.mailroom.find(&target.mailbox, target.which).await?.ok_or(Problem::NoSuchMessage)
+    }
+}
+
+/// What a request to mark a message asks for. One of the clients in use sends no body when it means `seen`.
+async fn wanted_mark(request: Request) -> Result<bool, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = read(body).await?;
+    if body.is_empty() {
+        return Ok(true);
+    }
+    if !is_json(&parts.headers) {
+        return Err(Problem::NotJson);
+    }
+    let value: Value = serde_json::from_slice(&body)
+        .map_err(|error| Problem::Malformed(format!("The body of the request is no valid JSON: {error}.")))?;
+    value.get("seen").and_then(Value::as_bool).ok_or(Problem::WrongShape)
+}
+
+async fn read(body: Body) -> Result<Bytes, Problem> {
+    let read = timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY)).await.map_err(|_| Problem::TooSlow)?;
+    read.map_err(|error| match error.source() {
+        Some(cause) if cause.is::<LengthLimitError>() => Problem::TooLarge,
+        _ => Problem::Malformed("The body of the request cannot be read.".to_owned()),
+    })
+}
+
+/// Whether the body is JSON by its content type; without one it is given the benefit of the doubt.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return true };
+    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}

@@ -1,0 +1,168 @@
+//! What a request is about: its path and query turned into values, or into the problem they are.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
+use restante_mail::message::MessageId;
+use restante_mail::naming::MailboxName;
+use restante_store::{Page, Which};
+use serde::de::DeserializeOwned;
+
+use super::Server;
+use super::problem::Problem;
+
+/// The id that stands for the most recent message.
+const LATEST: &str = "latest";
+
+/// A mailbox, from `{name}`.
+#[derive(Debug)]
+pub(super) struct InMailbox(pub(super) MailboxName);
+
+/// A message of a mailbox, from `{name}/{id}`.
+#[derive(Debug)]
+pub(super) struct OneMessage {
+    /// The mailbox.
+    pub(super) mailbox: MailboxName,
+    /// The message in it.
+    pub(super) which: Which,
+}
+
+/// An attachment of a message, from `{name}/{id}/{index}/{file}`. The file name is for people and not looked at.
+#[derive(Debug)]
+pub(super) struct OneAttachment {
+    /// The message.
+    pub(super) of: OneMessage,
+    /// Its place in the list of attachments.
+    pub(super) index: usize,
+}
+
+/// The part of a listing that the query asks for.
+#[derive(Debug)]
+pub(super) struct Paging(pub(super) Page);
+
+impl FromRequestParts<Arc<Server>> for InMailbox {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let name: String = path(parts, server).await?;
+        mailbox(server, &name).map(Self)
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for OneMessage {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let (name, id): (String, String) = path(parts, server).await?;
+        message(server, &name, &id)
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for OneAttachment {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let (name, id, index, _): (String, String, String, String) = path(parts, server).await?;
+        let of = message(server, &name, &id)?;
+        let index = digits(&index).ok_or(Problem::NoSuchAttachment)?;
+        Ok(Self { of, index })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Paging {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        if parts.uri.query().is_none_or(str::is_empty) {
+            return Ok(Self(Page::ALL));
+        }
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
+            .map_err(|_| Problem::Malformed("The query cannot be read.".to_owned()))?;
+        page(&pairs).map(Self)
+    }
+}
+
+async fn path<T: DeserializeOwned + Send>(parts: &mut Parts, server: &Arc<Server>) -> Result<T, Problem> {
+    let Path(values) = Path::from_request_parts(parts, server)
+        .await
+        .map_err(|_| Problem::Malformed("The path is not UTF-8.".to_owned()))?;
+    Ok(values)
+}
+
+fn mailbox(server: &Server, name: &str) -> Result<MailboxName, Problem> {
+    server.mailroom.mailbox(name).map_err(|error| Problem::Malformed(format!("This names no mailbox: {error}.")))
+}
+
+fn message(server: &Server, name: &str, id: &str) -> Result<OneMessage, Problem> {
+    let mailbox = mailbox(server, name)?;
+    let which = match id {
+        LATEST => Which::Latest,
+        id => Which::Id(id.parse().map_err(|_| Problem::NoSuchMessage)?),
+    };
+    Ok(OneMessage { mailbox, which })
+}
+
+/// Parameters that nobody knows are ignored; a known one that is given twice is ambiguous.
+fn page(pairs: &[(String, String)]) -> Result<Page, Problem> {
+    Ok(Page {
+        limit: parameter(pairs, "limit")?,
+        before: parameter(pairs, "before")?.map(id),
+        after: parameter(pairs, "after")?.map(id),
+    })
+}
+
+fn id(number: u64) -> MessageId {
+    number.into()
+}
+
+fn parameter<T: FromStr>(pairs: &[(String, String)], name: &str) -> Result<Option<T>, Problem> {
+    let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value);
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::Malformed(format!("The parameter {name} is given twice.")));
+    }
+    match digits(value) {
+        Some(number) => Ok(Some(number)),
+        None => Err(Problem::Malformed(format!("The parameter {name} must be a whole number."))),
+    }
+}
+
+fn digits<T: FromStr>(text: &str) -> Option<T> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paging(query: &str) -> Result<Page, String> {
+        let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let pairs: Vec<_> = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        page(&pairs).map_err(|problem| format!("{problem:?}"))
+    }
+
+    #[test]
+    fn pages() {
+        assert_eq!(paging("x=1&Limit=2"), Ok(Page::ALL));
+        assert_eq!(paging("limit=10"), Ok(Page { limit: Some(10), ..Page::ALL }));
+        assert_eq!(paging("limit=0"), Ok(Page { limit: Some(0), ..Page::ALL }));
+        let both = Page { before: Some(9.into()), after: Some(0.into()), limit: None };
+        assert_eq!(paging("after=0&before=9"), Ok(both));
+        for bad in [
+            "limit=",
+            "limit",
+            "limit=-1",
+            "limit=+1",
+            "limit=1.5",
+            "limit=x",
+            "limit= 1",
+            "before=latest",
+            "limit=99999999999999999999",
+            "after=1&after=2",
+        ] {
+            assert!(paging(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! The operations of the REST API, to the byte.
+
+use super::*;
+
+const MAIL: &str = "\
+From: A <a@example.org>\r\n\
+Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\
+X-Twice: one\r\n\
+x-twice: two\r\n\
+MIME-Version: 1.0\r\n\
+Content-Type: multipart/mixed; boundary=b\r\n\
+\r\n\
+--b\r\n\
+Content-Type: multipart/alternative; boundary=c\r\n\
+\r\n\
+--c\r\n\
+Content-Type: text/plain; charset=iso-8859-1\r\n\
+Content-Transfer-Encoding: quoted-printable\r\n\
+\r\n\
+Gr=FC=DFe \"quoted\"\r\n\
+--c\r\n\
+Content-Type: text/html; charset=utf-8\r\n\
+\r\n\
+<p>Grüße</p>\r\n\
+--c--\r\n\
+--b\r\n\
+Content-Type: text/plain\r\n\
+Content-Disposition: attachment; filename=\"a b.txt\"\r\n\
+\r\n\
+abc\r\n\
+--b--\r\n";
+
+fn assert_success(answer: &Answer) {
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
+    assert_eq!(answer.header("expires"), "-1");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    assert_eq!(answer.header("content-length"), answer.body.len().to_string());
+    assert!(answer.headers.keys().all(|name| !name.as_str().starts_with("access-control-")));
+}
+
+#[tokio::test]
+async fn a_listing() {
+    let house = House::with_two_messages().await;
+    // The second time it comes from the cache.
+    for _ in 0..2 {
+        let answer = house.ask("GET /api/v1/mailbox/test").await;
+        assert_success(&answer);
+        let expected = concat!(
+            r#"[{"mailbox":"test","id":"1794699770123456","from":"Änne <a@example.org>","#,
+            r#""to":["<test@example.org>","Bob <b@example.org>"],"subject":"number \"0\"","#,
+            r#""date":"2026-11-14T23:42:50.123456+00:00","posix-millis":1794699770123,"size":53,"seen":false},"#,
+            r#"{"mailbox":"test","id":"1794699771123456","from":"Änne <a@example.org>","#,
+            r#""to":["<test@example.org>","Bob <b@example.org>"],"subject":"number \"1\"","#,
+            r#""date":"2026-11-14T23:42:51.123456+00:00","posix-millis":1794699771123,"size":59,"seen":false}]"#,
+            "\n"
+        );
+        assert_eq!(answer.text(), expected);
+    }
+}
+
+#[tokio::test]
+async fn an_unused_mailbox_is_empty() {
+    let house = House::new();
+    let answer = house.ask("GET /api/v1/mailbox/nobody").await;
+    assert_success(&answer);
+    assert_eq!(answer.text(), "[]\n");
+    let answer = house.ask("DELETE /api/v1/mailbox/nobody").await;
+    assert_success(&answer);
+    assert_eq!(answer.text(), "\"OK\"\n");
+}
+
+#[tokio::test]
+async fn a_message() {
+    let house = House::new();
+    house.put(0, "test", MAIL).await;
+    let expected = concat!(
+        r#"{"mailbox":"test","id":"1794699770123456","from":"Änne <a@example.org>","#,
+        r#""to":["<test@example.org>","Bob <b@example.org>"],"subject":"number \"0\"","#,
+        r#""date":"2026-11-14T23:42:50.123456+00:00","posix-millis":1794699770123,"size":SIZE,"seen":false,"#,
+        r#""body":{"text":"Grüße \"quoted\"","html":"<p>Grüße</p>"},"#,
+        r#""header":{"Return-Path":["<a@example.org>"],"From":["A <a@example.org>"],"#,
+        r#""Subject":["=?utf-8?q?Gr=C3=BC=C3=9Fe?="],"X-Twice":["one","two"],"Mime-Version":["1.0"],"#,
+        r#""Content-Type":["multipart/mixed; boundary=b"]},"#,
+        r#""attachments":[{"filename":"a b.txt","content-type":"text/plain","#,
+        r#""download-link":"http://localhost:9000/mailbox/dattach/test/1794699770123456/0/a%20b.txt","#,
+        r#""view-link":"http://localhost:9000/mailbox/vattach/test/1794699770123456/0/a%20b.txt","#,
+        r#""md5":"900150983cd24fb0d6963f7d28e17f72"}]}"#,
+        "\n"
+    );
+    let expected = expected.replace("SIZE", &(MAIL.len() + 30).to_string());
+    for id in ["latest", "latest", "1794699770123456"] {
+        let answer = house.ask(&format!("GET /api/v1/mailbox/test/{id}")).await;
+        assert_success(&answer);
+        assert_eq!(answer.text(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_source_is_byte_exact() {
+    let house = House::new();
+    let odd = "A: b\nno such\r line\r\n\r\n.\r\n\u{0}Grüße";
+    house.put(0, "test", odd).await;
+    for id in ["latest", "1794699770123456"] {
+        let answer = house.ask(&format!("GET /api/v1/mailbox/test/{id}/source")).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("content-type"), "text/plain");
+        assert_eq!(answer.header("expires"), "-1");
+        assert_eq!(answer.text(), format!("Return-Path: <a@example.org>\r\n{odd}"));
+        assert_eq!(answer.header("content-length"), answer.body.len().to_string());
+        let listed = house.ask("GET /api/v1/mailbox/test").await.json();
+        assert_eq!(listed[0]["size"], answer.body.len());
+    }
+}
+
+#[tokio::test]
+async fn deleting() {
+    let house = House::with_two_messages().await;
+    let (one, two) = (id(0), id(1));
+    for (target, status) in [
+        // It would race with arriving mail.
+        ("test/latest".to_owned(), 404),
+        ("test/latest/source".to_owned(), 404),
+        (format!("test/{one}"), 200),
+        (format!("test/{one}"), 404),
+        (format!("test/{two}/source"), 200),
+        (format!("test/{two}"), 404),
+        (format!("other/{two}"), 404),
+        ("test".to_owned(), 200),
+    ] {
+        let answer = house.ask(&format!("DELETE /api/v1/mailbox/{target}")).await;
+        if status == 200 {
+            assert_success(&answer);
+            assert_eq!(answer.text(), "\"OK\"\n", "{target}");
+        } else {
+            assert_eq!(answer.problem(status), "The mailbox has no such message.", "{target}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_deleted_is_gone_also_from_the_cache() {
+    let house = House::with_two_messages().await;
+    let one = format!("GET /api/v1/mailbox/test/{}", id(0));
+    assert_eq!(house.ask(&one).await.status, 200);
+    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.numbers(), [0, 1]);
+    house.ask("DELETE /api/v1/mailbox/test").await;
+    house.ask(&one).await.problem(404);
+    house.ask("GET /api/v1/mailbox/test/latest").await.problem(404);
+    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.text(), "[]\n");
+}
+
+#[tokio::test]
+async fn marking() {
+    let house = House::with_two_messages().await;
+    let json = "\nContent-Type: application/json";
+    // which message, headers, body, status, what `seen` is afterwards
+    let table = [
+        ("latest", json, "{\"seen\":true}", 200, true),
+        ("latest", json, " {\"seen\" : false, \"other\": 1}\n", 200, false),
+        ("latest", "", "", 200, true),
+        ("latest", "\nContent-Type: application/JSON; charset=utf-8", "{\"seen\":false}", 200, false),
+        ("latest", "\nContent-Type: application/merge-patch+json", "{\"seen\":true}", 200, true),
+        ("latest", "", "{\"seen\":false}", 200, false),
+        ("latest", "\nContent-Type: text/plain", "", 200, true),
+        ("latest", "\nContent-Type: text/plain", "{\"seen\":false}", 415, true),
+        ("latest", "\nContent-Type: application/x-www-form-urlencoded", "seen=false", 415, true),
+        ("latest", json, "{\"seen\":fals", 400, true),
+        ("latest", json, "{\"seen\":false} x", 400, true),
+        ("latest", json, " ", 400, true),
+        ("latest", json, "{\"seen\":\"false\"}", 422, true),
+        ("latest", json, "{\"Seen\":false}", 422, true),
+        ("latest", json, "{}", 422, true),
+        ("latest", json, "[false]", 422, true),
+        ("latest", json, "null", 422, true),
+        ("latest", json, &"[".repeat(10_000), 400, true),
+        ("latest", json, &" ".repeat(70_000), 413, true),
+        ("1", json, "{\"seen\":false}", 404, true),
+        ("x", json, "{\"seen\":false}", 404, true),
+    ];
+    for (message, headers, body, status, seen) in table {
+        let request = format!("PATCH /api/v1/mailbox/test/{message}{headers}");
+        let answer = house.ask_with(&request, body.to_owned(), Peer::default()).await;
+        if status == 200 {
+            assert_success(&answer);
+            assert_eq!(answer.text(), "\"OK\"\n");
+        } else {
+            answer.problem(status);
+        }
+        let message = house.ask("GET /api/v1/mailbox/test/latest").await.json();
+        assert_eq!(message["seen"], seen, "after {body:.40}");
+        let listed = house.ask("GET /api/v1/mailbox/test").await.json();
+        assert_eq!(listed[1]["seen"], seen, "after {body:.40}");
+    }
+}
+
+#[tokio::test]
+async fn names_in_all_the_forms_that_clients_send() {
+    let house = House::new();
+    house.put(0, "james", "\r\n").await;
+    house.put(1, "a/b", "\r\n").await;
+    house.put(2, "jöran", "\r\n").await;
+    house.put(3, "a%b", "\r\n").await;
+    let table = [
+        ("james", 0),
+        ("JAMES", 0),
+        ("James+Spam@x.org", 0),
+        ("James%2BSpam%40x.org", 0),
+        ("%6aames", 0),
+        ("a%2Fb", 1),
+        ("a%2fb", 1),
+        ("j%C3%B6ran", 2),
+        ("J%C3%96RAN@x.org", 2),
+        ("jöran", 2),
+        ("a%25b", 3),
+    ];
+    for (name, number) in table {
+        for path in [format!("{name}/latest"), format!("{name}/{}", id(number))] {
+            let answer = house.ask(&format!("GET /api/v1/mailbox/{path}")).await;
+            assert_eq!(answer.json()["id"], id(number).to_string(), "{path}");
+        }
+        assert_eq!(house.ask(&format!("GET /api/v1/mailbox/{name}")).await.numbers(), [number], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_none() {
+    let house = House::new();
+    for name in ["%20", "..%2F..%2Fetc", "a%20b", "%00", "%FF", "a%40b%40c", "%22a%20b%22", "+x", &"a".repeat(129)] {
+        let path = format!("/api/v1/mailbox/{name}");
+        for request in [format!("GET {path}"), format!("DELETE {path}"), format!("GET {path}/latest/source")] {
+            let detail = house.ask(&request).await.problem(400);
+            assert!(detail.starts_with("This names no mailbox: ") || detail == "The path is not UTF-8.", "{detail}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there() {
+    let house = House::with_two_messages().await;
+    let zero = format!("test/0{}", id(0));
+    for path in ["test/1", "test/x", "test/LATEST", "empty/latest", "test/-1", "test/1/source", "test/%20", &zero] {
+        let detail = house.ask(&format!("GET /api/v1/mailbox/{path}")).await.problem(404);
+        assert_eq!(detail, "The mailbox has no such message.", "{path}");
+    }
+    for path in ["/api/v1/mailbox/", "/api/v1/mailbox", "/api/v1/mailbox/test/", "/api/v3/x", "/api", "/x", "//", "/X/"]
+    {
+        for method in ["GET", "DELETE", "OPTIONS"] {
+            let detail = house.ask(&format!("{method} {path}")).await.problem(404);
+            assert_eq!(detail, "There is nothing at this path.", "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn methods_that_a_path_does_not_have() {
+    let house = House::with_two_messages().await;
+    let table = [
+        ("POST /api/v1/mailbox/test", "GET,HEAD,DELETE"),
+        ("PATCH /api/v1/mailbox/test", "GET,HEAD,DELETE"),
+        ("OPTIONS /api/v1/mailbox/test", "GET,HEAD,DELETE"),
+        ("PUT /api/v1/mailbox/test/latest", "GET,HEAD,PATCH,DELETE"),
+        ("PATCH /api/v1/mailbox/test/latest/source", "GET,HEAD,DELETE"),
+        ("DELETE /mailbox/dattach/test/1/0/a", "GET,HEAD"),
+        ("POST /", "GET,HEAD"),
+        ("BREW /api/v1/mailbox/test", "GET,HEAD,DELETE"),
+    ];
+    for (request, allow) in table {
+        let answer = house.ask(request).await;
+        answer.problem(405);
+        assert_eq!(answer.header("allow"), allow, "{request}");
+        assert!(answer.headers.keys().all(|name| !name.as_str().starts_with("access-control-")));
+    }
+}
+
+#[tokio::test]
+async fn head_is_get_without_the_body() {
+    let house = House::with_two_messages().await;
+    for path in [
+        "/api/v1/mailbox/test",
+        "/api/v1/mailbox/test/latest",
+        "/api/v1/mailbox/test/latest/source",
+        "/api/v1/mailbox/test/none",
+        "/api/v1/mailbox/a%20b",
+        "/nothing",
+        "/",
+        "/robots.txt",
+    ] {
+        let get = house.ask(&format!("GET {path}")).await;
+        let head = house.ask(&format!("HEAD {path}")).await;
+        assert_eq!((head.status, &head.headers), (get.status, &get.headers), "{path}");
+        assert_eq!(head.header("content-length"), get.body.len().to_string(), "{path}");
+        assert!(head.body.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_knows_the_answer_gets_none() {
+    let house = House::with_two_messages().await;
+    for path in ["test", "test?limit=1", "test/latest", "test/latest/source", "empty"] {
+        let first = house.ask(&format!("GET /api/v1/mailbox/{path}")).await;
+        let tag = first.header("etag");
+        assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 10, "{tag}");
+        for known in [tag, "*", &format!("W/{tag}"), &format!("\"x\", {tag}")] {
+            for method in ["GET", "HEAD"] {
+                let again = house.ask(&format!("{method} /api/v1/mailbox/{path}\nIf-None-Match: {known}")).await;
+                assert_eq!(again.status, 304, "{path} {known}");
+                assert!(again.body.is_empty());
+                let mut expected = first.headers.clone();
+                expected.remove("content-length");
+                assert_eq!(again.headers, expected, "{path} {known}");
+            }
+        }
+        let other = house.ask(&format!("GET /api/v1/mailbox/{path}\nIf-None-Match: \"x\"")).await;
+        assert_eq!((other.status, other.body), (first.status, first.body));
+    }
+}
+
+#[tokio::test]
+async fn every_change_changes_the_tag() {
+    let house = House::with_two_messages().await;
+    let mut tags = Vec::new();
+    let mut look = async || {
+        let tag = house.ask("GET /api/v1/mailbox/test").await.header("etag").to_owned();
+        assert!(!tags.contains(&tag), "{tag} again");
+        tags.push(tag);
+    };
+    look().await;
+    house.ask("PATCH /api/v1/mailbox/test/latest").await;
+    look().await;
+    house.put(2, "test", "\r\n").await;
+    look().await;
+    house.ask(&format!("DELETE /api/v1/mailbox/test/{}", id(2))).await;
+    look().await;
+    house.ask("DELETE /api/v1/mailbox/test").await;
+    look().await;
+    house.put(3, "test", "\r\n").await;
+    look().await;
+
+    let tag = house.ask("GET /api/v1/mailbox/test/latest").await.header("etag").to_owned();
+    house.ask("PATCH /api/v1/mailbox/test/latest").await;
+    assert_ne!(house.ask("GET /api/v1/mailbox/test/latest").await.header("etag"), tag);
+}
+
+#[tokio::test]
+async fn a_known_tag_does_not_bring_back_the_deleted() {
+    let house = House::with_two_messages().await;
+    let path = format!("GET /api/v1/mailbox/test/{}", id(0));
+    let tag = house.ask(&path).await.header("etag").to_owned();
+    house.ask("DELETE /api/v1/mailbox/test").await;
+    house.ask(&format!("{path}\nIf-None-Match: {tag}")).await.problem(404);
+    house.ask(&format!("{path}\nIf-None-Match: *")).await.problem(404);
+}
+
+#[tokio::test]
+async fn pages() {
+    let house = House::new();
+    for number in 0..5 {
+        house.put(number, "test", "\r\n").await;
+    }
+    let [one, three] = [id(1), id(3)];
+    let table = [
+        (String::new(), vec![0, 1, 2, 3, 4]),
+        ("?".to_owned(), vec![0, 1, 2, 3, 4]),
+        ("?unknown=x&%FF&=&limit2=1".to_owned(), vec![0, 1, 2, 3, 4]),
+        ("?limit=2".to_owned(), vec![3, 4]),
+        ("?limit=0".to_owned(), vec![]),
+        ("?limit=99".to_owned(), vec![0, 1, 2, 3, 4]),
+        (format!("?before={three}"), vec![0, 1, 2]),
+        (format!("?before={three}&limit=2"), vec![1, 2]),
+        (format!("?after={one}"), vec![2, 3, 4]),
+        (format!("?after={one}&limit=2"), vec![2, 3]),
+        (format!("?after={one}&before={three}"), vec![2]),
+        (format!("?after={three}&before={one}"), vec![]),
+        (format!("?%61fter={one}&limit=%32"), vec![2, 3]),
+        ("?after=0&limit=1".to_owned(), vec![0]),
+    ];
+    for (query, expected) in table {
+        let answer = house.ask(&format!("GET /api/v1/mailbox/test{query}")).await;
+        assert_success(&answer);
+        assert_eq!(answer.numbers(), expected, "{query}");
+    }
+    for query in ["limit=", "limit=x", "limit=-1", "limit=1e3", "before=latest", "after=%20", "limit=1&limit=1"] {
+        let detail = house.ask(&format!("GET /api/v1/mailbox/test?{query}")).await.problem(400);
+        assert!(detail.starts_with("The parameter "), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn the_base_path_and_the_root() {
+    for base in ["/mail", "/a/b", "/api", "/api/v1/mailbox", "/robots.txt"] {
+        let house = House::with(Settings { base_path: base.to_owned(), ..Settings::default() });
+        house.put(0, "test", MAIL).await;
+        for prefix in ["", base] {
+            let listed = house.ask(&format!("GET {prefix}/api/v1/mailbox/test")).await;
+            assert_eq!(listed.numbers(), [0], "{prefix}");
+            let message = house.ask(&format!("GET {prefix}/api/v1/mailbox/test/latest")).await.json();
+            let link = message["attachments"][0]["view-link"].as_str().unwrap_or_default().to_owned();
+            assert_eq!(link, format!("http://localhost:9000{base}/mailbox/vattach/test/{}/0/a%20b.txt", id(0)));
+            let target = link.strip_prefix("http://localhost:9000").unwrap_or_default();
+            assert_eq!(house.ask(&format!("GET {target}")).await.text(), "abc");
+            assert!(house.ask(&format!("GET {prefix}/")).await.text().contains(&format!("{base}/api/v1/mailbox/test")));
+        }
+        assert!(house.ask(&format!("GET {base}")).await.text().contains("<h1>Restante</h1>"));
+        house.ask(&format!("GET {base}x/api/v1/mailbox/test")).await.problem(404);
+    }
+}
+
+#[tokio::test]
+async fn the_home_page_and_robots() {
+    let house = House::new();
+    let home = house.ask("GET /").await;
+    assert_eq!(home.header("content-type"), "text/html; charset=utf-8");
+    assert!(home.header("content-security-policy").starts_with("default-src 'none'"));
+    assert!(home.text().contains("href=\"/api/v1/mailbox/test\""));
+    let robots = house.ask("GET /robots.txt").await;
+    assert_eq!(robots.header("content-type"), "text/plain; charset=utf-8");
+    assert_eq!(robots.text(), "User-agent: *\nDisallow: /\n");
+}

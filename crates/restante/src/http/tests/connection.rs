@@ -1,0 +1,128 @@
+//! What a connection adds to the service: the bytes on the wire, keep-alive, limits, and a good end.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+use crate::http::serve_connection;
+
+const GET: &str = "GET /api/v1/mailbox/test HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+fn connect(house: &House, shutdown: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
+    let (client, server) = duplex(1 << 20);
+    (client, tokio::spawn(serve_connection(server, Peer::default(), house.router.clone(), shutdown)))
+}
+
+/// Sends all of it, then reads until the server closes the connection.
+async fn converse(house: &House, request: &str) -> String {
+    let (mut client, server) = connect(house, pending());
+    client.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).await.unwrap();
+    server.await.unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+/// The answer without its date.
+fn undated(answer: &str) -> String {
+    answer.split_inclusive("\r\n").filter(|line| !line.starts_with("date: ")).collect()
+}
+
+#[tokio::test]
+async fn several_requests_on_one_connection() {
+    let house = House::new();
+    let request = format!("{GET}{GET}HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let answer = converse(&house, &request).await;
+    assert_eq!(answer.matches("HTTP/1.1 200 OK\r\n").count(), 3);
+    assert_eq!(answer.matches("\r\n\r\n[]\n").count(), 2);
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_unmodified_answer_has_no_length() {
+    let house = House::new();
+    let request = GET.replace("\r\n\r\n", "\r\nIf-None-Match: *\r\nConnection: close\r\n\r\n");
+    let answer = undated(&converse(&house, &request).await);
+    assert!(answer.starts_with("HTTP/1.1 304 Not Modified\r\n"), "{answer}");
+    assert!(!answer.contains("content-length") && !answer.contains("transfer-encoding"), "{answer}");
+}
+
+#[tokio::test]
+async fn old_clients_and_raw_names() {
+    let house = House::new();
+    house.put(0, "jöran", "\r\n").await;
+    let old = converse(&house, "GET /api/v1/mailbox/j\u{f6}ran HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
+    assert!(old.starts_with("HTTP/1.0 200 OK\r\n") && old.contains("\"mailbox\":\"jöran\""), "{old}");
+    let nameless = converse(&house, "GET / HTTP/1.0\r\n\r\n").await;
+    assert!(nameless.starts_with("HTTP/1.0 400 Bad Request\r\n"), "{nameless}");
+}
+
+#[tokio::test]
+async fn what_is_no_http() {
+    let house = House::new();
+    for garbage in ["EHLO localhost\r\n\r\n", "\0\0\0\0\r\n\r\n", "GET / HTTP/1.1\r\nNo Colon\r\n\r\n"] {
+        let answer = converse(&house, garbage).await;
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{garbage:?} {answer}");
+    }
+    let endless = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}", "x".repeat(100_000));
+    let answer = converse(&house, &endless).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+}
+
+#[tokio::test]
+async fn an_endless_body() {
+    let house = House::with_two_messages().await;
+    let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
+    let answer = converse(&house, &format!("{head}{}", chunk.repeat(4))).await;
+    assert!(answer.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{answer}");
+    let broken = converse(&house, &format!("{head}no number\r\n")).await;
+    assert!(broken.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{broken}");
+    assert_eq!(house.ask("GET /api/v1/mailbox/test/latest").await.json()["seen"], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_loris() {
+    let house = House::with_two_messages().await;
+    let (mut client, server) = connect(&house, pending());
+    let start = Instant::now();
+    let drip = tokio::spawn(async move {
+        for byte in GET.bytes().cycle().filter(|&byte| byte != b'\n') {
+            if client.write_all(&[byte]).await.is_err() {
+                break;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+    });
+    server.await.unwrap();
+    assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
+    drip.await.unwrap();
+
+    let start = Instant::now();
+    let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{";
+    let answer = converse(&house, head).await;
+    assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
+    assert!(start.elapsed() < Duration::from_mins(2), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn shutdown_ends_an_idle_connection() {
+    let house = House::new();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (mut client, server) = connect(&house, async {
+        let _ = stopped.await;
+    });
+    client.write_all(GET.as_bytes()).await.unwrap();
+    let mut first = [0; 4];
+    client.read_exact(&mut first).await.unwrap();
+    stop.send(()).unwrap();
+    server.await.unwrap();
+    let mut rest = String::new();
+    client.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.ends_with("\r\n\r\n[]\n"), "{rest}");
+}

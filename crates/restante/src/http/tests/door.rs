@@ -1,0 +1,143 @@
+//! Who is let in: host names, proxies, and web pages of other origins.
+
+use super::*;
+use crate::config::Hosts;
+
+const LIST: &str = "GET /api/v1/mailbox/test";
+
+fn from(ip: &str) -> Peer {
+    Peer { ip: ip.parse().ok(), tls: false }
+}
+
+/// A house with one message that has an attachment, and what the links to it start with as the request sees it.
+async fn base_url(settings: Settings, headers: &str, peer: Peer) -> Result<String, u16> {
+    let house = House::with(settings);
+    house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+    let answer = house.ask_with(&format!("GET /api/v1/mailbox/test/latest{headers}"), Body::empty(), peer).await;
+    if answer.status != 200 {
+        answer.problem(answer.status.as_u16());
+        return Err(answer.status.as_u16());
+    }
+    let link = answer.json()["attachments"][0]["download-link"].as_str().expect("a link").to_owned();
+    let (base, _) = link.split_once("/mailbox/dattach/").expect("a link to an attachment");
+    Ok(base.to_owned())
+}
+
+#[tokio::test]
+async fn dns_rebinding() {
+    let house = House::new();
+    let table = [
+        ("localhost", 200),
+        ("[::1]:9000", 200),
+        ("192.0.2.1", 200),
+        ("evil.example", 421),
+        ("evil.example:9000", 421),
+        ("localhost.evil.example", 421),
+        ("a@localhost", 400),
+        ("localhost localhost", 400),
+    ];
+    for (host, status) in table {
+        for request in [LIST, "DELETE /api/v1/mailbox/test", "GET /", "GET /nothing", "OPTIONS /"] {
+            let answer = house.ask(&format!("{request}\nHost: {host}")).await;
+            if status == 200 {
+                assert!(answer.status.as_u16() < 410, "{request} {host}");
+            } else {
+                answer.problem(status);
+                assert_eq!(answer.header("x-content-type-options"), "nosniff");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_has_exactly_one_host() {
+    let house = House::new();
+    house.ask(&format!("{LIST}\nHost: localhost\nHost: localhost")).await.problem(400);
+    let request = Request::get("/api/v1/mailbox/test").body(Body::empty()).unwrap();
+    let response = house.router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 400);
+}
+
+#[tokio::test]
+async fn a_target_in_absolute_form_outranks_the_host_header() {
+    let house = House::new();
+    let absolute = house.ask("GET http://localhost/api/v1/mailbox/test\nHost: evil.example").await;
+    assert_eq!(absolute.status, 200);
+    house.ask("GET http://evil.example/api/v1/mailbox/test\nHost: localhost").await.problem(421);
+}
+
+#[tokio::test]
+async fn links_start_with_what_the_client_calls_the_server() {
+    let plain = || Settings::default();
+    let based = || Settings { base_path: "/mail".to_owned(), ..plain() };
+    let public = || Settings { public_url: Some("https://mail.example.org/x".to_owned()), ..based() };
+    let listed = || Settings { hosts: Hosts::Only(vec!["mail.example.org".to_owned()]), ..plain() };
+    let behind = || Settings { trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()], ..listed() };
+    let forwarded = "\nHost: localhost:9000\nX-Forwarded-Proto: https\nX-Forwarded-Host: mail.example.org, inner";
+    let spoofed = "\nHost: localhost:9000\nX-Forwarded-Host: evil.example";
+    let nonsense = "\nHost: localhost\nX-Forwarded-Proto: javascript\nX-Forwarded-Host: ,";
+    let tls = Peer { ip: None, tls: true };
+    let table = [
+        (plain(), "", from("127.0.0.1"), Ok("http://localhost:9000")),
+        (plain(), "\nHost: [::1]", tls, Ok("https://[::1]")),
+        (based(), "", tls, Ok("https://localhost:9000/mail")),
+        (public(), "", from("127.0.0.1"), Ok("https://mail.example.org/x")),
+        (public(), "\nHost: mail.example.org", from("127.0.0.1"), Ok("https://mail.example.org/x")),
+        (plain(), "\nHost: mail.example.org", from("127.0.0.1"), Err(421)),
+        (listed(), "\nHost: mail.example.org:81", from("127.0.0.1"), Ok("http://mail.example.org:81")),
+        (behind(), forwarded, from("10.1.2.3"), Ok("https://mail.example.org")),
+        (behind(), forwarded, from("192.0.2.1"), Ok("http://localhost:9000")),
+        (behind(), forwarded, Peer::default(), Ok("http://localhost:9000")),
+        (behind(), spoofed, from("10.1.2.3"), Err(421)),
+        (behind(), spoofed, from("192.0.2.1"), Ok("http://localhost:9000")),
+        (behind(), nonsense, from("10.1.2.3"), Ok("http://localhost")),
+    ];
+    for (settings, headers, peer, expected) in table {
+        let base = base_url(settings, headers, peer).await;
+        assert_eq!(base, expected.map(str::to_owned), "{headers} from {peer:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_cache_does_not_mix_up_hosts() {
+    let house = House::new();
+    house.put(0, "test", "Content-Type: image/png\r\n\r\nx").await;
+    for host in ["localhost:1", "localhost:2", "localhost:1"] {
+        let answer = house.ask(&format!("GET /api/v1/mailbox/test/latest\nHost: {host}")).await;
+        assert!(answer.text().contains(&format!("http://{host}/mailbox/dattach/")), "{host}");
+    }
+}
+
+#[tokio::test]
+async fn cross_site_request_forgery() {
+    let house = House::new();
+    let table = [
+        ("", 200),
+        ("\nOrigin: http://localhost:9000", 200),
+        ("\nOrigin: https://LOCALHOST:9000", 200),
+        ("\nSec-Fetch-Site: same-origin", 200),
+        ("\nSec-Fetch-Site: none", 200),
+        ("\nOrigin: http://localhost:3000", 403),
+        ("\nOrigin: http://evil.example", 403),
+        ("\nOrigin: http://localhost:9000.evil.example", 403),
+        ("\nOrigin: null", 403),
+        ("\nOrigin: http://localhost:9000\nOrigin: http://evil.example", 403),
+        ("\nSec-Fetch-Site: cross-site", 403),
+    ];
+    for (headers, status) in table {
+        for write in ["DELETE /api/v1/mailbox/test", "PATCH /api/v1/mailbox/test/latest", "POST /nothing"] {
+            let answer = house.ask(&format!("{write}{headers}")).await;
+            if status == 403 {
+                answer.problem(403);
+            } else {
+                assert_ne!(answer.status, 403, "{write} {headers}");
+            }
+        }
+        // Reading is no matter of the origin: without CORS headers, no other page sees the answer.
+        assert_eq!(house.ask(&format!("{LIST}{headers}")).await.status, 200, "{headers}");
+    }
+    let public = Settings { public_url: Some("https://mail.example.org".to_owned()), ..Settings::default() };
+    let house = House::with(public);
+    let behind = house.ask("DELETE /api/v1/mailbox/test\nHost: 10.0.0.1:9000\nOrigin: https://mail.example.org").await;
+    assert_eq!(behind.status, 200);
+}

@@ -1,0 +1,117 @@
+//! Attachments: right to the byte, and harmless.
+
+use super::*;
+
+const MAIL: &str = "\
+Content-Type: multipart/mixed; boundary=b\r\n\
+\r\n\
+--b\r\n\
+\r\n\
+text\r\n\
+--b\r\n\
+Content-Type: text/html; charset=utf-8; name=\"evil.html\"\r\n\
+Content-Disposition: attachment; filename=\"evil.html\"\r\n\
+\r\n\
+<script>alert(1)</script>\r\n\
+--b\r\n\
+Content-Type: application/pdf\r\n\
+Content-Disposition: attachment; filename*=UTF-8''Gr%C3%BC%C3%9Fe%22%0D%0AX-Evil%3A%20%2E%2E%2F1.pdf\r\n\
+Content-Transfer-Encoding: base64\r\n\
+\r\n\
+AAECAw==\r\n\
+--b\r\n\
+Content-Type: te xt/\"ht;ml\r\n\
+Content-Disposition: attachment\r\n\
+\r\n\
+x\r\n\
+--b--\r\n";
+
+async fn house() -> House {
+    let house = House::new();
+    house.put(0, "test", MAIL).await;
+    house
+}
+
+#[tokio::test]
+async fn the_three_paths() {
+    let house = house().await;
+    let id = id(0);
+    let table = [
+        (format!("/mailbox/dattach/test/{id}/0/evil.html"), "attachment"),
+        (format!("/mailbox/vattach/test/{id}/0/evil.html"), "inline"),
+        (format!("/serve/mailbox/test/{id}/attach/0/evil.html"), "inline"),
+        ("/mailbox/dattach/Test+x@example.org/latest/0/any%2Fother/name".to_owned(), "attachment"),
+    ];
+    for (path, disposition) in table {
+        let answer = house.ask(&format!("GET {path}")).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.text(), "<script>alert(1)</script>");
+        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+        assert_eq!(answer.header("content-disposition"), format!("{disposition}; filename=\"evil.html\""));
+        let policy = answer.header("content-security-policy");
+        assert!(policy.starts_with("sandbox; default-src 'none'") && !policy.contains("allow-scripts"), "{policy}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff");
+        assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin");
+
+        let tag = answer.header("etag");
+        let again = house.ask(&format!("GET {path}\nIf-None-Match: {tag}")).await;
+        assert_eq!((again.status.as_u16(), again.body.len()), (304, 0));
+        assert_eq!(again.header("content-security-policy"), policy);
+        let head = house.ask(&format!("HEAD {path}")).await;
+        assert_eq!((head.status.as_u16(), head.body.len(), head.header("content-length")), (200, 0, "25"));
+    }
+}
+
+#[tokio::test]
+async fn hostile_file_names_and_types() {
+    let house = house().await;
+    let pdf = house.ask("GET /mailbox/dattach/test/latest/1/x").await;
+    assert_eq!(pdf.body.as_ref(), [0, 1, 2, 3]);
+    assert_eq!(pdf.header("content-type"), "application/pdf");
+    let disposition = pdf.header("content-disposition");
+    assert!(disposition.starts_with("attachment; filename=\"Gr__e"), "{disposition}");
+    assert!(disposition.contains("\"; filename*=UTF-8''Gr%C3%BC%C3%9Fe"), "{disposition}");
+    assert!(!disposition.contains('/') && pdf.headers.get("x-evil").is_none(), "{disposition}");
+
+    let nameless = house.ask("GET /mailbox/vattach/test/latest/2/x").await;
+    assert_eq!(nameless.status, 200);
+    assert!(!nameless.header("content-type").contains("te xt"), "{}", nameless.header("content-type"));
+}
+
+#[tokio::test]
+async fn the_links_of_a_message_lead_to_its_attachments() {
+    let house = house().await;
+    let message = house.ask("GET /api/v1/mailbox/test/latest").await.json();
+    let attachments = message["attachments"].as_array().expect("attachments");
+    assert_eq!(attachments.len(), 3);
+    for attachment in attachments {
+        for link in ["download-link", "view-link"] {
+            let link = attachment[link].as_str().expect("a link");
+            let answer = house.ask(&format!("GET {link}")).await;
+            assert_eq!(answer.status, 200, "{link}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn attachments_that_are_not_there() {
+    let house = house().await;
+    for index in ["3", "-1", "x", "99999999999999999999", "+0", "%20"] {
+        let detail = house.ask(&format!("GET /mailbox/dattach/test/latest/{index}/x")).await.problem(404);
+        assert_eq!(detail, "The message has no such attachment.", "{index}");
+    }
+    let detail = house.ask("GET /mailbox/vattach/test/1/0/x").await.problem(404);
+    assert_eq!(detail, "The mailbox has no such message.");
+    house.ask("GET /mailbox/vattach/a%20b/1/0/x").await.problem(400);
+    house.ask("GET /mailbox/vattach/test/1/0").await.problem(404);
+}
+
+#[tokio::test]
+async fn large_mails_are_answered_like_small_ones() {
+    let house = House::new();
+    let text = "0123456789\r\n".repeat(100_000);
+    house.put(0, "test", &format!("Subject: large\r\n\r\n{text}")).await;
+    let message = house.ask("GET /api/v1/mailbox/test/latest").await.json();
+    assert_eq!(message["body"]["text"].as_str().map(str::trim_end), Some(text.replace('\r', "").trim_end()));
+    house.ask("GET /mailbox/dattach/test/latest/0/x").await.problem(404);
+}

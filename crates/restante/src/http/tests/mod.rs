@@ -1,0 +1,139 @@
+//! The service driven in-process over a memory store: requests in, answers out. What a connection adds is in
+//! `connection.rs`.
+
+mod api;
+mod connection;
+mod door;
+mod files;
+mod hostile;
+mod trouble;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mailroom::Mailroom;
+use restante_store::memory::{Limits, MemoryStore};
+use restante_store::{NewCopy, NewMessage, Store};
+use tower::ServiceExt as _;
+
+use super::{Peer, Settings, router};
+
+/// 2026-11-14 23:42:50.123456 UTC, the arrival of the first message; every further one comes a second later.
+const FIRST: u64 = 1_794_699_770_123_456;
+
+/// The id of the message that arrived as the `number`th, counted from 0.
+fn id(number: u64) -> u64 {
+    FIRST + number * 1_000_000
+}
+
+/// A service and the store behind it.
+struct House {
+    store: Arc<MemoryStore>,
+    router: Router,
+}
+
+impl House {
+    fn new() -> Self {
+        Self::with(Settings { cache_bytes: 1 << 20, ..Settings::default() })
+    }
+
+    fn with(settings: Settings) -> Self {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), None);
+        Self { store, router: router(Arc::new(mailroom), settings) }
+    }
+
+    /// A house in which mailbox `test` holds two short messages.
+    async fn with_two_messages() -> Self {
+        let house = Self::new();
+        house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
+        house.put(1, "test", "Subject: two\r\n\r\nHello again\r\n").await;
+        house
+    }
+
+    async fn put(&self, number: u64, mailbox: &str, body: &str) {
+        let message = NewMessage {
+            received: Timestamp::from_microsecond(id(number).cast_signed()).unwrap(),
+            from: "Änne <a@example.org>".into(),
+            to: ["<test@example.org>".into(), "Bob <b@example.org>".into()].into(),
+            subject: format!("number \"{number}\"").into(),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+            copies: vec![NewCopy {
+                mailbox: mailbox.to_owned().into(),
+                trace: Bytes::from_static(b"Return-Path: <a@example.org>\r\n"),
+            }],
+        };
+        let appended = self.store.append(message).await.unwrap();
+        assert_eq!(appended.stored[0].id.number(), id(number));
+    }
+
+    /// Asks with the method, the target and, line by line, the headers; `Host` is added when it is not among them.
+    async fn ask(&self, request: &str) -> Answer {
+        self.ask_with(request, Body::empty(), Peer::default()).await
+    }
+
+    async fn ask_with(&self, request: &str, body: impl Into<Body>, peer: Peer) -> Answer {
+        ask(&self.router, request, body.into(), peer).await
+    }
+}
+
+async fn ask(router: &Router, request: &str, body: Body, peer: Peer) -> Answer {
+    let mut lines = request.lines().map(str::trim);
+    let (method, target) = lines.next().and_then(|line| line.split_once(' ')).expect("a request line");
+    let mut builder = Request::builder().method(method).uri(target).extension(peer);
+    if !request.contains("\nHost:") {
+        builder = builder.header("Host", "localhost:9000");
+    }
+    for (name, value) in lines.map(|line| line.split_once(": ").expect("a header")) {
+        builder = builder.header(name, value);
+    }
+    let response = router.clone().oneshot(builder.body(body).expect("a request")).await.expect("an answer");
+    let (parts, body) = response.into_parts();
+    let body = to_bytes(body, usize::MAX).await.expect("a body");
+    Answer { status: parts.status, headers: parts.headers, body }
+}
+
+/// What came back.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("ASCII"))
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+
+    /// The ids of a listing, as the numbers of the messages.
+    fn numbers(&self) -> Vec<u64> {
+        let list = self.json();
+        let ids = list.as_array().expect("a listing").iter().map(|one| one["id"].as_str().expect("an id"));
+        ids.map(|id| (id.parse::<u64>().expect("a number") - FIRST) / 1_000_000).collect()
+    }
+
+    /// Checks that this is a problem in every detail, and returns its sentence.
+    fn problem(&self, status: u16) -> String {
+        assert_eq!(self.status, status, "{:?}", self.body);
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        assert_eq!(self.header("cache-control"), "no-store");
+        assert!(self.body.ends_with(b"}\n"));
+        let json = self.json();
+        assert_eq!(json["type"], "about:blank");
+        assert_eq!(json["title"], self.status.canonical_reason().unwrap_or_default());
+        assert_eq!(json["status"], status);
+        json["detail"].as_str().expect("a sentence").to_owned()
+    }
+}
