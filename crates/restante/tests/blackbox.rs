@@ -171,7 +171,13 @@ fn sighup_opens_the_log_file_again() {
 #[test]
 fn half_open_clients_leave_nothing_behind() {
     let server = Server::start(&[]);
-    for partial in ["", "DATA\r\n", "DATA\r\nSubject: x\r\n\r\nhalf a mail", "DATA\r\nSubject: x\r\n\r\nhalf\r\n.", "BDAT 100\r\nhalf"] {
+    for partial in [
+        "",
+        "DATA\r\n",
+        "DATA\r\nSubject: x\r\n\r\nhalf a mail",
+        "DATA\r\nSubject: x\r\n\r\nhalf\r\n.",
+        "BDAT 100\r\nhalf",
+    ] {
         let mut talk = server.talk();
         talk.open_mail("bob@x.org");
         talk.send(partial);

@@ -38,7 +38,7 @@ fn every_conversation_goes_as_written() {
 
 fn run(name: &str, text: &str, cut: Cut) {
     let script = Script::parse(text);
-    let mut driver = Driver::new(script.settings, script.policy);
+    let mut driver = Driver::with(&script.settings);
     let mut replies: VecDeque<String> = VecDeque::new();
     let mut deliveries = 0;
     for turn in script.turns {

@@ -45,6 +45,33 @@ pub(crate) fn default_settings() -> Settings {
 }
 
 impl Driver {
+    /// A session with the settings of a script.
+    pub(crate) fn with(settings: &[(String, String)]) -> Self {
+        let (mut session, mut policy) = (default_settings(), Policy::default());
+        for (name, value) in settings {
+            let number = || value.parse().expect("the setting is a number");
+            let list = || value.split(',').map(str::to_owned).collect();
+            match name.as_str() {
+                "smtp.maxmessagebytes" => session.max_message_bytes = number(),
+                "smtp.maxrecipients" => session.max_recipients = number(),
+                "smtp.maxbadcommands" => session.max_bad_commands = number(),
+                "smtp.requireauth" => session.require_auth = value == "true",
+                "smtp.tlsenabled" => session.starttls = value == "true",
+                // Which certificate is shown means nothing without a socket.
+                "smtp.tlscert" => {}
+                "lmtp" => session.dialect = if value == "true" { Dialect::Lmtp } else { Dialect::Smtp },
+                "smtp.rejectdomains" => policy.reject_domains = list(),
+                "smtp.rejectorigindomains" => policy.reject_origin_domains = list(),
+                "smtp.credentials" => {
+                    let pair = |pair: &str| pair.split_once(':').map(|(user, password)| (user.into(), password.into()));
+                    policy.credentials = value.split(',').map(|text| pair(text).expect("user:password")).collect();
+                }
+                _ => panic!("unknown setting {name}"),
+            }
+        }
+        Self::new(session, policy)
+    }
+
     pub(crate) fn new(settings: Settings, policy: Policy) -> Self {
         let mut session = Session::new(Arc::new(settings), None, false);
         session.greet();

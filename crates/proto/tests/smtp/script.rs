@@ -1,14 +1,11 @@
-//! Reads the text files of conversations; `README.md` beside this file describes their form.
-
-use restante_proto::smtp::{Dialect, Settings};
-
-use crate::driver::{Policy, default_settings};
+//! Reads the text files of conversations; `README.md` beside this file describes their form. Whoever runs them decides
+//! what their settings mean: the tests of the bare session and those of the program both include this file.
 
 /// One conversation.
 #[derive(Debug)]
 pub(crate) struct Script {
-    pub(crate) settings: Settings,
-    pub(crate) policy: Policy,
+    /// Name and value, in the words of the program's settings.
+    pub(crate) settings: Vec<(String, String)>,
     pub(crate) turns: Vec<Turn>,
 }
 
@@ -27,7 +24,7 @@ pub(crate) enum Turn {
 
 impl Script {
     pub(crate) fn parse(text: &str) -> Self {
-        let mut script = Self { settings: default_settings(), policy: Policy::default(), turns: Vec::new() };
+        let mut script = Self { settings: Vec::new(), turns: Vec::new() };
         for line in text.lines() {
             let (tag, text) = line.split_once(' ').unwrap_or((line, ""));
             match tag {
@@ -46,25 +43,7 @@ impl Script {
 
     fn set(&mut self, setting: &str) {
         let (name, value) = setting.split_once('=').expect("a setting is name=value");
-        let number = || value.parse().expect("the setting is a number");
-        let list = || value.split(',').map(str::to_owned).collect();
-        match name {
-            "smtp.maxmessagebytes" => self.settings.max_message_bytes = number(),
-            "smtp.maxrecipients" => self.settings.max_recipients = number(),
-            "smtp.maxbadcommands" => self.settings.max_bad_commands = number(),
-            "smtp.requireauth" => self.settings.require_auth = value == "true",
-            "smtp.tlsenabled" => self.settings.starttls = value == "true",
-            // Which certificate is shown means nothing without a socket.
-            "smtp.tlscert" => {}
-            "lmtp" => self.settings.dialect = if value == "true" { Dialect::Lmtp } else { Dialect::Smtp },
-            "smtp.rejectdomains" => self.policy.reject_domains = list(),
-            "smtp.rejectorigindomains" => self.policy.reject_origin_domains = list(),
-            "smtp.credentials" => {
-                let pair = |pair: &str| pair.split_once(':').map(|(user, password)| (user.into(), password.into()));
-                self.policy.credentials = value.split(',').map(|text| pair(text).expect("user:password")).collect();
-            }
-            _ => panic!("unknown setting {name}"),
-        }
+        self.settings.push((name.to_owned(), value.to_owned()));
     }
 
     fn client(&mut self, tag: &str, text: &str) {

@@ -125,7 +125,9 @@ mod tests {
         for listener in bind(&ListenAddr::Localhost(0)).unwrap() {
             let Listener::Tcp(tcp) = &listener else { panic!("{listener}") };
             assert!(tcp.local_addr().unwrap().ip().is_loopback());
-            assert!(listener.to_string().starts_with("tcp4 127.0.0.1:") || listener.to_string().starts_with("tcp6 [::1]:"));
+            assert!(
+                listener.to_string().starts_with("tcp4 127.0.0.1:") || listener.to_string().starts_with("tcp6 [::1]:")
+            );
         }
     }
 

@@ -2,6 +2,7 @@
 //! write, because replies are written only when the session has used up its input.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use restante_mail::envelope::{Envelope, Refusal};
@@ -19,6 +20,10 @@ use crate::net::{Shutdown, Stream};
 const COMMAND_BUFFER: usize = 4 * 1024;
 /// How much is read at once while a message comes in.
 const MESSAGE_BUFFER: usize = 128 * 1024;
+/// How long a peer has to close when we have.
+const LINGER: Duration = Duration::from_millis(500);
+/// How many more reads of what it sends meanwhile are thrown away.
+const LINGER_READS: usize = 256;
 
 pub(super) struct Connection<'a> {
     server: &'a Server,
@@ -181,9 +186,21 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
+    /// Says the last words and waits a moment until the peer has closed too. Closing with input unread would make the
+    /// system reset the connection, and the peer could miss them.
     async fn close(&mut self) -> io::Result<()> {
         self.flush().await?;
-        timeout_at(Instant::now() + self.server.timeout, self.stream.shutdown()).await?
+        let lingering = async {
+            self.stream.shutdown().await?;
+            for _ in 0..LINGER_READS {
+                self.input.clear();
+                if self.stream.read_buf(&mut self.input).await? == 0 {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        timeout_at(Instant::now() + LINGER, lingering).await.unwrap_or(Ok(()))
     }
 
     /// RFC 3207 section 4.2: whatever came in the clear behind STARTTLS is thrown away, not obeyed.

@@ -70,7 +70,8 @@ impl Server {
         let deadline = Instant::now() + LONG;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = self.log.recv_timeout(left).unwrap_or_else(|_| panic!("{text:?} was not logged: {:?}", self.seen));
+            let line =
+                self.log.recv_timeout(left).unwrap_or_else(|_| panic!("{text:?} was not logged: {:?}", self.seen));
             self.seen.push(line.clone());
             if line.contains(text) {
                 return line;

@@ -1,0 +1,11 @@
+//! Restante: a mail server that keeps instead of sends.
+//!
+//! This crate is the outermost one: configuration, listeners, TLS, the protocol servers, and the wiring between them.
+//! What a mail is, what SMTP says, where mail is kept and who hears of it live in the crates below.
+
+pub mod config;
+pub mod http;
+pub mod log;
+pub mod net;
+pub mod serve;
+pub mod smtp;

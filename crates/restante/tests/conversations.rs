@@ -1,0 +1,195 @@
+//! The conversations of `restante-proto`, held with the real program: over TCP, and over TLS from the first byte. The
+//! same text files run on the bare state machine there.
+
+#[path = "../../proto/tests/smtp/script.rs"]
+mod script;
+mod support;
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use script::{Script, Turn};
+use support::{Server, Talk, connect};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Tcp,
+    Tls,
+}
+
+#[test]
+fn every_conversation_goes_as_written_over_tcp() {
+    run_all(Over::Tcp);
+}
+
+#[test]
+fn every_conversation_goes_as_written_over_tls() {
+    run_all(Over::Tls);
+}
+
+fn run_all(over: Over) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/tests/smtp");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let scripts: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "txt")).collect();
+    assert!(scripts.len() > 50, "the conversations are not where they were");
+    std::thread::scope(|scope| {
+        for share in scripts.chunks(scripts.len().div_ceil(4)) {
+            scope.spawn(move || share.iter().for_each(|path| run(path, over)));
+        }
+    });
+}
+
+fn run(path: &Path, over: Over) {
+    let script = Script::parse(&std::fs::read_to_string(path).unwrap());
+    let about = format!("{} over {over:?}", path.file_stem().unwrap().to_string_lossy());
+    let has = |name: &str| script.settings.iter().any(|(key, _)| key == name);
+    let (lmtp, starttls) = (has("lmtp"), has("smtp.tlsenabled"));
+    if over == Over::Tls && (lmtp || starttls) {
+        // LMTP has no listener with TLS from the first byte, and behind one STARTTLS is not offered.
+        return;
+    }
+    let mut arguments: Vec<String> = Vec::new();
+    for (name, value) in script.settings.iter().filter(|(name, _)| name != "lmtp") {
+        arguments.extend([format!("--{}", name.replace('.', "-")), value.clone()]);
+    }
+    if lmtp {
+        arguments.extend(["--lmtp-addr", "127.0.0.1:0"].map(str::to_owned));
+    }
+    if over == Over::Tls {
+        let forced = ["--smtp-tlsenabled", "true", "--smtp-tlscert", "self-signed", "--smtp-forcetls", "true"];
+        arguments.extend(forced.map(str::to_owned));
+    }
+    let mut server = Server::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let address = if lmtp { server.address_of("LMTP listening on tcp4 ") } else { server.smtp };
+    let mut talk = Talk::new(Wire::Plain(connect(address)));
+    if over == Over::Tls {
+        talk.stream.start_tls();
+    }
+    hold(&script, &mut talk, &server, &about);
+}
+
+fn hold(script: &Script, talk: &mut Talk<Wire>, server: &Server, about: &str) {
+    for turn in &script.turns {
+        match turn {
+            // A server that has had enough closes while we are still writing; what it said is read below.
+            Turn::Client(input) => drop(talk.stream.write_all(input).and_then(|()| talk.stream.flush())),
+            Turn::Server(line) => assert_eq!(talk.line().as_ref(), Some(line), "{about}"),
+            Turn::ServerPrefix(prefix) => {
+                let line = talk.line();
+                assert!(line.as_ref().is_some_and(|line| line.starts_with(prefix)), "{about}: {line:?}, not {prefix}");
+            }
+            Turn::Tls => talk.stream.start_tls(),
+            Turn::Eof => assert_eq!(talk.line(), None, "{about}"),
+            Turn::Delivered(text) => assert_delivered(server, text, about),
+        }
+    }
+}
+
+/// Whether the mailbox of the first recipient holds the mail with just this body.
+fn assert_delivered(server: &Server, text: &[u8], about: &str) {
+    let find = |part: &[u8]| text.windows(part.len()).position(|window| window == part).unwrap() + part.len();
+    let body = &text[find(b" body=\"")..text.len() - 1];
+    let to = &text[find(b" to=<")..];
+    let to = &to[..to.windows(1).position(|byte| byte == b">").unwrap()];
+    let name: String = to.iter().map(|byte| format!("%{byte:02X}")).collect();
+    let list = server.json(&format!("/api/v1/mailbox/{name}"));
+    let delivered = list.as_array().unwrap().iter().any(|message| {
+        let id = message["id"].as_str().unwrap();
+        let source = server.bytes(&format!("/api/v1/mailbox/{name}/{id}/source"));
+        let trace = source.windows(4).position(|window| window == b"  fo").unwrap();
+        let trace = trace + source[trace..].windows(2).position(|window| window == b"\r\n").unwrap() + 2;
+        source[trace..] == *body
+    });
+    assert!(delivered, "{about}: {} is not in {list}", String::from_utf8_lossy(text));
+}
+
+/// The client's end of a connection.
+enum Wire {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Wire {
+    fn start_tls(&mut self) {
+        let Self::Plain(stream) = self else { panic!("TLS is on already") };
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_no_client_auth();
+        let client = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+        *self = Self::Tls(Box::new(StreamOwned::new(client, stream.try_clone().unwrap())));
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// Trusts the certificate that the server made for itself.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
