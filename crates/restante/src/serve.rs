@@ -21,6 +21,10 @@ use crate::{http, log};
 /// How long open sessions may go on after the end was asked for.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// The answer to a connection beyond the limit, which is closed behind it.
+const TOO_MANY_CONNECTIONS: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
 /// Runs the server until it is told to end. The error is a sentence for the operator.
 pub fn run(loaded: &Loaded) -> Result<(), String> {
     let config = &loaded.config;
@@ -184,9 +188,12 @@ async fn serve_http(
     mut shutdown: Shutdown,
 ) {
     match admission {
-        Ok(_admission) => http::serve_connection(stream, ip, router, async move { shutdown.begun().await }).await,
-        // Nobody is waiting for the outcome: the connection goes either way.
-        Err(_) => drop(stream.write_all(http::TOO_MANY_CONNECTIONS).await),
+        Ok(_admission) => {
+            let peer = http::Peer { ip, tls: stream.is_tls() };
+            http::serve_connection(stream, peer, router, async move { shutdown.begun().await }).await;
+        }
+        // Nobody waits for the outcome: the connection goes either way.
+        Err(_) => drop(stream.write_all(TOO_MANY_CONNECTIONS).await),
     }
 }
 

@@ -297,7 +297,7 @@ fn all_errors_at_once() {
 fn values_that_are_refused() {
     let cases: &[(&[&str], &str)] = &[
         (&["--smtp-maxrecipients", "0"], "from 1 to 1000000"),
-        (&["--smtp-maxmessagebytes", "10MB"], "a whole number from 1024 to 2147483648"),
+        (&["--smtp-maxmessagebytes", "10MB"], "a whole number from 1 to 2147483648"),
         (&["--smtp-timeout", "0"], "from 1s to 86400s"),
         (&["--smtp-domain", "a b"], "must be a host name"),
         (&["--smtp-domain", ""], "must be a host name"),

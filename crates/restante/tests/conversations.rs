@@ -49,20 +49,20 @@ fn run(path: &Path, over: Over) {
     let script = Script::parse(&std::fs::read_to_string(path).unwrap());
     let about = format!("{} over {over:?}", path.file_stem().unwrap().to_string_lossy());
     let has = |name: &str| script.settings.iter().any(|(key, _)| key == name);
-    let (lmtp, starttls) = (has("lmtp"), has("smtp.tlsenabled"));
-    if over == Over::Tls && (lmtp || starttls) {
-        // LMTP has no listener with TLS from the first byte, and behind one STARTTLS is not offered.
+    let lmtp = has("lmtp");
+    if over == Over::Tls && (lmtp || has("smtp.tlsenabled") || script.asks_for_tls()) {
+        // LMTP has no listener with TLS from the first byte, and on such a one STARTTLS means something else.
         return;
     }
     let mut arguments: Vec<String> = Vec::new();
     for (name, value) in script.settings.iter().filter(|(name, _)| name != "lmtp") {
-        arguments.extend([format!("--{}", name.replace('.', "-")), value.clone()]);
+        arguments.push(format!("--{}={value}", name.replace('.', "-")));
     }
     if lmtp {
-        arguments.extend(["--lmtp-addr", "127.0.0.1:0"].map(str::to_owned));
+        arguments.push("--lmtp-addr=127.0.0.1:0".to_owned());
     }
     if over == Over::Tls {
-        let forced = ["--smtp-tlsenabled", "true", "--smtp-tlscert", "self-signed", "--smtp-forcetls", "true"];
+        let forced = ["--smtp-tlsenabled", "--smtp-tlscert=self-signed", "--smtp-forcetls"];
         arguments.extend(forced.map(str::to_owned));
     }
     let mut server = Server::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
@@ -72,6 +72,13 @@ fn run(path: &Path, over: Over) {
         talk.stream.start_tls();
     }
     hold(&script, &mut talk, &server, &about);
+}
+
+impl Script {
+    fn asks_for_tls(&self) -> bool {
+        let asks = |input: &Vec<u8>| String::from_utf8_lossy(input).to_uppercase().contains("STARTTLS");
+        self.turns.iter().any(|turn| matches!(turn, Turn::Client(input) if asks(input)))
+    }
 }
 
 fn hold(script: &Script, talk: &mut Talk<Wire>, server: &Server, about: &str) {

@@ -82,7 +82,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "smtp.maxmessagebytes", "10240000", Value::Number,
         "The most bytes of one message. A larger one is refused with 552.",
-        |c, v| put(&mut c.smtp.max_message_bytes, number(v, 1_024..=1 << 31)),
+        |c, v| put(&mut c.smtp.max_message_bytes, number(v, 1..=1 << 31)),
     ),
     Setting::new(
         "smtp.timeout", "300s", Value::Duration,

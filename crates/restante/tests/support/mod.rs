@@ -2,26 +2,26 @@
 
 #![allow(dead_code, reason = "every test program uses its own part of this")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes; a test that waits so long has failed.
-pub const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 /// A running server; killed when dropped.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     log: Receiver<String>,
     seen: Vec<String>,
-    pub smtp: SocketAddr,
-    pub http: SocketAddr,
+    pub(crate) smtp: SocketAddr,
+    pub(crate) http: SocketAddr,
 }
 
 /// The program with a clean environment and free ports; more arguments may follow.
-pub fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
     for (name, _) in std::env::vars_os() {
         let ours = name.to_str().is_some_and(|name| name.starts_with("RESTANTE_") || name.starts_with("INBUCKET_"));
@@ -35,12 +35,12 @@ pub fn command() -> Command {
 }
 
 impl Server {
-    pub fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         Self::spawn(command().args(arguments))
     }
 
     /// Starts the command and waits until it says where it listens.
-    pub fn spawn(command: &mut Command) -> Self {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, log) = channel();
@@ -58,12 +58,12 @@ impl Server {
         server
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits for a log line that holds this text, and returns the line.
-    pub fn logged(&mut self, text: &str) -> String {
+    pub(crate) fn logged(&mut self, text: &str) -> String {
         if let Some(line) = self.seen.iter().find(|line| line.contains(text)) {
             return line.clone();
         }
@@ -80,25 +80,25 @@ impl Server {
     }
 
     /// Everything that was logged; the server must have ended.
-    pub fn whole_log(&mut self) -> String {
+    pub(crate) fn whole_log(&mut self) -> String {
         self.seen.extend(self.log.iter());
         self.seen.join("\n")
     }
 
-    pub fn address_of(&mut self, text: &str) -> SocketAddr {
+    pub(crate) fn address_of(&mut self, text: &str) -> SocketAddr {
         let line = self.logged(text);
         let (_, address) = line.split_once(text).unwrap();
         address.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
     }
 
     /// Sends a signal by name: TERM, HUP, INT.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.pid())]).status().unwrap();
         assert!(sent.success());
     }
 
     /// Waits for the end of the process.
-    pub fn wait(&mut self) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + LONG;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -109,27 +109,27 @@ impl Server {
         panic!("the server did not end: {:?}", self.seen);
     }
 
-    pub fn talk(&self) -> Talk<TcpStream> {
+    pub(crate) fn talk(&self) -> Talk<TcpStream> {
         Talk::new(connect(self.smtp))
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.http)
     }
 
     /// The parsed JSON answer to a GET.
-    pub fn json(&self, path: &str) -> serde_json::Value {
+    pub(crate) fn json(&self, path: &str) -> serde_json::Value {
         let mut answer = ureq::get(self.url(path)).call().unwrap();
         serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
     }
 
     /// The bytes of an answer to a GET.
-    pub fn bytes(&self, path: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, path: &str) -> Vec<u8> {
         ureq::get(self.url(path)).call().unwrap().body_mut().read_to_vec().unwrap()
     }
 
     /// How many messages a mailbox holds.
-    pub fn count(&self, mailbox: &str) -> usize {
+    pub(crate) fn count(&self, mailbox: &str) -> usize {
         self.json(&format!("/api/v1/mailbox/{mailbox}")).as_array().unwrap().len()
     }
 }
@@ -142,7 +142,7 @@ impl Drop for Server {
     }
 }
 
-pub fn connect(address: SocketAddr) -> TcpStream {
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect_timeout(&address, LONG).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
     stream.set_write_timeout(Some(LONG)).unwrap();
@@ -150,23 +150,23 @@ pub fn connect(address: SocketAddr) -> TcpStream {
 }
 
 /// A conversation in lines.
-pub struct Talk<S> {
-    pub stream: S,
+pub(crate) struct Talk<S> {
+    pub(crate) stream: S,
     read: Vec<u8>,
 }
 
 impl<S: std::io::Read + std::io::Write> Talk<S> {
-    pub fn new(stream: S) -> Self {
+    pub(crate) fn new(stream: S) -> Self {
         Self { stream, read: Vec::new() }
     }
 
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).unwrap();
         self.stream.flush().unwrap();
     }
 
     /// The next line without its CRLF; `None` when the server has closed.
-    pub fn line(&mut self) -> Option<String> {
+    pub(crate) fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.read.windows(2).position(|pair| pair == b"\r\n") {
                 let line = String::from_utf8_lossy(&self.read[..end]).into_owned();
@@ -185,7 +185,7 @@ impl<S: std::io::Read + std::io::Write> Talk<S> {
     }
 
     /// Reads a whole reply, and checks its code.
-    pub fn expect(&mut self, code: &str) -> String {
+    pub(crate) fn expect(&mut self, code: &str) -> String {
         let mut reply = String::new();
         loop {
             let line = self.line().unwrap_or_else(|| panic!("closed instead of {code}, after {reply:?}"));
@@ -199,13 +199,13 @@ impl<S: std::io::Read + std::io::Write> Talk<S> {
     }
 
     /// Sends a line and reads the reply with this code.
-    pub fn say(&mut self, line: &str, code: &str) -> String {
+    pub(crate) fn say(&mut self, line: &str, code: &str) -> String {
         self.send(format!("{line}\r\n"));
         self.expect(code)
     }
 
     /// Greeting, EHLO, MAIL and one RCPT.
-    pub fn open_mail(&mut self, to: &str) {
+    pub(crate) fn open_mail(&mut self, to: &str) {
         self.expect("220");
         self.say("EHLO client.test", "250");
         self.say("MAIL FROM:<ann@x.org>", "250");
