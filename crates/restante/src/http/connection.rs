@@ -1,4 +1,5 @@
-//! One HTTP connection: HTTP/1.1 with keep-alive, bounded in header size and in the time that headers may take.
+//! One HTTP connection: HTTP/1.1 with keep-alive, bounded in header size and in the time that a client may
+//! take to send its header and to take its answer.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -15,8 +16,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower::Service as _;
 
+use super::impatient::Impatient;
+
 /// How long a client may take to send the header of its next request, counted from the last answer.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may take nothing of an answer.
+const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 /// The largest header of a request.
 const MAX_HEADER: usize = 32 * 1024;
 /// What is read ahead at most, and what may wait to be written before an answer is asked for more.
@@ -38,12 +43,29 @@ impl Peer {
     }
 }
 
+impl From<Option<IpAddr>> for Peer {
+    /// A peer on a connection that is not encrypted.
+    fn from(ip: Option<IpAddr>) -> Self {
+        Self { ip, tls: false }
+    }
+}
+
+/// The whole answer to a connection that is one too many; the connection is to be closed behind it.
+pub const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/problem+json\r\n\
+    retry-after: 1\r\n\
+    connection: close\r\n\
+    \r\n\
+    {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
+    \"detail\":\"The server has too many connections.\"}\n";
+
 /// Serves a connection until the client ends it, breaks the rules or the time, or `shutdown` is ready: then the request
 /// under way is finished.
-pub async fn serve_connection<S>(stream: S, peer: Peer, router: Router, shutdown: impl Future<Output = ()>)
+pub async fn serve_connection<S>(stream: S, peer: impl Into<Peer>, router: Router, shutdown: impl Future<Output = ()>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let peer = peer.into();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
         let answer = router.clone().call(request.map(Body::new));
@@ -54,7 +76,7 @@ where
         .header_read_timeout(HEADER_TIMEOUT)
         .max_header_size(MAX_HEADER)
         .max_buf_size(MAX_BUFFER)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(Impatient::new(stream, WRITE_TIMEOUT)), service)
         .with_upgrades();
     let (mut connection, mut shutdown) = (pin!(connection), pin!(shutdown));
     let ended = tokio::select! {

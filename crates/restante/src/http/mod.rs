@@ -10,6 +10,7 @@ mod cache;
 mod connection;
 mod etag;
 mod guard;
+mod impatient;
 mod json;
 mod links;
 mod page;
@@ -37,7 +38,7 @@ use etag::Tags;
 use page::Page;
 use problem::Problem;
 
-pub use connection::{Peer, serve_connection};
+pub use connection::{Peer, TOO_MANY_CONNECTIONS, serve_connection};
 
 /// A mail of up to so many bytes is parsed where it is asked for; a larger one where it cannot stall other requests.
 const SMALL: usize = 256 * 1024;

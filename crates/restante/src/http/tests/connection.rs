@@ -126,3 +126,23 @@ async fn shutdown_ends_an_idle_connection() {
     client.read_to_string(&mut rest).await.unwrap();
     assert!(rest.ends_with("\r\n\r\n[]\n"), "{rest}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_asks_and_does_not_read() {
+    let house = House::new();
+    house.put(0, "test", &"x".repeat(1 << 21)).await;
+    let (mut client, server) = connect(&house, pending());
+    client.write_all(GET.replace("/test", "/test/latest/source").as_bytes()).await.unwrap();
+    let start = Instant::now();
+    server.await.unwrap();
+    assert!(start.elapsed() < Duration::from_mins(2), "{:?}", start.elapsed());
+}
+
+#[test]
+fn one_connection_too_many() {
+    let answer = std::str::from_utf8(crate::http::TOO_MANY_CONNECTIONS).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n") && !head.contains("  "), "{head}");
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!((&body["status"], &body["title"]), (&503.into(), &"Service Unavailable".into()));
+}
