@@ -22,6 +22,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
@@ -40,7 +41,7 @@ use problem::Problem;
 
 pub use connection::{Peer, TOO_MANY_CONNECTIONS, serve_connection};
 
-/// A mail of up to so many bytes is parsed where it is asked for; a larger one where it cannot stall other requests.
+/// Up to so many bytes are parsed or rendered where they are asked for; more where that cannot stall other requests.
 const SMALL: usize = 256 * 1024;
 
 /// What the HTTP service is told at its start.
@@ -97,8 +98,8 @@ struct Server {
     answers: Cache,
     tags: Tags,
     home: Page,
-    /// Bounds the large mails that are being parsed, and with them the memory that takes.
-    heavy: Semaphore,
+    /// Bounds the heavy work that is being done, and with it the memory that takes.
+    heavy: Arc<Semaphore>,
 }
 
 impl Server {
@@ -108,12 +109,12 @@ impl Server {
             answers: Cache::new(settings.cache_bytes),
             tags: Tags::new(),
             home: Page::new(&settings.base_path),
-            heavy: Semaphore::new(available_parallelism().map_or(1, usize::from)),
+            heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from))),
             settings,
         }
     }
 
-    /// Does work on a mail of `size` bytes: here and now when that is quick, otherwise away from the network threads.
+    /// Does work on so many bytes: here and now when that is quick, otherwise away from the network threads.
     async fn work<T: Send + 'static>(
         &self,
         size: usize,
@@ -122,7 +123,13 @@ impl Server {
         if size <= SMALL {
             return Ok(work());
         }
-        let _permit = self.heavy.acquire().await.map_err(|error| Problem::Fault(error.to_string()))?;
-        spawn_blocking(work).await.map_err(|error| Problem::Fault(error.to_string()))
+        let fault = |error: &dyn Display| Problem::Fault(error.to_string());
+        let permit = self.heavy.clone().acquire_owned().await.map_err(|error| fault(&error))?;
+        // The permit goes with the work, which does not end when the client goes away and nobody waits for it any more.
+        let work = move || {
+            let _permit = permit;
+            work()
+        };
+        spawn_blocking(work).await.map_err(|error| fault(&error))
     }
 }

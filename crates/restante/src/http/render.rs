@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use jiff::Timestamp;
+use jiff::tz::Offset;
 use restante_mail::message::Summary;
 use restante_mail::mime::{Attachment, Mime};
 
@@ -10,7 +12,7 @@ use super::json;
 use super::links::{self, Purpose};
 
 /// What a summary record takes, roughly.
-const RECORD: usize = 320;
+pub(super) const RECORD: usize = 320;
 
 /// A listing: an array of summary records.
 pub(super) fn listing(messages: &[Arc<Summary>]) -> Bytes {
@@ -62,16 +64,10 @@ fn summary(out: &mut Vec<u8>, of: &Summary) {
     json::array(out, &of.to, |out, to| json::string(out, to));
     out.push(b',');
     field(out, "subject", &of.subject);
-    json::display(
-        out,
-        format_args!(
-            ",\"date\":\"{}\",\"posix-millis\":{},\"size\":{},\"seen\":{}",
-            of.received.strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00"),
-            of.received.as_millisecond(),
-            of.size,
-            of.seen
-        ),
-    );
+    out.extend_from_slice(b",\"date\":\"");
+    date(out, of.received);
+    let (millis, size, seen) = (of.received.as_millisecond(), of.size, of.seen);
+    json::display(out, format_args!("\",\"posix-millis\":{millis},\"size\":{size},\"seen\":{seen}"));
 }
 
 fn attachment(out: &mut Vec<u8>, of: &Summary, index: usize, file: &Attachment<'_>, base_url: &str) {
@@ -91,6 +87,26 @@ fn attachment(out: &mut Vec<u8>, of: &Summary, index: usize, file: &Attachment<'
 
 /// Appends a field with a string as its value. The name must need no escapes.
 fn field(out: &mut Vec<u8>, name: &str, value: &str) {
-    json::display(out, format_args!("\"{name}\":"));
+    out.push(b'"');
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
     json::string(out, value);
+}
+
+/// Appends a time in UTC as RFC 3339 has it, always with six digits of fractional seconds and a numeric offset.
+fn date(out: &mut Vec<u8>, time: Timestamp) {
+    let at = Offset::UTC.to_datetime(time);
+    json::display(
+        out,
+        format_args!(
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}+00:00",
+            at.year(),
+            at.month(),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second(),
+            at.subsec_nanosecond() / 1000
+        ),
+    );
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body_util::LengthLimitError;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
-use restante_store::{Page, Which};
+use restante_store::{Listing, Page, Which};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -49,13 +49,14 @@ pub(super) async fn list(
         return Ok(reply::json(body, tag));
     }
     // The mailbox may have changed meanwhile: what counts from here on is the version of the listing itself.
-    let listing = server.mailroom.list(&mailbox, page).await?;
-    let body = render::listing(&listing.messages);
+    let Listing { version, messages } = server.mailroom.list(&mailbox, page).await?;
     // Anybody can ask for any number of empty mailboxes, and they are quick to render.
-    if page == Page::ALL && !listing.messages.is_empty() {
-        server.answers.remember(key, listing.version.0, body.clone());
+    let worth_remembering = page == Page::ALL && !messages.is_empty();
+    let body = server.work(messages.len() * render::RECORD, move || render::listing(&messages)).await?;
+    if worth_remembering {
+        server.answers.remember(key, version.0, body.clone());
     }
-    Ok(reply::json(body, server.tags.listing(listing.version)))
+    Ok(reply::json(body, server.tags.listing(version)))
 }
 
 /// Get Message.

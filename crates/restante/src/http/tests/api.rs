@@ -60,6 +60,15 @@ async fn a_listing() {
 }
 
 #[tokio::test]
+async fn a_listing_of_many() {
+    let house = House::new();
+    for number in 0..2000 {
+        house.put(number, "test", "\r\n").await;
+    }
+    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.numbers(), (0..2000).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn an_unused_mailbox_is_empty() {
     let house = House::new();
     let answer = house.ask("GET /api/v1/mailbox/nobody").await;

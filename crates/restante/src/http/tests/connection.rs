@@ -75,6 +75,17 @@ async fn what_is_no_http() {
 }
 
 #[tokio::test]
+async fn targets_that_are_no_path() {
+    let house = House::new();
+    for target in ["OPTIONS *", "CONNECT localhost:25", "GET http://localhost", "GET http://localhost?x"] {
+        let answer =
+            converse(&house, &format!("{target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).await;
+        let status = answer.split(' ').nth(1).unwrap_or_default();
+        assert!(["200", "404"].contains(&status), "{target}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn an_endless_body() {
     let house = House::with_two_messages().await;
     let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
