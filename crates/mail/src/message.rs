@@ -1,7 +1,9 @@
 //! A stored message from the outside: its identity, its summary record, and its source bytes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
@@ -60,25 +62,83 @@ impl FromStr for MessageId {
     }
 }
 
-/// The summary record of a stored message.
+/// The summary record of a stored message. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The mailbox that holds this copy.
     pub mailbox: MailboxName,
     /// The id within the mailbox.
     pub id: MessageId,
-    /// `Display Name <address>` of the sender, decoded.
-    pub from: Box<str>,
-    /// The recipients in the same form.
-    pub to: Box<[Box<str>]>,
-    /// The decoded subject.
-    pub subject: Box<str>,
+    /// Who wrote to whom about what.
+    pub headline: Headline,
     /// When the server received the message.
     pub received: Timestamp,
     /// The length of the source in bytes.
     pub size: u64,
     /// Whether somebody marked it as read.
     pub seen: bool,
+}
+
+/// Sender, recipients and subject of a mail, decoded. Addresses look like `Display Name <address>`.
+///
+/// A store holds very many of these, so all texts lie in one allocation, which the copies of a mail share.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Headline {
+    /// Sender, subject, and every recipient, each of which ends in a line feed.
+    text: Arc<str>,
+    from: u32,
+    subject: u32,
+}
+
+impl Headline {
+    /// A headline of these. Line feeds, which no header field can hold, become blanks.
+    pub fn new<'a>(from: &str, to: impl IntoIterator<Item = &'a str>, subject: &str) -> Self {
+        let place = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let mut text = one_line(from).into_owned();
+        let from = place(&text);
+        text.push_str(&one_line(subject));
+        let subject = place(&text);
+        for recipient in to {
+            text.push_str(&one_line(recipient));
+            text.push('\n');
+        }
+        Self { text: text.into(), from, subject }
+    }
+
+    /// The sender.
+    pub fn from(&self) -> &str {
+        self.slice(0, self.from)
+    }
+
+    /// The subject.
+    pub fn subject(&self) -> &str {
+        self.slice(self.from, self.subject)
+    }
+
+    /// The recipients.
+    pub fn to(&self) -> impl Iterator<Item = &str> {
+        self.slice(self.subject, u32::MAX).split_terminator('\n')
+    }
+
+    fn slice(&self, start: u32, end: u32) -> &str {
+        let at = |place: u32| (place as usize).min(self.text.len());
+        &self.text[at(start)..at(end)]
+    }
+}
+
+fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains('\n') { text.replace('\n', " ").into() } else { text.into() }
+}
+
+impl fmt::Debug for Headline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to: Vec<&str> = self.to().collect();
+        f.debug_struct("Headline")
+            .field("from", &self.from())
+            .field("to", &to)
+            .field("subject", &self.subject())
+            .finish()
+    }
 }
 
 /// The bytes of a stored message: the lines added for its mailbox, then the mail as it was received.
@@ -124,6 +184,23 @@ mod tests {
         let second = MessageId::following(first, noon);
         let third = MessageId::following(second, before);
         assert_eq!([first, second, third].map(MessageId::number), [1_000_000, 1_000_001, 1_000_002]);
+    }
+
+    #[test]
+    fn a_headline_gives_back_what_it_was_made_of() {
+        let table: &[(&str, &[&str], &str)] = &[
+            ("Ann <a@x>", &["<b@x>", "Bö <c@x>"], "Grüße"),
+            ("", &[], ""),
+            ("<a@x>", &[""], "x"),
+            ("", &["", ""], ""),
+        ];
+        for (from, to, subject) in table {
+            let headline = Headline::new(from, to.iter().copied(), subject);
+            assert_eq!((headline.from(), headline.subject()), (*from, *subject));
+            assert_eq!(headline.to().collect::<Vec<_>>(), *to);
+        }
+        let hostile = Headline::new("a\nb", ["c\nd"], "e\nf");
+        assert_eq!((hostile.from(), hostile.to().collect(), hostile.subject()), ("a b", vec!["c d"], "e f"));
     }
 
     #[test]

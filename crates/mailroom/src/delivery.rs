@@ -1,13 +1,12 @@
 //! The way in: sender and recipients are judged, the message is addressed, stamped, stored and announced.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::{Timestamp, tz::TimeZone};
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal, ReversePath, reverse_path_text};
-use restante_mail::message::Summary;
+use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::header_summary;
 use restante_mail::naming::{MailboxName, NameError};
 use restante_store::{NewCopy, NewMessage, StoreError};
@@ -19,7 +18,7 @@ use crate::hooks::{Inbound, Verdict};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is in the store, once per mailbox.
-    Stored(Vec<Arc<Summary>>),
+    Stored(Vec<Summary>),
     /// Policy or a hook wanted it accepted and not kept.
     Discarded,
 }
@@ -66,8 +65,8 @@ impl Mailroom {
         }
         let stamp = Stamp::new(envelope, &self.settings.domain, received);
         let copies = message.mailboxes.into_iter().map(|mailbox| stamp.copy_for(mailbox)).collect();
-        let Inbound { from, to, subject, body, .. } = message;
-        let appended = self.store.append(NewMessage { received, from, to, subject, body, copies }).await?;
+        let Inbound { headline, body, .. } = message;
+        let appended = self.store.append(NewMessage { received, headline, body, copies }).await?;
         self.announce_stored(appended.stored.iter().cloned());
         self.announce_deleted(appended.evicted);
         Ok(Outcome::Stored(appended.stored))
@@ -82,9 +81,7 @@ impl Mailroom {
         let to = header.to.unwrap_or_else(|| envelope.recipients.iter().map(|to| format!("<{to}>")).collect());
         Inbound {
             mailboxes: without_repetition(mailboxes),
-            from: from.into(),
-            to: to.into_iter().map(String::into_boxed_str).collect(),
-            subject: header.subject.into(),
+            headline: Headline::new(&from, to.iter().map(String::as_str), &header.subject),
             body,
         }
     }

@@ -2,7 +2,7 @@
 //! those who listen: a reader who falls behind is told so and never slows anybody else.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use restante_mail::message::Summary;
 use tokio::sync::broadcast;
@@ -14,15 +14,15 @@ const QUEUE: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A message was stored.
-    Stored(Arc<Summary>),
+    Stored(Summary),
     /// A message was deleted: by a reader, by age, by the cap or by the bound.
-    Deleted(Arc<Summary>),
+    Deleted(Summary),
 }
 
 /// What a new listener gets.
 pub struct Subscription {
     /// The last stored messages that are still there, oldest first.
-    pub history: Vec<Arc<Summary>>,
+    pub history: Vec<Summary>,
     /// Everything that happens after them. A lagging receiver gets `RecvError::Lagged`.
     pub events: broadcast::Receiver<Event>,
 }
@@ -30,7 +30,7 @@ pub struct Subscription {
 pub(crate) struct Hub {
     capacity: usize,
     /// Guards the order too: history and queue always agree about what comes first.
-    history: Mutex<VecDeque<Arc<Summary>>>,
+    history: Mutex<VecDeque<Summary>>,
     queue: broadcast::Sender<Event>,
 }
 

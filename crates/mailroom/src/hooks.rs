@@ -1,12 +1,10 @@
 //! Where a script may take part: the trait that a script host implements. Without hooks nothing here costs anything.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use bytes::Bytes;
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
-use restante_mail::message::Summary;
+use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::MailboxName;
 
 /// Takes part in delivery. The `before` methods may take their time, which only their own session waits for; the
@@ -23,10 +21,10 @@ pub trait Hooks: Send + Sync + 'static {
     async fn before_message_stored(&self, message: &Inbound) -> Option<Inbound>;
 
     /// A message was stored.
-    fn after_message_stored(&self, summary: &Arc<Summary>);
+    fn after_message_stored(&self, summary: &Summary);
 
     /// A message was deleted, whatever the cause.
-    fn after_message_deleted(&self, summary: &Arc<Summary>);
+    fn after_message_deleted(&self, summary: &Summary);
 }
 
 /// What a hook says about a sender or recipient.
@@ -45,12 +43,8 @@ pub enum Verdict {
 pub struct Inbound {
     /// Where it goes.
     pub mailboxes: Vec<MailboxName>,
-    /// The summary record's sender.
-    pub from: Box<str>,
-    /// The summary record's recipients.
-    pub to: Box<[Box<str>]>,
-    /// The summary record's subject.
-    pub subject: Box<str>,
+    /// Who wrote to whom about what.
+    pub headline: Headline,
     /// The mail as received.
     pub body: Bytes,
 }

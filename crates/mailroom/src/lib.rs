@@ -65,7 +65,7 @@ impl Mailroom {
     }
 
     /// See [`Store::find`].
-    pub async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Arc<Summary>>> {
+    pub async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
         self.store.find(mailbox, which).await
     }
 
@@ -105,7 +105,7 @@ impl Mailroom {
         self.hub.subscribe()
     }
 
-    fn announce_stored(&self, stored: impl IntoIterator<Item = Arc<Summary>>) {
+    fn announce_stored(&self, stored: impl IntoIterator<Item = Summary>) {
         for summary in stored {
             if let Some(hooks) = &self.hooks {
                 hooks.after_message_stored(&summary);
@@ -114,7 +114,7 @@ impl Mailroom {
         }
     }
 
-    fn announce_deleted(&self, deleted: impl IntoIterator<Item = Arc<Summary>>) {
+    fn announce_deleted(&self, deleted: impl IntoIterator<Item = Summary>) {
         for summary in deleted {
             if let Some(hooks) = &self.hooks {
                 hooks.after_message_deleted(&summary);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Refusal};
-use restante_mail::message::Summary;
+use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::Naming;
 use restante_mailroom::events::Event;
 use restante_mailroom::hooks::{Hooks, Inbound, Verdict};
@@ -36,14 +36,14 @@ fn room(settings: Settings, limits: Limits, hooks: Option<Arc<dyn Hooks>>) -> Ma
     Mailroom::new(settings, Arc::new(MemoryStore::new(limits)), hooks)
 }
 
-async fn stored(room: &Mailroom, envelope: &Envelope, body: &'static str) -> Vec<Arc<Summary>> {
+async fn stored(room: &Mailroom, envelope: &Envelope, body: &'static str) -> Vec<Summary> {
     match room.deliver(envelope, Bytes::from(body)).await.unwrap() {
         Outcome::Stored(copies) => copies,
         Outcome::Discarded => panic!("discarded"),
     }
 }
 
-async fn listed(room: &Mailroom, mailbox: &str) -> Vec<Arc<Summary>> {
+async fn listed(room: &Mailroom, mailbox: &str) -> Vec<Summary> {
     room.list(&room.mailbox(mailbox).unwrap(), Page::ALL).await.unwrap().messages
 }
 
@@ -54,7 +54,8 @@ async fn a_mail_is_stamped_for_its_mailbox_and_otherwise_untouched() {
     let room = room(settings(), Limits::default(), None);
     let copies = stored(&room, &envelope("ann@x.org", &["Bob+tag@x.org"]), MAIL).await;
     let [summary] = copies.as_slice() else { panic!("{copies:?}") };
-    assert_eq!((&*summary.from, &*summary.to[0], &*summary.subject), ("Ann <ann@x.org>", "<bob@x.org>", "Hello"));
+    assert_eq!((summary.headline.from(), summary.headline.subject()), ("Ann <ann@x.org>", "Hello"));
+    assert_eq!(summary.headline.to().collect::<Vec<_>>(), ["<bob@x.org>"]);
 
     let source = room.source(&summary.mailbox, summary.id).await.unwrap().unwrap();
     assert_eq!(source.body, MAIL);
@@ -70,9 +71,9 @@ async fn a_mail_is_stamped_for_its_mailbox_and_otherwise_untouched() {
 async fn the_envelope_stands_in_for_missing_headers() {
     let room = room(settings(), Limits::default(), None);
     let copies = stored(&room, &envelope("", &["a@x.org", "b@y.org"]), "\r\nno header\r\n").await;
-    assert_eq!(&*copies[0].from, "<>");
-    assert_eq!(copies[0].to.iter().map(|to| &**to).collect::<Vec<_>>(), ["<a@x.org>", "<b@y.org>"]);
-    assert_eq!(&*copies[0].subject, "");
+    let headline = &copies[0].headline;
+    assert_eq!((headline.from(), headline.subject()), ("<>", ""));
+    assert_eq!(headline.to().collect::<Vec<_>>(), ["<a@x.org>", "<b@y.org>"]);
 }
 
 #[tokio::test]
@@ -193,11 +194,11 @@ impl Hooks for Script {
         Some(changed)
     }
 
-    fn after_message_stored(&self, summary: &Arc<Summary>) {
+    fn after_message_stored(&self, summary: &Summary) {
         self.heard.lock().unwrap().push(format!("stored {}", summary.mailbox));
     }
 
-    fn after_message_deleted(&self, summary: &Arc<Summary>) {
+    fn after_message_deleted(&self, summary: &Summary) {
         self.heard.lock().unwrap().push(format!("deleted {}", summary.mailbox));
     }
 }
@@ -223,14 +224,14 @@ async fn hooks_reroute_rename_and_hear_of_it() {
     let change: fn(&mut Inbound) = |message| {
         let other = Naming::Local.mailbox_named("other").unwrap();
         message.mailboxes = vec![other.clone(), other];
-        message.subject = "changed".into();
+        message.headline = Headline::new("", [], "changed");
     };
     let hooks = Arc::new(Script { change: Some(change), ..Script::default() });
     let room = room(settings(), Limits::default(), Some(hooks.clone()));
     let copies = stored(&room, &envelope("a@x.org", &["bob@x.org"]), MAIL).await;
     assert!(listed(&room, "bob").await.is_empty());
     assert_eq!(
-        copies.iter().map(|copy| (copy.mailbox.as_str(), &*copy.subject)).collect::<Vec<_>>(),
+        copies.iter().map(|copy| (copy.mailbox.as_str(), copy.headline.subject())).collect::<Vec<_>>(),
         [("other", "changed")]
     );
     room.purge(&copies[0].mailbox).await.unwrap();

@@ -51,7 +51,7 @@ async fn serve(config: &Config, log: &log::Handle) -> Result<(), String> {
     let web = bind_all("HTTP", &config.web.addr)?;
 
     let connections = Limits::new(config.smtp.max_connections, config.smtp.max_connections_per_ip);
-    for (name, listener, server) in smtp {
+    for MailListener { name, listener, server } in smtp {
         tracing::info!("{name} listening on {listener}");
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
         tokio::spawn(net::accept(listener, connections.clone(), shutdown.clone(), serve));
@@ -118,12 +118,19 @@ fn mailroom(config: &Config) -> Mailroom {
     Mailroom::new(settings, Arc::new(store), None)
 }
 
+/// A bound listener, and who serves its connections.
+struct MailListener {
+    name: &'static str,
+    listener: Listener,
+    server: Arc<Server>,
+}
+
 /// Binds every mail listener: plain ones with STARTTLS, those with TLS from the first byte, and LMTP.
 fn smtp_listeners(
     config: &Config,
     mailroom: &Arc<Mailroom>,
     tls: Option<&Arc<Tls>>,
-) -> Result<Vec<(&'static str, Listener, Arc<Server>)>, String> {
+) -> Result<Vec<MailListener>, String> {
     let smtp = &config.smtp;
     let login = Arc::new(Login::new(smtp.credentials.clone()));
     let budget = Budget::new(smtp.max_inflight_bytes);
@@ -156,7 +163,9 @@ fn smtp_listeners(
     let mut listeners = Vec::new();
     for (name, addrs, dialect, implicit_tls) in kinds {
         let server = server(dialect, implicit_tls);
-        listeners.extend(bind_all(name, addrs)?.into_iter().map(|listener| (name, listener, server.clone())));
+        for listener in bind_all(name, addrs)? {
+            listeners.push(MailListener { name, listener, server: server.clone() });
+        }
     }
     Ok(listeners)
 }

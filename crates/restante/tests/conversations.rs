@@ -104,7 +104,7 @@ fn assert_delivered(server: &Server, text: &[u8], about: &str) {
     let body = &text[find(b" body=\"")..text.len() - 1];
     let to = &text[find(b" to=<")..];
     let to = &to[..to.windows(1).position(|byte| byte == b">").unwrap()];
-    let name: String = to.iter().map(|byte| format!("%{byte:02X}")).collect();
+    let name = to.iter().fold(String::new(), |name, byte| format!("{name}%{byte:02X}"));
     let list = server.json(&format!("/api/v1/mailbox/{name}"));
     let delivered = list.as_array().unwrap().iter().any(|message| {
         let id = message["id"].as_str().unwrap();

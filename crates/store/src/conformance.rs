@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 
 use crate::{Listing, NewCopy, NewMessage, Page, Store, Usage, Which};
@@ -49,9 +49,7 @@ where
 pub(crate) fn message(second: i64, mailboxes: &[&str], body: &[u8]) -> NewMessage {
     NewMessage {
         received: at(second),
-        from: "Ann <ann@example.org>".into(),
-        to: Box::new(["<bob@example.org>".into()]),
-        subject: format!("number {second}").into(),
+        headline: Headline::new("Ann <ann@example.org>", ["<bob@example.org>"], &format!("number {second}")),
         body: Bytes::copy_from_slice(body),
         copies: mailboxes.iter().map(|mailbox| NewCopy { mailbox: name(mailbox), trace: trace_of(mailbox) }).collect(),
     }
@@ -70,7 +68,7 @@ fn trace_of(mailbox: &str) -> Bytes {
     format!("X-Trace: {mailbox}\r\n").into()
 }
 
-async fn add(store: &impl Store, second: i64, mailbox: &str) -> Arc<Summary> {
+async fn add(store: &impl Store, second: i64, mailbox: &str) -> Summary {
     let appended = store.append(message(second, &[mailbox], b"Subject: x\r\n\r\nhello\r\n")).await.unwrap();
     assert!(appended.evicted.is_empty());
     appended.stored.into_iter().next().unwrap()
@@ -104,9 +102,8 @@ async fn what_was_appended_can_be_read(store: &impl Store) {
     let [summary] = stored.as_slice() else { panic!("one mailbox, one copy") };
     let trace = trace_of("bob");
     assert_eq!(summary.mailbox, name("bob"));
-    assert_eq!(&*summary.from, "Ann <ann@example.org>");
-    assert_eq!(summary.to.iter().map(|to| &**to).collect::<Vec<_>>(), ["<bob@example.org>"]);
-    assert_eq!(&*summary.subject, "number 7");
+    assert_eq!((summary.headline.from(), summary.headline.subject()), ("Ann <ann@example.org>", "number 7"));
+    assert_eq!(summary.headline.to().collect::<Vec<_>>(), ["<bob@example.org>"]);
     assert_eq!(summary.received, at(7));
     assert_eq!(summary.size, (trace.len() + body.len()) as u64);
     assert!(!summary.seen);
@@ -231,6 +228,10 @@ async fn usage_is_what_is_held(store: &impl Store) {
     store.remove(&name("a"), stored[0].id).await.unwrap();
     assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, mailboxes: 1, bytes: 1000 + trace });
     store.purge(&name("b")).await.unwrap();
+    assert_eq!(store.usage().await.unwrap(), Usage::default());
+    // Both copies of a body go in one stroke.
+    store.append(message(1, &["a", "b"], &body)).await.unwrap();
+    assert_eq!(store.expire(at(2), 10).await.unwrap().len(), 2);
     assert_eq!(store.usage().await.unwrap(), Usage::default());
 }
 

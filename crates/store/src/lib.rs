@@ -9,12 +9,10 @@ mod conformance;
 mod error;
 pub mod memory;
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 
 pub use error::{Result, StoreError};
@@ -41,7 +39,7 @@ pub trait Store: Send + Sync + 'static {
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing>;
 
     /// One message's summary, without touching its source.
-    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Arc<Summary>>>;
+    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>>;
 
     /// One message's source.
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>>;
@@ -50,14 +48,14 @@ pub trait Store: Send + Sync + 'static {
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool>;
 
     /// Removes a message, and returns it when it was there.
-    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Arc<Summary>>>;
+    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>>;
 
     /// Removes all messages that the mailbox holds now, and returns them in ascending order.
-    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Arc<Summary>>>;
+    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Summary>>;
 
     /// Removes messages received before `deadline`, oldest first and at most `limit` of them, and returns them. Costs
     /// what it removes, whatever else the store holds.
-    async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Arc<Summary>>>;
+    async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>>;
 
     /// How much the store holds now; cheap enough to ask every few seconds.
     async fn usage(&self) -> Result<Usage>;
@@ -68,12 +66,8 @@ pub trait Store: Send + Sync + 'static {
 pub struct NewMessage {
     /// When it was received.
     pub received: Timestamp,
-    /// The summary record's sender.
-    pub from: Box<str>,
-    /// The summary record's recipients.
-    pub to: Box<[Box<str>]>,
-    /// The summary record's subject.
-    pub subject: Box<str>,
+    /// Who wrote to whom about what.
+    pub headline: Headline,
     /// The mail as received; held once, however many mailboxes refer to it.
     pub body: Bytes,
     /// Where it goes: at least one, no mailbox twice.
@@ -93,9 +87,9 @@ pub struct NewCopy {
 #[derive(Clone, Debug, Default)]
 pub struct Appended {
     /// The copies that were added, in the order of [`NewMessage::copies`].
-    pub stored: Vec<Arc<Summary>>,
+    pub stored: Vec<Summary>,
     /// What went to keep the cap and the bound.
-    pub evicted: Vec<Arc<Summary>>,
+    pub evicted: Vec<Summary>,
 }
 
 /// See [`Store::version`].
@@ -125,7 +119,7 @@ pub struct Listing {
     /// The mailbox's version at the moment of the listing.
     pub version: Version,
     /// Ascending by id.
-    pub messages: Vec<Arc<Summary>>,
+    pub messages: Vec<Summary>,
 }
 
 /// Which message of a mailbox is meant.

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 
-use crate::{Appended, Listing, NewMessage, Page, Result, Store, Usage, Version, Which};
+use crate::{Appended, Listing, NewCopy, NewMessage, Page, Result, Store, Usage, Version, Which};
 
 /// The bounds of a memory store; zero is no bound.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,7 +68,7 @@ impl Store for MemoryStore {
         Ok(Listing { version: held.version, messages: held.page(page) })
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Arc<Summary>>> {
+    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
         let shelves = self.shelves();
         let Some(held) = shelves.mailboxes.get(mailbox) else { return Ok(None) };
         let copy = match which {
@@ -81,7 +81,7 @@ impl Store for MemoryStore {
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
         let shelves = self.shelves();
         let copy = shelves.mailboxes.get(mailbox).and_then(|held| held.copies.get(&id));
-        Ok(copy.map(|copy| Source { trace: Bytes::copy_from_slice(&copy.trace), body: copy.body.0.clone() }))
+        Ok(copy.map(|copy| Source { trace: Bytes::copy_from_slice(&copy.trace), body: copy.body.bytes.clone() }))
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
@@ -90,23 +90,23 @@ impl Store for MemoryStore {
         let Some(held) = shelves.mailboxes.get_mut(mailbox) else { return Ok(false) };
         let Some(copy) = held.copies.get_mut(&id) else { return Ok(false) };
         if copy.summary.seen != seen {
-            Arc::make_mut(&mut copy.summary).seen = seen;
+            copy.summary.seen = seen;
             held.version = version;
         }
         Ok(true)
     }
 
-    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Arc<Summary>>> {
+    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
         let removed = self.shelves().take(mailbox, id);
         Ok(removed.map(|copy| copy.summary))
     }
 
-    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Arc<Summary>>> {
+    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Summary>> {
         let removed = self.shelves().clear(mailbox);
         Ok(summaries(removed))
     }
 
-    async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Arc<Summary>>> {
+    async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
         let removed = self.shelves().take_older(deadline, limit);
         Ok(summaries(removed))
     }
@@ -139,20 +139,32 @@ struct Shelves {
 #[derive(Debug, Default)]
 struct Mailbox {
     version: Version,
-    copies: BTreeMap<MessageId, Copy>,
+    /// Boxed, because the nodes of the tree are half empty when ids only ascend.
+    copies: BTreeMap<MessageId, Box<Copy>>,
 }
 
 /// One mailbox's copy of a message.
 #[derive(Debug)]
 struct Copy {
-    summary: Arc<Summary>,
+    summary: Summary,
     trace: Box<[u8]>,
-    body: Arc<Body>,
+    body: Body,
 }
 
-/// The part that several mailboxes share; the last copy to go takes its bytes along.
-#[derive(Debug)]
-struct Body(Bytes);
+/// The part of a message that its copies share.
+#[derive(Clone, Debug)]
+struct Body {
+    bytes: Bytes,
+    /// Held by every copy, when there is more than one: the last to go takes the bytes along.
+    copies: Option<Arc<()>>,
+}
+
+impl Body {
+    /// Takes this copy off the count; true when it was the last one.
+    fn release(&mut self) -> bool {
+        self.copies.take().is_none_or(|copies| Arc::into_inner(copies).is_some())
+    }
+}
 
 impl Shelves {
     fn next_version(&mut self) -> Version {
@@ -160,30 +172,29 @@ impl Shelves {
         Version(self.last_version)
     }
 
-    fn add(&mut self, message: NewMessage) -> Vec<Arc<Summary>> {
-        let NewMessage { received, from, to, subject, body, copies } = message;
-        let body = Arc::new(Body(body));
-        self.bytes += body.0.len() as u64;
+    fn add(&mut self, message: NewMessage) -> Vec<Summary> {
+        let NewMessage { received, headline, body: bytes, copies } = message;
+        self.bytes += bytes.len() as u64;
+        let body = Body { bytes, copies: (copies.len() > 1).then(Arc::default) };
         let version = self.next_version();
         let mut stored = Vec::with_capacity(copies.len());
-        for copy in copies {
+        for NewCopy { mailbox, trace } in copies {
             self.last_id = MessageId::following(self.last_id, received);
-            self.bytes += copy.trace.len() as u64;
-            let summary = Arc::new(Summary {
-                mailbox: copy.mailbox.clone(),
+            self.bytes += trace.len() as u64;
+            let summary = Summary {
+                mailbox: mailbox.clone(),
                 id: self.last_id,
-                from: from.clone(),
-                to: to.clone(),
-                subject: subject.clone(),
+                headline: headline.clone(),
                 received,
-                size: (copy.trace.len() + body.0.len()) as u64,
+                size: (trace.len() + body.bytes.len()) as u64,
                 seen: false,
-            });
+            };
             stored.push(summary.clone());
-            self.arrivals.insert(summary.id, copy.mailbox.clone());
-            let held = self.mailboxes.entry(copy.mailbox).or_default();
+            self.arrivals.insert(self.last_id, mailbox.clone());
+            let held = self.mailboxes.entry(mailbox).or_default();
             held.version = version;
-            held.copies.insert(summary.id, Copy { summary, trace: copy.trace.as_ref().into(), body: body.clone() });
+            let copy = Copy { summary, trace: trace.as_ref().into(), body: body.clone() };
+            held.copies.insert(self.last_id, Box::new(copy));
         }
         stored
     }
@@ -224,38 +235,37 @@ impl Shelves {
     fn take(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<Copy> {
         let version = self.next_version();
         let held = self.mailboxes.get_mut(mailbox)?;
-        let copy = held.copies.remove(&id)?;
+        let mut copy = held.copies.remove(&id)?;
         held.version = version;
         if held.copies.is_empty() {
             self.mailboxes.remove(mailbox);
         }
-        self.forget(&copy);
-        Some(copy)
+        self.forget(&mut copy);
+        Some(*copy)
     }
 
     fn clear(&mut self, mailbox: &MailboxName) -> Vec<Copy> {
         let Some(held) = self.mailboxes.remove(mailbox) else { return Vec::new() };
         let mut gone = Vec::with_capacity(held.copies.len());
-        for copy in held.copies.into_values() {
-            self.forget(&copy);
-            gone.push(copy);
+        for mut copy in held.copies.into_values() {
+            self.forget(&mut copy);
+            gone.push(*copy);
         }
         gone
     }
 
     /// Takes a copy that left its mailbox off the books.
-    fn forget(&mut self, copy: &Copy) {
+    fn forget(&mut self, copy: &mut Copy) {
         self.arrivals.remove(&copy.summary.id);
         self.bytes -= copy.trace.len() as u64;
-        // Readers hold the bytes, never the body itself: the last reference is the last copy's.
-        if Arc::strong_count(&copy.body) == 1 {
-            self.bytes -= copy.body.0.len() as u64;
+        if copy.body.release() {
+            self.bytes -= copy.body.bytes.len() as u64;
         }
     }
 }
 
 impl Mailbox {
-    fn page(&self, page: Page) -> Vec<Arc<Summary>> {
+    fn page(&self, page: Page) -> Vec<Summary> {
         let after = page.after.map_or(Bound::Unbounded, Bound::Excluded);
         let before = page.before.map_or(Bound::Unbounded, Bound::Excluded);
         if let (Some(after), Some(before)) = (page.after, page.before)
@@ -277,7 +287,7 @@ impl Mailbox {
 }
 
 /// Frees sources and keeps summaries; called when the lock is no longer held.
-fn summaries(gone: Vec<Copy>) -> Vec<Arc<Summary>> {
+fn summaries(gone: Vec<Copy>) -> Vec<Summary> {
     gone.into_iter().map(|copy| copy.summary).collect()
 }
 

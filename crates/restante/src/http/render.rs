@@ -1,7 +1,5 @@
 //! The JSON of the REST API: listings and messages, field by field in the order of the specification.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use jiff::Timestamp;
 use jiff::tz::Offset;
@@ -15,7 +13,7 @@ use super::links::{self, Purpose};
 pub(super) const RECORD: usize = 320;
 
 /// A listing: an array of summary records.
-pub(super) fn listing(messages: &[Arc<Summary>]) -> Bytes {
+pub(super) fn listing(messages: &[Summary]) -> Bytes {
     let mut out = Vec::with_capacity(messages.len() * RECORD + 3);
     json::array(&mut out, messages, |out, message| {
         out.push(b'{');
@@ -59,11 +57,11 @@ pub(super) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
 fn summary(out: &mut Vec<u8>, of: &Summary) {
     field(out, "mailbox", of.mailbox.as_str());
     json::display(out, format_args!(",\"id\":\"{}\",", of.id));
-    field(out, "from", &of.from);
+    field(out, "from", of.headline.from());
     out.extend_from_slice(b",\"to\":");
-    json::array(out, &of.to, |out, to| json::string(out, to));
+    json::array(out, of.headline.to(), json::string);
     out.push(b',');
-    field(out, "subject", &of.subject);
+    field(out, "subject", of.headline.subject());
     out.extend_from_slice(b",\"date\":\"");
     date(out, of.received);
     let (millis, size, seen) = (of.received.as_millisecond(), of.size, of.seen);

@@ -123,7 +123,7 @@ pub(super) async fn purge(State(server): State<Arc<Server>>, InMailbox(mailbox):
 
 impl Server {
     /// The summary of the message that a request is about.
-    pub(super) async fn find(&self, target: &OneMessage) -> Result<Arc<Summary>, Problem> {
+    pub(super) async fn find(&self, target: &OneMessage) -> Result<Summary, Problem> {
         self.mailroom.find(&target.mailbox, target.which).await?.ok_or(Problem::NoSuchMessage)
     }
 }

@@ -24,5 +24,5 @@ impl Login {
 
 fn equal(known: &str, given: &str) -> bool {
     let differing = known.bytes().zip(given.bytes()).fold(0, |differing, (a, b)| differing | (a ^ b));
-    (known.len() == given.len()) & (differing == 0)
+    known.len() == given.len() && differing == 0
 }

@@ -15,6 +15,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use bytes::Bytes;
 use jiff::Timestamp;
+use restante_mail::message::Headline;
 use restante_mailroom::Mailroom;
 use restante_store::memory::{Limits, MemoryStore};
 use restante_store::{NewCopy, NewMessage, Store};
@@ -58,9 +59,11 @@ impl House {
     async fn put(&self, number: u64, mailbox: &str, body: &str) {
         let message = NewMessage {
             received: Timestamp::from_microsecond(id(number).cast_signed()).unwrap(),
-            from: "Änne <a@example.org>".into(),
-            to: ["<test@example.org>".into(), "Bob <b@example.org>".into()].into(),
-            subject: format!("number \"{number}\"").into(),
+            headline: Headline::new(
+                "Änne <a@example.org>",
+                ["<test@example.org>", "Bob <b@example.org>"],
+                &format!("number \"{number}\""),
+            ),
             body: Bytes::copy_from_slice(body.as_bytes()),
             copies: vec![NewCopy {
                 mailbox: mailbox.to_owned().into(),

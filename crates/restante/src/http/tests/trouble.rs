@@ -29,7 +29,7 @@ impl Store for Failing {
     async fn list(&self, _: &MailboxName, _: Page) -> Result<Listing> {
         self.fail()
     }
-    async fn find(&self, _: &MailboxName, _: Which) -> Result<Option<Arc<Summary>>> {
+    async fn find(&self, _: &MailboxName, _: Which) -> Result<Option<Summary>> {
         self.fail()
     }
     async fn source(&self, _: &MailboxName, _: MessageId) -> Result<Option<Source>> {
@@ -38,13 +38,13 @@ impl Store for Failing {
     async fn set_seen(&self, _: &MailboxName, _: MessageId, _: bool) -> Result<bool> {
         self.fail()
     }
-    async fn remove(&self, _: &MailboxName, _: MessageId) -> Result<Option<Arc<Summary>>> {
+    async fn remove(&self, _: &MailboxName, _: MessageId) -> Result<Option<Summary>> {
         self.fail()
     }
-    async fn purge(&self, _: &MailboxName) -> Result<Vec<Arc<Summary>>> {
+    async fn purge(&self, _: &MailboxName) -> Result<Vec<Summary>> {
         self.fail()
     }
-    async fn expire(&self, _: Timestamp, _: usize) -> Result<Vec<Arc<Summary>>> {
+    async fn expire(&self, _: Timestamp, _: usize) -> Result<Vec<Summary>> {
         self.fail()
     }
     async fn usage(&self) -> Result<Usage> {
