@@ -1,13 +1,19 @@
 //! Holds the bytes of a mail while it arrives: within the limit, and in no more memory than needed. How the bytes are
 //! told from the rest of the input is the business of [`super::data`] and [`super::chunk`].
+//!
+//! A long mail is collected in pieces and put together once, at its end, in a block of its own size. The pieces come and
+//! go all the time and cost the allocator nothing; a block that grows would be copied or moved again and again.
 
 /// The most memory that is set aside because of what the peer announced, before it has sent anything.
 const MAX_ADVANCE: usize = 1 << 20;
+/// The size of a piece.
+const PIECE: usize = 64 * 1024;
 
 /// The mail so far; nothing any more once it was too long.
 #[derive(Debug)]
 pub(crate) struct Body {
-    kept: Option<Vec<u8>>,
+    pieces: Option<Vec<Vec<u8>>>,
+    length: usize,
     limit: usize,
     announced: usize,
 }
@@ -19,70 +25,93 @@ pub(crate) struct TooLong;
 impl Body {
     /// An empty mail which may grow to `limit` bytes, and will grow to `announced` if the peer is honest.
     pub(crate) fn new(limit: usize, announced: usize) -> Self {
-        Self { kept: Some(Vec::new()), limit, announced: announced.min(limit) }
+        Self { pieces: Some(Vec::new()), length: 0, limit, announced: announced.min(limit) }
     }
 
     /// Appends bytes, or forgets the whole mail when that makes it too long.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let Some(kept) = &mut self.kept else { return };
-        let length = kept.len().saturating_add(bytes.len());
-        if length > self.limit {
-            self.kept = None;
-            return;
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) {
+        if bytes.len() > self.limit.saturating_sub(self.length) {
+            self.give_up();
         }
-        if length > kept.capacity() {
-            let target = target_capacity(kept.capacity(), length, self.announced).min(self.limit);
-            kept.reserve_exact(target - kept.len());
+        let Some(pieces) = &mut self.pieces else { return };
+        self.length += bytes.len();
+        while !bytes.is_empty() {
+            let room = pieces.last().map_or(0, spare);
+            if room == 0 {
+                pieces.push(Vec::with_capacity(piece_size(pieces.is_empty(), bytes.len(), self.announced)));
+                continue;
+            }
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            if let Some(last) = pieces.last_mut() {
+                last.extend_from_slice(now);
+            }
+            bytes = later;
         }
-        kept.extend_from_slice(bytes);
     }
 
     /// Makes room for exactly so many more bytes, which the caller has seen and will push.
     pub(crate) fn reserve(&mut self, more: usize) {
-        if let Some(kept) = &mut self.kept
-            && kept.len().saturating_add(more) <= self.limit
+        if let Some(pieces) = &mut self.pieces
+            && more <= self.limit.saturating_sub(self.length)
         {
-            kept.reserve_exact(more);
+            pieces.push(Vec::with_capacity(more));
         }
     }
 
     /// Learns that so many more bytes will come. A mail that they make too long is given up at once.
     pub(crate) fn announce(&mut self, more: u64) {
-        let length = u64::try_from(self.len()).unwrap_or(u64::MAX).saturating_add(more);
-        match usize::try_from(length) {
-            Ok(length) if length <= self.limit => self.announced = self.announced.max(length),
-            _ => self.kept = None,
+        match usize::try_from(more) {
+            Ok(more) if more <= self.limit.saturating_sub(self.length) => {
+                self.announced = self.announced.max(self.length + more);
+            }
+            _ => self.give_up(),
         }
     }
 
     /// The bytes held now.
     pub(crate) fn len(&self) -> usize {
-        self.kept.as_ref().map_or(0, Vec::len)
+        self.length
     }
 
     /// How many bytes fit in without growing; any number when they are not kept.
     pub(crate) fn room(&self) -> usize {
-        self.kept.as_ref().map_or(usize::MAX, |kept| kept.capacity() - kept.len())
+        self.pieces.as_ref().map_or(usize::MAX, |pieces| pieces.last().map_or(0, spare))
     }
 
     /// Whether the mail has become too long.
     pub(crate) fn is_too_long(&self) -> bool {
-        self.kept.is_none()
+        self.pieces.is_none()
     }
 
     /// The whole mail, in a vector without spare capacity.
     pub(crate) fn finish(self) -> Result<Vec<u8>, TooLong> {
-        let mut bytes = self.kept.ok_or(TooLong)?;
-        bytes.shrink_to_fit();
-        Ok(bytes)
+        let mut pieces = self.pieces.ok_or(TooLong)?;
+        match (pieces.pop(), pieces.as_slice()) {
+            (None, _) => Ok(Vec::new()),
+            (Some(mut only), []) => {
+                only.shrink_to_fit();
+                Ok(only)
+            }
+            (Some(last), _) => {
+                pieces.push(last);
+                Ok(pieces.concat())
+            }
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.pieces = None;
+        self.length = 0;
     }
 }
 
-/// The capacity to grow to so that `length` bytes fit. What the peer announced is believed only up to a bound in
-/// advance, and later when no more than half of it is missing: a lie costs nothing that was not sent.
-fn target_capacity(capacity: usize, length: usize, announced: usize) -> usize {
-    let believed = length.max(capacity.saturating_mul(2)).max(MAX_ADVANCE);
-    if (length..=believed).contains(&announced) { announced } else { length.max(capacity.saturating_mul(2)) }
+fn spare(piece: &Vec<u8>) -> usize {
+    piece.capacity() - piece.len()
+}
+
+/// The size of the next piece. What the peer announced is believed up to a bound; a lie costs no more than that.
+fn piece_size(first: bool, length: usize, announced: usize) -> usize {
+    if first && (length..=MAX_ADVANCE).contains(&announced) { announced } else { length.max(PIECE) }
 }
 
 #[cfg(test)]
@@ -90,21 +119,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capacity_follows_what_was_sent_and_what_was_honestly_announced() {
-        let mib = 1 << 20;
+    fn a_piece_follows_what_was_sent_and_what_was_believably_announced() {
         let table = [
-            // capacity, length, announced, expected
-            (0, 100, 0, 100),
-            (100, 101, 0, 200),
-            (0, 100, 5_000, 5_000),
-            (0, 100, mib, mib),
-            (0, 100, 100 * mib, 100),
-            (60 * mib, 60 * mib + 1, 100 * mib, 100 * mib),
-            (40 * mib, 40 * mib + 1, 100 * mib, 80 * mib),
-            (5_000, 5_001, 5_000, 10_000),
+            // first, length, announced, expected
+            (true, 100, 0, PIECE),
+            (true, 100, 5_000, 5_000),
+            (true, 100, MAX_ADVANCE, MAX_ADVANCE),
+            (true, 100, MAX_ADVANCE + 1, PIECE),
+            (true, 100, 99, PIECE),
+            (true, 2 * PIECE, 0, 2 * PIECE),
+            (false, 100, 5_000, PIECE),
         ];
-        for (capacity, length, announced, expected) in table {
-            assert_eq!(target_capacity(capacity, length, announced), expected, "{capacity} {length} {announced}");
+        for (first, length, announced, expected) in table {
+            assert_eq!(piece_size(first, length, announced), expected, "{first} {length} {announced}");
+        }
+    }
+
+    #[test]
+    fn a_long_mail_is_put_together_from_its_pieces() {
+        let mail: Vec<u8> = (0..10 * PIECE).map(|at| u8::try_from(at % 251).unwrap_or(0)).collect();
+        for announced in [0, 1_000, mail.len()] {
+            let mut body = Body::new(mail.len(), announced);
+            for part in mail.chunks(1_777) {
+                body.push(part);
+            }
+            let bytes = body.finish().unwrap();
+            assert_eq!(bytes.capacity(), bytes.len());
+            assert!(bytes == mail);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::net::{Shutdown, Stream};
 /// How much is read at once while commands are exchanged.
 const COMMAND_BUFFER: usize = 4 * 1024;
 /// How much is read at once while a message comes in.
-const MESSAGE_BUFFER: usize = 128 * 1024;
+const MESSAGE_BUFFER: usize = 64 * 1024;
 /// How long a peer has to close when we have.
 const LINGER: Duration = Duration::from_millis(500);
 /// How many more reads of what it sends meanwhile are thrown away.
