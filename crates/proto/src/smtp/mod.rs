@@ -104,6 +104,8 @@ pub enum Action {
     /// Flush the replies, throw away all input that was read so far, do the handshake as server, then call
     /// [`Session::tls_started`]. The given input is consumed already: what came before TLS is never obeyed behind it.
     StartTls,
-    /// Flush the replies and close the connection.
+    /// The peer said goodbye: flush the replies and close the connection.
+    Quit,
+    /// Flush the replies and close the connection, although the peer may still be sending.
     Close,
 }

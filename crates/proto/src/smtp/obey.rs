@@ -202,7 +202,7 @@ impl Session {
         }
         self.reply(reply::BYE);
         self.state = State::Closed;
-        None
+        Some(Action::Quit)
     }
 
     fn swallow(&mut self, idle: Idle, chunk: Chunk, reply: &'static str) -> Option<Action> {

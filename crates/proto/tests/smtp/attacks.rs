@@ -175,7 +175,7 @@ fn an_open_question_stops_the_session() {
     session.authenticated(Ok(true));
     session.tls_started();
     session.sender(Ok(()));
-    assert_eq!(session.step(&input[consumed..]), (6, Action::Close));
+    assert_eq!(session.step(&input[consumed..]), (6, Action::Quit));
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl Driver {
                     self.wants = Wants::Tls;
                     return;
                 }
-                Action::Close => {
+                Action::Quit | Action::Close => {
                     self.wants = Wants::Close;
                     return;
                 }

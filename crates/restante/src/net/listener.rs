@@ -49,8 +49,6 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // Replies are written whole; waiting for more to send would only delay them.
-                stream.set_nodelay(true)?;
                 Ok((Stream::Tcp(stream), Some(peer.ip().to_canonical())))
             }
             Self::Unix(listener, _) => Ok((Stream::Unix(listener.accept().await?.0), None)),
@@ -93,6 +91,8 @@ fn tcp(addr: SocketAddr) -> io::Result<TcpListener> {
         // IPv4 has a socket of its own.
         socket.set_only_v6(true)?;
     }
+    // Answers are written whole; waiting for more to send would only delay them. Connections inherit this.
+    socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;
@@ -129,6 +129,15 @@ mod tests {
                 listener.to_string().starts_with("tcp4 127.0.0.1:") || listener.to_string().starts_with("tcp6 [::1]:")
             );
         }
+    }
+
+    #[tokio::test]
+    async fn connections_send_without_delay() {
+        let listeners = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let Listener::Tcp(tcp) = &listeners[0] else { panic!("TCP was asked for") };
+        let _client = tokio::net::TcpStream::connect(tcp.local_addr().unwrap()).await.unwrap();
+        let (Stream::Tcp(accepted), _) = listeners[0].accept().await.unwrap() else { panic!("TCP was asked for") };
+        assert!(accepted.nodelay().unwrap());
     }
 
     #[tokio::test]

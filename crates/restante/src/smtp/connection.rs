@@ -115,6 +115,7 @@ impl<'a> Connection<'a> {
                     self.reservation.release();
                 }
                 Action::StartTls => self = self.start_tls().await?,
+                Action::Quit => return self.quit().await,
                 Action::Close => return self.close().await,
             }
         }
@@ -182,6 +183,16 @@ impl<'a> Connection<'a> {
             if self.stream.is_tls() {
                 self.stream.flush().await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Says goodbye to a peer that has said it first.
+    async fn quit(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        if self.stream.is_tls() {
+            // Without TLS the end of the connection says it all.
+            timeout_at(Instant::now() + LINGER, self.stream.shutdown()).await??;
         }
         Ok(())
     }
