@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use memchr::memchr;
 
+use super::line::Line;
 use super::words;
 
 /// One field of a mail's header, as it stands in the mail.
@@ -138,25 +139,6 @@ impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
             let next = Line::at(self.source, line.next);
             let text = &self.source[line.next..next.end];
             field_name(text).is_some() && !(text.starts_with(b"--") && (self.is_boundary)(text))
-        }
-    }
-}
-
-/// A line of the source: where its text ends and where the next line starts. Lines end in CRLF or bare LF.
-pub(super) struct Line {
-    pub(super) end: usize,
-    pub(super) next: usize,
-}
-
-impl Line {
-    pub(super) fn at(source: &[u8], start: usize) -> Self {
-        match memchr(b'\n', &source[start..]) {
-            Some(offset) => {
-                let feed = start + offset;
-                let cr = feed > start && source[feed - 1] == b'\r';
-                Self { end: feed - usize::from(cr), next: feed + 1 }
-            }
-            None => Self { end: source.len(), next: source.len() },
         }
     }
 }

@@ -17,6 +17,7 @@ mod entities;
 mod filename;
 mod flowed;
 mod header;
+mod line;
 mod params;
 mod part;
 mod plain;

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::defect::{Defect, Defects};
-use super::header::{Fields, HeaderField, Line};
+use super::header::{Fields, HeaderField};
+use super::line::Line;
 use super::part::{ContentFields, Part};
 
 /// How deep multiparts may be nested; a deeper one is not opened.

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::header::Line;
+use super::line::Line;
 
 /// How the content of a part is written into the mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

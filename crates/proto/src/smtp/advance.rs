@@ -4,8 +4,9 @@
 use super::auth::Exchange;
 use super::body::{Body, TooLong};
 use super::chunk::Chunk;
-use super::command::{self, Fault};
+use super::command;
 use super::data::DataReader;
+use super::fault::Fault;
 use super::line::{AUTH_LIMIT, Line};
 use super::session::Session;
 use super::state::{Client, Idle, State, Transaction};

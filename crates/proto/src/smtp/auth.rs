@@ -6,7 +6,8 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::command::{self, Fault};
+use super::command;
+use super::fault::Fault;
 use super::reply;
 
 /// A password. Its debug form does not show it.

@@ -1,7 +1,8 @@
 //! BDAT (RFC 3030): the announcement of a chunk, and the count of its octets. They are exact: nothing is looked for in
 //! them and nothing is taken out.
 
-use super::command::{self, Fault};
+use super::command;
+use super::fault::Fault;
 use super::reply;
 
 /// A chunk that was announced, and how much of it is still to come.

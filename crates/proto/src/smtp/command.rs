@@ -4,6 +4,7 @@
 use restante_mail::address::{Address, AddressError, Alphabet};
 use restante_mail::envelope::ReversePath;
 
+use super::fault::Fault;
 use super::line::{AUTH_LIMIT, COMMAND_LIMIT, EXTENDED_LIMIT};
 use super::params::{MailParameters, check_rcpt_parameters};
 use super::reply;
@@ -30,19 +31,6 @@ pub(crate) enum Verb {
     Auth,
     /// A command of some RFC that this server does not offer.
     Unimplemented,
-}
-
-/// Why a command is refused before anybody is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The reply to a command that counts as a bad one.
-    Bad(&'static str),
-    /// The reply to a command that is well-formed but cannot be.
-    Refused(&'static str),
-    /// The sender is no address.
-    Sender(AddressError),
-    /// The recipient is no address.
-    Recipient(AddressError),
 }
 
 /// What MAIL says.

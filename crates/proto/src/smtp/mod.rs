@@ -35,6 +35,7 @@ mod body;
 mod chunk;
 mod command;
 mod data;
+mod fault;
 mod line;
 mod obey;
 mod params;

@@ -3,7 +3,7 @@
 
 use restante_mail::address::Alphabet;
 
-use super::command::Fault;
+use super::fault::Fault;
 use super::reply;
 
 const MALFORMED: Fault = Fault::Bad(reply::PARAMETER_MALFORMED);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use restante_mail::envelope::{Envelope, Refusal};
 
-use super::command::Fault;
+use super::fault::Fault;
 use super::line::LineReader;
 use super::record::{Recorded, Recording};
 use super::state::{Idle, Link, State, Trust};

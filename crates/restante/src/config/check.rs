@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::ReadFile;
 use super::address::ListenAddr;
-use super::load::Sources;
 use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
+use super::sources::Sources;
 use super::table::{SETTINGS, find};
 use super::types::{Certificate, Config, Hosts, StoreKind};
 use super::values::host_of;

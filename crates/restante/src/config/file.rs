@@ -5,9 +5,9 @@ use std::path::Path;
 
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::load::Given;
 use super::problem::{Origin, Problem, hint};
 use super::setting::{Setting, Value};
+use super::sources::Given;
 use super::table::{SETTINGS, find};
 
 /// What a file holds: the settings it gives, and everything that is wrong with it.

@@ -11,6 +11,7 @@ use super::cli::Flags;
 use super::file;
 use super::problem::{Origin, Problem, hint, shown};
 use super::setting::Setting;
+use super::sources::{Given, Sources};
 use super::table::SETTINGS;
 use super::types::Config;
 use super::values;
@@ -47,16 +48,6 @@ pub struct Effective {
     /// Where it comes from.
     pub origin: Origin,
 }
-
-/// A value and where it comes from.
-#[derive(Clone)]
-pub(super) struct Given {
-    pub(super) value: String,
-    pub(super) origin: Origin,
-}
-
-/// The values that were given, by key; the strongest source has won.
-pub(super) type Sources = BTreeMap<&'static str, Given>;
 
 /// Loads a configuration, or tells everything that is wrong with it.
 pub(super) fn load(

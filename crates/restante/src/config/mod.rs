@@ -16,6 +16,7 @@ mod network;
 mod problem;
 mod render;
 mod setting;
+mod sources;
 mod table;
 mod types;
 mod values;

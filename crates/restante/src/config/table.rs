@@ -328,6 +328,18 @@ pub const SETTINGS: &[Setting] = &[
     ).reserved(),
 ];
 
+impl Default for Config {
+    /// The defaults of the table, parsed as if a user had written them.
+    fn default() -> Self {
+        let mut config = Self::blank();
+        for setting in SETTINGS {
+            (setting.apply)(&mut config, setting.default)
+                .unwrap_or_else(|error| panic!("default of {}: {error}", setting.key));
+        }
+        config
+    }
+}
+
 /// Finds a row by its key.
 pub(super) fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)

@@ -10,7 +10,6 @@ use restante_mailroom::policy::Policy;
 use super::address::ListenAddr;
 use super::credential::{Credential, Secret};
 use super::network::Network;
-use super::table::SETTINGS;
 
 /// Every setting, parsed and checked.
 #[derive(Debug, Clone)]
@@ -35,21 +34,9 @@ pub struct Config {
     pub scripting: Scripting,
 }
 
-impl Default for Config {
-    /// The defaults of the table, parsed as if a user had written them.
-    fn default() -> Self {
-        let mut config = Self::blank();
-        for setting in SETTINGS {
-            (setting.apply)(&mut config, setting.default)
-                .unwrap_or_else(|error| panic!("default of {}: {error}", setting.key));
-        }
-        config
-    }
-}
-
 impl Config {
     /// Empty places for the defaults to be parsed into.
-    fn blank() -> Self {
+    pub(super) fn blank() -> Self {
         Self {
             log: Log::default(),
             pidfile: None,
