@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 
 use crate::{Appended, Listing, NewCopy, NewMessage, Page, Result, Store, Usage, Version, Which};
@@ -65,17 +65,17 @@ impl Store for MemoryStore {
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
         let shelves = self.shelves();
         let Some(held) = shelves.mailboxes.get(mailbox) else { return Ok(Listing::default()) };
-        Ok(Listing { version: held.version, messages: held.page(page) })
+        Ok(Listing { version: held.version, messages: held.page(mailbox, page) })
     }
 
     async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
         let shelves = self.shelves();
         let Some(held) = shelves.mailboxes.get(mailbox) else { return Ok(None) };
-        let copy = match which {
-            Which::Id(id) => held.copies.get(&id),
-            Which::Latest => held.copies.last_key_value().map(|(_, copy)| copy),
+        let found = match which {
+            Which::Id(id) => held.copies.get_key_value(&id),
+            Which::Latest => held.copies.last_key_value(),
         };
-        Ok(copy.map(|copy| copy.summary.clone()))
+        Ok(found.map(|(id, copy)| copy.summary(mailbox, *id)))
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
@@ -89,8 +89,8 @@ impl Store for MemoryStore {
         let version = shelves.next_version();
         let Some(held) = shelves.mailboxes.get_mut(mailbox) else { return Ok(false) };
         let Some(copy) = held.copies.get_mut(&id) else { return Ok(false) };
-        if copy.summary.seen != seen {
-            copy.summary.seen = seen;
+        if copy.seen != seen {
+            copy.seen = seen;
             held.version = version;
         }
         Ok(true)
@@ -98,7 +98,7 @@ impl Store for MemoryStore {
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
         let removed = self.shelves().take(mailbox, id);
-        Ok(removed.map(|copy| copy.summary))
+        Ok(removed.map(|gone| gone.summary))
     }
 
     async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Summary>> {
@@ -143,12 +143,20 @@ struct Mailbox {
     copies: BTreeMap<MessageId, Box<Copy>>,
 }
 
-/// One mailbox's copy of a message.
+/// One mailbox's copy of a message: what is not known from the place where it is kept.
 #[derive(Debug)]
 struct Copy {
-    summary: Summary,
+    headline: Headline,
+    received: Timestamp,
+    seen: bool,
     trace: Box<[u8]>,
     body: Body,
+}
+
+/// A copy that was taken away: its summary for the caller, and the rest, which is freed when the lock is let go.
+struct Gone {
+    summary: Summary,
+    _rest: Box<Copy>,
 }
 
 /// The part of a message that its copies share.
@@ -163,6 +171,19 @@ impl Body {
     /// Takes this copy off the count; true when it was the last one.
     fn release(&mut self) -> bool {
         self.copies.take().is_none_or(|copies| Arc::into_inner(copies).is_some())
+    }
+}
+
+impl Copy {
+    fn summary(&self, mailbox: &MailboxName, id: MessageId) -> Summary {
+        Summary {
+            mailbox: mailbox.clone(),
+            id,
+            headline: self.headline.clone(),
+            received: self.received,
+            size: (self.trace.len() + self.body.bytes.len()) as u64,
+            seen: self.seen,
+        }
     }
 }
 
@@ -181,26 +202,19 @@ impl Shelves {
         for NewCopy { mailbox, trace } in copies {
             self.last_id = MessageId::following(self.last_id, received);
             self.bytes += trace.len() as u64;
-            let summary = Summary {
-                mailbox: mailbox.clone(),
-                id: self.last_id,
-                headline: headline.clone(),
-                received,
-                size: (trace.len() + body.bytes.len()) as u64,
-                seen: false,
-            };
-            stored.push(summary.clone());
+            let (headline, trace, body) = (headline.clone(), trace.as_ref().into(), body.clone());
+            let copy = Box::new(Copy { headline, received, seen: false, trace, body });
+            stored.push(copy.summary(&mailbox, self.last_id));
             self.arrivals.insert(self.last_id, mailbox.clone());
             let held = self.mailboxes.entry(mailbox).or_default();
             held.version = version;
-            let copy = Copy { summary, trace: trace.as_ref().into(), body: body.clone() };
-            held.copies.insert(self.last_id, Box::new(copy));
+            held.copies.insert(self.last_id, copy);
         }
         stored
     }
 
     /// Lets the oldest messages of a mailbox go until it holds no more than `cap`.
-    fn keep_cap(&mut self, mailbox: &MailboxName, cap: usize, gone: &mut Vec<Copy>) {
+    fn keep_cap(&mut self, mailbox: &MailboxName, cap: usize, gone: &mut Vec<Gone>) {
         let held = self.mailboxes.get(mailbox).map_or(0, |held| held.copies.len());
         let excess = if cap == 0 { 0 } else { held.saturating_sub(cap) };
         for _ in 0..excess {
@@ -211,20 +225,20 @@ impl Shelves {
     }
 
     /// Lets the oldest messages of all go until they fit into `bytes`.
-    fn keep_bound(&mut self, bytes: u64, gone: &mut Vec<Copy>) {
+    fn keep_bound(&mut self, bytes: u64, gone: &mut Vec<Gone>) {
         while bytes > 0 && self.bytes > bytes {
             let Some((&oldest, mailbox)) = self.arrivals.first_key_value() else { return };
             gone.extend(self.take(&mailbox.clone(), oldest));
         }
     }
 
-    fn take_older(&mut self, deadline: Timestamp, limit: usize) -> Vec<Copy> {
+    fn take_older(&mut self, deadline: Timestamp, limit: usize) -> Vec<Gone> {
         let mut gone = Vec::new();
         while gone.len() < limit {
             let Some((&oldest, mailbox)) = self.arrivals.first_key_value() else { break };
             let mailbox = mailbox.clone();
-            let received = self.mailboxes.get(&mailbox).and_then(|held| held.copies.get(&oldest));
-            if received.is_some_and(|copy| copy.summary.received >= deadline) {
+            let copy = self.mailboxes.get(&mailbox).and_then(|held| held.copies.get(&oldest));
+            if copy.is_some_and(|copy| copy.received >= deadline) {
                 break;
             }
             gone.extend(self.take(&mailbox, oldest));
@@ -232,40 +246,35 @@ impl Shelves {
         gone
     }
 
-    fn take(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<Copy> {
+    fn take(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<Gone> {
         let version = self.next_version();
         let held = self.mailboxes.get_mut(mailbox)?;
-        let mut copy = held.copies.remove(&id)?;
+        let copy = held.copies.remove(&id)?;
         held.version = version;
         if held.copies.is_empty() {
             self.mailboxes.remove(mailbox);
         }
-        self.forget(&mut copy);
-        Some(*copy)
+        Some(self.forget(mailbox, id, copy))
     }
 
-    fn clear(&mut self, mailbox: &MailboxName) -> Vec<Copy> {
+    fn clear(&mut self, mailbox: &MailboxName) -> Vec<Gone> {
         let Some(held) = self.mailboxes.remove(mailbox) else { return Vec::new() };
-        let mut gone = Vec::with_capacity(held.copies.len());
-        for mut copy in held.copies.into_values() {
-            self.forget(&mut copy);
-            gone.push(*copy);
-        }
-        gone
+        held.copies.into_iter().map(|(id, copy)| self.forget(mailbox, id, copy)).collect()
     }
 
     /// Takes a copy that left its mailbox off the books.
-    fn forget(&mut self, copy: &mut Copy) {
-        self.arrivals.remove(&copy.summary.id);
+    fn forget(&mut self, mailbox: &MailboxName, id: MessageId, mut copy: Box<Copy>) -> Gone {
+        self.arrivals.remove(&id);
         self.bytes -= copy.trace.len() as u64;
         if copy.body.release() {
             self.bytes -= copy.body.bytes.len() as u64;
         }
+        Gone { summary: copy.summary(mailbox, id), _rest: copy }
     }
 }
 
 impl Mailbox {
-    fn page(&self, page: Page) -> Vec<Summary> {
+    fn page(&self, name: &MailboxName, page: Page) -> Vec<Summary> {
         let after = page.after.map_or(Bound::Unbounded, Bound::Excluded);
         let before = page.before.map_or(Bound::Unbounded, Bound::Excluded);
         if let (Some(after), Some(before)) = (page.after, page.before)
@@ -273,7 +282,7 @@ impl Mailbox {
         {
             return Vec::new();
         }
-        let matching = self.copies.range((after, before)).map(|(_, copy)| copy.summary.clone());
+        let matching = self.copies.range((after, before)).map(|(id, copy)| copy.summary(name, *id));
         match (page.limit, page.after) {
             (None, _) => matching.collect(),
             (Some(limit), Some(_)) => matching.take(limit).collect(),
@@ -287,8 +296,8 @@ impl Mailbox {
 }
 
 /// Frees sources and keeps summaries; called when the lock is no longer held.
-fn summaries(gone: Vec<Copy>) -> Vec<Summary> {
-    gone.into_iter().map(|copy| copy.summary).collect()
+fn summaries(gone: Vec<Gone>) -> Vec<Summary> {
+    gone.into_iter().map(|gone| gone.summary).collect()
 }
 
 #[cfg(test)]
