@@ -211,6 +211,48 @@ fn slow_loris_is_sent_away_by_smtp() {
 }
 
 #[test]
+fn slow_loris_by_dripping_is_sent_away_too() {
+    let server = Server::start(&["--smtp-timeout", "1s"]);
+    let drip = |mut talk: Talk<std::net::TcpStream>| {
+        talk.stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let told = (0..100).any(|_| {
+            let mut answer = [0; 3];
+            // The write fails when the server has gone; then it has spoken before.
+            let _ = talk.stream.write_all(b"x");
+            std::io::Read::read(&mut talk.stream, &mut answer).is_ok_and(|count| count == 3 && answer == *b"421")
+        });
+        assert!(told);
+    };
+    let mut command = server.talk();
+    command.expect("220");
+    drip(command);
+    let mut data = server.talk();
+    data.open_mail("bob@x.org");
+    data.say("DATA", "354");
+    drip(data);
+    assert_eq!(server.count("bob"), 0);
+}
+
+#[test]
+fn an_aborted_message_gives_its_memory_back() {
+    let server = Server::start(&["--smtp-maxinflightkb", "1024", "--smtp-maxmessagebytes", "1000000"]);
+    let chunk = [&b"BDAT 640000\r\n"[..], &b"x".repeat(640_000)].concat();
+    let mut talks = [server.talk(), server.talk(), server.talk()];
+    for talk in &mut talks {
+        talk.open_mail("bob@x.org");
+    }
+    let [first, second, third] = &mut talks;
+    first.send(&chunk);
+    first.expect("250");
+    second.send(&chunk);
+    second.expect("250");
+    // There is no room for a third one until the first is given up.
+    third.send(&chunk);
+    first.say("RSET", "250");
+    third.expect("250");
+}
+
+#[test]
 fn too_many_connections_are_told_so() {
     let server = Server::start(&["--smtp-maxconnections", "2"]);
     let mut first = server.talk();

@@ -39,8 +39,13 @@ impl Budget {
 }
 
 impl Reservation {
-    /// Waits until this connection may hold so many bytes.
-    pub(super) async fn grow_to(&mut self, bytes: usize) {
+    /// Waits until this connection may hold so many bytes. With no bytes, everything is given back.
+    pub(super) async fn adjust_to(&mut self, bytes: usize) {
+        if bytes == 0 {
+            self.steps = None;
+            self.overdraft = None;
+            return;
+        }
         let held = self.steps.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let missing = bytes.div_ceil(STEP).saturating_sub(held);
         if missing == 0 || self.overdraft.is_some() {
@@ -58,12 +63,6 @@ impl Reservation {
             else => {}
         }
     }
-
-    /// Gives everything back.
-    pub(super) fn release(&mut self) {
-        self.steps = None;
-        self.overdraft = None;
-    }
 }
 
 #[cfg(test)]
@@ -80,12 +79,12 @@ mod tests {
     async fn a_full_budget_makes_wait_until_something_is_given_back() {
         let budget = Budget::new(4 * STEP);
         let (mut first, mut second, mut third) = (budget.reservation(), budget.reservation(), budget.reservation());
-        first.grow_to(4 * STEP).await;
-        second.grow_to(STEP).await;
+        first.adjust_to(4 * STEP).await;
+        second.adjust_to(STEP).await;
         assert!(second.overdraft.is_some(), "one may overdraw");
-        assert!(timeout(SOON, third.grow_to(STEP)).await.is_err(), "a second one may not");
-        first.release();
-        timeout(SOON, third.grow_to(STEP)).await.unwrap();
+        assert!(timeout(SOON, third.adjust_to(STEP)).await.is_err(), "a second one may not");
+        first.adjust_to(0).await;
+        timeout(SOON, third.adjust_to(STEP)).await.unwrap();
         assert!(third.overdraft.is_none());
     }
 
@@ -97,7 +96,7 @@ mod tests {
             let mut reservation = budget.reservation();
             tasks.push(tokio::spawn(async move {
                 for steps in 1..=8 {
-                    reservation.grow_to(steps * STEP).await;
+                    reservation.adjust_to(steps * STEP).await;
                     tokio::task::yield_now().await;
                 }
             }));

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Server;
 use super::budget::Reservation;
+use super::patience::Patience;
 use crate::net::{Shutdown, Stream};
 
 /// How much is read at once while commands are exchanged.
@@ -35,6 +36,7 @@ pub(super) struct Connection<'a> {
     input: BytesMut,
     /// The memory that the message under way has been granted.
     reservation: Reservation,
+    patience: Patience,
 }
 
 /// What a wait for input ended with.
@@ -57,7 +59,8 @@ impl<'a> Connection<'a> {
             session.record();
         }
         let reservation = server.budget.reservation();
-        Self { server, stream, session, shutdown, peer, input: BytesMut::new(), reservation }
+        let patience = Patience::new(server.timeout, Instant::now());
+        Self { server, stream, session, shutdown, peer, input: BytesMut::new(), reservation, patience }
     }
 
     /// Says that there are too many connections, and closes.
@@ -71,7 +74,10 @@ impl<'a> Connection<'a> {
         self.session.greet();
         loop {
             let (used, action) = self.session.step(&self.input);
-            self.input.advance(used);
+            if used > 0 {
+                self.input.advance(used);
+                self.patience.progress(Instant::now());
+            }
             match action {
                 Action::Read => {
                     self.flush().await?;
@@ -112,7 +118,6 @@ impl<'a> Connection<'a> {
                 Action::Deliver { envelope, body } => {
                     let outcome = self.deliver(&envelope, body.into()).await;
                     self.session.delivered(outcome);
-                    self.reservation.release();
                 }
                 Action::StartTls => self = self.start_tls().await?,
                 Action::Quit => return self.quit().await,
@@ -143,11 +148,9 @@ impl<'a> Connection<'a> {
     /// Waits for input within the peer's time. Before it reads on in a message, it waits until there is memory for what
     /// it has: that is the back-pressure on all the messages that come in at the same time.
     async fn read(&mut self) -> io::Result<Read> {
-        let deadline = Instant::now() + self.server.timeout;
         let receiving = self.session.receiving();
-        if timeout_at(deadline, self.reservation.grow_to(receiving)).await.is_err() {
-            return Ok(Read::Silence);
-        }
+        self.reservation.adjust_to(receiving).await;
+        let deadline = self.patience.deadline(Instant::now(), receiving);
         self.make_room(receiving > 0);
         let between_mails = self.session.envelope().is_none();
         let read = tokio::select! {

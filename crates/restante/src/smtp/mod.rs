@@ -4,6 +4,7 @@
 mod budget;
 mod connection;
 mod login;
+mod patience;
 
 use std::net::IpAddr;
 use std::sync::Arc;
