@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, GBK, ISO_2022_JP, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
+use super::iso2022;
+use super::labels::Charset;
 use super::utf7;
 
 /// How much of an undeclared text is looked at to guess its charset.
@@ -22,33 +24,34 @@ pub(super) struct Decoded {
 /// Decodes bytes of the charset that a part or an encoded word declares, or of none.
 pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> Decoded {
     let label = label.map_or("", |label| label.split(['(', ';']).next().unwrap_or_default().trim());
-    match lookup(label) {
-        Charset::Undeclared => undeclared(bytes),
-        Charset::Unknown => Decoded {
-            text: decode_unlabelled(bytes).into_owned(),
-            defect: Some(format!("charset {label:?} is not known, a guess was made")),
-        },
-        Charset::Utf7 => Decoded { text: utf7::decode(bytes), defect: None },
+    let (text, broken) = match Charset::named(label) {
+        Charset::Undeclared => return undeclared(bytes),
+        Charset::Unknown => {
+            return Decoded {
+                text: decode_unlabelled(bytes).into_owned(),
+                defect: Some(format!("charset {label:?} is not known, a guess was made")),
+            };
+        }
+        Charset::Utf7 => (utf7::decode(bytes), false),
+        Charset::SevenBit(charset) => charset.decode(bytes),
         Charset::Known(encoding) => {
-            let (text, replaced) = if encoding == UTF_16LE || encoding == UTF_16BE {
-                let (text, _, replaced) = encoding.decode(bytes);
-                (text, replaced)
+            let (text, broken) = if encoding == UTF_16LE || encoding == UTF_16BE {
+                let (text, _, broken) = encoding.decode(bytes);
+                (text, broken)
             } else {
                 encoding.decode_with_bom_removal(bytes)
             };
-            Decoded {
-                text: text.into_owned(),
-                defect: replaced.then(|| format!("some bytes are not valid in the declared charset {label:?}")),
-            }
+            (text.into_owned(), broken)
         }
-    }
+    };
+    let defect = broken.then(|| format!("some bytes are not valid in the declared charset {label:?}"));
+    Decoded { text, defect }
 }
 
 /// Decodes bytes of which nothing is known: UTF-8 when they are valid, otherwise the likeliest charset.
 pub(super) fn decode_unlabelled(bytes: &[u8]) -> Cow<'_, str> {
-    // ISO-2022-JP is pure ASCII to every other decoder; its escape sequences give it away.
-    if memchr::memmem::find(bytes, b"\x1b$").is_some() {
-        return ISO_2022_JP.decode_without_bom_handling(bytes).0;
+    if let Some(charset) = iso2022::detect(bytes) {
+        return Cow::Owned(charset.decode(bytes).0);
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -75,32 +78,6 @@ pub(super) fn declared_in_html(html: &[u8]) -> Option<String> {
     let label = value.trim_start_matches(['"', '\'', ' ']);
     let end = label.find(|c: char| !c.is_ascii_alphanumeric() && !"-_:.".contains(c)).unwrap_or(label.len());
     Some(label[..end].to_owned())
-}
-
-enum Charset {
-    Known(&'static Encoding),
-    Utf7,
-    /// Nothing declared, or US-ASCII, which says nothing about the 8-bit bytes that are there all the same.
-    Undeclared,
-    Unknown,
-}
-
-fn lookup(label: &str) -> Charset {
-    let lower = label.to_ascii_lowercase();
-    match lower.as_str() {
-        "" | "us-ascii" | "ascii" | "ansi_x3.4-1968" => Charset::Undeclared,
-        "utf-7" | "utf7" | "unicode-1-1-utf-7" | "csunicode11utf7" => Charset::Utf7,
-        "cp936" => Charset::Known(GBK),
-        "cp932" => Charset::Known(encoding_rs::SHIFT_JIS),
-        "cp949" | "ms949" => Charset::Known(encoding_rs::EUC_KR),
-        "cp950" => Charset::Known(encoding_rs::BIG5),
-        "latin-1" => Charset::Known(WINDOWS_1252),
-        // The "replacement" charsets of the web standard decode to a single U+FFFD, which helps no reader.
-        other => match Encoding::for_label_no_replacement(other.as_bytes()) {
-            Some(encoding) => Charset::Known(encoding),
-            None => Charset::Unknown,
-        },
-    }
 }
 
 fn undeclared(bytes: &[u8]) -> Decoded {
@@ -151,6 +128,8 @@ mod tests {
             ("ks_c_5601-1987", b"\xc7\xd1\xb1\xdb", "한글"),
             ("utf-16", b"\xfe\xff\x00H\x00i", "Hi"),
             ("utf-16le", b"H\x00i\x00", "Hi"),
+            ("iso-2022-kr", b"\x1b$)C\x0eGQ1[\x0f", "한글"),
+            ("mac-roman", b"caf\x8e", "café"),
             ("utf-7", b"Hi +Jjo-", "Hi ☺"),
             ("us-ascii (Plain text)", b"plain", "plain"),
         ];
@@ -170,7 +149,8 @@ mod tests {
             (None, russian, "Привет, как дела сегодня?", true),
             (Some("x-no-such"), b"plain", "plain", true),
             (Some("utf-8"), b"caf\xe9!", "caf\u{fffd}!", true),
-            (None, b"\x1b$BF|K\\8l\x1b(B", "日本語", false),
+            (None, b"\x1b$BF|K\\\x1b(B\x1b$B8l\x1b(B", "日本語", false),
+            (None, b"\x1b$)C\x0eGQ1[\x0f", "한글", false),
         ];
         for (label, bytes, text, defect) in table {
             let decoded = decode(*label, bytes);

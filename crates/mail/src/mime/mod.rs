@@ -17,6 +17,8 @@ mod entities;
 mod filename;
 mod flowed;
 mod header;
+mod iso2022;
+mod labels;
 mod line;
 mod params;
 mod part;

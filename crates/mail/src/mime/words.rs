@@ -134,6 +134,8 @@ mod tests {
             (b"=?utf-8?B?4pi?= =?utf-8?B?ug==?=", "☺"),
             (b"=?utf-8?Q?=E2=98?= =?utf-8?Q?=BA?=", "☺"),
             (b"=?iso-2022-jp?B?GyRCRnxLXDhsGyhC?=", "日本語"),
+            // Each word of a charset with states begins and ends in ASCII.
+            (b"=?iso-2022-jp?B?GyRCRnxLXBsoQg==?= =?iso-2022-jp?B?GyRCOGwbKEI=?=", "日本語"),
             (b"=?gb2312?B?1tDOxA==?=", "中文"),
             (b"=?koi8-r?Q?=F0=D2=C9=D7=C5=D4?=", "Привет"),
             (b"=?utf-8?Q?Really??=", "Really?"),

@@ -1,0 +1,107 @@
+//! Names of charsets: those that the web's standard lists, and the ones that mail uses besides.
+
+use encoding_rs::{Encoding, ISO_2022_JP};
+
+use super::iso2022::Iso2022;
+
+/// What a label stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Charset {
+    Known(&'static Encoding),
+    SevenBit(Iso2022),
+    Utf7,
+    /// Nothing declared, or US-ASCII, which says nothing about the 8-bit bytes that are there all the same.
+    Undeclared,
+    Unknown,
+}
+
+impl Charset {
+    /// The charset of that name.
+    pub(super) fn named(label: &str) -> Self {
+        let lower = label.to_ascii_lowercase();
+        match lower.as_str() {
+            "" | "us-ascii" | "ascii" | "us" | "ansi_x3.4-1968" | "ansi_x3.4-1986" | "iso646-us" => Self::Undeclared,
+            "utf-7" | "utf7" | "unicode-1-1-utf-7" | "csunicode11utf7" => Self::Utf7,
+            "iso-2022-kr" | "csiso2022kr" => Self::SevenBit(Iso2022::Korean),
+            // The "replacement" charsets of the web's standard decode to a single U+FFFD, which helps no reader.
+            other => match Encoding::for_label_no_replacement(other.as_bytes()).or_else(|| alias(other)) {
+                Some(encoding) if encoding == ISO_2022_JP => Self::SevenBit(Iso2022::Japanese),
+                Some(encoding) => Self::Known(encoding),
+                None => Self::Unknown,
+            },
+        }
+    }
+}
+
+/// Names that only mail uses. Their punctuation is nobody's guess, so it does not count.
+fn alias(label: &str) -> Option<&'static Encoding> {
+    let bare: String = label.chars().filter(char::is_ascii_alphanumeric).collect();
+    let number = ["windows", "win", "cp", "ms"].iter().find_map(|prefix| bare.strip_prefix(prefix));
+    let part = bare.strip_prefix("iso").unwrap_or(&bare).strip_prefix("8859");
+    let name = match (number, part, bare.as_str()) {
+        (Some("932"), ..) => "shift_jis".to_owned(),
+        (Some("936"), ..) => "gbk".to_owned(),
+        (Some("949"), ..) | (.., "ksc5601" | "euckr") => "euc-kr".to_owned(),
+        (Some("950"), ..) => "big5".to_owned(),
+        (Some("50220" | "50221" | "50222"), ..) | (.., "iso2022jp1" | "iso2022jp2" | "iso2022jpms") => {
+            "iso-2022-jp".to_owned()
+        }
+        (Some("65001"), ..) => "utf-8".to_owned(),
+        (Some("10000"), ..) | (.., "macroman") => "macintosh".to_owned(),
+        (.., "eucjp" | "ujis") => "euc-jp".to_owned(),
+        (.., "koi8u") => "koi8-u".to_owned(),
+        (.., "koi8r") => "koi8-r".to_owned(),
+        (.., "utf16") => "utf-16".to_owned(),
+        (Some(number), ..) => format!("windows-{number}"),
+        (_, Some(part), _) => format!("iso-8859-{part}"),
+        (.., bare) => bare.to_owned(),
+    };
+    Encoding::for_label_no_replacement(name.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_mail_uses() {
+        let table = [
+            ("mac-roman", "macintosh"),
+            ("MacRoman", "macintosh"),
+            ("cp932", "Shift_JIS"),
+            ("ms_kanji", "Shift_JIS"),
+            ("windows-932", "Shift_JIS"),
+            ("CP936", "GBK"),
+            ("ms936", "GBK"),
+            ("cp949", "EUC-KR"),
+            ("ks_c_5601", "EUC-KR"),
+            ("euc_kr", "EUC-KR"),
+            ("cp950", "Big5"),
+            ("cp-1252", "windows-1252"),
+            ("win-1251", "windows-1251"),
+            ("windows1250", "windows-1250"),
+            ("windows_874", "windows-874"),
+            ("8859-1", "windows-1252"),
+            ("8859_2", "ISO-8859-2"),
+            ("ISO8859_15", "ISO-8859-15"),
+            ("latin-1", "windows-1252"),
+            ("utf_8", "UTF-8"),
+            ("'utf-8'", "UTF-8"),
+            ("cp65001", "UTF-8"),
+            ("utf16", "UTF-16LE"),
+            ("eucJP", "EUC-JP"),
+            ("koi8r", "KOI8-R"),
+        ];
+        for (label, name) in table {
+            let found = Charset::named(label);
+            assert!(matches!(found, Charset::Known(encoding) if encoding.name() == name), "{label}: {found:?}");
+        }
+        for label in ["iso-2022-jp", "ISO-2022-JP-MS", "cp50220"] {
+            assert_eq!(Charset::named(label), Charset::SevenBit(Iso2022::Japanese), "{label}");
+        }
+        assert_eq!(Charset::named("unicode-1-1-utf-7"), Charset::Utf7);
+        for label in ["x-no-such", "cp437", "cp", "8859", "iso-8859-99", "-", "iso-2022-cn"] {
+            assert_eq!(Charset::named(label), Charset::Unknown, "{label}");
+        }
+    }
+}
