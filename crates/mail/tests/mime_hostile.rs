@@ -100,7 +100,7 @@ fn a_line_of_ten_megabytes() {
     let mut header = b"Subject: ".to_vec();
     header.resize(10_000_000, b'x');
     assert!(read_all(header.clone()).text().is_empty());
-    assert!(header_summary(&header).subject.len() <= 64 * 1024);
+    assert_eq!(header_summary(&header).subject.len(), 4096);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_megabyte_of_header() {
 
 #[test]
 fn a_megabyte_of_recipients_quotes_and_comments() {
-    for piece in ["a@x,", "\"\\", "(", "((a)", "<", ":", "[:", "a b ", ",\"a\\\""] {
+    for piece in ["a@x,", "\"\\", "(", "((a)", "<", ":", "[:", "a b ", ",\"a\\\"", "=?a?Q?x", "a:="] {
         let source = "To: ".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";
         let summary = header_summary(source.as_bytes());
         assert!(summary.to.unwrap_or_default().len() <= 1000);

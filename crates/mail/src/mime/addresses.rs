@@ -2,7 +2,14 @@
 //! envelope addresses have their own strict parser.
 
 use super::charset::{decode_unlabelled, one_line};
-use super::words;
+use super::header::unfold;
+use super::words::{self, Word};
+
+/// How much of one field is read, in bytes: a thousand mailboxes with long names.
+const MAX_FIELD: usize = 256 * 1024;
+/// How much of a display name is shown, and how much of an address, in bytes. RFC 5321 section 4.5.3.1 allows an
+/// address half of it.
+const MAX_SHOWN: usize = 512;
 
 /// One mailbox of an address list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,13 +23,17 @@ pub(super) struct Mailbox {
 impl Mailbox {
     /// `Display Name <addr>`, or `<addr>`.
     pub(super) fn display(&self) -> String {
-        let Self { name, address } = self;
+        let name = &self.name[..self.name.floor_char_boundary(MAX_SHOWN)];
+        let address = &self.address[..self.address.floor_char_boundary(MAX_SHOWN)];
         if name.is_empty() { format!("<{address}>") } else { format!("{name} <{address}>") }
     }
 }
 
-/// The first `limit` mailboxes of an unfolded value. Groups are flattened, what is no mailbox is left out.
-pub(super) fn mailboxes(value: &[u8], limit: usize) -> Vec<Mailbox> {
+/// The first `limit` mailboxes of a field's value. Groups are flattened, what is no mailbox is left out, and so is what
+/// lies across the end of what is read.
+pub(super) fn mailboxes(field: &[u8], limit: usize) -> Vec<Mailbox> {
+    let cut = field.len() > MAX_FIELD;
+    let value = unfold(&field[..field.len().min(MAX_FIELD)]);
     let mut found = Vec::new();
     let mut item = Item::default();
     // A quote that is never closed quotes nothing, nor does any behind it.
@@ -30,27 +41,31 @@ pub(super) fn mailboxes(value: &[u8], limit: usize) -> Vec<Mailbox> {
     let mut pos = 0;
     while pos < value.len() && found.len() < limit {
         let rest = &value[pos..];
-        let used = match rest[0] {
-            b'"' if quotes => item.quoted(rest).unwrap_or_else(|| {
-                quotes = false;
-                1
-            }),
+        pos += match rest[0] {
+            b'"' if quotes => match item.quoted(rest) {
+                Some(used) => used,
+                None if cut => break,
+                None => {
+                    quotes = false;
+                    1
+                }
+            },
             b'(' => item.comment(rest),
             b'<' => item.angle(rest),
+            b'=' => item.word(rest),
             b',' | b';' => {
                 item = item.finish(&mut found, rest[0] == b',');
                 1
             }
             // The name of a group (section 3.4) ends here; in an address a colon can only be an IPv6 literal's.
-            b':' if !item.bare.contains(&b'[') => {
+            b':' if !item.literal => {
                 item = Item::default();
                 1
             }
             _ => item.plain(rest),
         };
-        pos += used;
     }
-    if found.len() < limit {
+    if found.len() < limit && !cut {
         item.finish(&mut found, false);
     }
     found
@@ -63,16 +78,32 @@ struct Item {
     phrase: Vec<u8>,
     /// The same with its quotes: the address when none follows.
     bare: Vec<u8>,
+    /// Whether an address literal (`[`) has begun.
+    literal: bool,
     comment: Vec<u8>,
     angle: Option<Vec<u8>>,
 }
 
 impl Item {
     fn plain(&mut self, rest: &[u8]) -> usize {
-        let len = rest.iter().skip(1).position(|b| b"\"(<,;:".contains(b)).map_or(rest.len(), |len| len + 1);
-        self.phrase.extend_from_slice(&rest[..len]);
-        self.bare.extend_from_slice(&rest[..len]);
-        len
+        let len = rest.iter().skip(1).position(|b| b"\"(<=,;:".contains(b)).map_or(rest.len(), |len| len + 1);
+        self.literal |= rest[..len].contains(&b'[');
+        self.take(&rest[..len])
+    }
+
+    /// An encoded word is one atom: specials in it are part of the name, although RFC 2047 section 5 forbids them. A
+    /// word with blanks in it more likely has lost its end.
+    fn word(&mut self, rest: &[u8]) -> usize {
+        match Word::at(rest).filter(|word| !word.text.iter().any(u8::is_ascii_whitespace)) {
+            Some(word) => self.take(&rest[..word.len]),
+            None => self.plain(rest),
+        }
+    }
+
+    fn take(&mut self, text: &[u8]) -> usize {
+        self.phrase.extend_from_slice(text);
+        self.bare.extend_from_slice(text);
+        text.len()
     }
 
     fn quoted(&mut self, rest: &[u8]) -> Option<usize> {
@@ -130,6 +161,7 @@ impl Item {
         let mut carried = self;
         carried.phrase.push(b',');
         carried.bare.clear();
+        carried.literal = false;
         carried
     }
 
@@ -197,10 +229,20 @@ mod tests {
             ("=?utf-8?Q?Jos=C3=A9?= <j@x>", &["José <j@x>"]),
             ("\"=?utf-8?Q?Jos=C3=A9?=\" <j@x>", &["José <j@x>"]),
             ("José <j@x>", &["José <j@x>"]),
+            ("=?utf-8?Q?Support:_Team?= <s@y>", &["Support: Team <s@y>"]),
+            ("=?utf-8?Q?a<b?= <c@y>, d@z", &["a<b <c@y>", "<d@z>"]),
+            ("=?utf-8?Q?Jane_(HR)?= <j@x>", &["Jane (HR) <j@x>"]),
+            ("=?utf-8?Q?Doe,_Jane?= <j@x>", &["Doe, Jane <j@x>"]),
+            ("Dr. =?utf-8?Q?Doe;?= =?utf-8?Q?_\"J\"?= <j@x>", &["Dr. Doe; \"J\" <j@x>"]),
+            ("=?utf-8?Q?lost <a@x>, =?utf-8?Q?B?= <b@x>", &["=?utf-8?Q?lost <a@x>", "B <b@x>"]),
+            ("a=b@x, =c@y", &["<a=b@x>", "<=c@y>"]),
             ("Jane (the boss) <j@x>", &["Jane <j@x>"]),
             ("j@x (Jane (the) Doe)", &["Jane (the) Doe <j@x>"]),
             ("Friends: a@x, B <b@y>;, c@z", &["<a@x>", "B <b@y>", "<c@z>"]),
             ("undisclosed-recipients:;", &[]),
+            ("\"[x]\": a@x;", &["<a@x>"]),
+            ("a@[IPv6:::1], Friends: b@x;", &["<a@[IPv6:::1]>", "<b@x>"]),
+            ("[x], Friends: b@x;", &["<b@x>"]),
             ("\"jane doe\"@example.org", &["<\"jane doe\"@example.org>"]),
             ("jane@[IPv6:2001:db8::1]", &["<jane@[IPv6:2001:db8::1]>"]),
             ("J <jane@[IPv6:2001:db8::1]>", &["J <jane@[IPv6:2001:db8::1]>"]),
@@ -230,5 +272,26 @@ mod tests {
     fn the_list_is_bounded() {
         let many = "a@x,".repeat(10_000);
         assert_eq!(mailboxes(many.as_bytes(), 1000).len(), 1000);
+    }
+
+    #[test]
+    fn what_lies_across_the_end_of_what_is_read_is_left_out() {
+        let filler = " ".repeat(MAX_FIELD - 20);
+        for tail in [
+            "jane@example.org,,,,,,,,",
+            "\"Doe, Jane\" <j@example.org>",
+            "=?utf-8?Q?Doe,_Jane?= <j@x>",
+            "<j@example.org, and, more>",
+        ] {
+            let list = mailboxes(format!("a@x, {filler}{tail}").as_bytes(), 10);
+            assert_eq!(list.iter().map(Mailbox::display).collect::<Vec<_>>(), ["<a@x>"], "{tail}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_bounded() {
+        let long = "é".repeat(10_000);
+        let shown = mailboxes(format!("{long} <{long}@x>").as_bytes(), 1)[0].display();
+        assert!(shown.starts_with("éé") && shown.ends_with("é>") && shown.len() <= 2 * MAX_SHOWN + 3);
     }
 }

@@ -4,10 +4,14 @@ use super::addresses::{Mailbox, mailboxes};
 use super::header::{Fields, RawField, unfold};
 use super::words;
 
-/// How much of a mail is searched for its header.
-const MAX_HEADER: usize = 64 * 1024;
 /// How many mailboxes of the To fields are kept.
 const MAX_TO: usize = 1000;
+/// How long these may be together, in bytes. Every listing of a mailbox shows them.
+const MAX_TO_BYTES: usize = 32 * 1024;
+/// How much of the subject is kept, in bytes.
+const MAX_SUBJECT: usize = 4 * 1024;
+/// How much of a Subject field is decoded: enough for the above, even with each character in an encoded word.
+const MAX_SUBJECT_FIELD: usize = 128 * 1024;
 
 /// What the header says about sender, recipients and subject.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,28 +24,56 @@ pub struct HeaderSummary {
     pub subject: String,
 }
 
-/// Reads the summary from the header of a mail. Fields other than From, To and Subject cost a search for their end.
+/// Reads the summary from the header of a mail, however long that is. Fields other than From, To and Subject cost a
+/// search for their end.
 pub fn header_summary(source: &[u8]) -> HeaderSummary {
-    let source = &source[..source.len().min(MAX_HEADER)];
-    let mut summary = HeaderSummary::default();
-    let mut to = Vec::new();
+    let mut from = None;
+    let mut to = Recipients::default();
     let mut subject = None;
     for RawField { name, value } in Fields::new(source, 0, |_| false) {
         let (name, value) = (&source[name], &source[value]);
         if name.eq_ignore_ascii_case(b"from") {
-            if summary.from.is_none() {
-                summary.from = mailboxes(&unfold(value), 1).first().map(Mailbox::display);
-            }
+            from = from.or_else(|| mailboxes(value, 1).first().map(Mailbox::display));
         } else if name.eq_ignore_ascii_case(b"to") {
-            let found = mailboxes(&unfold(value), MAX_TO - to.len());
-            to.extend(found.iter().map(Mailbox::display));
-        } else if name.eq_ignore_ascii_case(b"subject") && subject.is_none() {
-            subject = Some(words::decode_line(&unfold(value)));
+            to.add(value);
+        } else if name.eq_ignore_ascii_case(b"subject") {
+            subject.get_or_insert_with(|| subject_of(value));
         }
     }
-    summary.to = (!to.is_empty()).then_some(to);
-    summary.subject = subject.unwrap_or_default();
-    summary
+    HeaderSummary { from, to: to.into_list(), subject: subject.unwrap_or_default() }
+}
+
+/// The mailboxes of the To fields, as many as are kept.
+#[derive(Default)]
+struct Recipients {
+    list: Vec<String>,
+    bytes: usize,
+}
+
+impl Recipients {
+    fn add(&mut self, field: &[u8]) {
+        if self.bytes > MAX_TO_BYTES {
+            return;
+        }
+        for mailbox in mailboxes(field, MAX_TO - self.list.len()) {
+            let shown = mailbox.display();
+            self.bytes += shown.len();
+            if self.bytes > MAX_TO_BYTES {
+                return;
+            }
+            self.list.push(shown);
+        }
+    }
+
+    fn into_list(self) -> Option<Vec<String>> {
+        (!self.list.is_empty()).then_some(self.list)
+    }
+}
+
+fn subject_of(field: &[u8]) -> String {
+    let mut subject = words::decode_line(&unfold(&field[..field.len().min(MAX_SUBJECT_FIELD)]));
+    subject.truncate(subject.floor_char_boundary(MAX_SUBJECT));
+    subject
 }
 
 #[cfg(test)]
@@ -74,11 +106,30 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_end_is_read_up_to_the_limit() {
-        let mut source = b"Subject: first\r\n".to_vec();
-        source.extend(b"X-Filler: x\r\n".repeat(100_000));
-        source.extend(b"From: late@example.org\r\n\r\n");
-        let summary = header_summary(&source);
-        assert_eq!((summary.subject.as_str(), summary.from), ("first", None));
+    fn the_length_of_the_header_does_not_matter() {
+        let many = "sam@example.org, ".repeat(4000);
+        let filler = "X-Filler: x\r\n".repeat(10_000);
+        let summary =
+            header_summary(format!("To: {many}\r\n{filler}From: late@example.org\r\nSubject: late\r\n\r\n").as_bytes());
+        assert_eq!((summary.subject.as_str(), summary.from.as_deref()), ("late", Some("<late@example.org>")));
+        assert_eq!(summary.to.unwrap_or_default().len(), MAX_TO);
+    }
+
+    #[test]
+    fn values_are_bounded() {
+        let word = "=?utf-8?Q?=C3=A9=E2=82=AC?= ";
+        let mailbox = format!("{} <a@x>,", word.repeat(20));
+        let source = format!(
+            "From: {}\r\nTo: {}\r\nTo: b@y\r\nSubject: {}\r\n\r\n",
+            "é".repeat(10_000) + " <a@x>",
+            mailbox.repeat(1000),
+            word.repeat(10_000)
+        );
+        let summary = header_summary(source.as_bytes());
+        assert!(summary.from.is_some_and(|from| from.len() < 1024 && from.ends_with("é <a@x>")));
+        assert!(summary.to.as_ref().is_some_and(|to| to.iter().all(|one| one.ends_with("é€ <a@x>"))));
+        assert!((30_000..=MAX_TO_BYTES).contains(&summary.to.unwrap_or_default().concat().len()));
+        assert!((MAX_SUBJECT - 3..=MAX_SUBJECT).contains(&summary.subject.len()));
+        assert!(summary.subject.chars().all(|c| "é€".contains(c)), "characters and words stay whole");
     }
 }

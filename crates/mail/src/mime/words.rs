@@ -36,10 +36,10 @@ pub(super) fn decode_words(value: &[u8]) -> String {
         pos = start + word.len;
         plain_start = pos;
         run = Some(match run.take() {
-            Some(open) if open.charset.eq_ignore_ascii_case(word.charset) => open.joined(word.content),
+            Some(open) if open.charset.eq_ignore_ascii_case(word.charset) => open.joined(word.content()),
             other => {
                 Run::end(other, &mut text);
-                Run { charset: word.charset, content: word.content }
+                Run { charset: word.charset, content: word.content() }
             }
         });
     }
@@ -72,36 +72,45 @@ impl Run<'_> {
     }
 }
 
-struct Word<'a> {
+/// An encoded word, its text not decoded.
+pub(super) struct Word<'a> {
     charset: &'a str,
-    content: Vec<u8>,
-    len: usize,
+    encoding: Encoding,
+    pub(super) text: &'a [u8],
+    /// The length of it all.
+    pub(super) len: usize,
+}
+
+enum Encoding {
+    B,
+    Q,
 }
 
 impl<'a> Word<'a> {
-    /// The encoded word that starts at `=?`, if it is one.
-    fn at(value: &'a [u8]) -> Option<Self> {
-        let label = &value[2..];
+    /// The encoded word that the value starts with, if it is one.
+    pub(super) fn at(value: &'a [u8]) -> Option<Self> {
+        let label = value.strip_prefix(b"=?")?;
         let label_len = memchr::memchr(b'?', &label[..label.len().min(MAX_CHARSET)])?;
         let charset = std::str::from_utf8(&label[..label_len]).ok()?;
         if charset.is_empty() || !charset.bytes().all(|b| b.is_ascii_graphic()) {
             return None;
         }
         let charset = charset.split('*').next()?;
-        let rest = &label[label_len + 1..];
-        let encoding = *rest.first()?;
-        if rest.get(1) != Some(&b'?') {
-            return None;
-        }
-        let text = &rest[2..];
-        let text_len = memmem::find(&text[..text.len().min(MAX_TEXT)], b"?=")?;
-        let text = &text[..text_len];
-        let content = match encoding {
-            b'B' | b'b' => transfer::base64(text).0,
-            b'Q' | b'q' => q(text),
+        let (encoding, text) = match &label[label_len + 1..] {
+            [b'B' | b'b', b'?', text @ ..] => (Encoding::B, text),
+            [b'Q' | b'q', b'?', text @ ..] => (Encoding::Q, text),
             _ => return None,
         };
-        Some(Self { charset, content, len: 2 + label_len + 1 + 2 + text_len + 2 })
+        let text_len = memmem::find(&text[..text.len().min(MAX_TEXT)], b"?=")?;
+        let len = "=?".len() + label_len + "?B?".len() + text_len + "?=".len();
+        Some(Self { charset, encoding, text: &text[..text_len], len })
+    }
+
+    fn content(&self) -> Vec<u8> {
+        match self.encoding {
+            Encoding::B => transfer::base64(self.text).0,
+            Encoding::Q => q(self.text),
+        }
     }
 }
 
