@@ -16,9 +16,11 @@ pub(super) struct Bodies {
 
 /// Sorts the parts of a mail.
 pub(super) fn sort(parts: &[Part]) -> Bodies {
+    let alternatives = outermost_alternatives(parts);
+    let shown = shown(parts, &alternatives);
     let mut bodies = Bodies {
-        text: texts(parts),
-        html: parts.iter().position(|part| part.content_type == "text/html" && !part.is_attachment()),
+        text: texts(parts, &shown, &alternatives),
+        html: shown.iter().copied().find(|&index| is_html(&parts[index])),
         attachments: Vec::new(),
     };
     let (mut inline, mut attached, mut silent) = (Vec::new(), Vec::new(), Vec::new());
@@ -39,18 +41,31 @@ pub(super) fn sort(parts: &[Part]) -> Bodies {
     bodies
 }
 
+/// The texts and HTML documents that may be shown. One with a file name is a file that came with the mail, unless it is
+/// the first of all, or another form of the first.
+fn shown(parts: &[Part], alternatives: &[Option<usize>]) -> Vec<usize> {
+    let readable = |part: &Part| (is_plain(part) || is_html(part)) && !part.is_attachment();
+    let Some(first) = parts.iter().position(readable) else { return Vec::new() };
+    let with_first =
+        |index: usize| index == first || alternatives[index].is_some() && alternatives[index] == alternatives[first];
+    let shown = |&index: &usize| readable(&parts[index]) && (parts[index].filename.is_none() || with_first(index));
+    (first..parts.len()).filter(shown).collect()
+}
+
+fn is_html(part: &Part) -> bool {
+    part.content_type == "text/html"
+}
+
+/// A mail that is a single text of another kind (Markdown, a calendar) is read as it is.
+fn is_plain(part: &Part) -> bool {
+    part.content_type == "text/plain" || part.parent.is_none() && part.is_text() && !is_html(part)
+}
+
 /// The parts of the plain text: of each multipart/alternative the first text, elsewhere all of them.
-fn texts(parts: &[Part]) -> Vec<usize> {
-    let alternatives = outermost_alternatives(parts);
+fn texts(parts: &[Part], shown: &[usize], alternatives: &[Option<usize>]) -> Vec<usize> {
     let mut texts = Vec::new();
     let mut last = None;
-    for (index, part) in parts.iter().enumerate() {
-        // A mail that is a single text of another kind (Markdown, a calendar) is read as it is.
-        let plain = part.content_type == "text/plain"
-            || part.parent.is_none() && part.is_text() && part.content_type != "text/html";
-        if !plain || part.is_attachment() {
-            continue;
-        }
+    for &index in shown.iter().filter(|&&index| is_plain(&parts[index])) {
         // Parts are in depth-first order, so those of one alternative follow each other.
         if alternatives[index].is_some() && alternatives[index] == last {
             continue;
@@ -137,6 +152,24 @@ mod tests {
                 &[4, 2, 3, 1],
             ),
             ("multipart/mixed\n text/plain\n message/rfc822\n message/rfc822 inline", &[1], None, &[3, 2]),
+            ("text/plain inline; filename=a.txt", &[0], None, &[]),
+            ("text/html;name=a.html", &[], Some(0), &[]),
+            (
+                "multipart/mixed\n text/plain\n text/plain;name=a.log\n text/plain inline; filename=b.log\n text/plain inline",
+                &[1, 4],
+                None,
+                &[3, 2],
+            ),
+            ("multipart/mixed\n text/plain\n text/html inline; filename=report.html", &[1], None, &[2]),
+            ("multipart/mixed\n text/plain\n text/html;name=report.html\n text/html", &[1], Some(3), &[2]),
+            ("multipart/mixed\n text/plain;name=a.txt\n text/plain;name=b.txt\n text/html", &[1], Some(3), &[2]),
+            ("multipart/mixed\n image/png\n text/html;name=a.html\n text/plain;name=b.txt", &[], Some(2), &[1, 3]),
+            (
+                "multipart/mixed\n multipart/alternative\n  text/plain;name=a.txt\n  text/html;name=a.html\n text/html;name=b.html",
+                &[2],
+                Some(3),
+                &[4],
+            ),
         ];
         for (outline, text, html, attachments) in table {
             let source = bytes::Bytes::from(mail(outline));
