@@ -14,22 +14,44 @@ const MAX_PARAMETERS: usize = 200;
 pub(super) struct Structured {
     /// The word before the parameters, lower-cased.
     pub(super) value: String,
-    parameters: Vec<(String, String)>,
+    parameters: Vec<Parameter>,
+}
+
+/// A parameter, put together from its parts but not decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parameter {
+    name: String,
+    charset: Option<String>,
+    value: Vec<u8>,
 }
 
 impl Structured {
-    /// Reads a field's value, folded or not. There is no value that cannot be read.
+    /// Reads a field's value, folded or not. There is no value that cannot be read. The semicolon behind the word is
+    /// sometimes forgotten, so a blank ends it too.
     pub(super) fn parse(field: &[u8]) -> Self {
         let line = unfold(field);
-        let end = memchr::memchr(b';', &line).unwrap_or(line.len());
+        let end = line.iter().position(|&b| b == b';' || b == b'(' || b.is_ascii_whitespace()).unwrap_or(line.len());
         let word = String::from_utf8_lossy(&line[..end]);
-        let word = word.split('(').next().unwrap_or_default();
-        Self { value: one_line(word).to_ascii_lowercase(), parameters: join(segments(&line[end..])) }
+        Self { value: one_line(&word).to_ascii_lowercase(), parameters: join(segments(&line[end..])) }
     }
 
-    /// The parameter of that (lower-case) name.
-    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    /// The text of the parameter of that (lower-case) name; `None` when it says nothing.
+    pub(super) fn parameter(&self, name: &str) -> Option<String> {
+        let Parameter { charset, value, .. } = self.find(name)?;
+        let text = match charset {
+            Some(label) => one_line(&decode(Some(label), value).text),
+            None => words::decode_line(value),
+        };
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// The bytes of that parameter, for those that are compared and never read.
+    pub(super) fn raw_parameter(&self, name: &str) -> Option<&[u8]> {
+        self.find(name).map(|parameter| parameter.value.as_slice())
+    }
+
+    fn find(&self, name: &str) -> Option<&Parameter> {
+        self.parameters.iter().find(|parameter| parameter.name == name)
     }
 }
 
@@ -106,61 +128,50 @@ fn bare<'a>(value: &'a [u8], name: &str) -> (Vec<u8>, &'a [u8]) {
     (content.to_vec(), &value[end..])
 }
 
-/// Puts the parts of each parameter together. The form of RFC 2231 wins over a plain one of the same name; of two
-/// equal forms the first.
-fn join(segments: Vec<Segment>) -> Vec<(String, String)> {
+/// Puts the parts of each parameter together. The form of RFC 2231 wins over a plain one of the same name, unless
+/// nothing comes of it; of two equal forms the first.
+fn join(segments: Vec<Segment>) -> Vec<Parameter> {
     let (mut extended, plain): (Vec<_>, Vec<_>) = segments.into_iter().partition(|s| s.encoded || s.part.is_some());
     // A stable sort, so that of two parts with one number the first is the first here too.
     extended.sort_by(|a, b| (&a.name, a.part).cmp(&(&b.name, b.part)));
-    let mut joined: Vec<(String, String)> =
-        extended.chunk_by(|a, b| a.name == b.name).map(|parts| (parts[0].name.clone(), join_parts(parts))).collect();
-    for segment in plain {
-        let value = one_line(&words::decode_words(&segment.value));
-        joined.push((segment.name, value));
+    let extended = extended.chunk_by(|a, b| a.name == b.name).map(join_parts).filter(|joined| !joined.value.is_empty());
+    let plain = plain.into_iter().map(|Segment { name, value, .. }| Parameter { name, charset: None, value });
+    extended.chain(plain).collect()
+}
+
+/// Parts 0, 1, 2, ... of one parameter, in order, up to the first that is missing. `name*=` is complete in itself and
+/// sorts before `name*0=`.
+fn join_parts(parts: &[Segment]) -> Parameter {
+    let mut joined = Parameter { name: parts[0].name.clone(), charset: None, value: Vec::new() };
+    if parts[0].part.is_none() {
+        joined.push(&parts[0], true);
+        return joined;
+    }
+    for (expected, same) in parts.chunk_by(|a, b| a.part == b.part).enumerate() {
+        if same[0].part != Some(expected) {
+            break;
+        }
+        joined.push(&same[0], expected == 0);
     }
     joined
 }
 
-/// Parts 0, 1, 2, ... of one parameter, in order, up to the first that is missing.
-fn join_parts(parts: &[Segment]) -> String {
-    // `name*=` is complete in itself and sorts before `name*0=`.
-    if parts[0].part.is_none() {
-        return extended_value(&parts[..1]);
-    }
-    let mut next = 0;
-    let end = parts.iter().position(|segment| {
-        let gap = segment.part > Some(next);
-        next += usize::from(segment.part == Some(next));
-        gap
-    });
-    let parts = &parts[..end.unwrap_or(parts.len())];
-    let distinct: Vec<&Segment> = parts.chunk_by(|a, b| a.part == b.part).map(|same| &same[0]).collect();
-    extended_value(&distinct)
-}
-
-/// Decodes `charset'language'text`: the first part says the charset, every part says whether it is percent-encoded.
-fn extended_value<S: std::borrow::Borrow<Segment>>(parts: &[S]) -> String {
-    let mut charset = None;
-    let mut bytes = Vec::new();
-    for (n, part) in parts.iter().enumerate() {
-        let segment = part.borrow();
-        let mut value = segment.value.as_slice();
+impl Parameter {
+    /// Adds a part. The first says the charset (`charset'language'text`), every part whether it is percent-encoded.
+    fn push(&mut self, segment: &Segment, first: bool) {
         if !segment.encoded {
-            bytes.extend_from_slice(value);
-            continue;
+            self.value.extend_from_slice(&segment.value);
+            return;
         }
-        if n == 0 {
+        let mut value = segment.value.as_slice();
+        if first {
             let mut pieces = value.splitn(3, |&b| b == b'\'');
             if let (Some(label), Some(_), Some(text)) = (pieces.next(), pieces.next(), pieces.next()) {
-                charset = Some(String::from_utf8_lossy(label).into_owned());
+                self.charset = Some(String::from_utf8_lossy(label).into_owned());
                 value = text;
             }
         }
-        transfer::unescape(value, b'%', &mut bytes);
-    }
-    match charset {
-        Some(label) => one_line(&decode(Some(&label), &bytes).text),
-        None => one_line(&words::decode_words(&bytes)),
+        transfer::unescape(value, b'%', &mut self.value);
     }
 }
 
@@ -175,6 +186,9 @@ mod tests {
             ("TEXT/Plain;CHARSET=\"utf-8\"", "text/plain", "charset", Some("utf-8")),
             ("text/plain (hi); charset = x (why)", "text/plain", "charset", Some("x")),
             ("text/plain; charset", "text/plain", "charset", None),
+            ("text/html charset=utf-8", "text/html", "charset", Some("utf-8")),
+            ("multipart/mixed boundary=\"b\" x=y", "multipart/mixed", "boundary", Some("b")),
+            ("text/html\r\n\tcharset=utf-8", "text/html", "charset", Some("utf-8")),
             ("text/plain", "text/plain", "charset", None),
             ("", "", "charset", None),
             (";;; a=1 ;; b=2;", "", "b", Some("2")),
@@ -198,14 +212,29 @@ mod tests {
             ("a; filename*0*=iso-8859-1''%E9; filename*1=\"%41\"", "a", "filename", Some("é%41")),
             ("a; filename*0=a; filename*2=c", "a", "filename", Some("a")),
             ("a; filename*0=a; filename*0=x; filename*1=b", "a", "filename", Some("ab")),
-            ("a; filename*1=b", "a", "filename", Some("")),
+            ("a; filename*1=b", "a", "filename", None),
+            ("a; filename=plain.pdf; filename*1=rest", "a", "filename", Some("plain.pdf")),
+            ("a; filename=plain.pdf; filename*=utf-8''", "a", "filename", Some("plain.pdf")),
             ("a; filename*=no-charset%20here", "a", "filename", Some("no-charset here")),
             ("a; filename*99999999999999999999=x", "a", "filename", None),
             ("a; filename=\"line\r\n break\"", "a", "filename", Some("line break")),
         ];
         for (field, value, name, parameter) in table {
             let parsed = Structured::parse(field.as_bytes());
-            assert_eq!((parsed.value.as_str(), parsed.parameter(name)), (*value, *parameter), "{field}");
+            assert_eq!((parsed.value.as_str(), parsed.parameter(name).as_deref()), (*value, *parameter), "{field}");
+        }
+    }
+
+    #[test]
+    fn raw_parameters_are_not_decoded() {
+        let table: &[(&[u8], &[u8])] = &[
+            (b"m/x; b=\" a \"", b" a "),
+            (b"m/x; b=\"=?utf-8?Q?abc?=\"", b"=?utf-8?Q?abc?="),
+            (b"m/x; b=\"caf\xe9\"", b"caf\xe9"),
+            (b"m/x; b*0=a; b*1=c", b"ac"),
+        ];
+        for (field, value) in table {
+            assert_eq!(Structured::parse(field).raw_parameter("b"), Some(*value));
         }
     }
 

@@ -41,7 +41,8 @@ pub struct Part {
     pub body: Range<usize>,
     /// Whether lines of the text are flowed (RFC 3676).
     pub(super) flowed: Option<Flowed>,
-    pub(super) boundary: Option<String>,
+    /// The bytes that separate the parts of a multipart.
+    pub(super) boundary: Option<Vec<u8>>,
 }
 
 /// The parameters of `format=flowed`.
@@ -100,16 +101,15 @@ impl<'a> ContentFields<'a> {
     pub(super) fn into_part(self, default_type: &str, defects: &mut Defects) -> Part {
         let kind = self.kind.map(Structured::parse).unwrap_or_default();
         let disposition = self.disposition.map(Structured::parse);
-        let parameter = |name| kind.parameter(name).filter(|value| !value.is_empty()).map(str::to_owned);
         let declared = disposition.as_ref().and_then(|d| d.parameter("filename"));
-        let filename = declared.filter(|name| !name.is_empty()).map(str::to_owned).or_else(|| parameter("name"));
+        let filename = declared.or_else(|| kind.parameter("name"));
         let flowed = kind.parameter("format").is_some_and(|format| format.eq_ignore_ascii_case("flowed"));
         let delete_space = kind.parameter("delsp").is_some_and(|delsp| delsp.eq_ignore_ascii_case("yes"));
         Part {
             parent: None,
             depth: 0,
             content_type: content_type(&kind.value, default_type, filename.is_some(), defects),
-            charset: parameter("charset"),
+            charset: kind.parameter("charset"),
             transfer_encoding: self.encoding.map(|e| transfer_encoding(e, defects)).unwrap_or_default(),
             disposition: disposition.and_then(|d| match d.value.as_str() {
                 "" => None,
@@ -121,9 +121,15 @@ impl<'a> ContentFields<'a> {
             header: 0..0,
             body: 0..0,
             flowed: flowed.then_some(Flowed { delete_space }),
-            boundary: parameter("boundary"),
+            boundary: kind.raw_parameter("boundary").and_then(boundary),
         }
     }
+}
+
+/// RFC 2046 section 5.1.1: blanks at the end of a boundary are not part of it.
+fn boundary(declared: &[u8]) -> Option<Vec<u8>> {
+    let boundary = declared.trim_ascii_end();
+    (!boundary.is_empty()).then(|| boundary.to_vec())
 }
 
 /// RFC 2045 section 5.2: a type that cannot be read is plain text, unless it comes with a file name.
@@ -183,6 +189,7 @@ mod tests {
             ("Content-Type: a/b/c", "text/plain", 1),
             ("Content-Type: a b/c", "text/plain", 1),
             ("Content-Type: ; charset=x", "text/plain", 0),
+            ("Content-Type: text/html charset=utf-8", "text/html", 0),
             ("Content-Type: image/png\nContent-Type: text/html", "image/png", 0),
         ];
         for (header, content_type, defects) in table {

@@ -14,7 +14,7 @@ use super::part::{ContentFields, Part};
 pub const MAX_DEPTH: usize = 50;
 /// How many parts are told apart; what follows stays in the last of them.
 pub const MAX_PARTS: usize = 1000;
-/// How many fields of one header are read; the others are skipped.
+/// How many fields of a mail's header are kept; of the others only those are read that say what the mail is.
 pub const MAX_FIELDS: usize = 1000;
 /// How far into a multipart without a declared boundary one is searched.
 const GUESS_WINDOW: usize = 16 * 1024;
@@ -92,16 +92,15 @@ impl Splitter<'_> {
         let mut fields = Fields::new(source, start, |line| matching(open, line).is_some());
         for field in &mut fields {
             count += 1;
-            if count > MAX_FIELDS {
-                continue;
-            }
+            // What the part is must be known, wherever it is said.
             content.take(source, &field);
-            if parent.is_none() {
+            if parent.is_none() && count <= MAX_FIELDS {
                 self.header.push(HeaderField::new(source, &field));
             }
         }
         let body = fields.body_start();
-        self.note_header(count, fields.malformed, fields.unseparated);
+        let unkept = if parent.is_none() { count.saturating_sub(MAX_FIELDS) } else { 0 };
+        self.note_header(unkept, fields.malformed, fields.unseparated);
         let default_type = match parent.map(|p| self.parts[p].content_type.as_str()) {
             // RFC 2046 section 5.1.5.
             Some("multipart/digest") => "message/rfc822",
@@ -137,8 +136,8 @@ impl Splitter<'_> {
 
     /// The declared boundary, or the one that the body suggests.
     fn boundary_of(&mut self, part: &Part) -> Option<Vec<u8>> {
-        if let Some(boundary) = &part.boundary {
-            return Some(boundary.trim_end().as_bytes().to_vec());
+        if part.boundary.is_some() {
+            return part.boundary.clone();
         }
         let guess = guess_boundary(self.source, part.body.start, &self.open)?;
         self.defects.severe(Defect::BOUNDARY, "a multipart declares no boundary, the one that it uses was found");
@@ -180,9 +179,9 @@ impl Splitter<'_> {
         }
     }
 
-    fn note_header(&mut self, count: usize, malformed: usize, unseparated: bool) {
-        if count > MAX_FIELDS {
-            self.defects.severe(Defect::LIMIT, format!("a header with {count} fields, {MAX_FIELDS} were read"));
+    fn note_header(&mut self, unkept: usize, malformed: usize, unseparated: bool) {
+        if unkept > 0 {
+            self.defects.severe(Defect::LIMIT, format!("more than {MAX_FIELDS} header fields, not shown: {unkept}"));
         }
         if malformed > 0 {
             self.defects.severe(Defect::HEADER, format!("lines that are no fields and were skipped: {malformed}"));
@@ -310,6 +309,12 @@ mod tests {
                 "digests hold mails",
                 "Content-Type: multipart/digest; boundary=b\n\n--b\n\nSubject: x\n\n--b--\n",
                 "multipart/digest\n  message/rfc822 Subject: x\\n",
+            ),
+            (
+                "a boundary is bytes",
+                "Content-Type: multipart/mixed; boundary=\" b \"\n\n-- b\n\none\n--b\n-- b\n\
+                 Content-Type: multipart/mixed; boundary=\"=?utf-8?Q?b?=\"\n\n--=?utf-8?Q?b?=\n\ntwo\n-- b--\n",
+                "multipart/mixed\n  text/plain one\\n--b\n  multipart/mixed\n    text/plain two",
             ),
             ("an empty mail", "", "text/plain"),
         ];
