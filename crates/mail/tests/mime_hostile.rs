@@ -124,6 +124,9 @@ fn a_megabyte_of_header() {
     assert_eq!(mime.header().len(), MAX_FIELDS);
     assert!(has(&mime, Defect::LIMIT));
     assert_eq!(mime.text(), "body");
+    let separators = "X: y\r\n".to_owned() + &"From me\r\n".repeat(110_000);
+    assert!(read_all(separators.clone().into()).text().starts_with("From me"));
+    assert_eq!(read_all((separators + "Y: z\r\n\r\nbody").into()).text(), "body");
     let late = "X: y\r\n".repeat(2000) + "Content-Type: text/html\r\n\r\n<p>late";
     assert_eq!(read_all(late.into()).html(), "<p>late", "what the mail is counts wherever it is said");
     let folded = read_all(("X: y\r\n".to_owned() + &" folded\r\n".repeat(110_000) + "\r\nbody").into());

@@ -58,10 +58,10 @@ pub(super) struct RawField {
 ///
 /// A header ends at the empty line (RFC 5322 section 2.1). Broken mail also ends it with the source, with a boundary
 /// line (which only the caller can recognise) or with a line that is no field: such a line is skipped when a field
-/// follows it, otherwise the body starts there.
+/// follows it, otherwise the body starts there. The lines that mbox files put before a mail are skipped in the same way;
+/// the trace fields of a server that took the mail stand before them.
 pub(super) struct Fields<'a, F> {
     source: &'a [u8],
-    start: usize,
     pos: usize,
     is_boundary: F,
     ended: bool,
@@ -73,7 +73,7 @@ pub(super) struct Fields<'a, F> {
 
 impl<'a, F: Fn(&[u8]) -> bool> Fields<'a, F> {
     pub(super) fn new(source: &'a [u8], start: usize, is_boundary: F) -> Self {
-        Self { source, start, pos: start, is_boundary, ended: false, malformed: 0, unseparated: false }
+        Self { source, pos: start, is_boundary, ended: false, malformed: 0, unseparated: false }
     }
 
     /// Where the body starts, once the fields have been read to the end.
@@ -119,14 +119,8 @@ impl<F: Fn(&[u8]) -> bool> Iterator for Fields<'_, F> {
                 self.end_at(self.pos);
             } else if let Some(name_end) = field_name(text) {
                 return Some(self.field(name_end, &line));
-            } else if self.pos == self.start && is_mbox_separator(text) {
-                self.pos = line.next;
-            } else if self.next_is_field(&line) {
-                self.malformed += 1;
-                self.pos = line.next;
             } else {
-                self.unseparated = true;
-                self.end_at(self.pos);
+                self.skip_no_fields(text, line.next);
             }
         }
         None
@@ -134,12 +128,32 @@ impl<F: Fn(&[u8]) -> bool> Iterator for Fields<'_, F> {
 }
 
 impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
-    fn next_is_field(&self, line: &Line) -> bool {
-        line.next < self.source.len() && {
-            let next = Line::at(self.source, line.next);
-            let text = &self.source[line.next..next.end];
-            field_name(text).is_some() && !(text.starts_with(b"--") && (self.is_boundary)(text))
+    /// Goes past a line that is no field to the field behind it, or ends the header at the line.
+    fn skip_no_fields(&mut self, text: &[u8], next: usize) {
+        let separator = is_mbox_separator(text);
+        let next = if separator { self.behind_separators(next) } else { next };
+        if self.is_field(next) {
+            self.malformed += usize::from(!separator);
+            self.pos = next;
+        } else {
+            self.unseparated = true;
+            self.end_at(self.pos);
         }
+    }
+
+    /// Where the lines end that stand before a mail in an mbox file; one that was forwarded has several.
+    fn behind_separators(&self, start: usize) -> usize {
+        let mut pos = start;
+        while pos < self.source.len() && is_mbox_separator(&self.source[pos..]) {
+            pos = Line::at(self.source, pos).next;
+        }
+        pos
+    }
+
+    fn is_field(&self, start: usize) -> bool {
+        let line = Line::at(self.source, start);
+        let text = &self.source[start..line.end];
+        field_name(text).is_some() && !(text.starts_with(b"--") && (self.is_boundary)(text))
     }
 }
 
@@ -212,6 +226,10 @@ mod tests {
             ("A : blank before the colon\n\n", &[("A", "blank before the colon")], ""),
             ("A:\n\n", &[("A", "")], ""),
             ("From me Mon Jan  1\nA: 1\n\nx", &[("A", "1")], "x"),
+            ("From me Mon\n>From you Tue\nA: 1\n\nx", &[("A", "1")], "x"),
+            ("A: 1\nFrom me Mon\n>From you Tue\nB: 2\n\nx", &[("A", "1"), ("B", "2")], "x"),
+            ("A: 1\nFrom me\nto you\n\nx", &[("A", "1")], "From me\nto you\n\nx"),
+            ("From now on\nthere is no header", &[], "From now on\nthere is no header"),
             ("A: 1\nno field\nB: 2\n\nx", &[("A", "1"), ("B", "2")], "x"),
             ("A: 1\nno field\n\nx", &[("A", "1")], "no field\n\nx"),
             ("no header at all\nx", &[], "no header at all\nx"),
