@@ -6,6 +6,11 @@ pub(super) fn named(name: &str) -> Option<char> {
     Some(ENTITIES[at].1)
 }
 
+/// The same for the names that need no semicolon behind them: those of Latin-1, which are the oldest.
+pub(super) fn named_without_semicolon(name: &str) -> Option<char> {
+    named(name).filter(|&c| c <= 'ÿ' && c != '\'')
+}
+
 /// Sorted by name.
 static ENTITIES: &[(&str, char)] = &[
     ("AElig", 'Æ'),

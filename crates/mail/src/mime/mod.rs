@@ -23,6 +23,7 @@ mod line;
 mod params;
 mod part;
 mod plain;
+mod references;
 mod split;
 mod summary;
 mod tags;

@@ -1,0 +1,102 @@
+//! Character references of HTML (section 13.2.5.72 and following of the standard) replaced by what they stand for, with
+//! and without the semicolon that old documents leave out. The names have a file of their own.
+
+use super::entities;
+
+/// The length of the longest name.
+const MAX_NAME: usize = 8;
+
+/// Where a reference stands. In an attribute, `&copy=1` is more likely a part of a link than the sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Text,
+    Attribute,
+}
+
+/// Replaces the references; a blank that does not break is a blank.
+pub(super) fn resolve(raw: &str, place: Place) -> String {
+    let mut text = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = rest.find('&') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let (c, len) = reference(rest, place).unwrap_or(('&', 0));
+        text.push(c);
+        rest = &rest[len..];
+    }
+    text.push_str(rest);
+    text.replace('\u{a0}', " ")
+}
+
+/// The character that the reference behind `&` stands for, and the length of what it takes there.
+fn reference(text: &str, place: Place) -> Option<(char, usize)> {
+    if let Some(number) = text.strip_prefix('#') {
+        let (digits, radix) = match number.strip_prefix(['x', 'X']) {
+            Some(digits) => (digits, 16),
+            None => (number, 10),
+        };
+        let prefix = text.len() - digits.len();
+        let len = run(digits, |b| char::from(b).is_digit(radix));
+        let c = numbered(u32::from_str_radix(&digits[..len], radix).ok()?)?;
+        return Some((c, prefix + len + usize::from(digits[len..].starts_with(';'))));
+    }
+    let len = run(text, |b| b.is_ascii_alphanumeric());
+    if text[len..].starts_with(';')
+        && let Some(c) = entities::named(&text[..len])
+    {
+        return Some((c, len + 1));
+    }
+    let without_semicolon = |len: &usize| match place {
+        Place::Text => true,
+        Place::Attribute => !text[*len..].starts_with(|c: char| c == '=' || c.is_ascii_alphanumeric()),
+    };
+    let found = |len: usize| Some((entities::named_without_semicolon(&text[..len])?, len));
+    (1..=len.min(MAX_NAME)).rev().filter(without_semicolon).find_map(found)
+}
+
+/// How many bytes at the start of the text are of a kind.
+fn run(text: &str, kind: impl Fn(u8) -> bool) -> usize {
+    text.bytes().take_while(|&b| kind(b)).count()
+}
+
+/// The character of that number. Those of the C1 controls mean Windows-1252, as they do in a browser.
+fn numbered(code: u32) -> Option<char> {
+    if let Ok(byte @ 0x80..=0x9f) = u8::try_from(code) {
+        return encoding_rs::WINDOWS_1252.decode_without_bom_handling(&[byte]).0.chars().next();
+    }
+    char::from_u32(code).filter(|&c| c != '\0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_in_text() {
+        let table = [
+            ("caf&eacute; &#233; &#xe9;&#XE9;&nbsp;&euro; &lt;b&gt; &amp;amp;", "café é éé € <b> &amp;"),
+            ("it&#146;s 1&#150;2 &#128; &#x99;", "it’s 1–2 € ™"),
+            ("a&nbsp b &lt&gt &amp &quot &copy 2026 &copy2026 &#233 &#xe9.", "a  b <> & \" © 2026 ©2026 é é."),
+            ("&notit; &notin; &ampamp;", "¬it; ∉ &amp;"),
+            ("&euro &apos &mdash &alpha", "&euro &apos &mdash &alpha"),
+            ("&nosuch; &; & &#0; &#1114112; &#x; &#; &x", "&nosuch; &; & &#0; &#1114112; &#x; &#; &x"),
+            ("&veryverylongname; &#00000000000233; &#99999999999;", "&veryverylongname; é &#99999999999;"),
+            ("&é; &#é;", "&é; &#é;"),
+        ];
+        for (raw, text) in table {
+            assert_eq!(resolve(raw, Place::Text), text, "{raw}");
+        }
+    }
+
+    #[test]
+    fn references_in_links() {
+        let table = [
+            ("?a=1&amp;b=2", "?a=1&b=2"),
+            ("?a=1&copy=2&lt=3&regs=4&amp=5", "?a=1&copy=2&lt=3&regs=4&amp=5"),
+            ("?a=1&copy", "?a=1©"),
+        ];
+        for (raw, text) in table {
+            assert_eq!(resolve(raw, Place::Attribute), text, "{raw}");
+        }
+    }
+}
