@@ -13,7 +13,10 @@ const PIECE: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Body {
     pieces: Option<Vec<Vec<u8>>>,
+    /// The bytes held.
     length: usize,
+    /// The bytes that came, held or not.
+    seen: u64,
     limit: usize,
     announced: usize,
 }
@@ -25,11 +28,12 @@ pub(crate) struct TooLong;
 impl Body {
     /// An empty mail which may grow to `limit` bytes, and will grow to `announced` if the peer is honest.
     pub(crate) fn new(limit: usize, announced: usize) -> Self {
-        Self { pieces: Some(Vec::new()), length: 0, limit, announced: announced.min(limit) }
+        Self { pieces: Some(Vec::new()), length: 0, seen: 0, limit, announced: announced.min(limit) }
     }
 
     /// Appends bytes, or forgets the whole mail when that makes it too long.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) {
+        self.seen = self.seen.saturating_add(bytes.len() as u64);
         if bytes.len() > self.limit.saturating_sub(self.length) {
             self.give_up();
         }
@@ -49,12 +53,14 @@ impl Body {
         }
     }
 
-    /// Makes room for exactly so many more bytes, which the caller has seen and will push.
-    pub(crate) fn reserve(&mut self, more: usize) {
+    /// Makes room for a mail of exactly so many bytes, all of which the caller has seen and will push. In the middle of a
+    /// mail it does nothing: many small pieces would take more memory than they hold.
+    pub(crate) fn reserve(&mut self, whole: usize) {
         if let Some(pieces) = &mut self.pieces
-            && more <= self.limit.saturating_sub(self.length)
+            && pieces.is_empty()
+            && whole <= self.limit
         {
-            pieces.push(Vec::with_capacity(more));
+            pieces.push(Vec::with_capacity(whole));
         }
     }
 
@@ -71,6 +77,11 @@ impl Body {
     /// The bytes held now.
     pub(crate) fn len(&self) -> usize {
         self.length
+    }
+
+    /// The bytes that came, also when they made the mail too long and were thrown away.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen
     }
 
     /// How many bytes fit in without growing; any number when they are not kept.
@@ -169,6 +180,18 @@ mod tests {
         body.push(b"much less than announced");
         let bytes = body.finish().unwrap();
         assert_eq!(bytes.capacity(), bytes.len());
+    }
+
+    #[test]
+    fn a_mail_in_very_many_crumbs_takes_no_more_memory_than_another() {
+        let mut body = Body::new(1_000_000, 0);
+        for _ in 0..200_000 {
+            body.reserve(1);
+            body.push(b"x");
+        }
+        let pieces = body.pieces.as_ref().unwrap();
+        let memory: usize = pieces.iter().map(|piece| piece.capacity() + size_of::<Vec<u8>>()).sum();
+        assert!(memory < 200_000 + 2 * PIECE, "{memory}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::reply;
 /// A chunk that was announced, and how much of it is still to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunk {
+    size: u64,
     /// The octets still to come.
     pub(crate) remaining: u64,
     /// Whether the mail ends with it.
@@ -29,7 +30,8 @@ impl Chunk {
             return Err(malformed());
         }
         let size = std::str::from_utf8(size).ok().and_then(|digits| digits.parse().ok());
-        Ok(Self { remaining: size.ok_or_else(malformed)?, last })
+        let size = size.ok_or_else(malformed)?;
+        Ok(Self { size, remaining: size, last })
     }
 
     /// The octets of this chunk at the start of the input.
@@ -37,6 +39,11 @@ impl Chunk {
         let length = usize::try_from(self.remaining).map_or(input.len(), |remaining| remaining.min(input.len()));
         self.remaining -= length as u64;
         &input[..length]
+    }
+
+    /// The octets that have come.
+    pub(crate) fn taken(self) -> u64 {
+        self.size - self.remaining
     }
 
     /// Whether all octets have come.
@@ -76,7 +83,7 @@ mod tests {
 
     #[test]
     fn octets_are_counted_across_reads() {
-        let mut chunk = Chunk { remaining: 5, last: false };
+        let mut chunk = Chunk { size: 5, remaining: 5, last: false };
         assert_eq!(chunk.take(b"ab"), b"ab");
         assert_eq!(chunk.take(b""), b"");
         assert_eq!(chunk.take(b"\r\n.\r\nQUIT\r\n"), b"\r\n.");

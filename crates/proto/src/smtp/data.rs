@@ -46,6 +46,11 @@ impl DataReader {
         self.body.len()
     }
 
+    /// The bytes that came, kept or not.
+    pub(crate) fn seen(&self) -> u64 {
+        self.body.seen()
+    }
+
     /// The mail, when its end was read.
     pub(crate) fn finish(self) -> Result<Vec<u8>, TooLong> {
         self.body.finish()

@@ -1,7 +1,7 @@
 //! The (E)SMTP and LMTP server session (RFC 5321, RFC 2033) without I/O.
 //!
 //! The driver passes what it read to [`Session::step`], does what the returned [`Action`] asks for, and writes the
-//! queued replies before it waits for anything. The states, and what the commands do in them:
+//! queued replies before it waits for the peer. The states, and what the commands do in them:
 //!
 //! | state      | means                         | HELO EHLO LHLO | MAIL      | RCPT        | DATA     | BDAT        | AUTH        | STARTTLS | RSET    |
 //! |------------|-------------------------------|----------------|-----------|-------------|----------|-------------|-------------|----------|---------|
@@ -26,8 +26,8 @@
 //! | `Closed`     | nothing                            | stays                                                     |
 //!
 //! Unknown commands, syntax errors, commands out of order and failed logins count as bad commands; too many of them end
-//! the session. RCPT, DATA and BDAT out of order do not count, because a peer that pipelines sends them behind a MAIL
-//! or RCPT before it learns that it was refused (RFC 2920 section 3.1).
+//! the session. Once the peer gave its name, RCPT, DATA and BDAT out of order do not count, because a peer that pipelines
+//! sends them behind a MAIL or RCPT before it learns that it was refused (RFC 2920 section 3.1).
 
 mod advance;
 mod auth;
@@ -84,6 +84,8 @@ pub enum Dialect {
 pub enum Action {
     /// All usable input is consumed: flush the replies, then read more and pass it behind what was not consumed.
     Read,
+    /// Flush the replies: there are many of them. Then go on with the input left over.
+    Write,
     /// Ask whether mail from this sender is taken; answer by [`Session::sender`].
     Sender(ReversePath),
     /// Ask whether mail for this recipient is taken; answer by [`Session::recipient`].

@@ -146,7 +146,12 @@ impl Session {
     fn bdat(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
         let chunk = match Chunk::parse(arguments) {
             Ok(chunk) => chunk,
-            Err(fault) => return self.fault(idle, &fault),
+            Err(fault) => {
+                // Nobody knows how many octets follow, and none of them may be taken for a command.
+                self.fail(&fault);
+                self.state = State::Closed;
+                return None;
+            }
         };
         let (mail, mut body) = match idle {
             Idle::Mail(mail) if !mail.envelope.recipients.is_empty() => {

@@ -32,7 +32,7 @@ impl MailParameters {
                     parameters.size = size(value)?;
                 }
                 "SMTPUTF8" => {
-                    seen.once(2)?;
+                    // Said twice, as one common client library does, it means no more than once.
                     parameters.alphabet = value.is_none().then_some(Alphabet::Utf8).ok_or(MALFORMED)?;
                 }
                 "BODY" => {
@@ -191,7 +191,7 @@ mod tests {
             (" SIZE=000000000000000000001", Err(MALFORMED)),
             (" SIZE=1 size=2", Err(TWICE)),
             (" SMTPUTF8=yes", Err(MALFORMED)),
-            (" SMTPUTF8 SMTPUTF8", Err(TWICE)),
+            (" SMTPUTF8 SMTPUTF8", Ok(MailParameters { size: 0, alphabet: Alphabet::Utf8 })),
             (" BODY", Err(MALFORMED)),
             (" BODY=9BIT", Err(MALFORMED)),
             (" BODY=BINARYMIME", Err(UNKNOWN)),

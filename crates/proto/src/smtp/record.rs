@@ -1,5 +1,5 @@
-//! The record of a dialogue, for a person to read: who said what, line by line. It never holds a password and never the
-//! text of a mail, whatever the peer sends in whatever order.
+//! The record of a dialogue, for a person to read: who said what, line by line. It never holds a password, and
+//! of a mail only how long it was. What a peer sends where a command is due counts as a command.
 
 use super::command::{self, Verb};
 
@@ -50,7 +50,10 @@ impl Recording {
                 self.suspicion = Suspicion::AuthWasTried;
                 masked_auth(arguments)
             }
-            Err(_) if self.suspicion == Suspicion::AuthWasTried || mentions_auth(line) => hidden(line.len()),
+            Err(_) if self.suspicion == Suspicion::AuthWasTried || mentions_auth(line) => {
+                self.suspicion = Suspicion::AuthWasTried;
+                hidden(line.len())
+            }
             Ok(_) | Err(_) => escape(line),
         };
         self.push(Speaker::Client, text);

@@ -12,6 +12,9 @@ use super::record::{Recorded, Recording};
 use super::state::{Idle, Link, State, Trust};
 use super::{Action, Settings, reply};
 
+/// Replies beyond so many bytes are written before more commands are obeyed.
+const MAX_REPLIES: usize = 16 * 1024;
+
 /// One connection's conversation, from the greeting to the end.
 #[derive(Debug)]
 pub struct Session {
@@ -58,10 +61,13 @@ impl Session {
             if let Some(action) = action {
                 return (consumed, action);
             }
+            if self.replies.len() > MAX_REPLIES {
+                return (consumed, Action::Write);
+            }
         }
     }
 
-    /// The replies queued so far. The driver writes and clears them, all at once, before it waits for anything.
+    /// The replies queued so far. The driver writes and clears them, all at once, before it waits for the peer.
     pub fn replies(&mut self) -> &mut Vec<u8> {
         &mut self.replies
     }
@@ -87,6 +93,16 @@ impl Session {
             | State::Idle(Idle::Chunked(_, body))
             | State::Swallow(Idle::Chunked(_, body), ..) => body.len(),
             _ => 0,
+        }
+    }
+
+    /// The octets of mail that have come since the peer began to send them, kept or not; `None` while a command is due.
+    pub fn transferred(&self) -> Option<u64> {
+        match &self.state {
+            State::Data(_, reader) => Some(reader.seen()),
+            State::Chunk(_, body, _) => Some(body.seen()),
+            State::Swallow(_, chunk, _) => Some(chunk.taken()),
+            _ => None,
         }
     }
 

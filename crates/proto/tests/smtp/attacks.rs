@@ -162,6 +162,33 @@ fn the_end_comes_from_the_driver_too() {
 }
 
 #[test]
+fn very_many_commands_in_one_read_are_answered_in_portions() {
+    let mut session = Session::new(Arc::new(default_settings()), None, false);
+    let input = b"EHLO x\r\n".repeat(5_000);
+    let (mut at, mut portions) = (0, 0);
+    while at < input.len() {
+        let (consumed, action) = session.step(&input[at..]);
+        at += consumed;
+        assert!(session.replies().len() < 20_000);
+        session.replies().clear();
+        portions += usize::from(action == Action::Write);
+    }
+    assert!(portions > 10, "{portions}");
+}
+
+#[test]
+fn octets_that_are_thrown_away_are_counted_too() {
+    let mut driver = in_data(Settings { max_message_bytes: 100, ..default_settings() });
+    assert_eq!(driver.session.transferred(), Some(0));
+    driver.feed(&[b'x'; 1_000]);
+    assert_eq!((driver.session.transferred(), driver.session.receiving()), (Some(1_000), 0));
+    driver.feed(b"\r\n.\r\nBDAT 1000\r\n12345");
+    assert_eq!(driver.session.transferred(), Some(5));
+    driver.feed(&[b'x'; 995]);
+    assert_eq!(driver.session.transferred(), None);
+}
+
+#[test]
 fn an_open_question_stops_the_session() {
     let mut session = Session::new(Arc::new(default_settings()), None, false);
     let input = b"HELO client.test\r\nMAIL FROM:<a@x.test>\r\nQUIT\r\n";

@@ -92,6 +92,7 @@ impl Driver {
                     self.wants = Wants::Input;
                     return;
                 }
+                Action::Write => {}
                 Action::StartTls => {
                     assert!(self.unread.is_empty(), "input from before TLS survived");
                     self.wants = Wants::Tls;
