@@ -139,6 +139,11 @@ impl From<String> for MailboxName {
     }
 }
 
+/// A domain in the form that domains are compared in: lower case, in normal form C.
+pub fn canonical_domain(domain: &str) -> String {
+    lower(domain)
+}
+
 /// The local half of a name: lower case, without what follows the first `+`, and without need of quotes.
 fn local_name(local: &str) -> Result<String, NameError> {
     if !address::is_dot_string(local) {
@@ -163,14 +168,18 @@ fn domain_name(domain: &str) -> Result<String, NameError> {
 
 /// Lower case in normal form C. Some letters grow when lower-cased, so the bound is checked again.
 fn canonical(text: &str, bound: usize) -> Result<String, NameError> {
-    if text.is_ascii() {
-        return Ok(text.to_ascii_lowercase());
-    }
-    let lower: String = text.nfc().flat_map(char::to_lowercase).nfc().collect();
-    if lower.chars().count() > bound {
+    let lower = lower(text);
+    if !lower.is_ascii() && lower.chars().count() > bound {
         return Err(NameError::TooLong);
     }
     Ok(lower)
+}
+
+fn lower(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    text.nfc().flat_map(char::to_lowercase).nfc().collect()
 }
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ impl Mailroom {
         let stamp = Stamp::new(envelope, &self.settings.domain, received);
         let copies = message.mailboxes.into_iter().map(|mailbox| stamp.copy_for(mailbox)).collect();
         let Inbound { headline, body, .. } = message;
+        let _underway = self.hub.begin();
         let appended = self.store.append(NewMessage { received, headline, body, copies }).await?;
         self.announce_stored(appended.stored.iter().cloned());
         self.announce_deleted(appended.evicted);

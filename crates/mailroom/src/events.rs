@@ -2,13 +2,15 @@
 //! those who listen: a reader who falls behind is told so and never slows anybody else.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use restante_mail::message::Summary;
 use tokio::sync::broadcast;
 
 /// How many events a listener may be behind before it loses some.
 const QUEUE: usize = 1024;
+/// How many deletions are remembered for messages that are not announced yet. Only the newest can concern them.
+const MAX_EARLY: usize = 64;
 
 /// A change of what the store holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,33 +32,141 @@ pub struct Subscription {
 pub(crate) struct Hub {
     capacity: usize,
     /// Guards the order too: history and queue always agree about what comes first.
-    history: Mutex<VecDeque<Summary>>,
+    state: Mutex<State>,
     queue: broadcast::Sender<Event>,
 }
 
+/// Between the store's change and its announcement another task can overtake: a message may be deleted by the one before
+/// it is announced by the other. So as long as deliveries are under way, deletions are remembered.
+#[derive(Default)]
+struct State {
+    history: VecDeque<Summary>,
+    underway: usize,
+    early: VecDeque<Summary>,
+}
+
+/// A delivery between its way into the store and its announcement.
+pub(crate) struct Underway<'a>(&'a Hub);
+
 impl Hub {
     pub(crate) fn new(history: usize) -> Self {
-        Self { capacity: history, history: Mutex::default(), queue: broadcast::Sender::new(QUEUE) }
+        Self { capacity: history, state: Mutex::default(), queue: broadcast::Sender::new(QUEUE) }
     }
 
-    pub(crate) fn publish(&self, event: Event) {
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        match &event {
-            Event::Stored(_) if self.capacity == 0 => {}
-            Event::Stored(summary) => {
-                if history.len() == self.capacity {
-                    history.pop_front();
-                }
-                history.push_back(summary.clone());
-            }
-            Event::Deleted(gone) => history.retain(|kept| kept.id != gone.id || kept.mailbox != gone.mailbox),
+    /// Begins a delivery; what it stores is announced before the returned value is dropped.
+    pub(crate) fn begin(&self) -> Underway<'_> {
+        self.state().underway += 1;
+        Underway(self)
+    }
+
+    pub(crate) fn stored(&self, summary: Summary) {
+        let mut state = self.state();
+        let gone = state.early.iter().position(|early| is_same(early, &summary));
+        self.send(Event::Stored(summary.clone()));
+        if let Some(at) = gone {
+            state.early.remove(at);
+            self.send(Event::Deleted(summary));
+            return;
         }
+        state.history.push_back(summary);
+        if state.history.len() > self.capacity {
+            state.history.pop_front();
+        }
+    }
+
+    pub(crate) fn deleted(&self, summary: Summary) {
+        let mut state = self.state();
+        state.history.retain(|kept| !is_same(kept, &summary));
+        if state.underway > 0 {
+            if state.early.len() == MAX_EARLY {
+                state.early.pop_front();
+            }
+            state.early.push_back(summary.clone());
+        }
+        self.send(Event::Deleted(summary));
+    }
+
+    pub(crate) fn subscribe(&self) -> Subscription {
+        let state = self.state();
+        Subscription { history: state.history.iter().cloned().collect(), events: self.queue.subscribe() }
+    }
+
+    fn send(&self, event: Event) {
         // An error says that nobody listens.
         let _ = self.queue.send(event);
     }
 
-    pub(crate) fn subscribe(&self) -> Subscription {
-        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        Subscription { history: history.iter().cloned().collect(), events: self.queue.subscribe() }
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.underway -= 1;
+        if state.underway == 0 {
+            state.early.clear();
+        }
+    }
+}
+
+fn is_same(one: &Summary, other: &Summary) -> bool {
+    one.id == other.id && one.mailbox == other.mailbox
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use restante_mail::message::{Headline, MessageId};
+    use restante_mail::naming::Naming;
+
+    use super::*;
+
+    fn message(id: u64) -> Summary {
+        Summary {
+            mailbox: Naming::Local.mailbox_named("bob").unwrap(),
+            id: MessageId::from(id),
+            headline: Headline::new("", [], ""),
+            received: Timestamp::UNIX_EPOCH,
+            size: 0,
+            seen: false,
+        }
+    }
+
+    #[test]
+    fn a_deletion_that_overtakes_its_message_is_told_again_behind_it() {
+        let hub = Hub::new(10);
+        let mut events = hub.subscribe().events;
+        let delivery = hub.begin();
+        hub.deleted(message(1));
+        hub.stored(message(1));
+        hub.stored(message(2));
+        drop(delivery);
+        let told = [
+            Event::Deleted(message(1)),
+            Event::Stored(message(1)),
+            Event::Deleted(message(1)),
+            Event::Stored(message(2)),
+        ];
+        for event in told {
+            assert_eq!(events.try_recv(), Ok(event));
+        }
+        assert_eq!(hub.subscribe().history, [message(2)]);
+        assert!(hub.state().early.is_empty());
+    }
+
+    #[test]
+    fn deletions_are_remembered_within_bounds_and_only_while_it_matters() {
+        let hub = Hub::new(10);
+        hub.deleted(message(1));
+        assert!(hub.state().early.is_empty());
+        let delivery = hub.begin();
+        for id in 0..10 * MAX_EARLY as u64 {
+            hub.deleted(message(id));
+        }
+        assert_eq!(hub.state().early.len(), MAX_EARLY);
+        drop(delivery);
+        assert!(hub.state().early.is_empty());
     }
 }

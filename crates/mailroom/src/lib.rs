@@ -17,7 +17,7 @@ use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_store::{Listing, Page, Result, Store, Usage, Version, Which};
 
 pub use delivery::Outcome;
-use events::{Event, Hub};
+use events::Hub;
 use hooks::Hooks;
 use policy::Policy;
 
@@ -110,7 +110,7 @@ impl Mailroom {
             if let Some(hooks) = &self.hooks {
                 hooks.after_message_stored(&summary);
             }
-            self.hub.publish(Event::Stored(summary));
+            self.hub.stored(summary);
         }
     }
 
@@ -119,7 +119,7 @@ impl Mailroom {
             if let Some(hooks) = &self.hooks {
                 hooks.after_message_deleted(&summary);
             }
-            self.hub.publish(Event::Deleted(summary));
+            self.hub.deleted(summary);
         }
     }
 }

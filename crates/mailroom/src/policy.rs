@@ -2,6 +2,7 @@
 
 use restante_mail::address::Address;
 use restante_mail::envelope::{Refusal, ReversePath};
+use restante_mail::naming::canonical_domain;
 
 /// Lists of domains. An entry may hold the wildcards `*` (any run of characters) and `?` (any one character).
 #[derive(Clone, Debug)]
@@ -69,20 +70,27 @@ impl Policy {
 }
 
 fn listed(patterns: &[String], domain: &str) -> bool {
-    patterns.iter().any(|pattern| matches(pattern.as_bytes(), domain.as_bytes()))
+    if patterns.is_empty() {
+        return false;
+    }
+    let domain: Vec<char> = canonical_domain(domain).chars().collect();
+    patterns.iter().any(|pattern| {
+        let pattern: Vec<char> = canonical_domain(pattern).chars().collect();
+        matches(&pattern, &domain)
+    })
 }
 
-/// Compares without regard to case. Goes back to the last `*` only, so the cost is at most the product of the lengths.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
+/// Goes back to the last `*` only, so the cost is at most the product of the lengths.
+fn matches(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry = None;
     while t < text.len() {
         match pattern.get(p) {
-            Some(b'*') => {
+            Some('*') => {
                 retry = Some((p, t));
                 p += 1;
             }
-            Some(c) if *c == b'?' || c.eq_ignore_ascii_case(&text[t]) => {
+            Some(c) if *c == '?' || *c == text[t] => {
                 p += 1;
                 t += 1;
             }
@@ -94,7 +102,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
             }
         }
     }
-    pattern[p..].iter().all(|c| *c == b'*')
+    pattern[p..].iter().all(|c| *c == '*')
 }
 
 #[cfg(test)]
@@ -125,9 +133,11 @@ mod tests {
             ("*a*b*c", "xxaxxbxxbxxc", true),
             ("*a*b*c", "xxaxxbxxbxx", false),
             ("", "x", false),
+            ("bücher.example", "BU\u{308}CHER.example", true),
+            ("r?t.example", "röt.example", true),
         ];
         for (pattern, text, expected) in table {
-            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+            assert_eq!(listed(&[pattern.to_owned()], text), expected, "{pattern} {text}");
         }
     }
 

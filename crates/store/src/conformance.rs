@@ -40,6 +40,7 @@ where
     a_big_message_comes_back_whole(&unbounded().await).await;
     the_cap_lets_the_oldest_go(&open(Bounds { messages_per_mailbox: 3, bytes: 0 }).await).await;
     the_bound_lets_the_oldest_of_all_go(&open(Bounds { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
+    the_bound_counts_a_shared_body_once(&open(Bounds { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
     a_message_above_the_bound_does_not_stay(&open(Bounds { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
     many_writers_lose_nothing(unbounded().await).await;
     readers_during_purges_see_whole_messages(unbounded().await).await;
@@ -260,6 +261,16 @@ async fn the_bound_lets_the_oldest_of_all_go(store: &impl Store) {
     assert_eq!(appended.evicted, oldest);
     assert_eq!(ids(store, "b").await, [middle[0].id]);
     assert!(store.usage().await.unwrap().bytes <= 5_000);
+}
+
+async fn the_bound_counts_a_shared_body_once(store: &impl Store) {
+    for second in 0..20 {
+        store.append(message(second, &["a", "b"], &[b'x'; 2000])).await.unwrap();
+        assert!(store.usage().await.unwrap().bytes <= 5_000);
+        assert!(!ids(store, "a").await.is_empty() && !ids(store, "b").await.is_empty(), "what just came stays");
+    }
+    store.append(message(30, &["c"], &[b'x'; 4950])).await.unwrap();
+    assert_eq!(store.usage().await.unwrap().messages, 1);
 }
 
 async fn a_message_above_the_bound_does_not_stay(store: &impl Store) {
