@@ -7,5 +7,6 @@ pub mod config;
 pub mod http;
 pub mod log;
 pub mod net;
+pub mod process;
 pub mod serve;
 pub mod smtp;

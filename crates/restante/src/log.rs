@@ -50,7 +50,9 @@ impl Handle {
 /// A log that is ready to be started.
 fn prepare(settings: &Log) -> io::Result<(Dispatch, Handle)> {
     let sink = Arc::new(Sink::open(&settings.output)?);
-    let subscriber = tracing_subscriber::fmt().with_max_level(filter(settings.level)).with_writer(Arc::clone(&sink));
+    // Whoever reads the log may go away; that is no reason to complain on a closed pipe, which would be a panic.
+    let subscriber = tracing_subscriber::fmt().log_internal_errors(false);
+    let subscriber = subscriber.with_max_level(filter(settings)).with_writer(Arc::clone(&sink));
     let dispatch = if settings.json {
         subscriber.json().flatten_event(true).with_span_list(false).with_timer(Clock).into()
     } else {
@@ -59,10 +61,12 @@ fn prepare(settings: &Log) -> io::Result<(Dispatch, Handle)> {
     Ok((dispatch, Handle { sink }))
 }
 
-fn filter(level: Level) -> LevelFilter {
-    match level {
+fn filter(settings: &Log) -> LevelFilter {
+    match settings.level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
+        // Who asks for the dialogue wants to see it.
+        Level::Warn | Level::Error if settings.netdebug => LevelFilter::INFO,
         Level::Warn => LevelFilter::WARN,
         Level::Error => LevelFilter::ERROR,
     }

@@ -1,5 +1,6 @@
 //! The `restante` program: reads the configuration and does what the command line asks for.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use restante::config::{self, Command};
@@ -11,7 +12,8 @@ fn main() -> ExitCode {
         Command::Serve(loaded) => match serve::run(&loaded) {
             Ok(()) => ExitCode::SUCCESS,
             Err(problem) => {
-                eprintln!("restante: {problem}");
+                // The exit code tells it too, when nobody reads this any more.
+                let _ = writeln!(std::io::stderr(), "restante: {problem}");
                 ExitCode::FAILURE
             }
         },

@@ -1,8 +1,6 @@
 //! The server as a whole: builds it from the configuration, starts it, listens to signals, and ends it in good order.
 
-use std::io::Write as _;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,30 +8,25 @@ use axum::Router;
 use restante_mailroom::{Mailroom, Settings};
 use restante_proto::smtp::{self as protocol, Dialect};
 use restante_store::memory::{Limits as StoreLimits, MemoryStore};
-use tokio::io::AsyncWriteExt as _;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{Config, ListenAddr, Loaded};
 use crate::net::{self, Admission, Limits, Listener, Shutdown, ShutdownTrigger, Stream, Tls, TooMany};
+use crate::process::{self, PidFile, Signals, Told};
 use crate::smtp::{Budget, Login, Server};
 use crate::{http, log};
 
 /// How long open sessions may go on after the end was asked for.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The answer to a connection beyond the limit, which is closed behind it.
-const TOO_MANY_CONNECTIONS: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-
 /// Runs the server until it is told to end. The error is a sentence for the operator.
 pub fn run(loaded: &Loaded) -> Result<(), String> {
-    teach_the_allocator();
+    process::teach_the_allocator();
     let config = &loaded.config;
     let log = log::start(&config.log).map_err(|error| format!("cannot open the log: {error}"))?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
+    process::raise_the_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -41,14 +34,8 @@ pub fn run(loaded: &Loaded) -> Result<(), String> {
     runtime.block_on(serve(config, &log))
 }
 
-/// The C library gives every large block back to the system when it is freed, and the next one costs a page fault for
-/// every 4 KiB again: half the time that a mail of 1 MiB takes. It learns from what is freed which sizes come and go
-/// (glibc, "dynamic mmap threshold"); so one block of the largest size it learns from is freed here, never touched.
-fn teach_the_allocator() {
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(31 << 20)));
-}
-
 async fn serve(config: &Config, log: &log::Handle) -> Result<(), String> {
+    let mut signals = Signals::listen()?;
     let (trigger, shutdown) = ShutdownTrigger::new();
     let tls = config.smtp.tls.certificate().map(|certificate| Tls::new(certificate, &config.smtp.domain));
     let tls = tls.transpose()?.map(Arc::new);
@@ -57,6 +44,7 @@ async fn serve(config: &Config, log: &log::Handle) -> Result<(), String> {
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
     let smtp = smtp_listeners(config, &mailroom, tls.as_ref())?;
     let web = bind_all("HTTP", &config.web.addr)?;
+    let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
     let connections = Limits::new(config.smtp.max_connections, config.smtp.max_connections_per_ip);
     for MailListener { name, listener, server } in smtp {
@@ -77,7 +65,9 @@ async fn serve(config: &Config, log: &log::Handle) -> Result<(), String> {
     }
     drop(shutdown);
 
-    until_told_to_end(log, tls.as_deref()).await?;
+    while signals.next().await == Told::Reload {
+        reload(log, tls.as_deref());
+    }
     tracing::info!("shutting down");
     if !trigger.run(PATIENCE).await {
         tracing::warn!("some sessions did not end in time and were cut off");
@@ -85,21 +75,7 @@ async fn serve(config: &Config, log: &log::Handle) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits for SIGTERM or SIGINT; SIGHUP reopens the log and reads the certificate again.
-async fn until_told_to_end(log: &log::Handle, tls: Option<&Tls>) -> Result<(), String> {
-    let listen = |kind| signal(kind).map_err(|error| format!("cannot listen to signals: {error}"));
-    let mut terminate = listen(SignalKind::terminate())?;
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut hangup = listen(SignalKind::hangup())?;
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = hangup.recv() => reload(log, tls),
-        }
-    }
-}
-
+/// Opens the log file and reads the certificate again, after somebody has moved or renewed them.
 fn reload(log: &log::Handle, tls: Option<&Tls>) {
     if let Err(error) = log.reopen() {
         tracing::error!(%error, "cannot open the log file again; going on with the old one");
@@ -198,7 +174,7 @@ fn http_settings(config: &Config) -> http::Settings {
 }
 
 async fn serve_http(
-    mut stream: Stream,
+    stream: Stream,
     ip: Option<IpAddr>,
     admission: Result<Admission, TooMany>,
     router: Router,
@@ -209,27 +185,6 @@ async fn serve_http(
             let peer = http::Peer { ip, tls: stream.is_tls() };
             http::serve_connection(stream, peer, router, async move { shutdown.begun().await }).await;
         }
-        // Nobody waits for the outcome: the connection goes either way.
-        Err(_) => drop(stream.write_all(TOO_MANY_CONNECTIONS).await),
-    }
-}
-
-/// The file that tells other programs our process id; gone when we are.
-struct PidFile(PathBuf);
-
-impl PidFile {
-    fn write(path: PathBuf) -> Result<Self, String> {
-        let written = std::fs::File::create(&path).and_then(|mut file| writeln!(file, "{}", std::process::id()));
-        match written {
-            Ok(()) => Ok(Self(path)),
-            Err(error) => Err(format!("cannot write the pid file {}: {error}", path.display())),
-        }
-    }
-}
-
-impl Drop for PidFile {
-    fn drop(&mut self) {
-        // A file that is gone already is what was wanted.
-        let _ = std::fs::remove_file(&self.0);
+        Err(_) => http::refuse_connection(stream).await,
     }
 }

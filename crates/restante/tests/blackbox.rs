@@ -10,6 +10,7 @@ use lettre::message::header::ContentType;
 use lettre::message::{Attachment, MultiPart, SinglePart};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::{Message, SmtpTransport, Transport as _};
+use support::tls::Wire;
 use support::{LONG, Server, Talk, command, connect};
 
 fn transport(server: &Server) -> lettre::transport::smtp::SmtpTransportBuilder {
@@ -141,6 +142,65 @@ fn sigterm_lets_a_mail_under_way_finish_and_sends_idle_sessions_away() {
 }
 
 #[test]
+fn a_log_that_nobody_reads_any_more_changes_nothing() {
+    let mut server = Server::spawn(command().arg("--netdebug"));
+    server.stop_reading_the_log();
+    let mut talk = server.talk();
+    talk.open_mail("bob@x.org");
+    talk.say("QUIT", "221");
+    assert_eq!(server.count("bob"), 0);
+    server.signal("TERM");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn sigterm_is_heard_from_the_first_moment_on() {
+    for _ in 0..20 {
+        let mut child = command().spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stderr.take().unwrap()), &mut line).unwrap();
+        assert!(line.contains("SMTP listening on tcp4"), "{line}");
+        let told = std::process::Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status();
+        assert!(told.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_start_that_fails_leaves_the_pid_file_of_a_running_server_alone() {
+    let pidfile = std::env::temp_dir().join(format!("restante-second-{}.pid", std::process::id()));
+    let mut server = Server::start(&["--pidfile", pidfile.to_str().unwrap()]);
+    let again = ["--pidfile", pidfile.to_str().unwrap(), "--smtp-addr", &server.smtp.to_string()];
+    assert_eq!(command().args(again).output().unwrap().status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(&pidfile).unwrap().trim(), server.pid().to_string());
+    server.signal("TERM");
+    server.wait();
+}
+
+#[test]
+fn a_peer_that_never_reads_over_tls_loses_its_place() {
+    let tls = ["--smtp-tlsenabled", "--smtp-tlscert=self-signed", "--smtp-forcetls"];
+    let server = Server::start(&[&tls[..], &["--smtp-timeout=1s", "--smtp-maxconnections=1"]].concat());
+    let greeted = || {
+        let mut talk = Talk::new(Wire::Plain(connect(server.smtp)));
+        talk.stream.start_tls();
+        talk
+    };
+    let mut deaf = greeted();
+    if let Wire::Tls(stream) = &mut deaf.stream {
+        stream.sock.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    }
+    // The server stops reading when its answers are not taken; then this write times out.
+    let _ = deaf.stream.write_all(&b"NOOP\r\n".repeat(2_000_000));
+    let free = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        let mut line = [0; 3];
+        std::io::Read::read(&mut greeted().stream, &mut line).is_ok_and(|count| count == 3 && line == *b"220")
+    });
+    assert!(free);
+}
+
+#[test]
 fn sigint_ends_too_and_the_pid_file_goes() {
     let pidfile = std::env::temp_dir().join(format!("restante-test-{}.pid", std::process::id()));
     let mut server = Server::start(&["--pidfile", pidfile.to_str().unwrap()]);
@@ -248,6 +308,9 @@ fn an_aborted_message_gives_its_memory_back() {
     second.expect("250");
     // There is no room for a third one until the first is given up.
     third.send(&chunk);
+    third.stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    assert!(std::io::Read::read(&mut third.stream, &mut [0]).is_err(), "it waits");
+    third.stream.set_read_timeout(Some(LONG)).unwrap();
     first.say("RSET", "250");
     third.expect("250");
 }

@@ -5,31 +5,33 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 
 /// Starts the end and waits for it.
 pub struct ShutdownTrigger {
-    signal: watch::Sender<bool>,
+    signal: watch::Sender<Option<Instant>>,
     holders: mpsc::Receiver<Infallible>,
 }
 
 /// Held by whatever must be allowed to finish.
 #[derive(Clone)]
 pub struct Shutdown {
-    signal: watch::Receiver<bool>,
+    /// When the end began.
+    signal: watch::Receiver<Option<Instant>>,
     _holder: mpsc::Sender<Infallible>,
 }
 
 impl ShutdownTrigger {
     /// A trigger, and the first holder to clone all others from.
     pub fn new() -> (Self, Shutdown) {
-        let (signal, observer) = watch::channel(false);
+        let (signal, observer) = watch::channel(None);
         let (holder, holders) = mpsc::channel(1);
         (Self { signal, holders }, Shutdown { signal: observer, _holder: holder })
     }
 
     /// Tells every holder, and waits until none is left or the time is over; false means that some were left.
     pub async fn run(mut self, patience: Duration) -> bool {
-        self.signal.send_replace(true);
+        self.signal.send_replace(Some(Instant::now()));
         // Nothing can ever be received: the channel only ends.
         tokio::time::timeout(patience, self.holders.recv()).await.is_ok()
     }
@@ -38,13 +40,21 @@ impl ShutdownTrigger {
 impl Shutdown {
     /// Whether the end has begun.
     pub fn has_begun(&self) -> bool {
-        *self.signal.borrow()
+        self.signal.borrow().is_some()
     }
 
     /// Waits until the end begins.
     pub async fn begun(&mut self) {
         // An error says that the trigger is gone, which is an end too.
-        let _ = self.signal.wait_for(|begun| *begun).await;
+        let _ = self.signal.wait_for(Option::is_some).await;
+    }
+
+    /// Waits until the end has been going on for so long.
+    pub async fn going_on_for(&mut self, time: Duration) {
+        let begun = self.signal.wait_for(Option::is_some).await.map_or(None, |begun| *begun);
+        if let Some(begun) = begun {
+            sleep_until(begun + time).await;
+        }
     }
 }
 

@@ -21,6 +21,10 @@ use crate::net::{Shutdown, Stream};
 const COMMAND_BUFFER: usize = 4 * 1024;
 /// How much is read at once while a message comes in.
 const MESSAGE_BUFFER: usize = 64 * 1024;
+/// How much room for replies an idle connection keeps.
+const REPLY_BUFFER: usize = 1024;
+/// How long a mail that is under way when the server stops may take; a little less than the server waits.
+const GRACE: Duration = Duration::from_secs(13);
 /// How long a peer has to close when we have.
 const LINGER: Duration = Duration::from_millis(500);
 /// How many more reads of what it sends meanwhile are thrown away.
@@ -44,6 +48,7 @@ enum Read {
     Some,
     End,
     Silence,
+    NoMemory,
     Shutdown,
 }
 
@@ -63,7 +68,7 @@ impl<'a> Connection<'a> {
         Self { server, stream, session, shutdown, peer, input: BytesMut::new(), reservation, patience }
     }
 
-    /// Says that there are too many connections, and closes.
+    /// Says that there is too much to do, and closes.
     pub(super) async fn refuse(mut self) -> io::Result<()> {
         self.session.refuse_busy();
         self.close().await
@@ -88,12 +93,14 @@ impl<'a> Connection<'a> {
                             self.session.time_out();
                             return self.close().await;
                         }
+                        Read::NoMemory => return self.refuse().await,
                         Read::Shutdown => {
                             self.session.shut_down();
                             return self.close().await;
                         }
                     }
                 }
+                Action::Write => self.flush().await?,
                 Action::Sender(_) => {
                     let verdict = match self.session.envelope() {
                         Some(envelope) => self.server.mailroom.check_sender(envelope).await,
@@ -111,13 +118,15 @@ impl<'a> Connection<'a> {
                 Action::Authenticate { user, password } => {
                     let accepted = self.server.login.check(&user, password.expose());
                     if !accepted {
-                        tracing::info!(peer = self.peer, user, "SMTP login failed");
+                        // Not even the name is logged: people type passwords into the wrong field.
+                        tracing::info!(peer = self.peer, "SMTP login failed");
                     }
                     self.session.authenticated(Ok(accepted));
                 }
                 Action::Deliver { envelope, body } => {
                     let outcome = self.deliver(&envelope, body.into()).await;
                     self.session.delivered(outcome);
+                    self.patience.restart(Instant::now());
                 }
                 Action::StartTls => self = self.start_tls().await?,
                 Action::Quit => return self.quit().await,
@@ -148,15 +157,25 @@ impl<'a> Connection<'a> {
     /// Waits for input within the peer's time. Before it reads on in a message, it waits until there is memory for what
     /// it has: that is the back-pressure on all the messages that come in at the same time.
     async fn read(&mut self) -> io::Result<Read> {
-        let receiving = self.session.receiving();
-        self.reservation.adjust_to(receiving).await;
-        let deadline = self.patience.deadline(Instant::now(), receiving);
-        self.make_room(receiving > 0);
         let between_mails = self.session.envelope().is_none();
+        if between_mails && self.shutdown.has_begun() {
+            return Ok(Read::Shutdown);
+        }
+        let before = Instant::now();
+        let receiving = self.session.receiving();
+        if timeout_at(before + self.server.timeout, self.reservation.adjust_to(receiving)).await.is_err() {
+            return Ok(Read::NoMemory);
+        }
+        let now = Instant::now();
+        self.patience.forgive(now - before);
+        let deadline = self.patience.deadline(now, self.session.transferred());
+        self.make_room(receiving > 0);
+        // A mail under way may be finished, but not at any price.
+        let grace = if between_mails { Duration::ZERO } else { GRACE };
         let read = tokio::select! {
             biased;
             read = timeout_at(deadline, self.stream.read_buf(&mut self.input)) => read,
-            () = self.shutdown.begun(), if between_mails => return Ok(Read::Shutdown),
+            () = self.shutdown.going_on_for(grace) => return Ok(Read::Shutdown),
         };
         match read {
             Err(_) => Ok(Read::Silence),
@@ -177,16 +196,18 @@ impl<'a> Connection<'a> {
 
     async fn flush(&mut self) -> io::Result<()> {
         self.log_dialogue();
-        let replies = self.session.replies();
-        if !replies.is_empty() {
-            // A peer that sends and never reads would block us here for ever.
-            let written = timeout_at(Instant::now() + self.server.timeout, self.stream.write_all(replies));
-            written.await??;
-            replies.clear();
-            if self.stream.is_tls() {
-                self.stream.flush().await?;
-            }
+        let (stream, replies) = (&mut self.stream, self.session.replies());
+        if replies.is_empty() {
+            return Ok(());
         }
+        // A peer that sends and never reads would block us here for ever.
+        let written = async {
+            stream.write_all(replies).await?;
+            stream.flush().await
+        };
+        timeout_at(Instant::now() + self.server.timeout, written).await??;
+        replies.clear();
+        replies.shrink_to(REPLY_BUFFER);
         Ok(())
     }
 

@@ -50,6 +50,8 @@ impl Server {
     ) {
         let peer = ip.map_or_else(|| "unix".to_owned(), |ip| ip.to_string());
         let stream = match (&self.tls, self.implicit_tls) {
+            // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
+            (Some(_), true) if admission.is_err() => return,
             (Some(tls), true) => match tls.accept(stream).await {
                 Ok(stream) => stream,
                 Err(error) => return tracing::debug!(peer, %error, "TLS handshake failed"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The rate that a message must keep up on average, in bytes per second; any real link is faster.
-const MIN_RATE: usize = 1024;
+const MIN_RATE: u64 = 1024;
 
 /// What a peer is waited for, and since when.
 #[derive(Debug)]
@@ -22,6 +22,16 @@ impl Patience {
         Self { limit, since: now, in_message: false }
     }
 
+    /// Starts anew: what comes next is another mail or command.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// Takes note that we let the peer wait for so long, which is not its fault.
+    pub(super) fn forgive(&mut self, waited: Duration) {
+        self.since += waited;
+    }
+
     /// Takes note that the session has used some of its input.
     pub(super) fn progress(&mut self, now: Instant) {
         if !self.in_message {
@@ -29,14 +39,13 @@ impl Patience {
         }
     }
 
-    /// Until when to wait for more, while so many bytes of a message are held.
-    pub(super) fn deadline(&mut self, now: Instant, receiving: usize) -> Instant {
-        let in_message = receiving > 0;
-        if in_message != self.in_message {
-            self.in_message = in_message;
+    /// Until when to wait for more, when so many bytes of a message have come, or a command is due.
+    pub(super) fn deadline(&mut self, now: Instant, transferred: Option<u64>) -> Instant {
+        if transferred.is_some() != self.in_message {
+            self.in_message = transferred.is_some();
             self.since = now;
         }
-        let earned = Duration::from_secs((receiving / MIN_RATE) as u64);
+        let earned = Duration::from_secs(transferred.unwrap_or(0) / MIN_RATE);
         (self.since + self.limit + earned).min(now + self.limit)
     }
 }
@@ -51,10 +60,10 @@ mod tests {
     fn a_command_that_drips_in_gains_no_time() {
         let start = Instant::now();
         let mut patience = Patience::new(10 * SECOND, start);
-        assert_eq!(patience.deadline(start, 0), start + 10 * SECOND);
-        assert_eq!(patience.deadline(start + 9 * SECOND, 0), start + 10 * SECOND);
+        assert_eq!(patience.deadline(start, None), start + 10 * SECOND);
+        assert_eq!(patience.deadline(start + 9 * SECOND, None), start + 10 * SECOND);
         patience.progress(start + 9 * SECOND);
-        assert_eq!(patience.deadline(start + 9 * SECOND, 0), start + 19 * SECOND);
+        assert_eq!(patience.deadline(start + 9 * SECOND, None), start + 19 * SECOND);
     }
 
     #[test]
@@ -62,14 +71,20 @@ mod tests {
         let start = Instant::now();
         let mut patience = Patience::new(10 * SECOND, start);
         let data = start + 5 * SECOND;
-        assert_eq!(patience.deadline(data, 1), data + 10 * SECOND);
+        assert_eq!(patience.deadline(data, Some(1)), data + 10 * SECOND);
         // Dripping: every byte is progress to the session, and none to us.
         patience.progress(data + 9 * SECOND);
-        assert_eq!(patience.deadline(data + 9 * SECOND, 9), data + 10 * SECOND);
+        assert_eq!(patience.deadline(data + 9 * SECOND, Some(9)), data + 10 * SECOND);
         // Streaming: the time limit counts from the last byte.
         let at = data + 9 * SECOND;
-        assert_eq!(patience.deadline(at, 20 * MIN_RATE), at + 10 * SECOND);
+        assert_eq!(patience.deadline(at, Some(20 * MIN_RATE)), at + 10 * SECOND);
+        // Mails that follow each other without a pause do not share their time.
+        patience.restart(at);
+        assert_eq!(patience.deadline(at, Some(1)), at + 10 * SECOND);
+        // Nor does a peer lose the time that it had to wait for us.
+        patience.forgive(5 * SECOND);
+        assert_eq!(patience.deadline(at + 5 * SECOND, Some(2)), at + 15 * SECOND);
         // The next command has its whole time again.
-        assert_eq!(patience.deadline(at + SECOND, 0), at + 11 * SECOND);
+        assert_eq!(patience.deadline(at + SECOND, None), at + 11 * SECOND);
     }
 }

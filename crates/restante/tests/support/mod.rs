@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test program uses its own part of this")]
 
+pub(crate) mod tls;
+
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -89,6 +91,12 @@ impl Server {
         let line = self.logged(text);
         let (_, address) = line.split_once(text).unwrap();
         address.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
+    }
+
+    /// Closes the pipe that the log goes to, as soon as one more line has come through it.
+    pub(crate) fn stop_reading_the_log(&mut self) {
+        self.log = channel().1;
+        drop(self.talk());
     }
 
     /// Sends a signal by name: TERM, HUP, INT.
