@@ -55,11 +55,26 @@ impl Tags {
 pub(super) struct Known(Vec<HeaderValue>);
 
 impl Known {
-    /// Whether the client has the answer with this tag. The comparison is the weak one (RFC 9110 section 13.1.2).
+    /// Whether the client has the answer with this tag. The comparison is the weak one, and `*` stands for every tag when
+    /// it stands alone (RFC 9110 section 13.1.2).
     pub(super) fn includes(&self, tag: &HeaderValue) -> bool {
-        let listed = self.0.iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
-        listed.map(<[u8]>::trim_ascii).any(|one| one == b"*" || one.strip_prefix(b"W/").unwrap_or(one) == tag)
+        if let [only] = self.0.as_slice()
+            && only.as_bytes().trim_ascii() == b"*"
+        {
+            return true;
+        }
+        let listed = self.0.iter().flat_map(|value| elements(value.as_bytes()));
+        listed.map(<[u8]>::trim_ascii).any(|one| one.strip_prefix(b"W/").unwrap_or(one) == tag)
     }
+}
+
+/// The elements of a list of tags: what stands between commas, except for those inside of a tag.
+fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut quoted = false;
+    list.split(move |&byte| {
+        quoted ^= byte == b'"';
+        byte == b',' && !quoted
+    })
 }
 
 impl<S: Sync> FromRequestParts<S> for Known {
@@ -77,11 +92,17 @@ mod tests {
     #[test]
     fn what_the_client_knows() {
         let tag = HeaderValue::from_static("\"e-1\"");
-        let table: [(&[&'static str], bool); 10] = [
+        let table: [(&[&'static str], bool); 16] = [
             (&[], false),
             (&["\"e-1\""], true),
             (&["W/\"e-1\""], true),
             (&["*"], true),
+            (&[" * "], true),
+            (&["\"a,*,b\""], false),
+            (&["\"a\", *"], false),
+            (&["*", "\"a\""], false),
+            (&["\"a,\"e-1\",b\""], false),
+            (&["\"a,b\",\"e-1\""], true),
             (&["\"e-2\", \"e-1\""], true),
             (&["\"e-2\"", "W/\"e-3\",W/\"e-1\""], true),
             (&["\"e-2\""], false),
