@@ -36,6 +36,8 @@ pub(super) enum Problem {
     TooLarge,
     /// The request's body is no JSON, by its own account.
     NotJson,
+    /// The request's body calls itself JSON and is none.
+    BrokenJson(serde_json::Error),
     /// The request's body is JSON that does not say what is wanted.
     WrongShape,
     /// The store did not do its work.
@@ -62,7 +64,7 @@ impl Problem {
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::WrongShape => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::BrokenJson(_) | Self::WrongShape => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -84,6 +86,9 @@ impl Problem {
             Self::TooSlow => "The body of the request did not arrive in time.",
             Self::TooLarge => "The body of the request is too large.",
             Self::NotJson => "The body of the request must be application/json.",
+            Self::BrokenJson(error) => {
+                return Cow::Owned(format!("The body of the request is no valid JSON: {error}."));
+            }
             Self::WrongShape => "The body of the request must be {\"seen\": true} or {\"seen\": false}.",
             Self::Store(StoreError::NoSpace(_)) => "The store is full.",
             Self::Store(StoreError::Unavailable(_)) => "The store cannot be reached at the moment.",

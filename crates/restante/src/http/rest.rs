@@ -9,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use bytes::Bytes;
+use http_body::Body as _;
 use http_body_util::LengthLimitError;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
@@ -138,12 +139,15 @@ async fn wanted_mark(request: Request) -> Result<bool, Problem> {
     if !is_json(&parts.headers) {
         return Err(Problem::NotJson);
     }
-    let value: Value = serde_json::from_slice(&body)
-        .map_err(|error| Problem::Malformed(format!("The body of the request is no valid JSON: {error}.")))?;
+    let value: Value = serde_json::from_slice(&body).map_err(Problem::BrokenJson)?;
     value.get("seen").and_then(Value::as_bool).ok_or(Problem::WrongShape)
 }
 
 async fn read(body: Body) -> Result<Bytes, Problem> {
+    // The length that the client announces is enough to say no; it need not send all that.
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(Problem::TooLarge);
+    }
     let read = timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY)).await.map_err(|_| Problem::TooSlow)?;
     read.map_err(|error| match error.source() {
         Some(cause) if cause.is::<LengthLimitError>() => Problem::TooLarge,
