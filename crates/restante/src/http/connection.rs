@@ -2,6 +2,7 @@
 //! take to send its header and to take its answer.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::time::Duration;
@@ -13,17 +14,23 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
 use tower::Service as _;
 
-use super::impatient::Impatient;
+use super::impatient::{Impatient, Patience};
 
 /// How long a client may take to send the header of its next request, counted from the last answer.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client may take nothing of an answer.
-const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a client may take nothing of an answer, and how fast it must take it in the long run: a line of 128 kbit/s
+/// will do.
+const WRITE_PATIENCE: Patience = Patience { stock: Duration::from_mins(1), rate: 16 * 1024 };
 /// The largest header of a request.
 const MAX_HEADER: usize = 32 * 1024;
+/// How long a client that is refused has to send its request and to close.
+const REFUSAL_TIME: Duration = Duration::from_millis(500);
+/// How many reads of what it sends meanwhile are thrown away.
+const REFUSAL_READS: usize = 64;
 /// What is read ahead at most, and what may wait to be written before an answer is asked for more.
 const MAX_BUFFER: usize = 64 * 1024;
 
@@ -50,14 +57,33 @@ impl From<Option<IpAddr>> for Peer {
     }
 }
 
-/// The whole answer to a connection that is one too many; the connection is to be closed behind it.
-pub const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+/// The whole answer to a connection that is one too many.
+const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\n\
+    content-length: 114\r\n\
     retry-after: 1\r\n\
     connection: close\r\n\
     \r\n\
     {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
     \"detail\":\"The server has too many connections.\"}\n";
+
+/// Refuses a connection that is one too many. It is closed only when the client has closed or had the time to: closing
+/// with a request unread would make the system reset the connection, and the client could miss the answer.
+pub async fn refuse_connection<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
+    let refusal = async {
+        stream.write_all(TOO_MANY_CONNECTIONS).await?;
+        stream.shutdown().await?;
+        let mut unwanted = [0; 4096];
+        for _ in 0..REFUSAL_READS {
+            if stream.read(&mut unwanted).await? == 0 {
+                break;
+            }
+        }
+        io::Result::Ok(())
+    };
+    // Nobody waits for the outcome: the connection goes either way.
+    drop(timeout(REFUSAL_TIME, refusal).await);
+}
 
 /// Serves a connection until the client ends it, breaks the rules or the time, or `shutdown` is ready: then the request
 /// under way is finished.
@@ -73,10 +99,12 @@ where
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        // A client that has sent its last request may say so; the answer is still for it (RFC 9112 section 9.6).
+        .half_close(true)
         .header_read_timeout(HEADER_TIMEOUT)
         .max_header_size(MAX_HEADER)
         .max_buf_size(MAX_BUFFER)
-        .serve_connection(TokioIo::new(Impatient::new(stream, WRITE_TIMEOUT)), service)
+        .serve_connection(TokioIo::new(Impatient::new(stream, WRITE_PATIENCE)), service)
         .with_upgrades();
     let (mut connection, mut shutdown) = (pin!(connection), pin!(shutdown));
     let ended = tokio::select! {

@@ -39,7 +39,7 @@ use etag::Tags;
 use page::Page;
 use problem::Problem;
 
-pub use connection::{Peer, TOO_MANY_CONNECTIONS, serve_connection};
+pub use connection::{Peer, refuse_connection, serve_connection};
 
 /// Up to so many bytes are parsed or rendered where they are asked for; more where that cannot stall other requests.
 const SMALL: usize = 256 * 1024;

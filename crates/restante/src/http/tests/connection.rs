@@ -4,12 +4,13 @@ use std::future::pending;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::http::serve_connection;
+use crate::http::{refuse_connection, serve_connection};
 
 const GET: &str = "GET /api/v1/mailbox/test HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -149,11 +150,82 @@ async fn a_client_that_asks_and_does_not_read() {
     assert!(start.elapsed() < Duration::from_mins(2), "{:?}", start.elapsed());
 }
 
-#[test]
-fn one_connection_too_many() {
-    let answer = std::str::from_utf8(crate::http::TOO_MANY_CONNECTIONS).unwrap();
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_a_trickle() {
+    let house = House::new();
+    house.put(0, "test", &"x".repeat(1 << 24)).await;
+    let (mut client, server) = connect(&house, pending());
+    client.write_all(GET.replace("/test", "/test/latest/source").as_bytes()).await.unwrap();
+    let start = Instant::now();
+    let trickle = tokio::spawn(async move {
+        let mut little = [0; 6000];
+        while client.read_exact(&mut little).await.is_ok() {
+            sleep(Duration::from_secs(20)).await;
+        }
+    });
+    server.await.unwrap();
+    assert!(start.elapsed() < Duration::from_mins(2), "{:?}", start.elapsed());
+    trickle.abort();
+}
+
+#[tokio::test]
+async fn a_client_that_has_said_its_last_word() {
+    let house = House::new();
+    house.put(0, "test", &"x".repeat(8 << 20)).await;
+    for target in ["/test", "/test/latest", "/test/latest/source"] {
+        let expected = house.ask(&format!("GET /api/v1/mailbox{target}")).await.body;
+        let (mut client, server) = connect(&house, pending());
+        client.write_all(GET.replace("/test", target).as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        assert!(
+            answer.starts_with(b"HTTP/1.1 200 OK\r\n") && answer.ends_with(&expected),
+            "{target}: {}",
+            answer.len()
+        );
+        server.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_announced_too_long_is_not_waited_for() {
+    let house = House::with_two_messages().await;
+    let start = Instant::now();
+    let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n";
+    let answer = converse(&house, head).await;
+    assert!(answer.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{answer}");
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+/// A client sees the refusal also when its request, which nobody reads, arrives before it looks.
+#[tokio::test]
+async fn one_connection_too_many() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    client.write_all(GET.as_bytes()).await.unwrap();
+    let server = tokio::spawn(refuse_connection(listener.accept().await.unwrap().0));
+    sleep(Duration::from_millis(50)).await;
+    client.write_all(GET.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n") && !head.contains("  "), "{head}");
+    assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     assert_eq!((&body["status"], &body["title"]), (&503.into(), &"Service Unavailable".into()));
+    drop(client);
+    server.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_does_not_leave_is_left() {
+    let (mut client, server) = duplex(1 << 16);
+    let server = tokio::spawn(refuse_connection(server));
+    let start = Instant::now();
+    while client.write_all(b"x").await.is_ok() {
+        sleep(Duration::from_millis(100)).await;
+    }
+    server.await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
 }
