@@ -120,6 +120,11 @@ impl Headline {
         self.slice(self.subject, u32::MAX).split_terminator('\n')
     }
 
+    /// The length of all texts together.
+    pub fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
     fn slice(&self, start: u32, end: u32) -> &str {
         let at = |place: u32| (place as usize).min(self.text.len());
         &self.text[at(start)..at(end)]
@@ -197,6 +202,10 @@ mod tests {
         for (from, to, subject) in table {
             let headline = Headline::new(from, to.iter().copied(), subject);
             assert_eq!((headline.from(), headline.subject()), (*from, *subject));
+            assert_eq!(
+                headline.text_len(),
+                from.len() + subject.len() + to.iter().map(|one| one.len() + 1).sum::<usize>()
+            );
             assert_eq!(headline.to().collect::<Vec<_>>(), *to);
         }
         let hostile = Headline::new("a\nb", ["c\nd"], "e\nf");
