@@ -12,10 +12,12 @@ use bytes::Bytes;
 use restante_mail::mime::Mime;
 
 use super::Server;
+use super::budget::Allowance;
 use super::etag::Known;
 use super::links::{Purpose, push_segment};
 use super::problem::Problem;
 use super::reply::Nothing;
+use super::rest::source_length;
 use super::target::OneAttachment;
 
 const OCTETS: &str = "application/octet-stream";
@@ -42,7 +44,8 @@ type Answer = Result<Response, Problem>;
 struct File {
     content_type: HeaderValue,
     disposition: HeaderValue,
-    content: Bytes,
+    /// `None` when the client has it already.
+    content: Option<Bytes>,
 }
 
 async fn answer(
@@ -52,19 +55,20 @@ async fn answer(
     purpose: Purpose,
 ) -> Answer {
     let summary = server.find(&of).await?;
-    let source = server.mailroom.source(&of.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
-    let size = source.len();
-    let file = server.work(size, move || file(source.to_bytes(), index, purpose)).await?;
-    let file = file.ok_or(Problem::NoSuchAttachment)?;
-
     let tag = server.tags.attachment(summary.id, index);
-    let mut response = if known.includes(&tag) {
-        let mut response = Response::new(Body::new(Nothing));
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
-    } else {
-        Response::new(Body::from(file.content))
+    let wanted = !known.includes(&tag);
+    let (this, of) = (&server, &summary);
+    let make = |allowance: Allowance| async move {
+        let turn = this.turn(source_length(of)).await?;
+        let source = this.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
+        turn.work(move || file(source.to_bytes(), index, purpose, wanted.then_some(allowance))).await?
     };
+    let file = server.within_budget(make).await?;
+
+    let mut response = Response::new(file.content.map_or_else(|| Body::new(Nothing), Body::from));
+    if !wanted {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, file.content_type);
     headers.insert(header::CONTENT_DISPOSITION, file.disposition);
@@ -77,14 +81,21 @@ async fn answer(
     Ok(response)
 }
 
-fn file(source: Bytes, index: usize, purpose: Purpose) -> Option<File> {
+/// An attachment of a mail; with its content when there is an allowance for it.
+fn file(source: Bytes, index: usize, purpose: Purpose, allowance: Option<Allowance>) -> Result<File, Problem> {
     let mime = Mime::parse(source);
-    let attachment = mime.attachments().into_iter().nth(index)?;
-    Some(File {
+    let attachment = mime.attachments().into_iter().nth(index).ok_or(Problem::NoSuchAttachment)?;
+    let content = || without_the_rest(attachment.content(), mime.source());
+    Ok(File {
         content_type: content_type(&attachment.content_type, attachment.part.charset.as_deref()),
         disposition: disposition(purpose, &attachment.filename),
-        content: attachment.content(),
+        content: allowance.map(|allowance| allowance.cover(content())).transpose()?,
     })
+}
+
+/// The content alone: where it is a part of the source, it would keep all of that in memory.
+fn without_the_rest(content: Bytes, source: &Bytes) -> Bytes {
+    if source.as_ptr_range().contains(&content.as_ptr()) { Bytes::copy_from_slice(&content) } else { content }
 }
 
 /// The content type of a part as a header. A type that is none, and one that would make the browser look for parts, is
@@ -127,6 +138,7 @@ fn is_token(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::budget::Budget;
     use super::*;
 
     #[test]
@@ -148,6 +160,19 @@ mod tests {
         ];
         for (essence, charset, expected) in table {
             assert_eq!(content_type(essence, charset), expected, "{essence:?} {charset:?}");
+        }
+    }
+
+    #[test]
+    fn an_attachment_does_not_keep_the_mail_in_memory() {
+        let encodings = [("7bit", "abc"), ("base64", "YWJj"), ("quoted-printable", "=61bc")];
+        for (encoding, content) in encodings {
+            let header = "Content-Type: image/png\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding";
+            let mail = Bytes::from(format!("{header}: {encoding}\r\n\r\n{content}"));
+            let allowance = Allowance::Rest(Budget::beside_cache(0));
+            let content = file(mail.clone(), 0, Purpose::View, Some(allowance)).unwrap().content.unwrap();
+            assert_eq!(content, "abc", "{encoding}");
+            assert!(!mail.as_ptr_range().contains(&content.as_ptr()), "{encoding}");
         }
     }
 

@@ -26,6 +26,12 @@ pub(super) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
+/// A bound of what a string takes, which is close unless much has to be escaped.
+pub(super) fn longest(text: &str) -> usize {
+    let escaped = text.bytes().filter(|&byte| byte < b' ' || byte == b'"' || byte == b'\\').count();
+    text.len() + "\\u0000".len() * escaped + 2
+}
+
 /// Appends the items in brackets, separated by commas.
 pub(super) fn array<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, mut item: impl FnMut(&mut Vec<u8>, T)) {
     out.push(b'[');
@@ -80,6 +86,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn every_string_comes_back(text in ".*|[\\x00-\\x7f]*") {
+            proptest::prop_assert!(written(&text).len() <= longest(&text));
             proptest::prop_assert_eq!(serde_json::from_str::<String>(&written(&text)).ok(), Some(text));
         }
     }

@@ -2,10 +2,11 @@
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write), is turned into values by `target`, answered by `rest` or `attachment` from what the
-//! mailroom says, and leaves through `reply`, or through `problem` when something is wrong. `render` writes the JSON
-//! and `cache` remembers it. Listening and TLS are not done here.
+//! mailroom says, and leaves through `reply`, or through `problem` when something is wrong. `render` writes the JSON,
+//! `cache` remembers it and `budget` bounds it. Listening and TLS are not done here.
 
 mod attachment;
+mod budget;
 mod cache;
 mod connection;
 mod etag;
@@ -30,10 +31,11 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use restante_mailroom::Mailroom;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 use crate::config::{Hosts, Network};
+use budget::{Allowance, Budget, SMALL};
 use cache::Cache;
 use etag::Tags;
 use page::Page;
@@ -41,8 +43,9 @@ use problem::Problem;
 
 pub use connection::{Peer, refuse_connection, serve_connection};
 
-/// Up to so many bytes are parsed or rendered where they are asked for; more where that cannot stall other requests.
-const SMALL: usize = 256 * 1024;
+/// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
+/// twenty times its size.
+const MAX_HEAVY: usize = 4;
 
 /// What the HTTP service is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -96,10 +99,17 @@ struct Server {
     mailroom: Arc<Mailroom>,
     settings: Settings,
     answers: Cache,
+    budget: Budget,
     tags: Tags,
     home: Page,
     /// Bounds the heavy work that is being done, and with it the memory that takes.
     heavy: Arc<Semaphore>,
+}
+
+/// The right to work on something now: here when that is quick, otherwise away from the network threads.
+enum Turn {
+    Here,
+    Away(OwnedSemaphorePermit),
 }
 
 impl Server {
@@ -107,24 +117,41 @@ impl Server {
         Self {
             mailroom,
             answers: Cache::new(settings.cache_bytes),
+            budget: Budget::beside_cache(settings.cache_bytes),
             tags: Tags::new(),
             home: Page::new(&settings.base_path),
-            heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from))),
+            heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
             settings,
         }
     }
 
-    /// Does work on so many bytes: here and now when that is quick, otherwise away from the network threads.
-    async fn work<T: Send + 'static>(
-        &self,
-        size: usize,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
-        if size <= SMALL {
-            return Ok(work());
+    /// Makes an answer for which there is room. When there is none at first, `make` is called again once there is.
+    async fn within_budget<T, F>(&self, make: impl Fn(Allowance) -> F) -> Result<T, Problem>
+    where
+        F: Future<Output = Result<T, Problem>>,
+    {
+        match make(Allowance::Rest(self.budget.clone())).await {
+            Err(Problem::Busy(excess)) => make(Allowance::Granted(self.budget.room_for(excess).await?)).await,
+            answer => answer,
         }
-        let fault = |error: &dyn Display| Problem::Fault(error.to_string());
-        let permit = self.heavy.clone().acquire_owned().await.map_err(|error| fault(&error))?;
+    }
+
+    /// Waits for the turn to work on so many bytes. What is worked on is better fetched afterwards than held meanwhile.
+    async fn turn(&self, size: usize) -> Result<Turn, Problem> {
+        if size <= SMALL {
+            return Ok(Turn::Here);
+        }
+        self.heavy.clone().acquire_owned().await.map(Turn::Away).map_err(|error| fault(&error))
+    }
+}
+
+impl Turn {
+    /// Does the work.
+    async fn work<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+        let permit = match self {
+            Self::Here => return Ok(work()),
+            Self::Away(permit) => permit,
+        };
         // The permit goes with the work, which does not end when the client goes away and nobody waits for it any more.
         let work = move || {
             let _permit = permit;
@@ -132,4 +159,8 @@ impl Server {
         };
         spawn_blocking(work).await.map_err(|error| fault(&error))
     }
+}
+
+fn fault(error: &dyn Display) -> Problem {
+    Problem::Fault(error.to_string())
 }

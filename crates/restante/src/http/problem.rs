@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use restante_store::StoreError;
 
+use super::budget::Excess;
 use super::json;
 
 /// Why a request is not answered as asked.
@@ -40,10 +41,18 @@ pub(super) enum Problem {
     BrokenJson(serde_json::Error),
     /// The request's body is JSON that does not say what is wanted.
     WrongShape,
+    /// Too many large answers are under way.
+    Busy(Excess),
     /// The store did not do its work.
     Store(StoreError),
     /// We made a mistake.
     Fault(String),
+}
+
+impl From<Excess> for Problem {
+    fn from(excess: Excess) -> Self {
+        Self::Busy(excess)
+    }
 }
 
 impl From<StoreError> for Problem {
@@ -65,7 +74,7 @@ impl Problem {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::BrokenJson(_) | Self::WrongShape => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Busy(_) | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -90,6 +99,7 @@ impl Problem {
                 return Cow::Owned(format!("The body of the request is no valid JSON: {error}."));
             }
             Self::WrongShape => "The body of the request must be {\"seen\": true} or {\"seen\": false}.",
+            Self::Busy(_) => "Other clients are taking large answers at the moment, and there is no room for this one.",
             Self::Store(StoreError::NoSpace(_)) => "The store is full.",
             Self::Store(StoreError::Unavailable(_)) => "The store cannot be reached at the moment.",
             Self::Store(StoreError::Broken(_)) => "The store could not do its work.",
@@ -129,7 +139,7 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         // What is missing now may be there at the next look.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) = self {
+        if let Self::Busy(_) | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) = self {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
         response

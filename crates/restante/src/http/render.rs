@@ -9,12 +9,17 @@ use restante_mail::mime::{Attachment, Mime};
 use super::json;
 use super::links::{self, Purpose};
 
-/// What a summary record takes, roughly.
-pub(super) const RECORD: usize = 320;
+/// What a summary record takes beside its texts, roughly.
+const RECORD: usize = 192;
+
+/// How long the listing of these messages becomes, roughly.
+pub(super) fn listing_size(messages: &[Summary]) -> usize {
+    messages.iter().map(record_size).sum()
+}
 
 /// A listing: an array of summary records.
 pub(super) fn listing(messages: &[Summary]) -> Bytes {
-    let mut out = Vec::with_capacity(messages.len() * RECORD + 3);
+    let mut out = Vec::with_capacity(listing_size(messages) + 3);
     json::array(&mut out, messages, |out, message| {
         out.push(b'{');
         summary(out, message);
@@ -29,7 +34,8 @@ pub(super) fn listing(messages: &[Summary]) -> Bytes {
 /// A message: the fields of its summary record, then what its MIME view says.
 pub(super) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     let (text, html) = (mime.text(), mime.html());
-    let mut out = Vec::with_capacity(text.len() + html.len() + 8 * RECORD);
+    // The texts are most of it, and room for them at once is half of what growing to it would take.
+    let mut out = Vec::with_capacity(json::longest(&text) + json::longest(&html) + record_size(of) + 8 * RECORD);
     out.push(b'{');
     summary(&mut out, of);
     out.extend_from_slice(b",\"body\":{");
@@ -52,6 +58,10 @@ pub(super) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     out.extend_from_slice(b"}\n");
     out.shrink_to_fit();
     out.into()
+}
+
+fn record_size(of: &Summary) -> usize {
+    RECORD + of.mailbox.as_str().len() + of.headline.text_len()
 }
 
 fn summary(out: &mut Vec<u8>, of: &Summary) {
@@ -107,4 +117,30 @@ fn date(out: &mut Vec<u8>, time: Timestamp) {
             at.subsec_nanosecond() / 1000
         ),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_mail::message::Headline;
+
+    use super::*;
+
+    #[test]
+    fn the_length_of_a_listing_is_foreseen() {
+        let (short, long) = ("<a@example.org>", "x".repeat(2000));
+        let table = [(short, vec![short], ""), (&long, vec![short; 3], "Hello"), (short, vec![&long; 9], &long)];
+        for (from, to, subject) in table {
+            let message = Summary {
+                mailbox: "test".to_owned().into(),
+                id: 1_794_699_770_123_456.into(),
+                headline: Headline::new(from, to, subject),
+                received: Timestamp::UNIX_EPOCH,
+                size: 1000,
+                seen: false,
+            };
+            let messages = vec![message; 10];
+            let (foreseen, length) = (listing_size(&messages), listing(&messages).len());
+            assert!(length <= foreseen && foreseen < length * 5 / 4, "{length} {foreseen}");
+        }
+    }
 }

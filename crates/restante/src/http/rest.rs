@@ -11,12 +11,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::LengthLimitError;
-use restante_mail::message::Summary;
+use restante_mail::message::{Source, Summary};
 use restante_mail::mime::Mime;
 use restante_store::{Listing, Page, Which};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::budget::Allowance;
 use super::cache::Key;
 use super::etag::Known;
 use super::links::BaseUrl;
@@ -50,10 +51,16 @@ pub(super) async fn list(
         return Ok(reply::json(body, tag));
     }
     // The mailbox may have changed meanwhile: what counts from here on is the version of the listing itself.
-    let Listing { version, messages } = server.mailroom.list(&mailbox, page).await?;
-    // Anybody can ask for any number of empty mailboxes, and they are quick to render.
-    let worth_remembering = page == Page::ALL && !messages.is_empty();
-    let body = server.work(messages.len() * render::RECORD, move || render::listing(&messages)).await?;
+    let (this, name) = (&server, &mailbox);
+    let make = |allowance: Allowance| async move {
+        let Listing { version, messages } = this.mailroom.list(name, page).await?;
+        // Anybody can ask for any number of empty mailboxes, and they are quick to render.
+        let worth_remembering = page == Page::ALL && !messages.is_empty();
+        let turn = this.turn(render::listing_size(&messages)).await?;
+        let body = turn.work(move || allowance.cover(render::listing(&messages))).await??;
+        Ok((version, body, worth_remembering))
+    };
+    let (version, body, worth_remembering) = server.within_budget(make).await?;
     if worth_remembering {
         server.answers.remember(key, version.0, body.clone());
     }
@@ -77,10 +84,15 @@ pub(super) async fn message(
     if let Some(body) = server.answers.find(&key, state) {
         return Ok(reply::json(body, tag));
     }
-    let source = server.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
-    let size = source.len();
-    let render = move || render::message(&summary, &Mime::parse(source.to_bytes()), &base);
-    let body = server.work(size, render).await?;
+    let (this, of, base) = (&server, &summary, &base);
+    let make = |allowance: Allowance| async move {
+        let turn = this.turn(source_length(of)).await?;
+        let source = this.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
+        let (summary, base) = (of.clone(), base.clone());
+        let render = move || render::message(&summary, &Mime::parse(source.to_bytes()), &base);
+        Ok(turn.work(move || allowance.cover(render())).await??)
+    };
+    let body = server.within_budget(make).await?;
     server.answers.remember(key, state, body.clone());
     Ok(reply::json(body, tag))
 }
@@ -92,8 +104,10 @@ pub(super) async fn source(State(server): State<Arc<Server>>, target: OneMessage
     if known.includes(&tag) {
         return Ok(reply::not_modified(reply::PLAIN, tag));
     }
+    // The store may have forgotten the message long before a slow client has read it, so its bytes count as well.
+    let room = server.budget.room(source_length(&summary)).await?;
     let source = server.mailroom.source(&target.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
-    Ok(reply::source(source, tag))
+    Ok(reply::source(Source { body: room.hold(source.body), ..source }, tag))
 }
 
 /// Marks a message as read, or as unread.
@@ -127,6 +141,11 @@ impl Server {
     pub(super) async fn find(&self, target: &OneMessage) -> Result<Summary, Problem> {
         self.mailroom.find(&target.mailbox, target.which).await?.ok_or(Problem::NoSuchMessage)
     }
+}
+
+/// The length of a message's source.
+pub(super) fn source_length(of: &Summary) -> usize {
+    of.size.try_into().unwrap_or(usize::MAX)
 }
 
 /// What a request to mark a message asks for. One of the clients in use sends no body when it means `seen`.

@@ -6,6 +6,7 @@ mod connection;
 mod door;
 mod files;
 mod hostile;
+mod memory;
 mod trouble;
 
 use std::sync::Arc;
