@@ -1,9 +1,10 @@
 //! Listening sockets: one configured address becomes one or two of them.
 
 use std::fmt;
+use std::fs::Permissions;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -99,6 +100,10 @@ fn tcp(addr: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
+/// Connecting to a unix socket takes the right to write its file. Whoever is on the machine may connect to a loopback
+/// port, so the same goes for the socket, whatever the umask; the directory it lies in says who may get there at all.
+const SOCKET_MODE: u32 = 0o666;
+
 /// A socket file that nobody listens on is what a killed server leaves behind: it is replaced. Any other file is not.
 fn unix(path: &Path) -> io::Result<Listener> {
     let listener = match UnixListener::bind(path) {
@@ -108,7 +113,9 @@ fn unix(path: &Path) -> io::Result<Listener> {
         }
         other => other?,
     };
-    Ok(Listener::Unix(listener, SocketFile(path.to_owned())))
+    let file = SocketFile(path.to_owned());
+    std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
+    Ok(Listener::Unix(listener, file))
 }
 
 fn is_abandoned(path: &Path) -> bool {
@@ -160,5 +167,12 @@ mod tests {
         std::fs::write(&path, "not a socket").unwrap();
         assert!(bind(&addr).is_err());
         std::fs::remove_file(&path).unwrap();
+    }
+    #[tokio::test]
+    async fn everybody_on_the_machine_may_connect_to_a_unix_socket() {
+        let path = std::env::temp_dir().join(format!("restante-listener-mode-{}.sock", std::process::id()));
+        let _listeners = bind(&ListenAddr::Unix(path.clone())).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o666, "{mode:o}");
     }
 }
