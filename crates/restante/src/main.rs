@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     match config::parse(std::env::args_os(), std::env::vars_os(), &|path| std::fs::read(path)) {
         Command::Exit(exit) => exit.print(),
         Command::Serve(loaded) => match serve::run(&loaded) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(code) => code,
             Err(problem) => {
                 // The exit code tells it too, when nobody reads this any more.
                 let _ = writeln!(std::io::stderr(), "restante: {problem}");

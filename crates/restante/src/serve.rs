@@ -1,7 +1,9 @@
 //! The server as a whole: builds it from the configuration, starts it, listens to signals, and ends it in good order.
 
 use std::net::IpAddr;
+use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,8 +20,9 @@ use crate::{http, log};
 /// How long open sessions may go on after the end was asked for.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Runs the server until it is told to end. The error is a sentence for the operator.
-pub fn run(loaded: &Loaded) -> Result<(), String> {
+/// Runs the server until it is told to end. What stops it is told in the log or, before there is one, by the error: a
+/// sentence for the operator.
+pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
     process::teach_the_allocator();
     let config = &loaded.config;
     let log = log::start(&config.log).map_err(|error| format!("cannot open the log: {error}"))?;
@@ -31,7 +34,13 @@ pub fn run(loaded: &Loaded) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
-    runtime.block_on(serve(config, &log))
+    match runtime.block_on(serve(config, &log)) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(problem) => {
+            tracing::error!("{problem}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
 }
 
 async fn serve(config: &Config, log: &log::Handle) -> Result<(), String> {
@@ -42,8 +51,12 @@ async fn serve(config: &Config, log: &log::Handle) -> Result<(), String> {
     let mailroom = Arc::new(mailroom(config));
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
-    let smtp = smtp_listeners(config, &mailroom, tls.as_ref())?;
-    let web = bind_all("HTTP", &config.web.addr)?;
+    let mut problems = Vec::new();
+    let smtp = smtp_listeners(config, &mailroom, tls.as_ref(), &mut problems);
+    let web = bind_all("HTTP", &config.web.addr, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems.join("; "));
+    }
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
     let connections = Limits::new(config.smtp.max_connections, config.smtp.max_connections_per_ip);
@@ -69,21 +82,29 @@ async fn serve(config: &Config, log: &log::Handle) -> Result<(), String> {
         reload(log, tls.as_deref());
     }
     tracing::info!("shutting down");
-    if !trigger.run(PATIENCE).await {
-        tracing::warn!("some sessions did not end in time and were cut off");
+    tokio::select! {
+        all_ended = trigger.run(PATIENCE) => if !all_ended {
+            tracing::warn!("some sessions did not end in time and were cut off");
+        },
+        () = told_to_end(&mut signals) => tracing::warn!("told twice: sessions are cut off"),
     }
     Ok(())
 }
 
+async fn told_to_end(signals: &mut Signals) {
+    while signals.next().await != Told::End {}
+}
+
 /// Opens the log file and reads the certificate again, after somebody has moved or renewed them.
 fn reload(log: &log::Handle, tls: Option<&Tls>) {
-    if let Err(error) = log.reopen() {
-        tracing::error!(%error, "cannot open the log file again; going on with the old one");
+    match log.reopen() {
+        Ok(()) => tracing::info!("reloaded log file"),
+        Err(error) => tracing::error!(%error, "cannot open the log file again; going on with the old one"),
     }
     match tls.map(Tls::reload) {
+        Some(Ok(())) => tracing::info!("reloaded certificate"),
         Some(Err(problem)) => tracing::error!(problem, "the certificate stays as it was"),
-        Some(Ok(())) => tracing::info!("reloaded log file and certificate"),
-        None => tracing::info!("reloaded log file"),
+        None => {}
     }
 }
 
@@ -114,7 +135,8 @@ fn smtp_listeners(
     config: &Config,
     mailroom: &Arc<Mailroom>,
     tls: Option<&Arc<Tls>>,
-) -> Result<Vec<MailListener>, String> {
+    problems: &mut Vec<String>,
+) -> Vec<MailListener> {
     let smtp = &config.smtp;
     let login = Arc::new(Login::new(smtp.credentials.clone()));
     let budget = Budget::new(smtp.max_inflight_bytes);
@@ -122,7 +144,7 @@ fn smtp_listeners(
         let settings = protocol::Settings {
             domain: smtp.domain.clone(),
             dialect,
-            max_message_bytes: smtp.max_message_bytes,
+            max_message_bytes: smtp.max_message_bytes.min(largest_message(config)),
             max_recipients: smtp.max_recipients,
             max_bad_commands: smtp.max_bad_commands as usize,
             starttls: tls.is_some() && !implicit_tls,
@@ -137,6 +159,7 @@ fn smtp_listeners(
             budget: budget.clone(),
             timeout: smtp.timeout,
             netdebug: config.log.netdebug,
+            sessions: AtomicU64::new(0),
         })
     };
     let kinds = [
@@ -147,20 +170,30 @@ fn smtp_listeners(
     let mut listeners = Vec::new();
     for (name, addrs, dialect, implicit_tls) in kinds {
         let server = server(dialect, implicit_tls);
-        for listener in bind_all(name, addrs)? {
+        for listener in bind_all(name, addrs, problems) {
             listeners.push(MailListener { name, listener, server: server.clone() });
         }
     }
-    Ok(listeners)
+    listeners
 }
 
-fn bind_all(name: &str, addrs: &[ListenAddr]) -> Result<Vec<Listener>, String> {
+/// A message that the whole store has no room for must not be acknowledged. A little is left for the lines that are added
+/// for each mailbox.
+fn largest_message(config: &Config) -> usize {
+    let room = config.storage.max_bytes;
+    usize::try_from(room - room / 64).unwrap_or(usize::MAX)
+}
+
+/// Listens on all of the addresses, and tells of every one where that is not possible.
+fn bind_all(name: &str, addrs: &[ListenAddr], problems: &mut Vec<String>) -> Vec<Listener> {
     let mut listeners = Vec::new();
     for addr in addrs {
-        let bound = net::bind(addr).map_err(|error| format!("{name} cannot listen on {addr}: {error}"))?;
-        listeners.extend(bound);
+        match net::bind(addr) {
+            Ok(bound) => listeners.extend(bound),
+            Err(error) => problems.push(format!("{name} cannot listen on {addr}: {error}")),
+        }
     }
-    Ok(listeners)
+    listeners
 }
 
 fn http_settings(config: &Config) -> http::Settings {

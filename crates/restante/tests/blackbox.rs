@@ -366,6 +366,21 @@ fn messages_that_do_not_fit_into_memory_together_wait_for_each_other() {
 }
 
 #[test]
+fn a_mail_that_the_store_has_no_room_for_is_not_acknowledged() {
+    let server = Server::start(&["--storage-params", "maxkb:64"]);
+    let mut talk = server.talk();
+    talk.expect("220");
+    assert!(talk.say("EHLO client.test", "250").contains("\n250-SIZE 64512\n"));
+    talk.say("MAIL FROM:<a@x.org> SIZE=64513", "552");
+    talk.say("MAIL FROM:<a@x.org>", "250");
+    talk.say("RCPT TO:<bob@x.org>", "250");
+    talk.say("DATA", "354");
+    talk.send(b"x".repeat(64_500));
+    talk.say("\r\n.", "250");
+    assert_eq!(server.count("bob"), 1);
+}
+
+#[test]
 fn retention_and_cap_are_kept() {
     let server = Server::start(&["--storage-mailboxmsgcap", "2", "--storage-retentionperiod", "1s"]);
     for _ in 0..3 {
@@ -418,10 +433,34 @@ fn a_bad_configuration_is_told_at_once_and_as_a_whole() {
 #[test]
 fn a_port_in_use_stops_the_start_with_a_sentence() {
     let server = Server::start(&[]);
-    let output = command().args(["--smtp-addr", &server.smtp.to_string()]).output().unwrap();
+    let taken = ["--smtp-addr", &server.smtp.to_string(), "--web-addr", &server.http.to_string()];
+    let output = command().args(taken).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains(&format!("SMTP cannot listen on {}", server.smtp)), "{text}");
+    assert!(text.contains(&format!("HTTP cannot listen on {}", server.http)), "{text}");
+}
+
+#[test]
+fn refusals_are_in_the_log_of_those_who_look_for_them() {
+    let mut server = Server::start(&["--loglevel", "debug", "--smtp-rejectdomains", "deny.org"]);
+    let mut talk = server.talk();
+    talk.open_mail("bob@x.org");
+    talk.say("RCPT TO:<a@deny.org>", "550");
+    let line = server.logged("550 5.7.1 Mail to this domain");
+    assert!(line.contains("SMTP 1 127.0.0.1"), "{line}");
+}
+
+#[test]
+fn who_asks_twice_wants_the_end_now() {
+    let mut server = Server::start(&[]);
+    let mut talk = server.talk();
+    talk.open_mail("bob@x.org");
+    server.signal("INT");
+    server.logged("shutting down");
+    server.signal("INT");
+    server.logged("told twice");
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]

@@ -3,12 +3,14 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Admission, Limits, Listener, Shutdown, Stream, TooMany};
 
 /// How long to wait after the system could not accept, for instance because it has no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long nothing more is said about refused connections.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// Accepts connections until the shutdown begins and runs `serve` for each in a task of its own. A connection beyond the
 /// limits is handed over without admission, so that the protocol can refuse in its own words.
@@ -18,6 +20,7 @@ where
     S: Future<Output = ()> + Send + 'static,
 {
     let mut failing = false;
+    let mut told_full: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -26,7 +29,12 @@ where
         match accepted {
             Ok((stream, ip)) => {
                 failing = false;
-                tokio::spawn(serve(stream, ip, limits.admit(ip), shutdown.clone()));
+                let admission = limits.admit(ip);
+                if admission.is_err() && told_full.is_none_or(|told| told.elapsed() > QUIET) {
+                    tracing::warn!(%listener, "too many connections: new ones are refused");
+                    told_full = Some(Instant::now());
+                }
+                tokio::spawn(serve(stream, ip, admission, shutdown.clone()));
             }
             Err(error) if concerns_one_peer(&error) => {}
             Err(error) => {

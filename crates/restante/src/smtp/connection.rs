@@ -35,7 +35,7 @@ pub(super) struct Connection<'a> {
     stream: Stream,
     session: Session,
     shutdown: Shutdown,
-    peer: &'a str,
+    name: &'a str,
     /// What was read and not yet used.
     input: BytesMut,
     /// The memory that the message under way has been granted.
@@ -58,14 +58,14 @@ impl<'a> Connection<'a> {
         stream: Stream,
         mut session: Session,
         shutdown: Shutdown,
-        peer: &'a str,
+        name: &'a str,
     ) -> Self {
         if server.netdebug {
             session.record();
         }
         let reservation = server.budget.reservation();
         let patience = Patience::new(server.timeout, Instant::now());
-        Self { server, stream, session, shutdown, peer, input: BytesMut::new(), reservation, patience }
+        Self { server, stream, session, shutdown, name, input: BytesMut::new(), reservation, patience }
     }
 
     /// Says that there is too much to do, and closes.
@@ -119,7 +119,7 @@ impl<'a> Connection<'a> {
                     let accepted = self.server.login.check(&user, password.expose());
                     if !accepted {
                         // Not even the name is logged: people type passwords into the wrong field.
-                        tracing::info!(peer = self.peer, "SMTP login failed");
+                        tracing::info!(session = self.name, "login failed");
                     }
                     self.session.authenticated(Ok(accepted));
                 }
@@ -139,16 +139,16 @@ impl<'a> Connection<'a> {
         match self.server.mailroom.deliver(envelope, body).await {
             Ok(Outcome::Stored(copies)) => {
                 for copy in copies {
-                    tracing::debug!(peer = self.peer, mailbox = %copy.mailbox, id = %copy.id, "stored");
+                    tracing::debug!(session = self.name, mailbox = %copy.mailbox, id = %copy.id, "stored");
                 }
                 Ok(())
             }
             Ok(Outcome::Discarded) => {
-                tracing::debug!(peer = self.peer, "discarded");
+                tracing::debug!(session = self.name, "discarded");
                 Ok(())
             }
             Err(error) => {
-                tracing::error!(peer = self.peer, %error, "mail could not be stored");
+                tracing::error!(session = self.name, %error, "mail could not be stored");
                 Err(refusal(&error))
             }
         }
@@ -196,6 +196,7 @@ impl<'a> Connection<'a> {
 
     async fn flush(&mut self) -> io::Result<()> {
         self.log_dialogue();
+        self.log_refusals();
         let (stream, replies) = (&mut self.stream, self.session.replies());
         if replies.is_empty() {
             return Ok(());
@@ -247,6 +248,16 @@ impl<'a> Connection<'a> {
         Ok(Self { stream, input: BytesMut::new(), ..self })
     }
 
+    /// Whatever was refused, for whatever reason, is in the replies.
+    fn log_refusals(&mut self) {
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let replies = String::from_utf8_lossy(self.session.replies());
+            for reply in replies.lines().filter(|line| line.starts_with(['4', '5'])) {
+                tracing::debug!(session = self.name, reply, "refused");
+            }
+        }
+    }
+
     fn log_dialogue(&mut self) {
         if !self.server.netdebug {
             return;
@@ -256,7 +267,7 @@ impl<'a> Connection<'a> {
                 Speaker::Client => "<",
                 Speaker::Server => ">",
             };
-            tracing::info!(peer = self.peer, "SMTP {arrow} {}", line.text);
+            tracing::info!("{} {arrow} {}", self.name, line.text);
         }
     }
 }

@@ -6,12 +6,14 @@ mod connection;
 mod login;
 mod patience;
 
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use restante_mailroom::Mailroom;
-use restante_proto::smtp::{Session, Settings};
+use restante_proto::smtp::{Dialect, Session, Settings};
 
 use crate::net::{Admission, Shutdown, Stream, Tls, TooMany};
 
@@ -37,6 +39,8 @@ pub struct Server {
     pub timeout: Duration,
     /// Whether the dialogue goes to the log.
     pub netdebug: bool,
+    /// How many sessions there have been, to tell them apart in the log.
+    pub sessions: AtomicU64,
 }
 
 impl Server {
@@ -48,24 +52,35 @@ impl Server {
         admission: Result<Admission, TooMany>,
         shutdown: Shutdown,
     ) {
-        let peer = ip.map_or_else(|| "unix".to_owned(), |ip| ip.to_string());
+        let name = self.session_name(ip);
         let stream = match (&self.tls, self.implicit_tls) {
             // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
             (Some(_), true) if admission.is_err() => return,
             (Some(tls), true) => match tls.accept(stream).await {
                 Ok(stream) => stream,
-                Err(error) => return tracing::debug!(peer, %error, "TLS handshake failed"),
+                Err(error) => return tracing::debug!(session = name, %error, "TLS handshake failed"),
             },
             _ => stream,
         };
         let session = Session::new(self.settings.clone(), ip, stream.is_tls());
-        let connection = Connection::new(&self, stream, session, shutdown, &peer);
+        let connection = Connection::new(&self, stream, session, shutdown, &name);
         let ended = match &admission {
             Ok(_) => connection.run().await,
             Err(_) => connection.refuse().await,
         };
         if let Err(error) = ended {
-            tracing::debug!(peer, %error, "SMTP connection broke");
+            tracing::debug!(session = name, %error, "the connection broke");
         }
+    }
+
+    /// What the log calls a session: its protocol, its number, and the peer.
+    fn session_name(&self, ip: Option<IpAddr>) -> String {
+        let protocol = match self.settings.dialect {
+            Dialect::Smtp => "SMTP",
+            Dialect::Lmtp => "LMTP",
+        };
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        let peer: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
+        format!("{protocol} {number} {peer}")
     }
 }
