@@ -1,7 +1,7 @@
 //! Addresses to listen on, as they are written in the configuration. Binding them is the servers' business.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -34,12 +34,31 @@ impl ListenAddr {
         }
     }
 
-    /// Whether two listeners at these addresses would certainly get in each other's way.
+    /// Whether two listeners at these addresses would get in each other's way.
     pub fn clashes_with(&self, other: &Self) -> bool {
-        let free_port =
-            matches!(self, Self::Localhost(0) | Self::Any(0)) || matches!(self, Self::Tcp(addr) if addr.port() == 0);
-        self == other && !free_port
+        if let (Self::Unix(one), Self::Unix(other)) = (self, other) {
+            return one == other;
+        }
+        let others = other.sockets();
+        self.sockets().iter().any(|one| others.iter().any(|other| clash(one, other)))
     }
+
+    /// The TCP addresses that it stands for.
+    fn sockets(&self) -> Vec<SocketAddr> {
+        match self {
+            Self::Tcp(addr) => vec![*addr],
+            Self::Localhost(port) => vec![(Ipv4Addr::LOCALHOST, *port).into(), (Ipv6Addr::LOCALHOST, *port).into()],
+            Self::Any(port) => vec![(Ipv4Addr::UNSPECIFIED, *port).into(), (Ipv6Addr::UNSPECIFIED, *port).into()],
+            Self::Unix(_) => Vec::new(),
+        }
+    }
+}
+
+/// One port at one address; "every address" is every one of its family, and port 0 is a different port each time.
+fn clash(one: &SocketAddr, other: &SocketAddr) -> bool {
+    let every_address = one.ip().is_unspecified() || other.ip().is_unspecified();
+    let one_port = one.port() == other.port() && one.port() != 0;
+    one_port && (one == other || every_address && one.is_ipv4() == other.is_ipv4())
 }
 
 impl FromStr for ListenAddr {
@@ -132,12 +151,31 @@ mod tests {
     }
 
     #[test]
-    fn free_ports_never_clash() {
-        let addr = |text: &str| -> ListenAddr { text.parse().expect("a good address") };
-        assert!(addr("localhost:25").clashes_with(&addr("LOCALHOST:25")));
-        assert!(addr("unix:/a").clashes_with(&addr("unix:/a")));
-        assert!(!addr("localhost:25").clashes_with(&addr("localhost:26")));
-        assert!(!addr("localhost:0").clashes_with(&addr("localhost:0")));
-        assert!(!addr("127.0.0.1:0").clashes_with(&addr("127.0.0.1:0")));
+    fn clashes() {
+        let cases = [
+            ("localhost:25", "LOCALHOST:25", true),
+            ("localhost:25", "127.0.0.1:25", true),
+            ("localhost:25", "[::1]:25", true),
+            ("localhost:25", ":25", true),
+            (":25", "127.0.0.1:25", true),
+            (":25", "[2001:db8::1]:25", true),
+            ("0.0.0.0:25", "192.0.2.7:25", true),
+            ("unix:/a", "unix:/a", true),
+            ("unix:/a", "unix:/b", false),
+            ("unix:/a", ":25", false),
+            ("localhost:25", "localhost:26", false),
+            ("localhost:25", "127.0.0.2:25", false),
+            // IPv6 listeners take no IPv4 connections.
+            ("0.0.0.0:25", "[::]:25", false),
+            ("[::]:25", "127.0.0.1:25", false),
+            // Port 0 is any free port.
+            ("localhost:0", "localhost:0", false),
+            (":0", "127.0.0.1:0", false),
+        ];
+        for (one, other, expected) in cases {
+            let addr = |text: &str| -> ListenAddr { text.parse().expect("a good address") };
+            assert_eq!(addr(one).clashes_with(&addr(other)), expected, "{one} {other}");
+            assert_eq!(addr(other).clashes_with(&addr(one)), expected, "{other} {one}");
+        }
     }
 }
