@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use restante::config::{
-    Certificate, Command, Config, Exit, Hosts, Level, ListenAddr, Loaded, LogOutput, SETTINGS, Status, docs, parse,
+    Certificate, Command, Config, Exit, Hosts, Level, ListenAddr, Loaded, LogOutput, SETTINGS, Status, StoreKind, docs,
+    parse,
 };
 use restante_mail::naming::Naming;
 
@@ -191,8 +192,6 @@ fn both_prefixes_know_every_setting() {
 fn variables_that_are_none_of_ours() {
     env(&[
         ("PATH", "/bin"),
-        ("RESTANTE_SERVER", "http://localhost:9000"),
-        ("RESTANTE_TEST_DATABASE", "x"),
         // What Kubernetes sets beside a service called `restante`.
         ("RESTANTE_SERVICE_HOST", "10.0.0.1"),
         ("RESTANTE_PORT", "tcp://10.0.0.1:2500"),
@@ -303,7 +302,7 @@ fn values_that_are_refused() {
         (&["--smtp-domain", ""], "must be a host name"),
         (&["--mailboxnaming", "none"], "must be one of local, full, domain"),
         (&["--smtp-defaultaccept=maybe"], "must be true or false"),
-        (&["--smtp-acceptdomains", "a,b@c"], "\"b@c\" is none"),
+        (&["--smtp-acceptdomains", "a,b@c"], "\"b@c\" is no domain"),
         (&["--logfile", ""], "must name a file"),
         (&["--web-publicurl", "https://x/?a=b"], "without user, query or fragment"),
         (&["--web-hosts", "example.org:80"], "without port"),
@@ -319,7 +318,14 @@ fn values_that_are_refused() {
         (&["--smtp-forcetls"], "smtp.forcetls = \"true\" (flag --smtp-forcetls): needs smtp.tlsenabled"),
         (&["--smtp-tlsaddr", ":465"], "needs smtp.tlsenabled"),
         (&["--smtp-tlsenabled"], "smtp.tlscert = \"cert.crt\" (default): cannot be read"),
+        (&["--pop3-forcetls"], "pop3.forcetls = \"true\" (flag --pop3-forcetls): needs pop3.tlsenabled"),
         (&["--smtp-addr", ":25", "--web-addr", ":80,:25"], ":25 is taken by smtp.addr already"),
+        (&["--smtp-addr", "localhost:25,127.0.0.1:25"], "127.0.0.1:25 is taken by smtp.addr already"),
+        (&["--logfile", "/"], "logfile = \"/\" (flag --logfile): cannot be written: is a directory"),
+        (&["--logfile", "/no/such/dir/x.log"], "logfile = \"/no/such/dir/x.log\" (flag --logfile): cannot be written"),
+        (&["--pidfile", "/proc/version/x"], "pidfile = \"/proc/version/x\" (flag --pidfile): cannot be written"),
+        (&["--smtp-defaultaccept", "false"], "Write --smtp-defaultaccept=false, with an equals sign."),
+        (&["config", "check", "-logjson", "off"], "Write --logjson=off, with an equals sign."),
         (&["--smtp-addr=", "--web-addr="], "nothing to serve"),
         (&["--pidfile"], "a value is required"),
         (&["--smtp-adr", ":25"], "--smtp-addr"),
@@ -332,12 +338,99 @@ fn values_that_are_refused() {
 }
 
 #[test]
+fn every_bad_entry_of_a_value_is_told() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["--smtp-addr", "a:1,:25,b:2"], &["\"a:1\" is no address", "\"b:2\" is no address"]),
+        (&["--smtp-storedomains", "a@b,c,d e"], &["\"a@b\" is no domain", "\"d e\" is no domain"]),
+        (&["--web-hosts", "a:1,b/2"], &["\"a:1\" is no host name", "\"b/2\" is no host name"]),
+        (&["--web-trustedproxies", "x,::1/129"], &["\"x\" is no network", "\"::1/129\" is no network"]),
+        (&["--smtp-credentials", "a,b:c,b:d"], &["entry 1 is no USER:PASSWORD", "entry 3 repeats a user"]),
+        (&["--storage-params", "maxkb:big,foo:1,x"], &["maxkb must be", "\"foo\" is unknown", "\"x\" is no KEY:VALUE"]),
+    ];
+    for (args, expected) in cases {
+        let text = flags(args).refused();
+        assert!(expected.iter().all(|part| text.contains(part)), "{args:?}\n{text}");
+    }
+    let text = file(&[("r.toml", "[smtp]\naddr = [1.5, 'a,b']")]).refused();
+    assert!(text.contains("must be a string") && text.contains("takes no commas"), "{text}");
+    let text = file(&[("r.toml", "[storage]\nparams = { maxkb = 'big', foo = 1 }")]).refused();
+    assert!(text.contains("maxkb must be") && text.contains("\"foo\" is unknown"), "{text}");
+}
+
+#[test]
+fn no_errors_that_only_follow_from_others() {
+    let cases: &[&[&str]] = &[
+        &["--smtp-addr", "nope", "--web-addr", "localhost:2500"],
+        &["--smtp-addr", "nope", "--web-addr="],
+        &["--smtp-tlsenabled=maybe", "--smtp-forcetls", "--smtp-tlsaddr=:465"],
+        &["--smtp-tlsenabled", "--smtp-tlscert="],
+        &["--smtp-tlsenabled", "--smtp-tlsprivkey="],
+        &["--smtp-requireauth", "--smtp-credentials", "joe"],
+        &["--logfile", "/no/such/dir/x.log", "--logfile="],
+    ];
+    for args in cases {
+        let text = flags(args).refused();
+        assert!(text.starts_with("restante: the configuration has an error:"), "{args:?}\n{text}");
+    }
+    let world = World { args: &["--config=r.toml", "--smtp-forcetls"], ..file(&[("r.toml", "smtp.tlsenabled = 1.5")]) };
+    assert!(world.refused().starts_with("restante: the configuration has an error:"), "{}", world.refused());
+}
+
+#[test]
+fn values_that_others_win_over_are_checked_too() {
+    let world = World {
+        args: &["--config=r.toml", "--loglevel=loud", "--loglevel=debug"],
+        env: &[("INBUCKET_LOGLEVEL", "trace"), ("RESTANTE_LOGLEVEL", "all")],
+        files: &[("r.toml", "loglevel = 'none'")],
+    };
+    let text = world.refused();
+    for value in ["none", "trace", "all", "loud"] {
+        assert!(text.contains(&format!("loglevel = \"{value}\" ")), "{value}\n{text}");
+    }
+    // But only the value that counts has to go together with the others.
+    let config = env(&[("INBUCKET_STORAGE_TYPE", "file"), ("RESTANTE_STORAGE_TYPE", "memory")]).config();
+    assert_eq!(config.storage.kind, StoreKind::Memory);
+}
+
+#[test]
+fn checking_leaves_no_files_behind() {
+    let dir = std::env::temp_dir().join(format!("restante-config-{}", std::process::id()));
+    std::fs::create_dir(&dir).expect("a directory of our own");
+    let (log, pid) = (dir.join("x.log"), dir.join("x.pid"));
+    std::fs::write(&log, "old lines").expect("a log of before");
+    flags(&["--logfile", &log.to_string_lossy(), "--pidfile", &pid.to_string_lossy()]).config();
+    assert_eq!(std::fs::read_to_string(&log).expect("the log is there"), "old lines");
+    assert!(!pid.exists());
+    std::fs::remove_dir_all(&dir).expect("it can be removed");
+}
+
+#[test]
 fn tls() {
-    let files: &[_] = &[("c.pem", ""), ("k.pem", "")];
+    let make = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let (ours, other) = (make(), make());
+    let (cert, key, other_key) = (ours.cert.pem(), ours.signing_key.serialize_pem(), other.signing_key.serialize_pem());
     let args = &["--smtp-tlsenabled", "--smtp-tlscert=c.pem", "--smtp-tlsprivkey=k.pem", "--smtp-tlsaddr=:465"];
-    let config = World { args, files, ..World::default() }.config();
-    let (cert, key) = ("c.pem".into(), "k.pem".into());
-    assert_eq!(config.smtp.tls.certificate(), Some(Certificate::Files { cert: &cert, key: &key }));
+    let with =
+        |cert: &str, key: &str| World { args, files: &[("c.pem", cert), ("k.pem", key)], ..World::default() }.parse();
+
+    let Command::Serve(loaded) = with(&cert, &key) else { panic!("a good certificate is refused") };
+    let paths = ("c.pem".into(), "k.pem".into());
+    let expected = Certificate::Files { cert: &paths.0, key: &paths.1 };
+    assert_eq!(loaded.config.smtp.tls.certificate(), Some(expected));
+
+    let junk = "-----BEGIN CERTIFICATE-----\nanVuaw==\n-----END CERTIFICATE-----\n";
+    let bad: [(&str, &str, &[&str]); 5] = [
+        ("", "", &["smtp.tlscert = \"c.pem\" (flag --smtp-tlscert): holds no", "(flag --smtp-tlsprivkey): holds no"]),
+        (&key, &key, &["(flag --smtp-tlscert): holds no certificate"]),
+        (&cert, &cert, &["(flag --smtp-tlsprivkey): holds no private key"]),
+        (junk, &key, &["(flag --smtp-tlscert): cannot be used with smtp.tlsprivkey: "]),
+        (&cert, &other_key, &["(flag --smtp-tlscert): cannot be used with smtp.tlsprivkey: "]),
+    ];
+    for (cert, key, expected) in bad {
+        let Command::Exit(exit) = with(cert, key) else { panic!("starts with\n{cert}{key}") };
+        assert_eq!(exit.code, 2);
+        assert!(expected.iter().all(|part| exit.text.contains(part)), "{expected:?}\n{}", exit.text);
+    }
 
     let config = flags(&["--smtp-tlsenabled", "--smtp-tlscert=self-signed"]).config();
     assert_eq!(config.smtp.tls.certificate(), Some(Certificate::SelfSigned));
@@ -377,7 +470,7 @@ fn secrets_are_masked_everywhere() {
 
     for bad in ["hunter2", "joe:hunter2,:hunter2", "joe:hunter2,joe:hunter2", "joe:"] {
         let text = env(&[("RESTANTE_SMTP_CREDENTIALS", bad)]).refused();
-        assert!(text.contains("smtp.credentials = \"***\" (variable RESTANTE_SMTP_CREDENTIALS): must "), "{text}");
+        assert!(text.contains("smtp.credentials = \"***\" (variable RESTANTE_SMTP_CREDENTIALS): entry "), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
     }
     for bad in ["[smtp]\ncredentials = 'joe:hunter2", "[smtp]\ncredentials = ['joe:hunter2,']"] {
@@ -446,10 +539,10 @@ fn help_and_version() {
 
 #[test]
 fn flags_written_for_inbucket_take_one_dash() {
-    let config = flags(&["-logjson", "-netdebug", "-logfile", "stdout", "-pidfile=/run/x.pid"]).config();
+    let config = flags(&["-logjson", "-netdebug", "-logfile", "stdout", "-pidfile=/dev/null"]).config();
     assert!(config.log.json && config.log.netdebug);
     assert_eq!(config.log.output, LogOutput::Stdout);
-    assert_eq!(config.pidfile.as_deref(), Some(Path::new("/run/x.pid")));
+    assert_eq!(config.pidfile.as_deref(), Some(Path::new("/dev/null")));
 }
 
 #[test]

@@ -1,47 +1,71 @@
 //! What settings mean together: contradictions that stop the start, values that follow from others, and what the
 //! operator should be warned of.
 
+use std::io;
 use std::path::Path;
+
+use rustix::fs::{Access, access};
 
 use super::ReadFile;
 use super::address::ListenAddr;
 use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
 use super::sources::Sources;
-use super::table::{SETTINGS, find};
-use super::types::{Certificate, Config, Hosts, StoreKind};
+use super::table::{SETTINGS, row};
+use super::types::{Certificate, Config, Hosts, LogOutput, StoreKind};
 use super::values::host_of;
+use crate::net;
 
-const MEMORY_ONLY: &str = "this version has only the memory store";
+const LOG_FILE: &Setting = row("logfile");
+const PID_FILE: &Setting = row("pidfile");
+const SMTP_ADDR: &Setting = row("smtp.addr");
+const SMTP_TLS_ADDR: &Setting = row("smtp.tlsaddr");
+const SMTP_TLS: &Setting = row("smtp.tlsenabled");
+const SMTP_FORCE_TLS: &Setting = row("smtp.forcetls");
+const SMTP_CERT: &Setting = row("smtp.tlscert");
+const SMTP_KEY: &Setting = row("smtp.tlsprivkey");
+const SMTP_CREDENTIALS: &Setting = row("smtp.credentials");
+const SMTP_REQUIRE_AUTH: &Setting = row("smtp.requireauth");
+const LMTP_ADDR: &Setting = row("lmtp.addr");
+const POP3_TLS: &Setting = row("pop3.tlsenabled");
+const POP3_FORCE_TLS: &Setting = row("pop3.forcetls");
+const WEB_ADDR: &Setting = row("web.addr");
+const STORAGE_TYPE: &Setting = row("storage.type");
+const STORAGE_PATH: &Setting = row("storage.path");
+const STORAGE_URL: &Setting = row("storage.url");
 
-/// Everything that cannot be right about the settings as a whole.
-pub(super) fn problems(config: &Config, sources: &Sources, read_file: ReadFile<'_>) -> Vec<Problem> {
-    let mut found = Found { sources, problems: Vec::new() };
-    let smtp = &config.smtp;
-    if !smtp.tls.enabled {
-        let needs_tls = "needs smtp.tlsenabled = true";
-        if smtp.tls.force {
-            found.add("smtp.forcetls", needs_tls);
+/// Everything that cannot be right about the settings as a whole. Settings that have a problem already are left alone:
+/// what they should have been is not known.
+pub(super) fn problems(config: &Config, sources: &Sources, known: &[Problem], read_file: ReadFile<'_>) -> Vec<Problem> {
+    let mut found = Found { sources, known, problems: Vec::new() };
+    let Config { smtp, pop3, storage, .. } = config;
+    let needs = [
+        (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
+        (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
+        (smtp.require_auth, SMTP_REQUIRE_AUTH, !smtp.credentials.is_empty(), SMTP_CREDENTIALS),
+        (pop3.tls.force, POP3_FORCE_TLS, pop3.tls.enabled, POP3_TLS),
+    ];
+    for (on, setting, needed_on, needed) in needs {
+        if on && !needed_on && found.is_sound(needed) {
+            found.add(setting, &format!("needs {}", needed.key));
         }
-        if !smtp.tls_addr.is_empty() {
-            found.add("smtp.tlsaddr", needs_tls);
-        }
+    }
+    let durable = [
+        (storage.kind != StoreKind::Memory, STORAGE_TYPE),
+        (storage.path.is_some(), STORAGE_PATH),
+        (storage.url.is_some(), STORAGE_URL),
+    ];
+    for (_, setting) in durable.into_iter().filter(|(given, _)| *given) {
+        found.add(setting, "this version has only the memory store");
     }
     if let Some(Certificate::Files { cert, key }) = smtp.tls.certificate() {
-        found.readable("smtp.tlscert", cert, read_file);
-        found.readable("smtp.tlsprivkey", key, read_file);
+        found.certificate(cert, key, read_file);
     }
-    if smtp.require_auth && smtp.credentials.is_empty() {
-        found.add("smtp.requireauth", "needs smtp.credentials");
+    if let LogOutput::File(path) = &config.log.output {
+        found.writable(LOG_FILE, path);
     }
-    if config.storage.kind != StoreKind::Memory {
-        found.add("storage.type", MEMORY_ONLY);
-    }
-    if config.storage.path.is_some() {
-        found.add("storage.path", MEMORY_ONLY);
-    }
-    if config.storage.url.is_some() {
-        found.add("storage.url", MEMORY_ONLY);
+    if let Some(path) = &config.pidfile {
+        found.writable(PID_FILE, path);
     }
     found.listeners(config);
     found.problems
@@ -69,7 +93,7 @@ pub(super) fn complete(config: &mut Config) {
 pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     // Repeating a default, or having a host name, changes nothing and needs no warning.
     let changed = |setting: &Setting| {
-        let given = sources.get(setting.key)?;
+        let given = sources.strongest(setting)?;
         (given.origin != Origin::HostName && given.value != setting.default).then_some(given)
     };
     let of_status = |status: Status| {
@@ -87,8 +111,7 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     if let Some(names) = of_status(Status::Reserved) {
         warnings.push(format!("settings that take effect in a later version only: {names}"));
     }
-    let certificate =
-        ["smtp.tlscert", "smtp.tlsprivkey"].into_iter().filter_map(find).any(|row| changed(row).is_some());
+    let certificate = [SMTP_CERT, SMTP_KEY].into_iter().any(|setting| changed(setting).is_some());
     if !config.smtp.tls.enabled && certificate {
         warnings.push("TLS is off although a certificate is set: see smtp.tlsenabled".to_owned());
     }
@@ -104,12 +127,10 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
 
 /// The warning about listeners that other machines reach without having to authenticate.
 fn open_to_all(config: &Config) -> Option<String> {
-    let mail =
-        [("smtp.addr", &config.smtp.addr), ("smtp.tlsaddr", &config.smtp.tls_addr), ("lmtp.addr", &config.lmtp.addr)];
-    let mail = mail.into_iter().filter(|_| !config.smtp.require_auth);
-    let open: Vec<String> = mail
-        .chain([("web.addr", &config.web.addr)])
-        .flat_map(|(key, addrs)| addrs.iter().map(move |addr| (key, addr)))
+    let open: Vec<String> = listeners(config)
+        .into_iter()
+        .filter(|(setting, _)| setting.key == WEB_ADDR.key || !config.smtp.require_auth)
+        .flat_map(|(setting, addrs)| addrs.iter().map(move |addr| (setting.key, addr)))
         .filter(|(_, addr)| !addr.is_loopback())
         .map(|(key, addr)| format!("{key} {addr}"))
         .collect();
@@ -119,50 +140,99 @@ fn open_to_all(config: &Config) -> Option<String> {
     })
 }
 
+/// The listeners, by their settings.
+fn listeners(config: &Config) -> [(&'static Setting, &[ListenAddr]); 4] {
+    [
+        (SMTP_ADDR, &config.smtp.addr),
+        (SMTP_TLS_ADDR, &config.smtp.tls_addr),
+        (LMTP_ADDR, &config.lmtp.addr),
+        (WEB_ADDR, &config.web.addr),
+    ]
+}
+
 /// Collects problems and looks up where the value in question came from.
 struct Found<'a> {
     sources: &'a Sources,
+    /// What was wrong before.
+    known: &'a [Problem],
     problems: Vec<Problem>,
 }
 
 impl Found<'_> {
-    fn add(&mut self, key: &str, message: &str) {
-        let Some(setting) = find(key) else {
+    fn add(&mut self, setting: &Setting, message: &str) {
+        if !self.is_sound(setting) {
             return;
-        };
-        let problem = match self.sources.get(key) {
+        }
+        let problem = match self.sources.strongest(setting) {
             Some(given) => Problem::value(setting, &given.value, &given.origin, message),
             None => Problem::value(setting, setting.default, &Origin::Default, message),
         };
         self.problems.push(problem);
     }
 
-    fn readable(&mut self, key: &str, path: &Path, read_file: ReadFile<'_>) {
-        if let Err(error) = read_file(path) {
-            self.add(key, &format!("cannot be read: {error}"));
+    /// Whether every value given for a setting could be understood.
+    fn is_sound(&self, setting: &Setting) -> bool {
+        !self.known.iter().any(|problem| problem.is_about(setting))
+    }
+
+    /// Certificate and key can be read, and belong together.
+    fn certificate(&mut self, cert: &Path, key: &Path, read_file: ReadFile<'_>) {
+        if !self.is_sound(SMTP_TLS) || !self.is_sound(SMTP_CERT) || !self.is_sound(SMTP_KEY) {
+            return;
+        }
+        let read = |path| read_file(path).map_err(|error| format!("cannot be read: {error}"));
+        let chain = read(cert).and_then(|pem| net::Tls::chain(&pem));
+        let private = read(key).and_then(|pem| net::Tls::private_key(&pem));
+        for (setting, error) in [(SMTP_CERT, chain.as_ref().err()), (SMTP_KEY, private.as_ref().err())] {
+            if let Some(error) = error {
+                self.add(setting, error);
+            }
+        }
+        if let (Ok(chain), Ok(private)) = (chain, private)
+            && let Err(error) = net::Tls::server_config(chain, private)
+        {
+            self.add(SMTP_CERT, &format!("cannot be used with smtp.tlsprivkey: {error}"));
+        }
+    }
+
+    fn writable(&mut self, setting: &Setting, path: &Path) {
+        if let Err(error) = writable(path) {
+            self.add(setting, &format!("cannot be written: {error}"));
         }
     }
 
     /// No two listeners at one address, and at least one listener at all.
     fn listeners(&mut self, config: &Config) {
-        let lists = [
-            ("smtp.addr", &config.smtp.addr),
-            ("smtp.tlsaddr", &config.smtp.tls_addr),
-            ("lmtp.addr", &config.lmtp.addr),
-            ("web.addr", &config.web.addr),
-        ];
-        let mut seen: Vec<(&str, &ListenAddr)> = Vec::new();
-        for (key, addrs) in lists {
+        let lists = listeners(config);
+        let all_sound = lists.iter().all(|(setting, _)| self.is_sound(setting));
+        if all_sound && lists.iter().all(|(_, addrs)| addrs.is_empty()) {
+            let keys = lists.map(|(setting, _)| setting.key).join(", ");
+            self.problems.push(Problem::new(format!("nothing to serve: {keys} are all empty")));
+        }
+        let mut seen: Vec<(&Setting, &ListenAddr)> = Vec::new();
+        for (setting, addrs) in lists {
+            if !self.is_sound(setting) {
+                continue;
+            }
             for addr in addrs {
                 if let Some((first, _)) = seen.iter().find(|(_, other)| other.clashes_with(addr)) {
-                    self.add(key, &format!("{addr} is taken by {first} already"));
+                    self.add(setting, &format!("{addr} is taken by {} already", first.key));
                 }
-                seen.push((key, addr));
+                seen.push((setting, addr));
             }
         }
-        if seen.is_empty() {
-            self.problems
-                .push(Problem::new("nothing to serve: smtp.addr, smtp.tlsaddr, lmtp.addr and web.addr are all empty"));
+    }
+}
+
+/// Whether a file can be written or, where there is none, made. Nothing is opened: a check must not leave traces.
+fn writable(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(_) => Ok(access(path, Access::WRITE_OK)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?)
         }
+        Err(error) => Err(error),
     }
 }

@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use super::Exit;
 use super::setting::{Setting, Status, Value};
 use super::table::SETTINGS;
+use super::values::boolean;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +31,11 @@ const SINGLE_DASH: &[&str] = &["help", "logfile", "logjson", "netdebug", "pidfil
 
 /// Reads the command line, program name first. Help, version and mistakes come back as the text to end with.
 pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<(Task, Flags), Exit> {
-    let args = args.into_iter().map(with_two_dashes);
-    let matches = command().try_get_matches_from(args).map_err(|error| Exit {
-        text: error.render().to_string(),
-        code: u8::try_from(error.exit_code()).unwrap_or(2),
+    let args: Vec<OsString> = args.into_iter().map(with_two_dashes).collect();
+    let matches = command().try_get_matches_from(&args).map_err(|error| {
+        let code = u8::try_from(error.exit_code()).unwrap_or(2);
+        let hint = equals_sign(&args).filter(|_| code != 0).unwrap_or_default();
+        Exit { text: format!("{}{hint}", error.render()), code }
     })?;
     let mut flags = Flags::default();
     flags.take(&matches);
@@ -50,15 +52,14 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<(Task, Fl
 }
 
 impl Flags {
-    /// Adds what was given at one level of the command line; later values win over earlier ones.
+    /// Adds all that was given at one level of the command line; later values win over earlier ones.
     fn take(&mut self, matches: &ArgMatches) {
         if let Some(path) = matches.get_one::<PathBuf>("config") {
             self.config = Some(path.clone());
         }
         for setting in SETTINGS {
-            if let Some(value) = matches.get_one::<String>(setting.key) {
-                self.given.push((setting, value.clone()));
-            }
+            let values = matches.get_many::<String>(setting.key).into_iter().flatten();
+            self.given.extend(values.map(|value| (setting, value.clone())));
         }
     }
 }
@@ -102,7 +103,7 @@ fn flag(setting: &'static Setting) -> Arg {
     let mut arg = Arg::new(setting.key)
         .long(setting.flag())
         .value_name(setting.value.placeholder())
-        .action(ArgAction::Set)
+        .action(ArgAction::Append)
         .help_heading(setting.section())
         .help(short_help(setting))
         .long_help(long_help(setting));
@@ -131,6 +132,16 @@ fn long_help(setting: &Setting) -> String {
         note => format!(" {note}"),
     };
     format!("{}{note}\nDefault {}. Variable RESTANTE_{}.", setting.help, setting.shown_default(), setting.variable())
+}
+
+/// A hint for `--smtp-defaultaccept false`, where the parser sees a flag that is complete and a word too many.
+fn equals_sign(args: &[OsString]) -> Option<String> {
+    args.windows(2).find_map(|pair| {
+        let (flag, value) = (pair[0].to_str()?, pair[1].to_str()?);
+        let name = flag.strip_prefix("--")?;
+        let is_bool = SETTINGS.iter().any(|setting| setting.value == Value::Bool && setting.flag() == name);
+        (is_bool && boolean(value).is_ok()).then(|| format!("\nWrite {flag}={value}, with an equals sign.\n"))
+    })
 }
 
 /// Turns `-logjson` into `--logjson`, so that a command line written for Inbucket works unchanged.

@@ -1,6 +1,9 @@
 //! Values that must never be shown: they print as `***` wherever they end up.
 
+use std::collections::HashSet;
 use std::fmt;
+
+use super::values::every;
 
 /// A text that is not printed.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -36,18 +39,16 @@ pub struct Credential {
 impl Credential {
     /// Parses a list of `user:password`; errors count the entries and show none of them.
     pub(super) fn parse_list(items: &[String]) -> Result<Vec<Self>, String> {
-        let mut credentials: Vec<Self> = Vec::with_capacity(items.len());
-        for (index, item) in items.iter().enumerate() {
-            let Some((user, password)) =
-                item.split_once(':').filter(|(user, password)| !user.is_empty() && !password.is_empty())
-            else {
-                return Err(format!("must be USER:PASSWORD pairs separated by commas; entry {} is not", index + 1));
-            };
-            if credentials.iter().any(|known| known.user == user) {
-                return Err(format!("must name each user once; entry {} repeats one", index + 1));
+        let mut users = HashSet::new();
+        every(items.iter().zip(1..).map(|(item, number)| {
+            let (user, password) = item
+                .split_once(':')
+                .filter(|(user, password)| !user.is_empty() && !password.is_empty())
+                .ok_or_else(|| format!("entry {number} is no USER:PASSWORD"))?;
+            if !users.insert(user) {
+                return Err(format!("entry {number} repeats a user"));
             }
-            credentials.push(Self { user: user.to_owned(), password: Secret::new(password) });
-        }
-        Ok(credentials)
+            Ok(Self { user: user.to_owned(), password: Secret::new(password) })
+        }))
     }
 }

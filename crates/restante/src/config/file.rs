@@ -3,12 +3,14 @@
 
 use std::path::Path;
 
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::problem::{Origin, Problem, hint};
 use super::setting::{Setting, Value};
 use super::sources::Given;
 use super::table::{SETTINGS, find};
+use super::values::every;
 
 /// What a file holds: the settings it gives, and everything that is wrong with it.
 #[derive(Default)]
@@ -50,7 +52,7 @@ impl Contents {
     fn take(&mut self, setting: &'static Setting, value: DeValue<'_>, origin: Origin) {
         match flatten(setting, value) {
             Ok(value) => self.given.push((setting, Given { value, origin })),
-            Err(message) => self.problems.push(Problem::new(format!("{} ({origin}): {message}", setting.key))),
+            Err(message) => self.problems.push(Problem::unreadable(setting, &origin, &message)),
         }
     }
 
@@ -65,11 +67,12 @@ impl Contents {
 fn flatten(setting: &Setting, value: DeValue<'_>) -> Result<String, String> {
     match (setting.value, value) {
         (Value::List(_), DeValue::Array(items)) => join(items),
-        (Value::Params, DeValue::Table(pairs)) => pairs
-            .into_iter()
-            .map(|(key, value)| Ok(format!("{}:{}", key.get_ref(), item(value.into_inner())?)))
-            .collect::<Result<Vec<_>, String>>()
-            .map(|pairs| pairs.join(",")),
+        (Value::Params, DeValue::Table(pairs)) => {
+            let pair = |(key, value): (Spanned<DeString<'_>>, Spanned<DeValue<'_>>)| {
+                Ok(format!("{}:{}", key.get_ref(), item(value.into_inner())?))
+            };
+            every(pairs.into_iter().map(pair)).map(|pairs| pairs.join(","))
+        }
         (_, DeValue::Array(_)) => Err("takes one value, not an array".to_owned()),
         (_, DeValue::Table(_)) => Err("takes a value, it is no section".to_owned()),
         (_, value) => scalar(value),
@@ -77,7 +80,7 @@ fn flatten(setting: &Setting, value: DeValue<'_>) -> Result<String, String> {
 }
 
 fn join(items: DeArray<'_>) -> Result<String, String> {
-    items.into_iter().map(|value| item(value.into_inner())).collect::<Result<Vec<_>, _>>().map(|items| items.join(","))
+    every(items.into_iter().map(|value| item(value.into_inner()))).map(|items| items.join(","))
 }
 
 /// An entry of an array or table; a comma inside would become a border between two entries.

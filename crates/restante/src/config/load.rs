@@ -22,10 +22,6 @@ const PREFIX: &str = "RESTANTE_";
 const COMPAT_PREFIX: &str = "INBUCKET_";
 /// The variable that names the configuration file.
 const CONFIG_VARIABLE: &str = "RESTANTE_CONFIG";
-/// The variable that tells client commands where the server is; the server itself does not read it.
-const CLIENT_VARIABLE: &str = "RESTANTE_SERVER";
-/// Variables below this prefix belong to test suites.
-const TEST_PREFIX: &str = "RESTANTE_TEST_";
 
 /// A configuration that can be used.
 #[derive(Debug)]
@@ -57,14 +53,14 @@ pub(super) fn load(
 ) -> Result<Loaded, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut warnings = Vec::new();
-    let mut sources = Sources::new();
+    let mut sources = Sources::default();
 
     let variables = Variables::collect(env);
-    // The weakest source comes first, each later one takes the place of what is there.
+    // The weakest source comes first, each later one wins over those before it.
     if let Some(host_name) = host_name(read_file) {
         for setting in SETTINGS.iter().filter(|setting| setting.host_name) {
             let given = Given { value: host_name.clone(), origin: Origin::HostName };
-            sources.insert(setting.key, given);
+            sources.add(setting, given);
         }
     }
     if let Some(path) = flags.config.as_deref().or(variables.config.as_deref()) {
@@ -76,19 +72,19 @@ pub(super) fn load(
     warnings.extend(variables.ignored());
     for (setting, value) in &flags.given {
         let given = Given { value: value.clone(), origin: Origin::Flag(setting.flag()) };
-        sources.insert(setting.key, given);
+        sources.add(setting, given);
     }
 
     let mut config = Config::default();
     for setting in SETTINGS {
-        let Some(Given { value, origin }) = sources.get(setting.key) else {
-            continue;
-        };
-        if let Err(message) = (setting.apply)(&mut config, value) {
-            problems.push(Problem::value(setting, value, origin, &message));
+        // A value that another one wins over is checked as well: it would count as soon as the other one goes.
+        for Given { value, origin } in sources.all(setting) {
+            if let Err(message) = (setting.apply)(&mut config, value) {
+                problems.push(Problem::value(setting, value, origin, &message));
+            }
         }
     }
-    problems.extend(check::problems(&config, &sources, read_file));
+    problems.extend(check::problems(&config, &sources, &problems, read_file));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -100,7 +96,7 @@ pub(super) fn load(
 fn effective(sources: &Sources) -> Vec<Effective> {
     SETTINGS
         .iter()
-        .map(|setting| match sources.get(setting.key) {
+        .map(|setting| match sources.strongest(setting) {
             Some(given) => {
                 Effective { setting, shown: shown(setting, &given.value, usize::MAX), origin: given.origin.clone() }
             }
@@ -133,7 +129,7 @@ fn from_file(path: &Path, read_file: ReadFile<'_>, sources: &mut Sources, proble
     let contents = file::read(path, &text);
     problems.extend(contents.problems);
     for (setting, given) in contents.given {
-        sources.insert(setting.key, given);
+        sources.add(setting, given);
     }
 }
 
@@ -151,7 +147,6 @@ impl Variables {
             .into_iter()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| name.starts_with(PREFIX) || name.starts_with(COMPAT_PREFIX))
-            .filter(|(name, _)| name != CLIENT_VARIABLE && !name.starts_with(TEST_PREFIX))
             .collect();
         let config = named.remove(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
         Self { config, named }
@@ -163,12 +158,11 @@ impl Variables {
             let Some(value) = self.named.get(&name) else {
                 continue;
             };
-            let Some(value) = value.to_str() else {
-                problems.push(Problem::new(format!("{} (variable {name}): the value is not UTF-8", setting.key)));
-                continue;
-            };
-            let given = Given { value: value.to_owned(), origin: Origin::Variable(name) };
-            sources.insert(setting.key, given);
+            let origin = Origin::Variable(name);
+            match value.to_str() {
+                Some(value) => sources.add(setting, Given { value: value.to_owned(), origin }),
+                None => problems.push(Problem::unreadable(setting, &origin, "the value is not UTF-8")),
+            }
         }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! [`SETTINGS`] is the only place that knows a setting's name, default, help and parser. The command line, the
 //! environment, the TOML file, `--help` and `docs/config.md` are generated from it, so they cannot drift apart.
-//! [`parse`] is the way in: it takes arguments, environment and a file reader as values, touches no global state and
-//! returns what the process has to do. Nothing here opens a socket or starts the log.
+//! [`parse`] is the way in: it takes arguments, environment and a file reader as values and returns what the process has
+//! to do. Beside that it asks the file system only whether log and pid file can be written. Nothing here opens a socket,
+//! writes a file or starts the log.
 
 mod address;
 mod check;

@@ -45,24 +45,38 @@ impl fmt::Display for Origin {
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem(String);
+pub struct Problem {
+    /// The setting it is about.
+    key: Option<&'static str>,
+    text: String,
+}
 
 impl Problem {
     /// Something wrong that belongs to no setting, such as a file that cannot be read.
     pub(super) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { key: None, text: text.into() }
+    }
+
+    /// A value that cannot even be shown as a text.
+    pub(super) fn unreadable(setting: &Setting, origin: &Origin, message: &str) -> Self {
+        Self { key: Some(setting.key), text: format!("{} ({origin}): {message}", setting.key) }
     }
 
     /// A value that a setting does not take; `message` says what it takes.
     pub(super) fn value(setting: &Setting, value: &str, origin: &Origin, message: &str) -> Self {
         let value = shown(setting, value, SHOWN_CHARS);
-        Self(format!("{} = {value} ({origin}): {message}", setting.key))
+        Self { key: Some(setting.key), text: format!("{} = {value} ({origin}): {message}", setting.key) }
+    }
+
+    /// Whether it is about this setting.
+    pub(super) fn is_about(&self, setting: &Setting) -> bool {
+        self.key == Some(setting.key)
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -20,9 +20,10 @@ Every setting can be given in three ways, here for `smtp.maxrecipients`:
 | file, named by `--config FILE` or `RESTANTE_CONFIG` | `maxrecipients = 200` below `[smtp]` |
 
 A flag wins over a variable, a variable over the file, the file over the default; of the two prefixes `RESTANTE_` wins.
-The server does not start with a setting it does not know or a value it does not understand, and tells all errors at
-once with exit code 2; only unknown `INBUCKET_` variables are left at a warning. `restante config check` tells the same
-without starting, or prints the effective settings and where each comes from. Secrets are never printed.
+The server does not start with a setting it does not know or a value it does not understand, even one that another wins
+over, nor with files it cannot use; it tells all errors at once with exit code 2. Only unknown `INBUCKET_` variables are
+left at a warning. `restante config check` tells the same without starting, or prints the effective settings and where
+each comes from. Secrets are never printed.
 
 ## How values are written
 

@@ -64,7 +64,7 @@ impl Value {
 pub enum Status {
     /// It does what its help says.
     Active,
-    /// It is checked and kept; the feature it belongs to comes in a later version.
+    /// It is understood and kept; the feature it belongs to comes in a later version.
     Reserved,
     /// It is accepted for compatibility with existing installations and has no effect.
     Ignored,
@@ -75,7 +75,7 @@ impl Status {
     pub fn note(self) -> &'static str {
         match self {
             Self::Active => "",
-            Self::Reserved => "Accepted and checked, takes effect in a later version.",
+            Self::Reserved => "Accepted, takes effect in a later version.",
             Self::Ignored => "Accepted for compatibility, has no effect.",
         }
     }

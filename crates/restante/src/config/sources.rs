@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::problem::Origin;
+use super::setting::Setting;
 
 /// A value and where it comes from.
 #[derive(Clone)]
@@ -11,5 +12,23 @@ pub(super) struct Given {
     pub(super) origin: Origin,
 }
 
-/// The values that were given, by key; the strongest source has won.
-pub(super) type Sources = BTreeMap<&'static str, Given>;
+/// All values that were given, those of the weakest source first.
+#[derive(Default)]
+pub(super) struct Sources(BTreeMap<&'static str, Vec<Given>>);
+
+impl Sources {
+    /// Adds a value of a source that is at least as strong as those before it.
+    pub(super) fn add(&mut self, setting: &Setting, given: Given) {
+        self.0.entry(setting.key).or_default().push(given);
+    }
+
+    /// Every value of a setting: each must be well-formed, whether it counts or not.
+    pub(super) fn all(&self, setting: &Setting) -> &[Given] {
+        self.0.get(setting.key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The value that counts.
+    pub(super) fn strongest(&self, setting: &Setting) -> Option<&Given> {
+        self.all(setting).last()
+    }
+}

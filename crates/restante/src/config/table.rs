@@ -6,8 +6,8 @@ use super::credential::{Credential, Secret};
 use super::setting::{Setting, Value};
 use super::types::{CertSource, Config, Hosts, Level, LogOutput, StoreKind, Tls};
 use super::values::{
-    base_path, boolean, domain_patterns, host_name, kibibytes, limit, list, number, optional_path, params, parsed_list,
-    period, public_url, seconds,
+    base_path, boolean, domain_patterns, every, host_name, kibibytes, limit, list, number, optional_path, params,
+    parsed_list, period, public_url, seconds,
 };
 
 /// What the memory store may hold when nothing is said: 1 GiB.
@@ -340,7 +340,28 @@ impl Default for Config {
     }
 }
 
-/// Finds a row by its key.
+/// The row of a key that stands in the code. As a constant, a misspelt key does not compile.
+pub(super) const fn row(key: &str) -> &'static Setting {
+    let mut index = 0;
+    while index < SETTINGS.len() {
+        if same(SETTINGS[index].key.as_bytes(), key.as_bytes()) {
+            return &SETTINGS[index];
+        }
+        index += 1;
+    }
+    panic!("there is no such setting")
+}
+
+/// `==`, which constants cannot use yet.
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
+/// Finds a row by the key that somebody gave.
 pub(super) fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
@@ -385,11 +406,8 @@ fn hosts(text: &str) -> Result<Hosts, String> {
     if items.iter().any(|item| item == "*") {
         return Ok(Hosts::Any);
     }
-    let name = |item: &String| {
-        host_name(item)
-            .map_err(|_| format!("must be host names without port, or *, separated by commas; {item:?} is none"))
-    };
-    items.iter().map(name).collect::<Result<_, _>>().map(Hosts::Only)
+    let name = |item: &String| host_name(item).map_err(|_| format!("{item:?} is no host name without port, and not *"));
+    every(items.iter().map(name)).map(Hosts::Only)
 }
 
 fn store_kind(text: &str) -> Result<StoreKind, String> {
@@ -403,13 +421,14 @@ fn store_kind(text: &str) -> Result<StoreKind, String> {
 
 fn storage_params(config: &mut Config, text: &str) -> Result<(), String> {
     let (mut kib, mut path) = (0, None);
-    for (key, value) in params(text)? {
+    every(params(text).map(|pair| {
+        let (key, value) = pair?;
         match key.as_str() {
-            "maxkb" => kib = number(&value, 0..=MAX_KIB).map_err(|e| format!("maxkb {e}"))?,
-            "path" => path = optional_path(&value),
-            _ => return Err(format!("must hold maxkb:NUMBER or path:DIR; {key:?} is unknown")),
+            "maxkb" => put(&mut kib, number(&value, 0..=MAX_KIB).map_err(|e| format!("maxkb {e}"))),
+            "path" => put(&mut path, Ok(optional_path(&value))),
+            _ => Err(format!("{key:?} is unknown: there are maxkb:NUMBER and path:DIR")),
         }
-    }
+    }))?;
     config.storage.max_bytes = if kib == 0 { DEFAULT_STORE_KIB } else { kib } * 1024;
     config.storage.params_path = path;
     Ok(())

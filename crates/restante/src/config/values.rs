@@ -78,24 +78,33 @@ pub(super) fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
+/// Every entry, or all that is wrong with them: whoever mends one mistake should not meet the next one then.
+pub(super) fn every<T>(entries: impl IntoIterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
+    let (mut good, mut wrong) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match entry {
+            Ok(entry) => good.push(entry),
+            Err(message) if wrong.contains(&message) => {}
+            Err(message) => wrong.push(message),
+        }
+    }
+    if wrong.is_empty() { Ok(good) } else { Err(wrong.join("; ")) }
+}
+
 /// A list whose entries have a parser of their own.
 pub(super) fn parsed_list<T>(text: &str) -> Result<Vec<T>, String>
 where
     T: FromStr<Err = String>,
 {
-    list(text).iter().map(|item| item.parse()).collect()
+    every(list(text).iter().map(|item| item.parse()))
 }
 
 /// The pairs of `key:value,key:value`.
-pub(super) fn params(text: &str) -> Result<Vec<(String, String)>, String> {
-    let pair = |item: &String| {
-        let (key, value) = item.split_once(':')?;
-        Some((key.trim().to_ascii_lowercase(), value.trim().to_owned()))
-    };
-    list(text)
-        .iter()
-        .map(|item| pair(item).ok_or_else(|| format!("must be KEY:VALUE pairs; {item:?} has no colon")))
-        .collect()
+pub(super) fn params(text: &str) -> impl Iterator<Item = Result<(String, String), String>> {
+    list(text).into_iter().map(|item| match item.split_once(':') {
+        Some((key, value)) => Ok((key.trim().to_ascii_lowercase(), value.trim().to_owned())),
+        None => Err(format!("{item:?} is no KEY:VALUE")),
+    })
 }
 
 /// A path, or none when empty.
@@ -122,16 +131,13 @@ pub(super) fn host_name(text: &str) -> Result<String, String> {
 /// A list of domains that may hold the wildcards `*` and `?`, in lower case.
 pub(super) fn domain_patterns(text: &str) -> Result<Vec<String>, String> {
     let allowed = |c: char| c.is_alphanumeric() || "-_.*?[]:".contains(c);
-    list(text)
-        .into_iter()
-        .map(|item| {
-            if item.len() <= MAX_DOMAIN && item.chars().all(allowed) {
-                Ok(item.to_lowercase())
-            } else {
-                Err(format!("must be domains separated by commas, * and ? as wildcards; {item:?} is none"))
-            }
-        })
-        .collect()
+    every(list(text).into_iter().map(|item| {
+        if item.len() <= MAX_DOMAIN && item.chars().all(allowed) {
+            Ok(item.to_lowercase())
+        } else {
+            Err(format!("{item:?} is no domain (* and ? are wildcards)"))
+        }
+    }))
 }
 
 /// A path to put before all others: empty, or `/x/y` without a slash at the end.
@@ -246,9 +252,10 @@ mod tests {
     #[test]
     fn parameters() {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        assert_eq!(params("path:/a:b, MaxKB : 10240 ,"), Ok(vec![pair("path", "/a:b"), pair("maxkb", "10240")]));
-        assert_eq!(params(""), Ok(Vec::new()));
-        assert!(params("maxkb=10240").is_err());
+        let params = |text: &str| params(text).collect::<Vec<_>>();
+        assert_eq!(params("path:/a:b, MaxKB : 10240 ,"), [Ok(pair("path", "/a:b")), Ok(pair("maxkb", "10240"))]);
+        assert_eq!(params(""), []);
+        assert!(params("maxkb=10240")[0].is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::TlsAcceptor;
 
@@ -49,18 +49,46 @@ impl Tls {
         let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await??;
         Ok(Stream::Tls(Box::new(stream)))
     }
+
+    /// The certificates in a PEM file. The error says what is wrong with the file.
+    pub(crate) fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("is no PEM: {error}"))?;
+        if chain.is_empty() {
+            return Err("holds no certificate".to_owned());
+        }
+        Ok(chain)
+    }
+
+    /// The private key in a PEM file. The error says what is wrong with the file.
+    pub(crate) fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+        PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
+            pem::Error::NoItemsFound => "holds no private key".to_owned(),
+            error => format!("is no PEM: {error}"),
+        })
+    }
+
+    /// What a server needs to use a certificate. Fails when the key is not the certificate's, or either cannot be used.
+    pub(crate) fn server_config(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        Ok(Arc::new(config))
+    }
 }
 
 fn from_files(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, String> {
-    let unusable = |path: &Path, error: &dyn std::fmt::Display| format!("cannot use {}: {error}", path.display());
-    let chain = CertificateDer::pem_file_iter(cert)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| unusable(cert, &error))?;
-    if chain.is_empty() {
-        return Err(unusable(cert, &"there is no certificate in it"));
-    }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
-    server_config(chain, private).map_err(|error| unusable(cert, &error))
+    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+    let chain = Tls::chain(&read(cert)?).map_err(|error| format!("{} {error}", cert.display()))?;
+    let private = Tls::private_key(&read(key)?).map_err(|error| format!("{} {error}", key.display()))?;
+    let unusable = |error| format!("cannot use {} with {}: {error}", cert.display(), key.display());
+    Tls::server_config(chain, private).map_err(unusable)
 }
 
 /// A certificate that nobody trusts, for a domain and this machine: enough to try out how a client does TLS.
@@ -69,17 +97,5 @@ fn self_signed(domain: &str) -> Result<Arc<ServerConfig>, String> {
     let names = [domain, "localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let made = rcgen::generate_simple_self_signed(names).map_err(|error| failed(&error))?;
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    server_config(vec![made.cert.der().clone()], key.into()).map_err(|error| failed(&error))
-}
-
-fn server_config(
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<Arc<ServerConfig>, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    Ok(Arc::new(config))
+    Tls::server_config(vec![made.cert.der().clone()], key.into()).map_err(|error| failed(&error))
 }
