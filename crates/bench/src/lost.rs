@@ -12,6 +12,7 @@ use crate::Verdict;
 use crate::error::Error;
 use crate::http::Base;
 use crate::load::{at_least_one, recovered};
+use crate::measure::Tally;
 use crate::message::{self, Envelope, Kind, mailbox_name};
 use crate::report::{Report, Row};
 use crate::rest::{Entry, Mailboxes};
@@ -64,18 +65,21 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     // The server may have closed a connection that was idle for so long.
     let mut client = mailboxes.client();
     let mut total = Count::default();
-    for Sent { mailbox, acknowledged } in &sent {
+    for Sent { mailbox, acknowledged, .. } in &sent {
         let stored = mailboxes.list(&mut client, mailbox).await?;
         total = total.plus(&compare(acknowledged, &stored));
     }
+    let tally = Tally::of(sent.into_iter().map(|sent| sent.tally));
     let row = Row::default()
         .with("sent", options.connections * options.messages)
         .with("acknowledged", total.acknowledged)
+        .with("errors", tally.errors)
         .with("stored", total.stored)
         .with("lost", total.lost)
         .with("doubled", total.doubled);
     Report::new(options.json).row(&row);
-    // Refusing mail is honest; but a server that took nothing has proved nothing.
+    // Refusing mail is honest, so it is shown and not judged; but a server that took nothing has proved nothing.
+    let _ = tally.verdict();
     let clean = total.acknowledged > 0 && total.lost == 0 && total.doubled == 0;
     Ok(if clean { Verdict::Clean } else { Verdict::Faulty })
 }
@@ -85,26 +89,34 @@ struct Sent {
     mailbox: String,
     /// The subjects.
     acknowledged: Vec<String>,
+    /// What went wrong; successes are not counted in it.
+    tally: Tally,
 }
 
 async fn send(addresses: Vec<SocketAddr>, mailbox: String, messages: usize, size: usize) -> Sent {
     let envelope = Envelope::to([mailbox.as_str()]);
     let mut acknowledged = Vec::with_capacity(messages);
+    let mut tally = Tally::default();
     let mut session = None;
     for number in 0..messages {
         let subject = format!("{mailbox}-{number}");
         let message = message::build(Kind::Text, &subject, size);
         match deliver(&addresses, &mut session, &envelope, &message).await {
             Ok(()) => acknowledged.push(subject),
-            Err(Error::Timeout) => break,
-            Err(error) => session = recovered(session, &error).await,
+            Err(error) => {
+                tally.failure(&error);
+                if matches!(error, Error::Timeout) {
+                    break;
+                }
+                session = recovered(session, &error).await;
+            }
         }
     }
     if let Some(client) = session {
         // Every message has been answered for; how the server says goodbye changes nothing.
         let _ = client.quit().await;
     }
-    Sent { mailbox, acknowledged }
+    Sent { mailbox, acknowledged, tally }
 }
 
 async fn deliver(

@@ -150,11 +150,11 @@ fn growth_notices_mail_that_is_not_kept() {
 
 #[test]
 fn lost_finds_what_is_missing_or_doubled() {
-    for (manner, code, lost, doubled) in [
-        (Manner::Honest, 0, 0, 0),
-        (Manner::LosesEachTenth, 1, 10, 0),
-        (Manner::DoublesEachTenth, 1, 0, 10),
-        (Manner::RefusesEachTenth, 0, 0, 0),
+    for (manner, code, lost, doubled, refused) in [
+        (Manner::Honest, 0, 0, 0, 0),
+        (Manner::LosesEachTenth, 1, 10, 0, 0),
+        (Manner::DoublesEachTenth, 1, 0, 10, 0),
+        (Manner::RefusesEachTenth, 0, 0, 0, 10),
     ] {
         let fake = Fake::start(manner);
         let options = "--connections 5 --messages 20 --settle 0";
@@ -162,6 +162,9 @@ fn lost_finds_what_is_missing_or_doubled() {
         assert_eq!(output.status.code(), Some(code), "{}", errors(&output));
         let row = &rows(&output)[0];
         assert_eq!((&row["sent"], &row["lost"], &row["doubled"]), (&100.into(), &lost.into(), &doubled.into()));
+        assert_eq!(row["errors"], refused);
+        let told = errors(&output).contains("errors, the first one: refused: ");
+        assert_eq!(told, refused > 0, "{}", errors(&output));
     }
 }
 
