@@ -118,12 +118,12 @@ pub(crate) fn split(text: &str, alphabet: Alphabet) -> Result<(String, Option<St
         // Normal form comes first: it can turn a character into one that is not allowed.
         (false, Alphabet::Utf8) => Cow::Owned(text.nfc().collect()),
     };
-    if text.chars().count() > MAX_ADDRESS {
+    if length(&text) > MAX_ADDRESS {
         return Err(AddressError::TooLong);
     }
     let text = without_route(&text)?;
     let (local, rest) = local_part(text)?;
-    if local.chars().count() > MAX_LOCAL {
+    if length(&local) > MAX_LOCAL {
         return Err(AddressError::Local("has more than 128 characters"));
     }
     Ok((local, rest.strip_prefix('@').map(str::to_owned)))
@@ -134,7 +134,7 @@ pub(crate) fn check_domain(domain: &str) -> Result<(), AddressError> {
     if domain.is_empty() {
         return Err(AddressError::Domain("is missing"));
     }
-    if domain.chars().count() > MAX_DOMAIN {
+    if length(domain) > MAX_DOMAIN {
         return Err(AddressError::Domain("has more than 255 characters"));
     }
     if let Some(literal) = domain.strip_prefix('[') {
@@ -151,6 +151,11 @@ pub fn is_domain(domain: &str) -> bool {
 /// Whether a local part can stand without quotes: an RFC 5321 Dot-string, with the characters of RFC 6531.
 pub(crate) fn is_dot_string(local: &str) -> bool {
     local.split('.').all(|atom| !atom.is_empty() && atom.chars().all(is_atom_char))
+}
+
+/// In characters.
+fn length(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
 /// RFC 5321 appendix C: a source route may be sent, and is ignored.
@@ -251,7 +256,7 @@ fn check_label(label: &str) -> Result<(), AddressError> {
     if label.is_empty() {
         return Err(AddressError::Domain("has a leading, trailing or doubled dot"));
     }
-    if label.chars().count() > MAX_LABEL {
+    if length(label) > MAX_LABEL {
         return Err(AddressError::Domain("has a label of more than 63 characters"));
     }
     if label.starts_with('-') || label.ends_with('-') {

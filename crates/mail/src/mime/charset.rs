@@ -61,6 +61,11 @@ pub(super) fn decode_unlabelled(bytes: &[u8]) -> Cow<'_, str> {
 
 /// A text that stands on one line: control characters become blanks, blanks around it go.
 pub(super) fn one_line(text: &str) -> String {
+    let text = text.trim();
+    // Almost every text that comes here is like this.
+    if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        return text.to_owned();
+    }
     let cleaned: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     cleaned.trim().to_owned()
 }

@@ -159,6 +159,9 @@ impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
 
 /// A folded value on one line: its lines trimmed and joined by one space, as existing clients see it.
 pub(super) fn unfold(value: &[u8]) -> Vec<u8> {
+    if memchr(b'\n', value).is_none() {
+        return value.trim_ascii().to_vec();
+    }
     let mut unfolded = Vec::with_capacity(value.len());
     for line in value.split(|&b| b == b'\n') {
         let line = line.trim_ascii();
