@@ -14,6 +14,12 @@ pub fn teach_the_allocator() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(31 << 20)));
 }
 
+/// Half of the cores, because who sends the mail usually runs on the same machine. One thread takes some 20,000 mails a
+/// second; two that have to wake each other up on two cores take a fifth less (`docs/performance.md`).
+pub fn network_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
+}
+
 /// Every connection needs a file descriptor, and the usual limit of 1,024 is only a default that may be raised.
 pub fn raise_the_file_limit() {
     let limit = getrlimit(Resource::Nofile);

@@ -31,6 +31,7 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
     }
     process::raise_the_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(process::network_threads())
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
