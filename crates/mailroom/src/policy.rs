@@ -4,23 +4,49 @@ use restante_mail::address::Address;
 use restante_mail::envelope::{Refusal, ReversePath};
 use restante_mail::naming::canonical_domain;
 
-/// Lists of domains. An entry may hold the wildcards `*` (any run of characters) and `?` (any one character).
+/// What is done with the mail of which domains.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Whether recipients of unlisted domains are accepted.
     pub default_accept: bool,
     /// Accepted although the default is not to.
-    pub accept_domains: Vec<String>,
+    pub accept_domains: Domains,
     /// Refused although the default is to accept.
-    pub reject_domains: Vec<String>,
+    pub reject_domains: Domains,
     /// Senders of these domains are refused.
-    pub reject_origin_domains: Vec<String>,
+    pub reject_origin_domains: Domains,
     /// Whether mail for unlisted domains is kept.
     pub default_store: bool,
     /// Kept although the default is not to.
-    pub store_domains: Vec<String>,
+    pub store_domains: Domains,
     /// Accepted, and not kept, although the default is to keep.
-    pub discard_domains: Vec<String>,
+    pub discard_domains: Domains,
+}
+
+/// A list of domains, ready to be compared with. An entry may hold the wildcards `*` (any run of characters) and `?` (any
+/// one character).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Domains(Vec<Vec<char>>);
+
+impl<S: AsRef<str>> FromIterator<S> for Domains {
+    fn from_iter<T: IntoIterator<Item = S>>(entries: T) -> Self {
+        Self(entries.into_iter().map(|entry| comparable(entry.as_ref())).collect())
+    }
+}
+
+impl Domains {
+    /// Whether an entry of the list matches this domain.
+    pub fn contains(&self, domain: &str) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let domain = comparable(domain);
+        self.0.iter().any(|pattern| matches(pattern, &domain))
+    }
+}
+
+fn comparable(domain: &str) -> Vec<char> {
+    canonical_domain(domain).chars().collect()
 }
 
 /// Takes and keeps everything.
@@ -28,12 +54,12 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             default_accept: true,
-            accept_domains: Vec::new(),
-            reject_domains: Vec::new(),
-            reject_origin_domains: Vec::new(),
+            accept_domains: Domains::default(),
+            reject_domains: Domains::default(),
+            reject_origin_domains: Domains::default(),
             default_store: true,
-            store_domains: Vec::new(),
-            discard_domains: Vec::new(),
+            store_domains: Domains::default(),
+            discard_domains: Domains::default(),
         }
     }
 }
@@ -42,7 +68,7 @@ impl Policy {
     /// Whether mail from this sender is taken.
     pub fn check_sender(&self, from: &ReversePath) -> Result<(), Refusal> {
         match from {
-            Some(sender) if listed(&self.reject_origin_domains, sender.domain()) => {
+            Some(sender) if self.reject_origin_domains.contains(sender.domain()) => {
                 Err(Refusal::new(550, "5.7.1 Mail from this domain is not accepted here"))
             }
             _ => Ok(()),
@@ -52,9 +78,9 @@ impl Policy {
     /// Whether mail to this recipient is taken.
     pub fn check_recipient(&self, recipient: &Address) -> Result<(), Refusal> {
         let accepted = if self.default_accept {
-            !listed(&self.reject_domains, recipient.domain())
+            !self.reject_domains.contains(recipient.domain())
         } else {
-            listed(&self.accept_domains, recipient.domain())
+            self.accept_domains.contains(recipient.domain())
         };
         if accepted { Ok(()) } else { Err(Refusal::new(550, "5.7.1 Mail to this domain is not accepted here")) }
     }
@@ -62,22 +88,11 @@ impl Policy {
     /// Whether mail to this recipient is kept.
     pub fn stores(&self, recipient: &Address) -> bool {
         if self.default_store {
-            !listed(&self.discard_domains, recipient.domain())
+            !self.discard_domains.contains(recipient.domain())
         } else {
-            listed(&self.store_domains, recipient.domain())
+            self.store_domains.contains(recipient.domain())
         }
     }
-}
-
-fn listed(patterns: &[String], domain: &str) -> bool {
-    if patterns.is_empty() {
-        return false;
-    }
-    let domain: Vec<char> = canonical_domain(domain).chars().collect();
-    patterns.iter().any(|pattern| {
-        let pattern: Vec<char> = canonical_domain(pattern).chars().collect();
-        matches(&pattern, &domain)
-    })
 }
 
 /// Goes back to the last `*` only, so the cost is at most the product of the lengths.
@@ -115,8 +130,8 @@ mod tests {
         Address::parse(&format!("a@{domain}"), Alphabet::Ascii).unwrap()
     }
 
-    fn list(domains: &[&str]) -> Vec<String> {
-        domains.iter().map(ToString::to_string).collect()
+    fn list(domains: &[&str]) -> Domains {
+        domains.iter().collect()
     }
 
     #[test]
@@ -137,7 +152,7 @@ mod tests {
             ("r?t.example", "röt.example", true),
         ];
         for (pattern, text, expected) in table {
-            assert_eq!(listed(&[pattern.to_owned()], text), expected, "{pattern} {text}");
+            assert_eq!(Domains::from_iter([pattern]).contains(text), expected, "{pattern} {text}");
         }
     }
 

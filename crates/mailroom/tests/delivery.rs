@@ -87,7 +87,7 @@ async fn the_same_mailbox_twice_gets_one_copy() {
 
 #[tokio::test]
 async fn discarded_mail_is_accepted_and_not_kept() {
-    let policy = Policy { discard_domains: vec!["drop.test".into()], ..Policy::default() };
+    let policy = Policy { discard_domains: ["drop.test"].into_iter().collect(), ..Policy::default() };
     let room = room(Settings { policy, ..settings() }, Limits::default(), None);
     let outcome = room.deliver(&envelope("a@x.org", &["b@drop.test"]), Bytes::from(MAIL)).await.unwrap();
     assert_eq!(outcome, Outcome::Discarded);
@@ -205,7 +205,8 @@ impl Hooks for Script {
 
 #[tokio::test]
 async fn hooks_overrule_the_policy() {
-    let strict = Policy { default_accept: false, reject_origin_domains: vec!["x.org".into()], ..Policy::default() };
+    let strict =
+        Policy { default_accept: false, reject_origin_domains: ["x.org"].into_iter().collect(), ..Policy::default() };
     let denied = Verdict::Deny(Refusal::new(451, "later"));
     let table =
         [(None, Err(550)), (Some(Verdict::Defer), Err(550)), (Some(Verdict::Allow), Ok(())), (Some(denied), Err(451))];

@@ -105,7 +105,7 @@ pub struct Smtp {
     pub max_message_bytes: usize,
     /// How long a client may stay silent.
     pub timeout: Duration,
-    /// Whose mail is accepted and stored; the lists are in lower case.
+    /// Whose mail is accepted and stored.
     pub policy: Policy,
     /// STARTTLS and implicit TLS.
     pub tls: Tls,

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use restante_mailroom::policy::Domains;
+
 use super::duration;
 
 /// The most characters in a domain name.
@@ -128,16 +130,17 @@ pub(super) fn host_name(text: &str) -> Result<String, String> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// A list of domains that may hold the wildcards `*` and `?`, in lower case.
-pub(super) fn domain_patterns(text: &str) -> Result<Vec<String>, String> {
+/// A list of domains that may hold the wildcards `*` and `?`.
+pub(super) fn domain_patterns(text: &str) -> Result<Domains, String> {
     let allowed = |c: char| c.is_alphanumeric() || "-_.*?[]:".contains(c);
-    every(list(text).into_iter().map(|item| {
+    let patterns: Vec<String> = every(list(text).into_iter().map(|item| {
         if item.len() <= MAX_DOMAIN && item.chars().all(allowed) {
-            Ok(item.to_lowercase())
+            Ok(item)
         } else {
             Err(format!("{item:?} is no domain (* and ? are wildcards)"))
         }
-    }))
+    }))?;
+    Ok(patterns.into_iter().collect())
 }
 
 /// A path to put before all others: empty, or `/x/y` without a slash at the end.
@@ -244,7 +247,7 @@ mod tests {
         assert_eq!(list(" , ,"), Vec::<String>::new());
         assert_eq!(list("a"), ["a"]);
         assert_eq!(list(" a ,b,, c d "), ["a", "b", "c d"]);
-        assert_eq!(domain_patterns("Example.ORG, *.spam.?"), Ok(vec!["example.org".to_owned(), "*.spam.?".to_owned()]));
+        assert_eq!(domain_patterns("Example.ORG, *.spam.?"), Ok(["example.org", "*.spam.?"].into_iter().collect()));
         assert!(domain_patterns("user@example.org").is_err());
         assert!(domain_patterns("a b").is_err());
     }
