@@ -45,7 +45,7 @@ mod session;
 mod state;
 
 use restante_mail::address::Address;
-use restante_mail::envelope::{Envelope, ReversePath};
+use restante_mail::envelope::Envelope;
 
 pub use auth::Secret;
 pub use record::{Recorded, Speaker};
@@ -86,8 +86,8 @@ pub enum Action {
     Read,
     /// Flush the replies: there are many of them. Then go on with the input left over.
     Write,
-    /// Ask whether mail from this sender is taken; answer by [`Session::sender`].
-    Sender(ReversePath),
+    /// Ask whether mail from the sender of [`Session::envelope`] is taken; answer by [`Session::sender`].
+    Sender,
     /// Ask whether mail for this recipient is taken; answer by [`Session::recipient`].
     Recipient(Address),
     /// Check a login; answer by [`Session::authenticated`].

@@ -99,14 +99,13 @@ impl Session {
             Ok(size) if size <= self.settings.max_message_bytes => size,
             _ => return self.stay(Idle::Ready(client), reply::TOO_LONG),
         };
-        let from = mail.from.clone();
         self.state = State::Sender(Transaction {
             envelope: Envelope { peer: client.peer, from: mail.from, recipients: Vec::new() },
             trust: client.trust,
             announced,
             alphabet: mail.parameters.alphabet,
         });
-        Some(Action::Sender(from))
+        Some(Action::Sender)
     }
 
     fn rcpt(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {

@@ -102,8 +102,9 @@ impl Driver {
                     self.wants = Wants::Close;
                     return;
                 }
-                Action::Sender(from) => {
-                    let answer = check(from.as_ref(), &self.policy.reject_origin_domains);
+                Action::Sender => {
+                    let from = self.session.envelope().expect("a mail is under way").from.as_ref();
+                    let answer = check(from, &self.policy.reject_origin_domains);
                     self.session.sender(answer);
                 }
                 Action::Recipient(to) => {

@@ -13,4 +13,4 @@ pub use limits::{Admission, Limits, TooMany};
 pub use listener::{Listener, bind};
 pub use shutdown::{Shutdown, ShutdownTrigger};
 pub use stream::Stream;
-pub use tls::{HANDSHAKE_TIMEOUT, Tls};
+pub use tls::Tls;

@@ -15,7 +15,7 @@ use super::Stream;
 use crate::config::Certificate;
 
 /// How long a peer may take for its handshake.
-pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server's certificate and the way to use it.
 pub struct Tls {

@@ -101,17 +101,17 @@ impl<'a> Connection<'a> {
                     }
                 }
                 Action::Write => self.flush().await?,
-                Action::Sender(_) => {
+                Action::Sender => {
                     let verdict = match self.session.envelope() {
                         Some(envelope) => self.server.mailroom.check_sender(envelope).await,
-                        None => Ok(()),
+                        None => Err(no_mail_under_way()),
                     };
                     self.session.sender(verdict);
                 }
                 Action::Recipient(candidate) => {
                     let verdict = match self.session.envelope() {
                         Some(envelope) => self.server.mailroom.check_recipient(envelope, &candidate).await,
-                        None => Ok(()),
+                        None => Err(no_mail_under_way()),
                     };
                     self.session.recipient(verdict);
                 }
@@ -270,6 +270,12 @@ impl<'a> Connection<'a> {
             tracing::info!("{} {arrow} {}", self.name, line.text);
         }
     }
+}
+
+/// The session asks about a sender or recipient only while it has an envelope. Should that ever fail, nobody is let in
+/// unasked.
+fn no_mail_under_way() -> Refusal {
+    Refusal::new(451, "4.3.0 The mail cannot be taken because of a fault here")
 }
 
 /// RFC 5321 section 4.2: the mail stays with the sender, who tries again.
