@@ -237,6 +237,45 @@ fn sighup_opens_the_log_file_again() {
 }
 
 #[test]
+fn sighup_takes_up_a_new_certificate_and_not_a_broken_one() {
+    let file = |name: &str| std::env::temp_dir().join(format!("restante-test-{}.{name}", std::process::id()));
+    let (cert, key) = (file("crt"), file("key"));
+    let renew = || {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(&cert, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        made.cert.der().to_vec()
+    };
+    let first = renew();
+    let mut server = Server::start(&[
+        "--smtp-tlsenabled",
+        "--smtp-forcetls",
+        &format!("--smtp-tlscert={}", cert.display()),
+        &format!("--smtp-tlsprivkey={}", key.display()),
+    ]);
+    let shown = |server: &Server| {
+        let mut talk = Talk::new(Wire::Plain(connect(server.smtp)));
+        talk.stream.start_tls();
+        talk.expect("220");
+        let Wire::Tls(stream) = &talk.stream else { panic!("TLS is on") };
+        stream.conn.peer_certificates().unwrap()[0].to_vec()
+    };
+    assert_eq!(shown(&server), first);
+    let second = renew();
+    assert_eq!(shown(&server), first, "nobody has told the server yet");
+    server.signal("HUP");
+    server.logged("reloaded certificate");
+    assert_eq!(shown(&server), second);
+    std::fs::write(&cert, "junk").unwrap();
+    server.signal("HUP");
+    server.logged("the certificate stays as it was");
+    assert_eq!(shown(&server), second);
+    for path in [cert, key] {
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
 fn half_open_clients_leave_nothing_behind() {
     let server = Server::start(&[]);
     for partial in [
