@@ -13,7 +13,8 @@ use restante_mailroom::events::Event;
 use restante_mailroom::hooks::{Hooks, Inbound, Verdict};
 use restante_mailroom::policy::Policy;
 use restante_mailroom::{Mailroom, Outcome, Settings};
-use restante_store::memory::{Limits, MemoryStore};
+use restante_store::Limits;
+use restante_store::memory::MemoryStore;
 use restante_store::{Page, Which};
 
 fn address(text: &str) -> Address {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use restante_mailroom::{Mailroom, Settings};
 use restante_proto::smtp::{self as protocol, Dialect};
-use restante_store::memory::{Limits as StoreLimits, MemoryStore};
+use restante_store::memory::MemoryStore;
 
 use crate::config::{Config, ListenAddr, Loaded};
 use crate::net::{self, Admission, Limits, Listener, Shutdown, ShutdownTrigger, Stream, Tls, TooMany};
@@ -111,7 +111,7 @@ fn reload(log: &log::Handle, tls: Option<&Tls>) {
 
 fn mailroom(config: &Config) -> Mailroom {
     let storage = &config.storage;
-    let store = MemoryStore::new(StoreLimits {
+    let store = MemoryStore::new(restante_store::Limits {
         messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0),
         bytes: storage.max_bytes,
     });

@@ -9,24 +9,15 @@ use jiff::Timestamp;
 use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 
-use crate::{Listing, NewCopy, NewMessage, Page, Store, Usage, Which};
+use crate::{Limits, Listing, NewCopy, NewMessage, Page, Store, Usage, Which};
 
-/// The bounds that a rule wants its store to have; zero is none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bounds {
-    /// The cap per mailbox.
-    pub(crate) messages_per_mailbox: usize,
-    /// The bound on the whole store.
-    pub(crate) bytes: u64,
-}
-
-/// Runs every rule against stores that `open` makes.
-pub(crate) async fn run<S, F>(open: impl Fn(Bounds) -> F)
+/// Runs every rule against stores that `open` makes with the limits that the rule is about.
+pub(crate) async fn run<S, F>(open: impl Fn(Limits) -> F)
 where
     S: Store,
     F: Future<Output = S>,
 {
-    let unbounded = || open(Bounds::default());
+    let unbounded = || open(Limits::default());
     an_unknown_mailbox_is_empty(&unbounded().await).await;
     what_was_appended_can_be_read(&unbounded().await).await;
     one_message_for_many_mailboxes(&unbounded().await).await;
@@ -37,11 +28,12 @@ where
     purge_empties_one_mailbox(&unbounded().await).await;
     expiry_takes_the_oldest_first(&unbounded().await).await;
     usage_is_what_is_held(&unbounded().await).await;
+    mailboxes_are_those_that_hold_something(&unbounded().await).await;
     a_big_message_comes_back_whole(&unbounded().await).await;
-    the_cap_lets_the_oldest_go(&open(Bounds { messages_per_mailbox: 3, bytes: 0 }).await).await;
-    the_bound_lets_the_oldest_of_all_go(&open(Bounds { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
-    the_bound_counts_a_shared_body_once(&open(Bounds { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
-    a_message_above_the_bound_does_not_stay(&open(Bounds { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
+    the_cap_lets_the_oldest_go(&open(Limits { messages_per_mailbox: 3, bytes: 0 }).await).await;
+    the_bound_lets_the_oldest_of_all_go(&open(Limits { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
+    the_bound_counts_a_shared_body_once(&open(Limits { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
+    a_message_above_the_bound_does_not_stay(&open(Limits { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
     many_writers_lose_nothing(unbounded().await).await;
     readers_during_purges_see_whole_messages(unbounded().await).await;
 }
@@ -234,6 +226,24 @@ async fn usage_is_what_is_held(store: &impl Store) {
     store.append(message(1, &["a", "b"], &body)).await.unwrap();
     assert_eq!(store.expire(at(2), 10).await.unwrap().len(), 2);
     assert_eq!(store.usage().await.unwrap(), Usage::default());
+}
+
+async fn mailboxes_are_those_that_hold_something(store: &impl Store) {
+    for mailbox in ["dora", "ann", "cid", "bob"] {
+        add(store, 1, mailbox).await;
+    }
+    store.purge(&name("cid")).await.unwrap();
+    let table: [(Option<&str>, usize, &[&str]); 5] = [
+        (None, 10, &["ann", "bob", "dora"]),
+        (None, 2, &["ann", "bob"]),
+        (Some("ann"), 10, &["bob", "dora"]),
+        (Some("cid"), 10, &["dora"]),
+        (Some("dora"), 10, &[]),
+    ];
+    for (after, limit, expected) in table {
+        let names = store.mailboxes(after.map(name).as_ref(), limit).await.unwrap();
+        assert_eq!(names.iter().map(MailboxName::as_str).collect::<Vec<_>>(), expected, "{after:?} {limit}");
+    }
 }
 
 async fn a_big_message_comes_back_whole(store: &impl Store) {

@@ -57,8 +57,20 @@ pub trait Store: Send + Sync + 'static {
     /// what it removes, whatever else the store holds.
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>>;
 
+    /// The mailboxes that hold something, ascending by name: those behind `after`, at most `limit` of them.
+    async fn mailboxes(&self, after: Option<&MailboxName>, limit: usize) -> Result<Vec<MailboxName>>;
+
     /// How much the store holds now; cheap enough to ask every few seconds.
     async fn usage(&self) -> Result<Usage>;
+}
+
+/// The bounds of a store; zero is no bound.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// The cap per mailbox: with one more, the oldest goes.
+    pub messages_per_mailbox: usize,
+    /// The bound on the whole store: with more, the oldest message of all goes.
+    pub bytes: u64,
 }
 
 /// A message on its way in.

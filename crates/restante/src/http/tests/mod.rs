@@ -18,7 +18,8 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::message::Headline;
 use restante_mailroom::Mailroom;
-use restante_store::memory::{Limits, MemoryStore};
+use restante_store::Limits;
+use restante_store::memory::MemoryStore;
 use restante_store::{NewCopy, NewMessage, Store};
 use tower::ServiceExt as _;
 

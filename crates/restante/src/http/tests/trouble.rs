@@ -47,6 +47,9 @@ impl Store for Failing {
     async fn expire(&self, _: Timestamp, _: usize) -> Result<Vec<Summary>> {
         self.fail()
     }
+    async fn mailboxes(&self, _: Option<&MailboxName>, _: usize) -> Result<Vec<MailboxName>> {
+        self.fail()
+    }
     async fn usage(&self) -> Result<Usage> {
         self.fail()
     }
