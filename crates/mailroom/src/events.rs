@@ -1,16 +1,18 @@
 //! The hub that tells readers what happened. It keeps a short history for those who come late, and a bounded queue for
 //! those who listen: a reader who falls behind is told so and never slows anybody else.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use restante_mail::message::Summary;
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
 use tokio::sync::broadcast;
 
 /// How many events a listener may be behind before it loses some.
 const QUEUE: usize = 1024;
-/// How many deletions are remembered for messages that are not announced yet. Only the newest can concern them.
-const MAX_EARLY: usize = 64;
+/// How many deletions are remembered for messages that are not announced yet. Under load some delivery is always under
+/// way, so this is how many usually are.
+const MAX_EARLY: usize = 1024;
 
 /// A change of what the store holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +44,8 @@ pub(crate) struct Hub {
 struct State {
     history: VecDeque<Summary>,
     underway: usize,
-    early: VecDeque<Summary>,
+    /// By id, because it is the newest messages that may not be announced yet: the lowest ids are forgotten first.
+    early: BTreeSet<(MessageId, MailboxName)>,
 }
 
 /// A delivery between its way into the store and its announcement.
@@ -61,10 +64,9 @@ impl Hub {
 
     pub(crate) fn stored(&self, summary: Summary) {
         let mut state = self.state();
-        let gone = state.early.iter().position(|early| is_same(early, &summary));
+        let gone = !state.early.is_empty() && state.early.remove(&key(&summary));
         self.send(Event::Stored(summary.clone()));
-        if let Some(at) = gone {
-            state.early.remove(at);
+        if gone {
             self.send(Event::Deleted(summary));
             return;
         }
@@ -78,10 +80,10 @@ impl Hub {
         let mut state = self.state();
         state.history.retain(|kept| !is_same(kept, &summary));
         if state.underway > 0 {
-            if state.early.len() == MAX_EARLY {
-                state.early.pop_front();
+            state.early.insert(key(&summary));
+            if state.early.len() > MAX_EARLY {
+                state.early.pop_first();
             }
-            state.early.push_back(summary.clone());
         }
         self.send(Event::Deleted(summary));
     }
@@ -111,6 +113,10 @@ impl Drop for Underway<'_> {
     }
 }
 
+fn key(summary: &Summary) -> (MessageId, MailboxName) {
+    (summary.id, summary.mailbox.clone())
+}
+
 fn is_same(one: &Summary, other: &Summary) -> bool {
     one.id == other.id && one.mailbox == other.mailbox
 }
@@ -118,7 +124,7 @@ fn is_same(one: &Summary, other: &Summary) -> bool {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use restante_mail::message::{Headline, MessageId};
+    use restante_mail::message::Headline;
     use restante_mail::naming::Naming;
 
     use super::*;
@@ -162,10 +168,13 @@ mod tests {
         hub.deleted(message(1));
         assert!(hub.state().early.is_empty());
         let delivery = hub.begin();
-        for id in 0..10 * MAX_EARLY as u64 {
+        let newest = 10 * MAX_EARLY as u64;
+        hub.deleted(message(newest));
+        for id in 0..newest {
             hub.deleted(message(id));
         }
         assert_eq!(hub.state().early.len(), MAX_EARLY);
+        assert!(hub.state().early.contains(&key(&message(newest))), "the newest message's is the last to be forgotten");
         drop(delivery);
         assert!(hub.state().early.is_empty());
     }
