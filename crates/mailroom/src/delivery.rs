@@ -11,8 +11,8 @@ use restante_mail::mime::header_summary;
 use restante_mail::naming::{MailboxName, NameError};
 use restante_store::{NewCopy, NewMessage, StoreError};
 
-use crate::Mailroom;
 use crate::hooks::{Inbound, Verdict};
+use crate::{Mailroom, to_the_end};
 
 /// What became of an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Outcome {
 impl Mailroom {
     /// Whether a mail from this envelope's sender is taken.
     pub async fn check_sender(&self, envelope: &Envelope) -> Result<(), Refusal> {
-        let verdict = match &self.hooks {
+        let verdict = match &self.desk.hooks {
             Some(hooks) => hooks.before_mail_from_accepted(envelope).await,
             None => Verdict::Defer,
         };
@@ -40,7 +40,7 @@ impl Mailroom {
     /// Whether one more recipient is taken. A recipient that no mailbox can be named after never is.
     pub async fn check_recipient(&self, envelope: &Envelope, candidate: &Address) -> Result<(), Refusal> {
         self.settings.naming.mailbox_of(candidate).map_err(|error| unnameable(&error))?;
-        let verdict = match &self.hooks {
+        let verdict = match &self.desk.hooks {
             Some(hooks) => hooks.before_rcpt_to_accepted(envelope, candidate).await,
             None => Verdict::Defer,
         };
@@ -55,7 +55,7 @@ impl Mailroom {
     pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<Outcome, StoreError> {
         let received = Timestamp::now();
         let mut message = self.address(envelope, body);
-        if let Some(hooks) = &self.hooks
+        if let Some(hooks) = &self.desk.hooks
             && let Some(changed) = hooks.before_message_stored(&message).await
         {
             message = Inbound { mailboxes: without_repetition(changed.mailboxes), ..changed };
@@ -66,11 +66,15 @@ impl Mailroom {
         let stamp = Stamp::new(envelope, &self.settings.domain, received);
         let copies = message.mailboxes.into_iter().map(|mailbox| stamp.copy_for(mailbox)).collect();
         let Inbound { headline, body, .. } = message;
-        let _underway = self.hub.begin();
-        let appended = self.store.append(NewMessage { received, headline, body, copies }).await?;
-        self.announce_stored(appended.stored.iter().cloned());
-        self.announce_deleted(appended.evicted);
-        Ok(Outcome::Stored(appended.stored))
+        let desk = self.desk.clone();
+        let change = async move {
+            let _underway = desk.hub.begin();
+            let appended = desk.store.append(NewMessage { received, headline, body, copies }).await?;
+            desk.announce_stored(appended.stored.iter().cloned());
+            desk.announce_deleted(appended.evicted);
+            Ok(Outcome::Stored(appended.stored))
+        };
+        to_the_end(change).await
     }
 
     /// Finds the mailboxes of a message, and the summary that its header gives or its envelope stands in for.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
-use restante_store::{Listing, Page, Result, Store, Usage, Version, Which};
+use restante_store::{Listing, Page, Result, Store, StoreError, Usage, Version, Which};
 
 pub use delivery::Outcome;
 use events::Hub;
@@ -37,6 +37,12 @@ pub struct Settings {
 /// See the crate's documentation.
 pub struct Mailroom {
     settings: Settings,
+    desk: Arc<Desk>,
+}
+
+/// Where the store is changed and the change is told. Shared with the changes that are under way, which outlive the
+/// caller who asked for them.
+struct Desk {
     store: Arc<dyn Store>,
     hooks: Option<Arc<dyn Hooks>>,
     hub: Hub,
@@ -46,7 +52,7 @@ impl Mailroom {
     /// A mailroom over this store.
     pub fn new(settings: Settings, store: Arc<dyn Store>, hooks: Option<Arc<dyn Hooks>>) -> Self {
         let hub = Hub::new(settings.history);
-        Self { settings, store, hooks, hub }
+        Self { settings, desk: Arc::new(Desk { store, hooks, hub }) }
     }
 
     /// The mailbox that a reader means by a name or an address.
@@ -56,55 +62,73 @@ impl Mailroom {
 
     /// See [`Store::version`].
     pub async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        self.store.version(mailbox).await
+        self.desk.store.version(mailbox).await
     }
 
     /// See [`Store::list`].
     pub async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
-        self.store.list(mailbox, page).await
+        self.desk.store.list(mailbox, page).await
     }
 
     /// See [`Store::find`].
     pub async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
-        self.store.find(mailbox, which).await
+        self.desk.store.find(mailbox, which).await
     }
 
     /// See [`Store::source`].
     pub async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
-        self.store.source(mailbox, id).await
+        self.desk.store.source(mailbox, id).await
     }
 
     /// See [`Store::usage`].
     pub async fn usage(&self) -> Result<Usage> {
-        self.store.usage().await
+        self.desk.store.usage().await
     }
 
     /// Marks a message as read or unread; false when there is none.
     pub async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        self.store.set_seen(mailbox, id, seen).await
+        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+        to_the_end(async move { desk.store.set_seen(&mailbox, id, seen).await }).await
     }
 
     /// Deletes a message; false when there is none.
     pub async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<bool> {
-        let removed = self.store.remove(mailbox, id).await?;
-        let was_there = removed.is_some();
-        self.announce_deleted(removed);
-        Ok(was_there)
+        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+        let change = async move {
+            let removed = desk.store.remove(&mailbox, id).await?;
+            let was_there = removed.is_some();
+            desk.announce_deleted(removed);
+            Ok(was_there)
+        };
+        to_the_end(change).await
     }
 
     /// Deletes everything in a mailbox; returns how much that was.
     pub async fn purge(&self, mailbox: &MailboxName) -> Result<usize> {
-        let removed = self.store.purge(mailbox).await?;
-        let count = removed.len();
-        self.announce_deleted(removed);
-        Ok(count)
+        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+        let change = async move {
+            let removed = desk.store.purge(&mailbox).await?;
+            let count = removed.len();
+            desk.announce_deleted(removed);
+            Ok(count)
+        };
+        to_the_end(change).await
     }
 
     /// What happened last, oldest first, and everything that happens from now on.
     pub fn subscribe(&self) -> events::Subscription {
-        self.hub.subscribe()
+        self.desk.hub.subscribe()
     }
+}
 
+/// Runs a change of the store and its announcement to their end. A caller may leave at any moment, as a client that
+/// disconnects does, and a store that was asked by then changes all the same; nobody would be told.
+async fn to_the_end<T: Send + 'static>(change: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+    let ended = tokio::spawn(change).await;
+    ended.unwrap_or_else(|error| Err(StoreError::Broken(format!("a change did not come to its end: {error}"))))
+}
+
+impl Desk {
     fn announce_stored(&self, stored: impl IntoIterator<Item = Summary>) {
         for summary in stored {
             if let Some(hooks) = &self.hooks {

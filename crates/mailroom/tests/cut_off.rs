@@ -1,0 +1,204 @@
+//! Callers that leave in the middle: what the store was asked for is done and told all the same, and a failure in the
+//! middle is never taken for success.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::MailboxName;
+use restante_mailroom::events::Event;
+use restante_mailroom::{Mailroom, Outcome, Settings};
+use restante_store::memory::MemoryStore;
+use restante_store::{Appended, Limits, Listing, NewMessage, Page, Result, Store, StoreError, Usage, Version, Which};
+use tokio::sync::Notify;
+use tokio::sync::broadcast::Receiver;
+use tokio::time::timeout;
+
+const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
+
+/// A store that says when it was asked for a change, and makes it when it is told to go on.
+struct Slow {
+    memory: MemoryStore,
+    asked: Notify,
+    go_on: Notify,
+}
+
+impl Slow {
+    fn new() -> Arc<Self> {
+        let memory = MemoryStore::new(Limits { messages_per_mailbox: 2, bytes: 0 });
+        Arc::new(Self { memory, asked: Notify::new(), go_on: Notify::new() })
+    }
+
+    async fn pause(&self) {
+        self.asked.notify_one();
+        self.go_on.notified().await;
+    }
+}
+
+#[async_trait]
+impl Store for Slow {
+    async fn append(&self, message: NewMessage) -> Result<Appended> {
+        self.pause().await;
+        self.memory.append(message).await
+    }
+
+    async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
+        self.memory.version(mailbox).await
+    }
+
+    async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
+        self.memory.list(mailbox, page).await
+    }
+
+    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+        self.memory.find(mailbox, which).await
+    }
+
+    async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
+        self.memory.source(mailbox, id).await
+    }
+
+    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
+        self.pause().await;
+        self.memory.set_seen(mailbox, id, seen).await
+    }
+
+    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
+        self.pause().await;
+        assert_ne!(id, MessageId::ZERO, "a mistake of the store");
+        self.memory.remove(mailbox, id).await
+    }
+
+    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Summary>> {
+        self.pause().await;
+        self.memory.purge(mailbox).await
+    }
+
+    async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
+        self.pause().await;
+        self.memory.expire(deadline, limit).await
+    }
+
+    async fn mailboxes(&self, after: Option<&MailboxName>, limit: usize) -> Result<Vec<MailboxName>> {
+        self.memory.mailboxes(after, limit).await
+    }
+
+    async fn usage(&self) -> Result<Usage> {
+        self.memory.usage().await
+    }
+}
+
+fn room(store: Arc<Slow>) -> Mailroom {
+    Mailroom::new(Settings { history: 10, ..Settings::default() }, store, None)
+}
+
+fn envelope() -> Envelope {
+    let address = |text| Address::parse(text, Alphabet::Ascii).unwrap();
+    Envelope {
+        peer: Peer { ip: None, helo: "client.test".into() },
+        from: Some(address("ann@x.org")),
+        recipients: vec![address("bob@x.org")],
+    }
+}
+
+/// A message that is there before anybody leaves.
+async fn delivered(room: &Mailroom, store: &Slow) -> Summary {
+    store.go_on.notify_one();
+    let Outcome::Stored(mut copies) = room.deliver(&envelope(), Bytes::from(MAIL)).await.unwrap() else {
+        panic!("discarded")
+    };
+    store.asked.notified().await;
+    copies.remove(0)
+}
+
+/// Asks for a change, leaves while the store is at it, and lets the store go on.
+async fn cut_off(store: &Slow, change: impl Future) {
+    tokio::select! {
+        _ = change => panic!("the store was told to go on too early"),
+        () = store.asked.notified() => {}
+    }
+    store.go_on.notify_one();
+}
+
+async fn next(events: &mut Receiver<Event>) -> Event {
+    timeout(Duration::from_secs(5), events.recv()).await.expect("an event is told").unwrap()
+}
+
+#[tokio::test]
+async fn a_delivery_whose_sender_left_is_stored_and_told_with_all_it_evicted() {
+    let store = Slow::new();
+    let room = room(store.clone());
+    let oldest = delivered(&room, &store).await;
+    delivered(&room, &store).await;
+    let mut events = room.subscribe().events;
+    cut_off(&store, room.deliver(&envelope(), Bytes::from(MAIL))).await;
+    let Event::Stored(stored) = next(&mut events).await else { panic!("stored first") };
+    assert_eq!(next(&mut events).await, Event::Deleted(oldest));
+    assert_eq!(room.find(&stored.mailbox, Which::Latest).await.unwrap(), Some(stored));
+}
+
+#[tokio::test]
+async fn a_removal_whose_client_left_is_told() {
+    let store = Slow::new();
+    let room = room(store.clone());
+    let message = delivered(&room, &store).await;
+    let mut events = room.subscribe().events;
+    cut_off(&store, room.remove(&message.mailbox, message.id)).await;
+    assert_eq!(next(&mut events).await, Event::Deleted(message));
+    assert!(room.subscribe().history.is_empty());
+}
+
+#[tokio::test]
+async fn a_purge_whose_client_left_is_told() {
+    let store = Slow::new();
+    let room = room(store.clone());
+    let messages = [delivered(&room, &store).await, delivered(&room, &store).await];
+    let mut events = room.subscribe().events;
+    cut_off(&store, room.purge(&messages[0].mailbox)).await;
+    for message in messages {
+        assert_eq!(next(&mut events).await, Event::Deleted(message));
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_marked_although_its_reader_left() {
+    let store = Slow::new();
+    let room = room(store.clone());
+    let Summary { mailbox, id, .. } = delivered(&room, &store).await;
+    cut_off(&store, room.set_seen(&mailbox, id, true)).await;
+    for _ in 0..1000 {
+        if room.find(&mailbox, Which::Id(id)).await.unwrap().is_some_and(|summary| summary.seen) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it is still unread");
+}
+
+#[tokio::test]
+async fn expiry_that_is_stopped_half_way_is_told() {
+    let store = Slow::new();
+    let room = room(store.clone());
+    let message = delivered(&room, &store).await;
+    let mut events = room.subscribe().events;
+    // Everything received before this moment is too old.
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    cut_off(&store, room.keep_retention(Duration::from_millis(1))).await;
+    assert_eq!(next(&mut events).await, Event::Deleted(message));
+}
+
+#[tokio::test]
+async fn a_panic_in_the_middle_is_a_failure() {
+    let store = Slow::new();
+    let room = room(store.clone());
+    let message = delivered(&room, &store).await;
+    store.go_on.notify_one();
+    let failure = room.remove(&message.mailbox, MessageId::ZERO).await.unwrap_err();
+    assert!(matches!(&failure, StoreError::Broken(cause) if cause.contains("a mistake of the store")), "{failure}");
+    assert_eq!(room.find(&message.mailbox, Which::Latest).await.unwrap(), Some(message), "the room goes on");
+}
