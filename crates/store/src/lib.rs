@@ -28,7 +28,8 @@ pub trait Store: Send + Sync + 'static {
     /// When this returns, the message is as safe as the backend makes it: whoever sent it may be told so. Copies get
     /// ids above every id that their mailbox ever gave (see [`MessageId`]). The cap per mailbox and the bound of the
     /// whole store hold again when this returns; what had to go for that is in [`Appended::evicted`], and can include
-    /// a copy that was just added.
+    /// a copy that was just added. The cap comes first and lets the lowest ids of a mailbox go; the bound then lets the
+    /// oldest go in the order of [`Store::expire`], of all mailboxes, whether they just got mail or not.
     async fn append(&self, message: NewMessage) -> Result<Appended>;
 
     /// A number that changes whenever a listing of the mailbox would change, and never returns to an earlier value
@@ -54,7 +55,8 @@ pub trait Store: Send + Sync + 'static {
     async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Summary>>;
 
     /// Removes messages received before `deadline`, oldest first and at most `limit` of them, and returns them. Costs
-    /// what it removes, whatever else the store holds.
+    /// what it removes, whatever else the store holds. Age is the time of receipt and then the id: a message that came
+    /// after the clock was put back goes by what the clock said.
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>>;
 
     /// The mailboxes that hold something, ascending by name: those behind `after`, at most `limit` of them.
@@ -67,9 +69,9 @@ pub trait Store: Send + Sync + 'static {
 /// The bounds of a store; zero is no bound.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// The cap per mailbox: with one more, the oldest goes.
+    /// The cap per mailbox: with one more, the one with the lowest id goes.
     pub messages_per_mailbox: usize,
-    /// The bound on the whole store: with more, the oldest message of all goes.
+    /// The bound on the whole store, in the bytes of [`Usage::bytes`]: with more, the oldest message of all goes.
     pub bytes: u64,
 }
 

@@ -1,8 +1,8 @@
 //! The store that forgets: everything in memory, gone with the process, bounded by a number of bytes.
 //!
 //! One lock guards it all and is held for microseconds: bodies are shared, never copied, and what is removed is freed
-//! after the lock is let go. Ids are given by one counter for the whole store, so ascending ids are also the order of
-//! arrival over all mailboxes; expiry and eviction walk that order and cost what they remove.
+//! after the lock is let go. Ids are given by one counter for the whole store. Expiry and the bound walk the messages of
+//! all mailboxes by their age and cost what they remove.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -126,8 +126,8 @@ impl Store for MemoryStore {
 struct Shelves {
     /// Mailboxes that hold something; an empty one leaves no trace.
     mailboxes: HashMap<MailboxName, Mailbox>,
-    /// Every copy in the order of arrival.
-    arrivals: BTreeMap<MessageId, MailboxName>,
+    /// Every copy by its age. The id alone would do if no clock ever went back.
+    arrivals: BTreeMap<(Timestamp, MessageId), MailboxName>,
     /// The last id given.
     last_id: MessageId,
     /// The last version given.
@@ -205,7 +205,7 @@ impl Shelves {
             let (headline, trace, body) = (headline.clone(), trace.as_ref().into(), body.clone());
             let copy = Box::new(Copy { headline, received, seen: false, trace, body });
             stored.push(copy.summary(&mailbox, self.last_id));
-            self.arrivals.insert(self.last_id, mailbox.clone());
+            self.arrivals.insert((received, self.last_id), mailbox.clone());
             let held = self.mailboxes.entry(mailbox).or_default();
             held.version = version;
             held.copies.insert(self.last_id, copy);
@@ -213,13 +213,13 @@ impl Shelves {
         stored
     }
 
-    /// Lets the oldest messages of a mailbox go until it holds no more than `cap`.
+    /// Lets the first messages of a mailbox go until it holds no more than `cap`.
     fn keep_cap(&mut self, mailbox: &MailboxName, cap: usize, gone: &mut Vec<Gone>) {
         let held = self.mailboxes.get(mailbox).map_or(0, |held| held.copies.len());
         let excess = if cap == 0 { 0 } else { held.saturating_sub(cap) };
         for _ in 0..excess {
-            let oldest = self.mailboxes.get(mailbox).and_then(|held| held.copies.first_key_value());
-            let Some((&id, _)) = oldest else { return };
+            let first = self.mailboxes.get(mailbox).and_then(|held| held.copies.first_key_value());
+            let Some((&id, _)) = first else { return };
             gone.extend(self.take(mailbox, id));
         }
     }
@@ -227,7 +227,7 @@ impl Shelves {
     /// Lets the oldest messages of all go until they fit into `bytes`.
     fn keep_bound(&mut self, bytes: u64, gone: &mut Vec<Gone>) {
         while bytes > 0 && self.bytes > bytes {
-            let Some((&oldest, mailbox)) = self.arrivals.first_key_value() else { return };
+            let Some((&(_, oldest), mailbox)) = self.arrivals.first_key_value() else { return };
             gone.extend(self.take(&mailbox.clone(), oldest));
         }
     }
@@ -235,13 +235,11 @@ impl Shelves {
     fn take_older(&mut self, deadline: Timestamp, limit: usize) -> Vec<Gone> {
         let mut gone = Vec::new();
         while gone.len() < limit {
-            let Some((&oldest, mailbox)) = self.arrivals.first_key_value() else { break };
-            let mailbox = mailbox.clone();
-            let copy = self.mailboxes.get(&mailbox).and_then(|held| held.copies.get(&oldest));
-            if copy.is_some_and(|copy| copy.received >= deadline) {
+            let Some((&(received, oldest), mailbox)) = self.arrivals.first_key_value() else { break };
+            if received >= deadline {
                 break;
             }
-            gone.extend(self.take(&mailbox, oldest));
+            gone.extend(self.take(&mailbox.clone(), oldest));
         }
         gone
     }
@@ -264,7 +262,7 @@ impl Shelves {
 
     /// Takes a copy that left its mailbox off the books.
     fn forget(&mut self, mailbox: &MailboxName, id: MessageId, mut copy: Box<Copy>) -> Gone {
-        self.arrivals.remove(&id);
+        self.arrivals.remove(&(copy.received, id));
         self.bytes -= copy.trace.len() as u64;
         if copy.body.release() {
             self.bytes -= copy.body.bytes.len() as u64;
@@ -305,7 +303,7 @@ mod tests {
     use super::*;
     use crate::conformance;
 
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn passes_the_conformance_suite() {
         conformance::run(|limits| async move { MemoryStore::new(limits) }).await;
     }
