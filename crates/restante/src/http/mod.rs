@@ -1,4 +1,4 @@
-//! HTTP: the REST API, the attachment links and the home page.
+//! HTTP: the REST API, the attachment links, the home page, and what a supervisor asks.
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write), is turned into values by `target`, answered by `rest` or `attachment` from what the
@@ -15,6 +15,7 @@ mod impatient;
 mod json;
 mod links;
 mod page;
+mod probe;
 mod problem;
 mod render;
 mod reply;
@@ -68,11 +69,18 @@ pub fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
     let base = server.settings.base_path.as_str();
     let mut router = routes("");
     if !base.is_empty() {
-        router = router.merge(routes(base)).route(base, get(page::home));
+        let below = |path| format!("{base}{path}");
+        router = router
+            .merge(routes(base))
+            .route(base, get(page::home))
+            .route(&below(probe::LIVE), get(probe::live))
+            .route(&below(probe::READY), get(probe::ready));
     }
-    // Robots look at the root of a host only (RFC 9309 section 2.3), and a base path could have this very name.
-    if base != page::ROBOTS {
-        router = router.route(page::ROBOTS, get(page::robots));
+    // Robots look at the root of a host only (RFC 9309 section 2.3). A base path could have one of these very names.
+    let at_root =
+        [(page::ROBOTS, get(page::robots)), (probe::LIVE, get(probe::live)), (probe::READY, get(probe::ready))];
+    for (path, answer) in at_root.into_iter().filter(|(path, _)| *path != base) {
+        router = router.route(path, answer);
     }
     router
         .fallback(async || Problem::NoSuchPath)

@@ -294,6 +294,8 @@ async fn head_is_get_without_the_body() {
         "/nothing",
         "/",
         "/robots.txt",
+        "/livez",
+        "/readyz",
     ] {
         let get = house.ask(&format!("GET {path}")).await;
         let head = house.ask(&format!("HEAD {path}")).await;
@@ -397,7 +399,7 @@ async fn pages() {
 
 #[tokio::test]
 async fn the_base_path_and_the_root() {
-    for base in ["/mail", "/a/b", "/api", "/api/v1/mailbox", "/robots.txt"] {
+    for base in ["/mail", "/a/b", "/api", "/api/v1/mailbox", "/robots.txt", "/livez", "/readyz"] {
         let house = House::with(Settings { base_path: base.to_owned(), ..Settings::default() });
         house.put(0, "test", MAIL).await;
         for prefix in ["", base] {
@@ -412,6 +414,8 @@ async fn the_base_path_and_the_root() {
         }
         assert!(house.ask(&format!("GET {base}")).await.text().contains("<h1>Restante</h1>"));
         house.ask(&format!("GET {base}x/api/v1/mailbox/test")).await.problem(404);
+        assert_eq!(house.ask(&format!("GET {base}/livez")).await.text(), "ok\n");
+        assert_eq!(house.ask(&format!("GET {base}/readyz")).await.text(), "ok\n");
     }
 }
 
@@ -425,4 +429,17 @@ async fn the_home_page_and_robots() {
     let robots = house.ask("GET /robots.txt").await;
     assert_eq!(robots.header("content-type"), "text/plain; charset=utf-8");
     assert_eq!(robots.text(), "User-agent: *\nDisallow: /\n");
+}
+
+#[tokio::test]
+async fn what_a_supervisor_asks() {
+    let house = House::new();
+    for path in ["/livez", "/readyz"] {
+        // A kubelet calls the server by its IP address.
+        let answer = house.ask(&format!("GET {path}\nHost: 10.1.2.3:9000")).await;
+        assert_eq!((answer.status.as_u16(), answer.text()), (200, "ok\n"), "{path}");
+        assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
+        assert_eq!(answer.header("cache-control"), "no-store");
+        house.ask(&format!("POST {path}")).await.problem(405);
+    }
 }

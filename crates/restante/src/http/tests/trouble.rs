@@ -7,51 +7,54 @@ use restante_store::{Appended, Listing, Page, Result, StoreError, Usage, Version
 
 use super::*;
 
-/// A store that does nothing but fail.
-struct Failing(MakeError);
+/// A store that does nothing but fail, or does not even do that.
+struct Failing(Option<MakeError>);
 
 type MakeError = fn(String) -> StoreError;
 
 impl Failing {
-    fn fail<T>(&self) -> Result<T> {
-        Err((self.0)("open /secret/path: EIO".to_owned()))
+    async fn fail<T>(&self) -> Result<T> {
+        match self.0 {
+            Some(error) => Err(error("open /secret/path: EIO".to_owned())),
+            None => std::future::pending().await,
+        }
     }
 }
 
 #[async_trait]
 impl Store for Failing {
     async fn append(&self, _: NewMessage) -> Result<Appended> {
-        self.fail()
+        self.fail().await
     }
     async fn version(&self, _: &MailboxName) -> Result<Version> {
-        self.fail()
+        self.fail().await
     }
     async fn list(&self, _: &MailboxName, _: Page) -> Result<Listing> {
-        self.fail()
+        self.fail().await
     }
     async fn find(&self, _: &MailboxName, _: Which) -> Result<Option<Summary>> {
-        self.fail()
+        self.fail().await
     }
     async fn source(&self, _: &MailboxName, _: MessageId) -> Result<Option<Source>> {
-        self.fail()
+        self.fail().await
     }
     async fn set_seen(&self, _: &MailboxName, _: MessageId, _: bool) -> Result<bool> {
-        self.fail()
+        self.fail().await
     }
     async fn remove(&self, _: &MailboxName, _: MessageId) -> Result<Option<Summary>> {
-        self.fail()
+        self.fail().await
     }
     async fn purge(&self, _: &MailboxName) -> Result<Vec<Summary>> {
-        self.fail()
+        self.fail().await
     }
     async fn expire(&self, _: Timestamp, _: usize) -> Result<Vec<Summary>> {
-        self.fail()
+        self.fail().await
     }
     async fn mailboxes(&self, _: Option<&MailboxName>, _: usize) -> Result<Vec<MailboxName>> {
-        self.fail()
+        self.fail().await
     }
     async fn usage(&self) -> Result<Usage> {
-        self.fail()
+        self.fail().await
     }
 }
 
@@ -63,8 +66,7 @@ async fn a_store_in_trouble_is_503() {
         (StoreError::Broken, "", "The store could not do its work."),
     ];
     for (error, retry_after, detail) in table {
-        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(Failing(error)), None);
-        let router = router(Arc::new(mailroom), Settings::default());
+        let router = over(Failing(Some(error)));
         for request in [
             "GET /api/v1/mailbox/test",
             "GET /api/v1/mailbox/test/latest",
@@ -73,10 +75,24 @@ async fn a_store_in_trouble_is_503() {
             "PATCH /api/v1/mailbox/test/1",
             "DELETE /api/v1/mailbox/test/1",
             "DELETE /api/v1/mailbox/test",
+            "GET /readyz",
         ] {
             let answer = ask(&router, request, Body::empty(), Peer::default()).await;
             assert_eq!(answer.problem(503), detail, "{request}");
             assert_eq!(answer.header("retry-after"), retry_after, "{request}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_is_not_ready() {
+    let router = over(Failing(None));
+    let answer = ask(&router, "GET /readyz", Body::empty(), Peer::default()).await;
+    assert_eq!(answer.problem(503), "The store cannot be reached at the moment.");
+    assert_eq!(ask(&router, "GET /livez", Body::empty(), Peer::default()).await.status, 200);
+}
+
+fn over(store: Failing) -> Router {
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), None);
+    router(Arc::new(mailroom), Settings::default())
 }

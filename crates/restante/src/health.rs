@@ -1,0 +1,307 @@
+//! `restante health`: whether the server that runs with this configuration does its work. A container image without a
+//! shell has nobody else to ask. One question to one listener, with blocking sockets: this is a process of its own.
+
+use std::fmt;
+use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::config::{Config, ListenAddr, Loaded};
+
+/// How long everything together may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The most bytes of an answer that are read.
+const MAX_ANSWER: u64 = 16 * 1024;
+
+/// Asks the server, prints one line, and says by the exit code whether it is well.
+pub fn run(loaded: &Loaded) -> ExitCode {
+    let (answer, code) = match check(&loaded.config, PATIENCE) {
+        Ok(how) => (format!("healthy: {how}"), ExitCode::SUCCESS),
+        Err(why) => (format!("unhealthy: {why}"), ExitCode::FAILURE),
+    };
+    // Who reads no output reads the exit code.
+    let _ = writeln!(io::stdout(), "{answer}");
+    code
+}
+
+/// How the server showed that it is well, or why it is not.
+fn check(config: &Config, patience: Duration) -> Result<String, String> {
+    let target = Target::of(config)?;
+    let name = target.to_string();
+    let (sender, answer) = mpsc::channel();
+    // Not every step has a time limit of its own, so the thread is left behind when it takes too long.
+    std::thread::spawn(move || sender.send(target.ask()));
+    match answer.recv_timeout(patience) {
+        Ok(Ok(answer)) => Ok(format!("{name} {answer}")),
+        Ok(Err(why)) => Err(format!("{name} {why}")),
+        Err(_) => Err(format!("{name} does not answer within {} s", patience.as_secs_f32())),
+    }
+}
+
+/// Whom to ask what.
+struct Target {
+    question: Question,
+    place: Place,
+}
+
+enum Question {
+    /// Whether the server is ready, by HTTP; the path of the question.
+    Http(String),
+    /// Whether it greets.
+    Greeting(&'static str),
+    /// Whether it takes connections: what it says then is encrypted.
+    Connection(&'static str),
+}
+
+/// Where a listener can be reached from here.
+enum Place {
+    /// The first of these addresses that takes the connection.
+    Tcp(Vec<SocketAddr>),
+    Unix(PathBuf),
+}
+
+impl Target {
+    /// HTTP knows most about the server, so the mail listeners are asked only where there is none.
+    fn of(config: &Config) -> Result<Self, String> {
+        let smtp = &config.smtp;
+        let web = || Question::Http(format!("{}/readyz", config.web.base_path));
+        let plain = || if smtp.tls.force { Question::Connection("SMTP") } else { Question::Greeting("SMTP") };
+        let lists: [(&[ListenAddr], &dyn Fn() -> Question); 4] = [
+            (&config.web.addr, &web),
+            (&smtp.addr, &plain),
+            (&config.lmtp.addr, &|| Question::Greeting("LMTP")),
+            (&smtp.tls_addr, &|| Question::Connection("SMTP")),
+        ];
+        lists
+            .iter()
+            .find_map(|(addrs, question)| {
+                let place = addrs.iter().find_map(Place::of)?;
+                Some(Self { question: question(), place })
+            })
+            .ok_or_else(|| "the port is not known, because every address to listen on has port 0".to_owned())
+    }
+
+    fn ask(&self) -> Result<String, String> {
+        let mut stream = self.place.connect().map_err(|error| format!("cannot be reached: {error}"))?;
+        match &self.question {
+            Question::Http(path) => http(&mut *stream, path),
+            Question::Greeting(_) => greeting(&mut *stream),
+            Question::Connection(_) => Ok("takes connections, with TLS from the first byte".to_owned()),
+        }
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::Other => error.to_string(),
+            _ => format!("does not answer: {error}"),
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let protocol = match &self.question {
+            Question::Http(_) => "HTTP",
+            Question::Greeting(protocol) | Question::Connection(protocol) => protocol,
+        };
+        write!(f, "{protocol} on {}", self.place)
+    }
+}
+
+impl Place {
+    /// A wildcard is reached by loopback; a port that the system chose cannot be known here.
+    fn of(addr: &ListenAddr) -> Option<Self> {
+        let (ips, port): (Vec<IpAddr>, u16) = match addr {
+            ListenAddr::Unix(path) => return Some(Self::Unix(path.clone())),
+            ListenAddr::Localhost(port) | ListenAddr::Any(port) => {
+                (vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], *port)
+            }
+            ListenAddr::Tcp(addr) => match addr.ip() {
+                IpAddr::V4(ip) if ip.is_unspecified() => (vec![Ipv4Addr::LOCALHOST.into()], addr.port()),
+                IpAddr::V6(ip) if ip.is_unspecified() => (vec![Ipv6Addr::LOCALHOST.into()], addr.port()),
+                // The whole address: one of a link also says which link.
+                _ if addr.port() != 0 => return Some(Self::Tcp(vec![*addr])),
+                _ => return None,
+            },
+        };
+        (port != 0).then(|| Self::Tcp(ips.into_iter().map(|ip| (ip, port).into()).collect()))
+    }
+
+    fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Self::Tcp(addrs) => Box::new(TcpStream::connect(addrs.as_slice())?),
+            Self::Unix(path) => Box::new(UnixStream::connect(path)?),
+        })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(addrs) => match addrs.first() {
+                Some(addr) => addr.fmt(f),
+                None => Ok(()),
+            },
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+/// One request; HTTP/1.0, because its answer ends with the connection.
+fn http(stream: &mut dyn Stream, path: &str) -> io::Result<String> {
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    BufReader::new(stream).take(MAX_ANSWER).read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let line = head.lines().next().unwrap_or_default();
+    match line.split(' ').nth(1).filter(|_| line.starts_with("HTTP/")) {
+        Some("200") => Ok("is ready".to_owned()),
+        Some(status) => {
+            let problem: Option<Value> = serde_json::from_str(body).ok();
+            let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
+            Err(io::Error::other(format!("says {status}: {}", detail.unwrap_or("no reason given"))))
+        }
+        None => Err(io::Error::other("does not speak HTTP")),
+    }
+}
+
+/// The greeting of SMTP and LMTP (RFC 5321 section 4.2): 220, or the reason why not.
+fn greeting(stream: &mut dyn Stream) -> io::Result<String> {
+    let mut line = String::new();
+    BufReader::new(&mut *stream).take(MAX_ANSWER).read_line(&mut line)?;
+    if !line.starts_with("220") {
+        return Err(io::Error::other(format!("greets with {:?}", line.trim_end())));
+    }
+    // A courtesy; the answer to the question is known already.
+    let _ = stream.write_all(b"QUIT\r\n");
+    Ok("greets".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A server that waits for so many bytes of a question, and says one thing to everybody.
+    fn server(question: usize, answer: &'static str) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let addr = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let _ = stream.read_exact(&mut vec![0; question]).and_then(|()| stream.write_all(answer.as_bytes()));
+            }
+        });
+        addr
+    }
+
+    fn config(web: &[ListenAddr], smtp: &[ListenAddr]) -> Config {
+        let mut config = Config::default();
+        config.web.addr = web.to_vec();
+        config.smtp.addr = smtp.to_vec();
+        config
+    }
+
+    fn tcp(addr: SocketAddr) -> ListenAddr {
+        ListenAddr::Tcp(addr)
+    }
+
+    #[test]
+    fn answers_by_http() {
+        let full = "HTTP/1.1 503 Service Unavailable\r\n\r\n{\"status\":503,\"detail\":\"The store is full.\"}\n";
+        let cases = [
+            ("HTTP/1.0 200 OK\r\n\r\nok\n", Ok("is ready")),
+            (full, Err("says 503: The store is full.")),
+            ("HTTP/1.1 502 Bad Gateway\r\n\r\n<html>", Err("says 502: no reason given")),
+            ("220 mx ready\r\n", Err("does not speak HTTP")),
+            ("", Err("does not speak HTTP")),
+        ];
+        for (answer, expected) in cases {
+            let addr = server("GET /mail/readyz HTTP/1.0\r\nHost: localhost\r\n\r\n".len(), answer);
+            let mut config = config(&[tcp(addr)], &[]);
+            config.web.base_path = "/mail".to_owned();
+            let name = format!("HTTP on {addr}");
+            let expected = expected.map(|how| format!("{name} {how}")).map_err(|why| format!("{name} {why}"));
+            assert_eq!(check(&config, PATIENCE), expected);
+        }
+    }
+
+    #[test]
+    fn mail_listeners_are_asked_where_there_is_no_web() {
+        let good = server(0, "220 mx.test ready\r\n");
+        assert_eq!(check(&config(&[], &[tcp(good)]), PATIENCE), Ok(format!("SMTP on {good} greets")));
+        let busy = server(0, "421 4.3.2 too many connections\r\n");
+        let why = format!("SMTP on {busy} greets with \"421 4.3.2 too many connections\"");
+        assert_eq!(check(&config(&[], &[tcp(busy)]), PATIENCE), Err(why));
+
+        let mut lmtp = config(&[], &[]);
+        lmtp.lmtp.addr = vec![tcp(good)];
+        assert_eq!(check(&lmtp, PATIENCE), Ok(format!("LMTP on {good} greets")));
+
+        let silent = server(1, "");
+        let mut forced = config(&[], &[tcp(silent)]);
+        forced.smtp.tls.force = true;
+        let mut implicit = config(&[], &[]);
+        implicit.smtp.tls_addr = vec![tcp(silent)];
+        for config in [forced, implicit] {
+            let expected = format!("SMTP on {silent} takes connections, with TLS from the first byte");
+            assert_eq!(check(&config, PATIENCE), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn nobody_is_waited_for_too_long() {
+        let silent = server(1000, "");
+        let why = check(&config(&[tcp(silent)], &[]), Duration::from_millis(50)).expect_err("it says nothing");
+        assert_eq!(why, format!("HTTP on {silent} does not answer within 0.05 s"));
+
+        // A port that was free a moment ago.
+        let gone = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+        let why = check(&config(&[tcp(gone)], &[]), PATIENCE).expect_err("there is nobody");
+        assert!(why.starts_with(&format!("HTTP on {gone} cannot be reached: ")), "{why}");
+    }
+
+    #[test]
+    fn where_a_listener_is_reached() {
+        let cases = [
+            ("192.0.2.1:80", Some("[192.0.2.1:80]")),
+            (":9000", Some("[127.0.0.1:9000, [::1]:9000]")),
+            ("localhost:9000", Some("[127.0.0.1:9000, [::1]:9000]")),
+            ("0.0.0.0:9000", Some("[127.0.0.1:9000]")),
+            ("[::]:9000", Some("[[::1]:9000]")),
+            ("[2001:db8::1]:9000", Some("[[2001:db8::1]:9000]")),
+            ("unix:/run/web.sock", Some("/run/web.sock")),
+            ("localhost:0", None),
+            ("127.0.0.1:0", None),
+            (":0", None),
+        ];
+        for (addr, expected) in cases {
+            let place = Place::of(&addr.parse().expect("an address")).map(|place| match place {
+                Place::Tcp(addrs) => format!("{addrs:?}"),
+                Place::Unix(path) => path.display().to_string(),
+            });
+            assert_eq!(place.as_deref(), expected, "{addr}");
+        }
+        let why = check(&config(&[ListenAddr::Any(0)], &[]), PATIENCE).expect_err("nobody knows where it is");
+        assert!(why.contains("port 0"), "{why}");
+    }
+
+    #[test]
+    fn a_unix_socket() {
+        let path = std::env::temp_dir().join(format!("restante-health-{}.sock", std::process::id()));
+        let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _ = stream.write_all(b"220 mx.test ready\r\n");
+        });
+        let answer = check(&config(&[], &[ListenAddr::Unix(path.clone())]), PATIENCE);
+        let _ = std::fs::remove_file(&path);
+        assert_eq!(answer, Ok(format!("SMTP on unix:{} greets", path.display())));
+    }
+}

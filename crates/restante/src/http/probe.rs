@@ -1,0 +1,42 @@
+//! What a supervisor asks, be it Kubernetes, a load balancer or `restante health`: whether the server lives, and whether
+//! it can do its work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use restante_store::StoreError;
+use tokio::time::timeout;
+
+use super::Server;
+use super::problem::Problem;
+
+/// Whether the process serves at all. Who gets no answer here should start it again.
+pub(super) const LIVE: &str = "/livez";
+/// Whether mail can be read and taken in now. Who gets no 200 here should send clients elsewhere, or wait.
+pub(super) const READY: &str = "/readyz";
+
+/// How long the store may take to answer; supervisors do not wait much longer by default.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// That this runs is the answer.
+pub(super) async fn live() -> Response {
+    ok()
+}
+
+/// Asks the store.
+pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    let too_slow = |_| StoreError::Unavailable(format!("no answer within {PATIENCE:?}"));
+    timeout(PATIENCE, server.mailroom.usage()).await.map_err(too_slow)??;
+    Ok(ok())
+}
+
+fn ok() -> Response {
+    let mut response = Response::new(Body::from("ok\n"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
