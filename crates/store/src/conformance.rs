@@ -1,8 +1,13 @@
 //! The rules of [`Store`] as tests that every backend runs: [`run`] asks for a fresh store per rule and panics at the
-//! first one that is broken. Here live the rules only; what one backend promises beyond them is tested beside it.
+//! first one that is broken; [`run_durable`] does so with stores that are closed and opened again. Here live the rules
+//! only; what one backend promises beyond them is tested beside it.
+
+mod concurrency;
+mod content;
+mod model;
+mod restart;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -11,13 +16,20 @@ use restante_mail::naming::{MailboxName, Naming};
 
 use crate::{Limits, Listing, NewCopy, NewMessage, Page, Store, Usage, Which};
 
-/// Runs every rule against stores that `open` makes with the limits that the rule is about.
+pub(crate) use restart::run as run_durable;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Runs every rule against stores that `open` makes with the limits that the rule is about. To be called on several
+/// threads, because some rules are about what happens at the same time.
 pub(crate) async fn run<S, F>(open: impl Fn(Limits) -> F)
 where
     S: Store,
     F: Future<Output = S>,
 {
+    assert_eq!(Handle::current().runtime_flavor(), RuntimeFlavor::MultiThread);
     let unbounded = || open(Limits::default());
+    let capped = |messages_per_mailbox| open(Limits { messages_per_mailbox, bytes: 0 });
+    let bounded = || open(Limits { messages_per_mailbox: 0, bytes: 5_000 });
     an_unknown_mailbox_is_empty(&unbounded().await).await;
     what_was_appended_can_be_read(&unbounded().await).await;
     one_message_for_many_mailboxes(&unbounded().await).await;
@@ -27,15 +39,32 @@ where
     seen_can_be_set_and_unset(&unbounded().await).await;
     purge_empties_one_mailbox(&unbounded().await).await;
     expiry_takes_the_oldest_first(&unbounded().await).await;
+    expiry_goes_by_the_time_of_receipt(&unbounded().await).await;
     usage_is_what_is_held(&unbounded().await).await;
     mailboxes_are_those_that_hold_something(&unbounded().await).await;
     a_big_message_comes_back_whole(&unbounded().await).await;
-    the_cap_lets_the_oldest_go(&open(Limits { messages_per_mailbox: 3, bytes: 0 }).await).await;
-    the_bound_lets_the_oldest_of_all_go(&open(Limits { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
-    the_bound_counts_a_shared_body_once(&open(Limits { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
-    a_message_above_the_bound_does_not_stay(&open(Limits { messages_per_mailbox: 0, bytes: 5_000 }).await).await;
-    many_writers_lose_nothing(unbounded().await).await;
-    readers_during_purges_see_whole_messages(unbounded().await).await;
+    content::a_body_is_any_bytes(&unbounded().await).await;
+    content::a_trace_may_be_empty(&unbounded().await).await;
+    content::a_headline_is_any_text(&unbounded().await).await;
+    content::times_are_kept_exactly(&unbounded().await).await;
+    content::names_are_of_every_kind(&unbounded().await).await;
+    content::many_copies_are_held_once(&unbounded().await).await;
+    content::a_message_is_in_its_own_mailbox_only(&unbounded().await).await;
+    the_cap_lets_the_first_go(&capped(3).await).await;
+    the_cap_goes_by_arrival(&capped(2).await).await;
+    the_bound_lets_the_oldest_of_all_go(&bounded().await).await;
+    the_bound_goes_by_the_time_of_receipt(&bounded().await).await;
+    the_bound_counts_a_shared_body_once(&bounded().await).await;
+    a_message_above_the_bound_does_not_stay(&bounded().await).await;
+    for (seed, limits) in (0..8).zip(model::LIMITS.into_iter().cycle()) {
+        model::Walk::new(seed, limits).go(&open(limits).await, 250).await;
+    }
+    concurrency::many_writers_lose_nothing(unbounded().await).await;
+    concurrency::the_cap_holds_under_many_writers(capped(concurrency::CAP).await).await;
+    concurrency::every_message_is_accounted_for(capped(4 * concurrency::CAP).await).await;
+    concurrency::readers_during_purges_see_whole_messages(unbounded().await).await;
+    concurrency::a_message_is_removed_once(unbounded().await).await;
+    concurrency::marking_and_removing_agree(unbounded().await).await;
 }
 
 /// A message received at second `second` for these mailboxes.
@@ -211,6 +240,18 @@ async fn expiry_takes_the_oldest_first(store: &impl Store) {
     assert_eq!(store.expire(at(3), 10).await.unwrap(), [second]);
     assert_eq!(ids(store, "bob").await, [third.id]);
     assert!(ids(store, "ann").await.is_empty());
+    assert!(store.expire(at(9), 0).await.unwrap().is_empty(), "none is none");
+}
+
+/// The clock went back: times and ids do not agree, and the time counts.
+async fn expiry_goes_by_the_time_of_receipt(store: &impl Store) {
+    let late = add(store, 100, "bob").await;
+    let early = add(store, 10, "bob").await;
+    let middle = add(store, 50, "ann").await;
+    assert!(late.id < early.id, "ids ascend all the same");
+    assert_eq!(store.expire(at(60), 1).await.unwrap(), [early]);
+    assert_eq!(store.expire(at(60), 10).await.unwrap(), [middle]);
+    assert_eq!(ids(store, "bob").await, [late.id]);
 }
 
 async fn usage_is_what_is_held(store: &impl Store) {
@@ -253,7 +294,7 @@ async fn a_big_message_comes_back_whole(store: &impl Store) {
     assert!(source.body == body);
 }
 
-async fn the_cap_lets_the_oldest_go(store: &impl Store) {
+async fn the_cap_lets_the_first_go(store: &impl Store) {
     let oldest = add(store, 1, "bob").await;
     let kept = [add(store, 2, "bob").await.id, add(store, 3, "bob").await.id];
     let other = add(store, 4, "ann").await;
@@ -261,6 +302,23 @@ async fn the_cap_lets_the_oldest_go(store: &impl Store) {
     assert_eq!(appended.evicted, [oldest]);
     assert_eq!(ids(store, "bob").await, [kept[0], kept[1], appended.stored[0].id]);
     assert_eq!(ids(store, "ann").await, [other.id, appended.stored[1].id]);
+}
+
+/// What just came stays, whatever the clock says.
+async fn the_cap_goes_by_arrival(store: &impl Store) {
+    let first = add(store, 100, "bob").await;
+    let second = add(store, 50, "bob").await;
+    let appended = store.append(message(10, &["bob"], b"x")).await.unwrap();
+    assert_eq!(appended.evicted, [first]);
+    assert_eq!(ids(store, "bob").await, [second.id, appended.stored[0].id]);
+}
+
+async fn the_bound_goes_by_the_time_of_receipt(store: &impl Store) {
+    let body = [b'x'; 2000];
+    let late = store.append(message(100, &["a"], &body)).await.unwrap().stored;
+    let early = store.append(message(10, &["b"], &body)).await.unwrap().stored;
+    assert_eq!(store.append(message(50, &["c"], &body)).await.unwrap().evicted, early);
+    assert_eq!(ids(store, "a").await, [late[0].id]);
 }
 
 async fn the_bound_lets_the_oldest_of_all_go(store: &impl Store) {
@@ -287,58 +345,4 @@ async fn a_message_above_the_bound_does_not_stay(store: &impl Store) {
     let appended = store.append(message(1, &["a"], &[b'x'; 6000])).await.unwrap();
     assert_eq!(appended.evicted, appended.stored);
     assert_eq!(store.usage().await.unwrap(), Usage::default());
-}
-
-async fn many_writers_lose_nothing(store: impl Store) {
-    let store = Arc::new(store);
-    let mut writers = Vec::new();
-    for writer in 0..8 {
-        let store = store.clone();
-        writers.push(tokio::spawn(async move {
-            let mut given = Vec::new();
-            for second in 0..100 {
-                let body = format!("{writer} {second}");
-                let appended = store.append(message(second, &["shared", "other"], body.as_bytes())).await.unwrap();
-                given.push((appended.stored[0].id, body));
-            }
-            given
-        }));
-    }
-    let mut all = Vec::new();
-    for writer in writers {
-        all.extend(writer.await.unwrap());
-    }
-    all.sort();
-    assert_eq!(ids(&*store, "shared").await, all.iter().map(|(id, _)| *id).collect::<Vec<_>>());
-    for (id, body) in all {
-        assert_eq!(store.source(&name("shared"), id).await.unwrap().unwrap().body, body);
-    }
-}
-
-async fn readers_during_purges_see_whole_messages(store: impl Store) {
-    let store = Arc::new(store);
-    let writer = tokio::spawn({
-        let store = store.clone();
-        async move {
-            for second in 0..300 {
-                add(&*store, second, "bob").await;
-                if second % 7 == 0 {
-                    store.purge(&name("bob")).await.unwrap();
-                }
-                tokio::task::yield_now().await;
-            }
-        }
-    });
-    while !writer.is_finished() {
-        let listing = store.list(&name("bob"), Page::ALL).await.unwrap();
-        assert!(numbers(&listing).is_sorted());
-        for summary in listing.messages {
-            // It may be gone by now; it is never there by halves.
-            if let Some(source) = store.source(&name("bob"), summary.id).await.unwrap() {
-                assert_eq!(source.len() as u64, summary.size);
-            }
-        }
-        tokio::task::yield_now().await;
-    }
-    writer.await.unwrap();
 }

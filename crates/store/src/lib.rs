@@ -8,6 +8,8 @@
 mod conformance;
 mod error;
 pub mod memory;
+#[cfg(test)]
+mod testdir;
 
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -1,0 +1,252 @@
+//! Many tasks at one store: nothing is lost, given twice or seen by halves. Every message says in its subject which
+//! number it has, and its body follows from the number, so that a reader can tell whether it got the right one.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
+use tokio::task::{JoinSet, yield_now};
+
+use super::{add, at, ids, message, name, numbers};
+use crate::{NewMessage, Page, Store, Usage, Version, Which};
+
+const MAILBOXES: [&str; 3] = ["ann", "bob", "cid"];
+
+pub(super) async fn many_writers_lose_nothing(store: impl Store) {
+    let store = Arc::new(store);
+    let mut writers = JoinSet::new();
+    for writer in 0..8 {
+        let store = store.clone();
+        writers.spawn(async move {
+            let mut given = Vec::new();
+            for second in 0..60 {
+                let body = format!("{writer} {second}");
+                let appended = store.append(message(second, &["shared", "other"], body.as_bytes())).await.unwrap();
+                let id = appended.stored[0].id;
+                let found = store.find(&name("shared"), Which::Id(id)).await.unwrap();
+                assert_eq!(found.as_ref(), Some(&appended.stored[0]), "what was acknowledged is there at once");
+                given.push((id, body));
+            }
+            assert!(given.is_sorted_by(|one, other| one.0 < other.0), "later messages have higher ids");
+            given
+        });
+    }
+    let mut all: Vec<_> = writers.join_all().await.into_iter().flatten().collect();
+    all.sort();
+    assert_eq!(ids(&*store, "shared").await, all.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+    for (id, body) in all {
+        assert_eq!(store.source(&name("shared"), id).await.unwrap().unwrap().body, body);
+    }
+}
+
+/// The store holds at most `CAP` per mailbox at any moment that can be seen.
+pub(super) const CAP: usize = 5;
+
+pub(super) async fn the_cap_holds_under_many_writers(store: impl Store) {
+    let store = Arc::new(store);
+    let mut writers = JoinSet::new();
+    for writer in 0..6 {
+        let store = store.clone();
+        writers.spawn(async move {
+            let (mut stored, mut evicted) = (Vec::new(), Vec::new());
+            for step in 0..40 {
+                let first = (writer + step) % MAILBOXES.len();
+                let appended = store.append(numbered(writer * 1000 + step, &MAILBOXES[first..])).await.unwrap();
+                stored.extend(appended.stored);
+                evicted.extend(appended.evicted);
+                let held = ids(&*store, MAILBOXES[first]).await.len();
+                assert!(held <= CAP, "{held} messages in one mailbox");
+            }
+            (stored, evicted)
+        });
+    }
+    let (stored, evicted): (Vec<_>, Vec<_>) = writers.join_all().await.into_iter().unzip();
+    for mailbox in MAILBOXES {
+        assert_eq!(ids(&*store, mailbox).await.len(), CAP);
+    }
+    assert_accounted(&*store, stored.concat(), evicted.concat()).await;
+}
+
+/// Writers, readers and every way to delete at once, in a store with a cap of [`CAP`] times four.
+pub(super) async fn every_message_is_accounted_for(store: impl Store) {
+    const WRITERS: usize = 6;
+    let store = Arc::new(store);
+    let writing = Arc::new(AtomicUsize::new(WRITERS));
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let (store, writing) = (store.clone(), writing.clone());
+        writers.spawn(async move {
+            let (mut stored, mut evicted) = (Vec::new(), Vec::new());
+            for step in 0..60 {
+                let mailboxes = &MAILBOXES[step % MAILBOXES.len()..];
+                let appended = store.append(numbered(step * 10 + writer, mailboxes)).await.unwrap();
+                stored.extend(appended.stored);
+                evicted.extend(appended.evicted);
+            }
+            writing.fetch_sub(1, Ordering::Release);
+            (stored, evicted)
+        });
+    }
+    let mut deleters = JoinSet::new();
+    deleters.spawn(until_written(store.clone(), writing.clone(), async |store, round| {
+        store.expire(at(round), 7).await.unwrap()
+    }));
+    deleters.spawn(until_written(store.clone(), writing.clone(), async |store, round| {
+        if round % 5 > 0 {
+            return Vec::new();
+        }
+        store.purge(&name("ann")).await.unwrap()
+    }));
+    for way in [Which::Latest, Which::Id(MessageId::ZERO)] {
+        deleters.spawn(until_written(store.clone(), writing.clone(), async move |store, _| {
+            let Some(summary) = picked(store, &name("bob"), way).await else { return Vec::new() };
+            store.remove(&summary.mailbox, summary.id).await.unwrap().into_iter().collect()
+        }));
+    }
+    let mut readers = JoinSet::new();
+    for mailbox in MAILBOXES {
+        readers.spawn(read_until_written(store.clone(), writing.clone(), name(mailbox)));
+    }
+    let (stored, mut gone): (Vec<_>, Vec<_>) = writers.join_all().await.into_iter().unzip();
+    gone.extend(deleters.join_all().await);
+    readers.join_all().await;
+    assert_accounted(&*store, stored.concat(), gone.concat()).await;
+}
+
+pub(super) async fn readers_during_purges_see_whole_messages(store: impl Store) {
+    let store = Arc::new(store);
+    let writing = Arc::new(AtomicUsize::new(1));
+    let reader = tokio::spawn(read_until_written(store.clone(), writing.clone(), name("bob")));
+    for number in 0..200 {
+        store.append(numbered(number, &["bob"])).await.unwrap();
+        if number % 7 == 0 {
+            store.purge(&name("bob")).await.unwrap();
+        }
+    }
+    writing.store(0, Ordering::Release);
+    reader.await.unwrap();
+}
+
+pub(super) async fn a_message_is_removed_once(store: impl Store) {
+    let store = Arc::new(store);
+    for round in 0..30 {
+        let summary = add(&*store, round, "bob").await;
+        let mut takers = JoinSet::new();
+        for taker in 0..4 {
+            let (store, mailbox, id) = (store.clone(), summary.mailbox.clone(), summary.id);
+            takers.spawn(async move {
+                match taker {
+                    0 => store.purge(&mailbox).await.unwrap(),
+                    1 => store.expire(at(round + 1), 10).await.unwrap(),
+                    _ => store.remove(&mailbox, id).await.unwrap().into_iter().collect(),
+                }
+            });
+        }
+        assert_eq!(takers.join_all().await.concat(), [summary], "exactly one gets it");
+    }
+    assert_eq!(store.usage().await.unwrap(), Usage::default());
+}
+
+/// Whoever comes first, both are told the same story.
+pub(super) async fn marking_and_removing_agree(store: impl Store) {
+    let store = Arc::new(store);
+    for round in 0..50 {
+        let Summary { mailbox, id, .. } = add(&*store, round, "bob").await;
+        let marking = tokio::spawn({
+            let (store, mailbox) = (store.clone(), mailbox.clone());
+            async move { store.set_seen(&mailbox, id, true).await.unwrap() }
+        });
+        if round % 2 == 0 {
+            yield_now().await;
+        }
+        let removed = store.remove(&mailbox, id).await.unwrap().expect("nobody else removes");
+        assert_eq!(marking.await.unwrap(), removed.seen, "marked before it went, or not there any more");
+        assert_eq!(store.find(&mailbox, Which::Id(id)).await.unwrap(), None);
+        assert_eq!(store.version(&mailbox).await.unwrap(), Version(0), "marking does not bring it back");
+    }
+}
+
+/// A message whose subject, body and time follow from its number.
+fn numbered(number: usize, mailboxes: &[&str]) -> NewMessage {
+    let second = i64::try_from(number).expect("tests use small numbers");
+    message(second, mailboxes, body_of(&format!("number {second}")).as_bytes())
+}
+
+fn body_of(subject: &str) -> String {
+    subject.repeat(1 + subject.len() * 7 % 40)
+}
+
+async fn picked(store: &impl Store, mailbox: &MailboxName, which: Which) -> Option<Summary> {
+    match which {
+        Which::Latest => store.find(mailbox, which).await.unwrap(),
+        Which::Id(_) => store.list(mailbox, Page::ALL).await.unwrap().messages.into_iter().next(),
+    }
+}
+
+/// Deletes again and again while there are writers; everything that it got.
+async fn until_written<S: Store>(
+    store: Arc<S>,
+    writing: Arc<AtomicUsize>,
+    delete: impl AsyncFn(&S, i64) -> Vec<Summary>,
+) -> Vec<Summary> {
+    let mut gone = Vec::new();
+    let mut round = 0;
+    while writing.load(Ordering::Acquire) > 0 {
+        gone.extend(delete(&store, round).await);
+        round += 1;
+        yield_now().await;
+    }
+    gone
+}
+
+/// Reads a mailbox again and again while there are writers.
+async fn read_until_written(store: Arc<impl Store>, writing: Arc<AtomicUsize>, mailbox: MailboxName) {
+    let mut listed: HashMap<Version, Vec<Summary>> = HashMap::new();
+    while writing.load(Ordering::Acquire) > 0 {
+        let before = store.version(&mailbox).await.unwrap();
+        let listing = store.list(&mailbox, Page::ALL).await.unwrap();
+        let after = store.version(&mailbox).await.unwrap();
+        if before == after && before != Version(0) {
+            assert_eq!(listing.version, before, "a listing between two equal versions has that version");
+        }
+        assert!(numbers(&listing).is_sorted_by(|one, other| one < other));
+        for summary in &listing.messages {
+            let Some(source) = store.source(&mailbox, summary.id).await.unwrap() else { continue };
+            assert_eq!(source.len() as u64, summary.size, "never there by halves");
+            assert_eq!(source.body, body_of(summary.headline.subject()));
+        }
+        let messages = listed.entry(listing.version).or_insert_with(|| listing.messages.clone());
+        assert_eq!(*messages, listing.messages, "one version, one listing");
+        yield_now().await;
+    }
+    assert!(listed.get(&Version(0)).is_none_or(Vec::is_empty), "zero is the version of an empty mailbox");
+}
+
+/// Each message that was stored is still there, or was handed to exactly one of those who removed; nothing else was.
+async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, gone: Vec<Summary>) {
+    let key = |summary: &Summary| (summary.mailbox.clone(), summary.id);
+    let expected: HashSet<_> = stored.iter().map(key).collect();
+    assert_eq!(expected.len(), stored.len(), "no id is given twice in a mailbox");
+    let mut found = HashSet::new();
+    for summary in &gone {
+        assert!(found.insert(key(summary)), "{summary:?} went twice");
+    }
+    let mut held = Usage::default();
+    for mailbox in MAILBOXES {
+        let messages = store.list(&name(mailbox), Page::ALL).await.unwrap().messages;
+        held.messages += messages.len() as u64;
+        held.mailboxes += u64::from(!messages.is_empty());
+        for summary in &messages {
+            assert!(found.insert(key(summary)), "{summary:?} went and is still there");
+        }
+    }
+    assert!(found == expected, "missing or unknown: {:?}", found.symmetric_difference(&expected));
+    let usage = store.usage().await.unwrap();
+    assert_eq!((usage.messages, usage.mailboxes), (held.messages, held.mailboxes));
+    for mailbox in MAILBOXES {
+        store.purge(&name(mailbox)).await.unwrap();
+    }
+    assert_eq!(store.usage().await.unwrap(), Usage::default(), "nothing is left behind");
+}

@@ -1,0 +1,338 @@
+//! A store against a plain model of it: random sequences of operations, the same for the same seed, after each of which
+//! the store must say what the model says. The model is slow and obvious; where both disagree, the store is wrong.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::MailboxName;
+
+use super::{message, name};
+use crate::{Appended, Limits, NewMessage, Page, Store, Usage, Version, Which};
+
+const MAILBOXES: [&str; 5] = ["ann", "bob", "cid", "dora", "eve"];
+
+/// The limits that a model is worth trying with.
+pub(super) const LIMITS: [Limits; 4] = [
+    Limits { messages_per_mailbox: 0, bytes: 0 },
+    Limits { messages_per_mailbox: 3, bytes: 0 },
+    Limits { messages_per_mailbox: 0, bytes: 6_000 },
+    Limits { messages_per_mailbox: 4, bytes: 8_000 },
+];
+
+/// A random walk over one store, and what the store must hold by now.
+pub(super) struct Walk {
+    random: Random,
+    limits: Limits,
+    /// In nanoseconds; it goes on, stands still, and sometimes goes back.
+    clock: i64,
+    /// Counts messages, so that each has a subject of its own.
+    appended: i64,
+    held: BTreeMap<MailboxName, BTreeMap<MessageId, Held>>,
+    /// The highest id that each mailbox ever gave.
+    highest: HashMap<MailboxName, MessageId>,
+    /// The listing at each version that a mailbox ever had.
+    versions: HashMap<(MailboxName, Version), Vec<Summary>>,
+}
+
+/// One mailbox's copy of a message.
+#[derive(Clone)]
+struct Held {
+    summary: Summary,
+    source: Source,
+    /// Which message it is a copy of.
+    message: i64,
+}
+
+impl Walk {
+    /// A walk from an empty store with these limits. Two walks with one seed are the same.
+    pub(super) fn new(seed: u64, limits: Limits) -> Self {
+        Self {
+            random: Random(seed),
+            limits,
+            clock: 1_000_000_000_000,
+            appended: 0,
+            held: BTreeMap::new(),
+            highest: HashMap::new(),
+            versions: HashMap::new(),
+        }
+    }
+
+    /// Takes some steps, and looks at everything at the end.
+    pub(super) async fn go(&mut self, store: &impl Store, steps: usize) {
+        for _ in 0..steps {
+            self.step(store).await;
+            assert_eq!(store.usage().await.unwrap(), self.usage());
+        }
+        self.check(store).await;
+    }
+
+    async fn step(&mut self, store: &impl Store) {
+        match self.random.below(100) {
+            0..40 => self.append(store).await,
+            40..50 => self.remove(store).await,
+            50..54 => self.purge(store).await,
+            54..60 => self.expire(store).await,
+            60..72 => self.set_seen(store).await,
+            72..86 => self.list(store).await,
+            86..96 => self.read(store).await,
+            _ => self.mailboxes(store).await,
+        }
+    }
+
+    async fn append(&mut self, store: &impl Store) {
+        let message = self.message();
+        let sent = message.clone();
+        let Appended { stored, evicted } = store.append(message).await.unwrap();
+        assert_eq!(stored.len(), sent.copies.len());
+        for (copy, summary) in sent.copies.into_iter().zip(stored) {
+            let expected = Summary {
+                mailbox: copy.mailbox.clone(),
+                id: summary.id,
+                headline: sent.headline.clone(),
+                received: sent.received,
+                size: (copy.trace.len() + sent.body.len()) as u64,
+                seen: false,
+            };
+            assert_eq!(summary, expected);
+            let last = self.highest.insert(copy.mailbox.clone(), summary.id);
+            assert!(last.is_none_or(|last| last < summary.id), "{last:?} came before {}", summary.id);
+            let source = Source { trace: copy.trace, body: sent.body.clone() };
+            let held = Held { summary, source, message: self.appended };
+            self.held.entry(copy.mailbox).or_default().insert(held.summary.id, held);
+        }
+        assert_same(evicted, self.evict());
+    }
+
+    async fn remove(&mut self, store: &impl Store) {
+        let (mailbox, id) = self.somebody();
+        let removed = store.remove(&mailbox, id).await.unwrap();
+        assert_eq!(removed, self.take(&mailbox, id));
+    }
+
+    async fn purge(&mut self, store: &impl Store) {
+        let mailbox = self.mailbox();
+        let purged = store.purge(&mailbox).await.unwrap();
+        let held = self.held.remove(&mailbox).unwrap_or_default();
+        assert_eq!(purged, summaries(&held));
+    }
+
+    async fn expire(&mut self, store: &impl Store) {
+        let deadline = timestamp(self.clock - self.random.signed(20_000));
+        let limit = [0, 1, 2, 5, 1000][self.random.below(5)];
+        let expired = store.expire(deadline, limit).await.unwrap();
+        let mut expected = self.by_age();
+        expected.retain(|summary| summary.received < deadline);
+        expected.truncate(limit);
+        assert_eq!(expired, expected, "before {deadline}, at most {limit}");
+        for summary in expected {
+            self.take(&summary.mailbox, summary.id);
+        }
+    }
+
+    async fn set_seen(&mut self, store: &impl Store) {
+        let (mailbox, id) = self.somebody();
+        let seen = self.random.below(3) > 0;
+        let was_there = store.set_seen(&mailbox, id, seen).await.unwrap();
+        let held = self.held.get_mut(&mailbox).and_then(|held| held.get_mut(&id));
+        assert_eq!(was_there, held.is_some());
+        if let Some(held) = held {
+            held.summary.seen = seen;
+        }
+    }
+
+    async fn list(&mut self, store: &impl Store) {
+        let page = Page {
+            limit: [None, Some(0), Some(1), Some(3), Some(1000)][self.random.below(5)],
+            before: self.random.chance(2).then(|| self.somebody().1),
+            after: self.random.chance(2).then(|| self.somebody().1),
+        };
+        let mailbox = self.mailbox();
+        let mut expected = self.listing(&mailbox);
+        expected.retain(|summary| page.before.is_none_or(|before| summary.id < before));
+        expected.retain(|summary| page.after.is_none_or(|after| summary.id > after));
+        let excess = expected.len().saturating_sub(page.limit.unwrap_or(usize::MAX));
+        match page.after {
+            Some(_) => expected.truncate(expected.len() - excess),
+            None => drop(expected.drain(..excess)),
+        }
+        let listing = store.list(&mailbox, page).await.unwrap();
+        assert_eq!(listing.messages, expected, "{page:?}");
+        assert_eq!(listing.version, store.version(&mailbox).await.unwrap());
+        self.look(store, &mailbox).await;
+    }
+
+    async fn read(&mut self, store: &impl Store) {
+        let (mailbox, id) = self.somebody();
+        let held = self.held.get(&mailbox);
+        let found = held.and_then(|held| held.get(&id));
+        let latest = held.and_then(|held| held.values().next_back());
+        let summary = |held: Option<&Held>| held.map(|held| held.summary.clone());
+        assert_eq!(store.find(&mailbox, Which::Id(id)).await.unwrap(), summary(found));
+        assert_eq!(store.find(&mailbox, Which::Latest).await.unwrap(), summary(latest));
+        assert_eq!(store.source(&mailbox, id).await.unwrap(), found.map(|held| held.source.clone()));
+    }
+
+    async fn mailboxes(&mut self, store: &impl Store) {
+        let after = self.random.chance(2).then(|| self.mailbox());
+        let limit = self.random.below(7);
+        let behind = self.held.keys().filter(|name| after.as_ref().is_none_or(|after| *name > after));
+        let expected: Vec<_> = behind.take(limit).cloned().collect();
+        assert_eq!(store.mailboxes(after.as_ref(), limit).await.unwrap(), expected);
+    }
+
+    /// Compares all that the store holds.
+    pub(super) async fn check(&mut self, store: &impl Store) {
+        assert_eq!(store.usage().await.unwrap(), self.usage());
+        for mailbox in MAILBOXES {
+            self.look(store, &name(mailbox)).await;
+        }
+        for held in self.held.values().flat_map(BTreeMap::values) {
+            let source = store.source(&held.summary.mailbox, held.summary.id).await.unwrap();
+            assert_eq!(source.as_ref(), Some(&held.source));
+        }
+    }
+
+    /// Compares a whole listing, also with the one that the mailbox had when it last was at this version.
+    async fn look(&mut self, store: &impl Store, mailbox: &MailboxName) {
+        let listing = store.list(mailbox, Page::ALL).await.unwrap();
+        let expected = self.listing(mailbox);
+        assert_eq!(listing.messages, expected);
+        assert_eq!(listing.version == Version(0), expected.is_empty(), "zero is an empty mailbox's version");
+        let earlier = self.versions.entry((mailbox.clone(), listing.version)).or_insert(expected);
+        assert_eq!(*earlier, listing.messages, "{:?} was another listing's", listing.version);
+    }
+
+    fn message(&mut self) -> NewMessage {
+        self.appended += 1;
+        // Steps of nothing, of nanoseconds and of microseconds, which ids are made of; forwards more often than back.
+        let step = [0, 7, 1_000, 5_000, 20_000, -1, -3_000, -30_000][self.random.below(8)];
+        self.clock += step;
+        let size = [0, 1, 100, 700, 1500, 7000][self.random.below(6)];
+        let body: Bytes = (0..size).map(|_| self.random.byte()).collect();
+        let first = self.random.below(MAILBOXES.len());
+        let several = 1 + self.random.below(4);
+        let mailboxes: Vec<_> = MAILBOXES.iter().cycle().skip(first).take(several).copied().collect();
+        NewMessage { received: timestamp(self.clock), body, ..message(self.appended, &mailboxes, b"") }
+    }
+
+    fn mailbox(&mut self) -> MailboxName {
+        name(MAILBOXES[self.random.below(MAILBOXES.len())])
+    }
+
+    /// Usually a message that is there; now and then one that is gone, never was, or is in another mailbox.
+    fn somebody(&mut self) -> (MailboxName, MessageId) {
+        let ids: Vec<_> = self.held.values().flat_map(BTreeMap::values).map(|held| &held.summary).collect();
+        let Some(at) = ids.len().checked_sub(1).map(|last| self.random.below(last + 1)) else {
+            return (self.mailbox(), MessageId::from(1));
+        };
+        let (mailbox, id) = (ids[at].mailbox.clone(), ids[at].id);
+        match self.random.below(10) {
+            0 => (mailbox, MessageId::from(id.number() + 1)),
+            1 => (self.mailbox(), id),
+            _ => (mailbox, id),
+        }
+    }
+
+    /// What has to go after an append: the cap first, then the bound.
+    fn evict(&mut self) -> Vec<Summary> {
+        let mut gone = Vec::new();
+        let cap = self.limits.messages_per_mailbox;
+        for held in self.held.values_mut() {
+            while cap > 0 && held.len() > cap {
+                gone.extend(held.pop_first().map(|(_, held)| held.summary));
+            }
+        }
+        while self.limits.bytes > 0 && self.usage().bytes > self.limits.bytes {
+            let oldest = self.by_age().swap_remove(0);
+            gone.extend(self.take(&oldest.mailbox, oldest.id));
+        }
+        gone
+    }
+
+    fn take(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<Summary> {
+        let held = self.held.get_mut(mailbox)?;
+        let taken = held.remove(&id)?;
+        if held.is_empty() {
+            self.held.remove(mailbox);
+        }
+        Some(taken.summary)
+    }
+
+    fn by_age(&self) -> Vec<Summary> {
+        let mut all: Vec<_> = self.held.values().flat_map(summaries).collect();
+        all.sort_by_key(|summary| (summary.received, summary.id));
+        all
+    }
+
+    fn listing(&self, mailbox: &MailboxName) -> Vec<Summary> {
+        self.held.get(mailbox).map(summaries).unwrap_or_default()
+    }
+
+    fn usage(&self) -> Usage {
+        let copies: Vec<_> = self.held.values().flat_map(BTreeMap::values).collect();
+        let traces: usize = copies.iter().map(|held| held.source.trace.len()).sum();
+        let bodies: BTreeMap<i64, usize> = copies.iter().map(|held| (held.message, held.source.body.len())).collect();
+        Usage {
+            messages: copies.len() as u64,
+            mailboxes: self.held.len() as u64,
+            bytes: (traces + bodies.values().sum::<usize>()) as u64,
+        }
+    }
+}
+
+/// Says which walk it was when a test panics in the middle of it.
+impl Drop for Walk {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("in a random walk with {:?} after {} appends; {:?}", self.limits, self.appended, self.random);
+        }
+    }
+}
+
+fn summaries(held: &BTreeMap<MessageId, Held>) -> Vec<Summary> {
+    held.values().map(|held| held.summary.clone()).collect()
+}
+
+/// Compares what went in any order.
+fn assert_same(mut one: Vec<Summary>, mut other: Vec<Summary>) {
+    let key = |summary: &Summary| (summary.mailbox.clone(), summary.id);
+    one.sort_by_key(key);
+    other.sort_by_key(key);
+    assert_eq!(one, other);
+}
+
+fn timestamp(nanosecond: i64) -> Timestamp {
+    Timestamp::from_nanosecond(nanosecond.into()).expect("tests use valid times")
+}
+
+/// `SplitMix64`: small, and the same everywhere.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        let end = end as u64;
+        usize::try_from(self.next() % end).expect("smaller than a usize")
+    }
+
+    fn signed(&mut self, end: usize) -> i64 {
+        i64::try_from(self.below(end)).expect("tests use small numbers")
+    }
+
+    fn chance(&mut self, one_in: usize) -> bool {
+        self.below(one_in) == 0
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.next().to_le_bytes()[0]
+    }
+}

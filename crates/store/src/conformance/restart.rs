@@ -1,0 +1,166 @@
+//! What a durable store promises beyond the contract: closed and opened again, it is as it was. [`run`] is given a way to
+//! open a store in a directory, and closes it by dropping it.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::MailboxName;
+
+use super::model::{LIMITS, Walk};
+use super::{add, at, ids, message, name};
+use crate::testdir::TestDir;
+use crate::{Limits, Page, Store, Usage, Version};
+
+/// Runs every rule about restarts with stores that `open` opens in a directory, with the limits that the rule is about.
+pub(crate) async fn run<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+    everything_is_as_it_was(&open).await;
+    random_changes_survive(&open).await;
+    ids_ascend_across_restarts(&open).await;
+    versions_do_not_return(&open).await;
+    expiry_goes_on(&open).await;
+    new_limits_hold_from_the_next_message_on(&open).await;
+    a_big_message_survives(&open).await;
+}
+
+async fn everything_is_as_it_was<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+    let dir = TestDir::new();
+    let store = open(dir.path(), Limits::default());
+    for second in 0..20 {
+        store.append(message(second, &["ann", "bob", "cid"], format!("body {second}").as_bytes())).await.unwrap();
+        store.append(message(second, &["zoë"], b"")).await.unwrap();
+    }
+    for (at, id) in ids(&store, "bob").await.into_iter().enumerate() {
+        match at % 4 {
+            0 => drop(store.remove(&name("bob"), id).await.unwrap()),
+            1 => assert!(store.set_seen(&name("bob"), id, true).await.unwrap()),
+            _ => {}
+        }
+    }
+    store.purge(&name("cid")).await.unwrap();
+    store.expire(at(3), 5).await.unwrap();
+    let before = Everything::of(&store).await;
+    assert_eq!(before.usage.mailboxes, 3);
+    drop(store);
+    for _ in 0..2 {
+        let store = open(dir.path(), Limits::default());
+        assert_eq!(Everything::of(&store).await, before);
+    }
+}
+
+/// All that can be asked for.
+#[derive(Debug, PartialEq)]
+struct Everything {
+    usage: Usage,
+    mailboxes: Vec<(MailboxName, Version)>,
+    messages: Vec<(Summary, Source)>,
+}
+
+impl Everything {
+    async fn of(store: &impl Store) -> Self {
+        let (mut mailboxes, mut messages) = (Vec::new(), Vec::new());
+        for mailbox in store.mailboxes(None, usize::MAX).await.unwrap() {
+            let listing = store.list(&mailbox, Page::ALL).await.unwrap();
+            for summary in listing.messages {
+                let source = store.source(&mailbox, summary.id).await.unwrap();
+                messages.push((summary, source.expect("what is listed is there")));
+            }
+            mailboxes.push((mailbox, listing.version));
+        }
+        Self { usage: store.usage().await.unwrap(), mailboxes, messages }
+    }
+}
+
+async fn random_changes_survive<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+    for (seed, limits) in (100..).zip(LIMITS) {
+        let dir = TestDir::new();
+        let mut walk = Walk::new(seed, limits);
+        for _ in 0..6 {
+            let store = open(dir.path(), limits);
+            walk.check(&store).await;
+            walk.go(&store, 30).await;
+        }
+    }
+}
+
+async fn ids_ascend_across_restarts<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+    let dir = TestDir::new();
+    let mut given: Vec<MessageId> = Vec::new();
+    // The clock goes back from one start to the next.
+    for second in [1_000, 900, 800] {
+        let store = open(dir.path(), Limits::default());
+        for mailbox in ["bob", "ann"] {
+            given.push(add(&store, second, mailbox).await.id);
+        }
+        store.purge(&name("ann")).await.unwrap();
+        store.expire(at(second + 1), 10).await.unwrap();
+        assert_eq!(store.usage().await.unwrap(), Usage::default(), "nothing is left to tell the last id by");
+    }
+    assert!(given.is_sorted_by(|one, other| one < other), "{given:?}");
+}
+
+async fn versions_do_not_return<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+    let dir = TestDir::new();
+    let bob = name("bob");
+    let mut versions = HashSet::new();
+    for second in 0..4 {
+        let store = open(dir.path(), Limits::default());
+        let id = add(&store, second, "bob").await.id;
+        assert!(versions.insert(store.version(&bob).await.unwrap()));
+        store.set_seen(&bob, id, true).await.unwrap();
+        assert!(versions.insert(store.version(&bob).await.unwrap()));
+        store.purge(&bob).await.unwrap();
+    }
+    let store = open(dir.path(), Limits::default());
+    assert_eq!(store.version(&bob).await.unwrap(), Version(0));
+}
+
+async fn expiry_goes_on<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+    let dir = TestDir::new();
+    let store = open(dir.path(), Limits::default());
+    let mut added = Vec::new();
+    for second in [5, 3, 4, 1] {
+        added.push(add(&store, second, "bob").await);
+    }
+    drop(store);
+    let store = open(dir.path(), Limits::default());
+    assert_eq!(store.expire(at(5), 2).await.unwrap(), [added[3].clone(), added[1].clone()]);
+    drop(store);
+    let store = open(dir.path(), Limits::default());
+    assert_eq!(store.expire(at(5), 2).await.unwrap(), [added[2].clone()]);
+    assert_eq!(ids(&store, "bob").await, [added[0].id]);
+}
+
+async fn new_limits_hold_from_the_next_message_on<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+    let dir = TestDir::new();
+    let store = open(dir.path(), Limits::default());
+    for second in 0..10 {
+        store.append(message(second, &["bob"], &[b'x'; 1000])).await.unwrap();
+    }
+    let before = ids(&store, "bob").await;
+    drop(store);
+
+    let store = open(dir.path(), Limits { messages_per_mailbox: 4, bytes: 0 });
+    let appended = store.append(message(20, &["bob"], &[b'x'; 1000])).await.unwrap();
+    let evicted: Vec<_> = appended.evicted.iter().map(|gone| gone.id).collect();
+    assert_eq!(evicted, before[..7]);
+    assert_eq!(ids(&store, "bob").await, [&before[7..], &[appended.stored[0].id]].concat());
+    drop(store);
+
+    let store = open(dir.path(), Limits { messages_per_mailbox: 0, bytes: 2_500 });
+    let appended = store.append(message(30, &["ann"], &[b'x'; 1000])).await.unwrap();
+    assert_eq!(appended.evicted.len(), 3);
+    assert_eq!(store.usage().await.unwrap().messages, 2);
+}
+
+async fn a_big_message_survives<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+    let dir = TestDir::new();
+    let body: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
+    let store = open(dir.path(), Limits::default());
+    let stored = store.append(message(1, &["ann", "bob"], &body)).await.unwrap().stored;
+    drop(store);
+    let store = open(dir.path(), Limits::default());
+    store.remove(&stored[0].mailbox, stored[0].id).await.unwrap();
+    let source = store.source(&stored[1].mailbox, stored[1].id).await.unwrap().unwrap();
+    assert!(source.body == body);
+}
