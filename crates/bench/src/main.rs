@@ -2,6 +2,7 @@
 //! them does lives in the module of its name; no socket is touched here.
 
 mod error;
+mod expiry;
 mod growth;
 mod http;
 mod load;
@@ -31,10 +32,12 @@ struct Cli {
 enum Command {
     /// Send messages: rate, latency, and CPU and memory of the server.
     Smtp(load::Options),
-    /// Read one mailbox over the REST API: rate, latency, CPU of the server.
+    /// Read mailboxes over the REST API: rate, latency, CPU of the server.
     Http(rest::Options),
     /// Cost of append, get, latest and delete while the number of stored messages grows.
     Growth(growth::Options),
+    /// Latency of delivery before, during and after the expiry of many messages.
+    Expiry(expiry::Options),
     /// Time from starting a server to its first greeting, and its idle memory.
     Start(start::Options),
     /// Check that every acknowledged message is stored exactly once.
@@ -78,6 +81,7 @@ fn run(command: Command) -> Result<Verdict, Error> {
         Command::Smtp(options) => runtime.block_on(load::run(&options)),
         Command::Http(options) => runtime.block_on(rest::run(&options)),
         Command::Growth(options) => runtime.block_on(growth::run(&options)),
+        Command::Expiry(options) => runtime.block_on(expiry::run(&options)),
         Command::Start(options) => start::run(&options),
         Command::Lost(options) => runtime.block_on(lost::run(&options)),
     }

@@ -1,6 +1,8 @@
 //! The mailbox API over HTTP: its paths, reading a list, and the `http` command that measures how fast it answers.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -12,7 +14,7 @@ use crate::error::Error;
 use crate::http::{Base, Client};
 use crate::load::{Load, at_least_one};
 use crate::measure::{Sample, Tally, mib, ratio, real};
-use crate::message::{self, Envelope, Kind};
+use crate::message::{self, Envelope, Kind, mailbox_name};
 use crate::report::{Report, Row};
 use crate::smtp::{Pace, resolve};
 
@@ -22,7 +24,7 @@ pub(crate) struct Options {
     /// The web server, with its base path if it has one.
     #[arg(long, value_name = "URL")]
     http: String,
-    /// Empty the mailbox and fill it over this SMTP server first; without it, what is there is read.
+    /// Empty the mailboxes and fill them over this SMTP server first; without it, what is there is read.
     #[arg(long, value_name = "HOST:PORT")]
     smtp: Option<String>,
     /// What to request.
@@ -31,7 +33,10 @@ pub(crate) struct Options {
     /// The mailbox.
     #[arg(long, default_value = "bench")]
     mailbox: String,
-    /// Messages to fill it with.
+    /// Spread the requests over so many mailboxes, named as the `smtp` command names those that it fills: bench-0, bench-1.
+    #[arg(long, value_parser = at_least_one)]
+    mailboxes: Option<usize>,
+    /// Messages to fill them with.
     #[arg(long, default_value_t = 100, value_parser = at_least_one)]
     messages: usize,
     /// Size of each in bytes with its header.
@@ -46,6 +51,12 @@ pub(crate) struct Options {
     /// How long to measure.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
+    /// Make each request once, instead of all of them again and again for some seconds.
+    #[arg(long, conflicts_with = "seconds")]
+    once: bool,
+    /// Wait for a line on standard input between looking at what is there and measuring; so the server can be restarted.
+    #[arg(long)]
+    pause: bool,
     /// The server's process, to measure its CPU time and memory.
     #[arg(long)]
     pid: Option<u32>,
@@ -67,31 +78,46 @@ enum What {
     Latest,
 }
 
+/// The most messages that are asked for one by one; with more, they are a sample that is spread evenly.
+const MAX_ASKED: usize = 20_000;
+
+impl Options {
+    /// The mailboxes that are read.
+    fn names(&self) -> Vec<String> {
+        match self.mailboxes {
+            Some(mailboxes) => (0..mailboxes).map(|n| mailbox_name(&self.mailbox, n)).collect(),
+            None => vec![self.mailbox.clone()],
+        }
+    }
+}
+
 /// Runs the `http` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let mailboxes = Mailboxes::new(Base::parse(&options.http).await?);
-    let mut client = mailboxes.client();
+    let names = options.names();
     if let Some(smtp) = &options.smtp {
-        mailboxes.purge(&mut client, &options.mailbox).await?;
-        fill(smtp, options).await?;
+        let mut client = mailboxes.client();
+        for name in &names {
+            mailboxes.purge(&mut client, name).await?;
+        }
+        fill(smtp, &names, options).await?;
     }
-    let stored = mailboxes.list(&mut client, &options.mailbox).await?;
-    if stored.is_empty() {
-        return Err(Error::Usage(format!("mailbox {:?} is empty: give --smtp to fill it", options.mailbox)));
+    let (stored, requests) = requests(&mailboxes, &names, options.what).await?;
+    if stored == 0 {
+        return Err(Error::Usage(format!("mailbox {:?} is empty: give --smtp to fill it", names[0])));
     }
-    let requests: Arc<[Vec<u8>]> = match options.what {
-        What::List => [mailboxes.list_request(&options.mailbox)].into(),
-        What::Latest => [mailboxes.message_request(&options.mailbox, "latest")].into(),
-        What::Get => stored.iter().map(|entry| mailboxes.message_request(&options.mailbox, &entry.id)).collect(),
-        What::Source => stored.iter().map(|entry| mailboxes.source_request(&options.mailbox, &entry.id)).collect(),
-    };
+    if options.pause {
+        eprintln!("restante-bench: {stored} messages were found; press Enter to begin");
+        io::stdin().read_line(&mut String::new()).map_err(|error| Error::io("waiting for Enter", error))?;
+    }
 
     let before = options.pid.map(Sample::of).transpose()?;
     let start = Instant::now();
-    let deadline = start + Duration::from_secs(options.seconds);
+    let until = if options.once { Until::Once } else { Until::Time(start + Duration::from_secs(options.seconds)) };
+    let turns = Arc::new(Turns { requests, next: AtomicUsize::new(0), until });
     let mut workers = JoinSet::new();
-    for first in 0..options.connections {
-        workers.spawn(work(mailboxes.client(), Arc::clone(&requests), first, deadline));
+    for _ in 0..options.connections {
+        workers.spawn(work(mailboxes.client(), Arc::clone(&turns)));
     }
     let tally = Tally::of(workers.join_all().await);
     let elapsed = start.elapsed().as_secs_f64();
@@ -101,7 +127,8 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let count = real(tally.latencies.len());
     let mut row = Row::default()
         .with("what", format!("{:?}", options.what).to_lowercase())
-        .with("stored", stored.len())
+        .with("mailboxes", names.len())
+        .with("stored", stored)
         .with("requests", tally.latencies.len())
         .with("errors", tally.errors)
         .with_rounded("per_s", ratio(count, elapsed), 0)
@@ -174,24 +201,81 @@ impl Mailboxes {
     }
 }
 
-async fn fill(smtp: &str, options: &Options) -> Result<(), Error> {
+async fn fill(smtp: &str, names: &[String], options: &Options) -> Result<(), Error> {
     let load = Arc::new(Load {
         addresses: resolve(smtp).await?,
         connections: 4,
         per_message: false,
         pace: Pace::InTurn,
-        envelopes: vec![Envelope::to([options.mailbox.as_str()])],
+        envelopes: names.iter().map(|name| Envelope::to([name.as_str()])).collect(),
         message: message::build(options.kind, "bench", options.size),
     });
     let outcome = load.run(options.messages).await;
     outcome.tally.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailbox: {error}"))))
 }
 
-/// One worker: makes the requests in turn, beginning with the `first`, until the deadline.
-async fn work(mut client: Client, requests: Arc<[Vec<u8>]>, first: usize, deadline: Instant) -> Tally {
+/// How many messages the mailboxes hold, and the requests to make in turn: each mailbox once before one has its next turn.
+async fn requests(api: &Mailboxes, names: &[String], what: What) -> Result<(usize, Vec<Vec<u8>>), Error> {
+    let mut client = api.client();
+    let share = MAX_ASKED.div_ceil(names.len());
+    let mut stored = 0;
+    let mut rounds: Vec<Vec<Vec<u8>>> = Vec::new();
+    for name in names {
+        let entries = api.list(&mut client, name).await?;
+        stored += entries.len();
+        let requests: Vec<_> = match what {
+            What::List => vec![api.list_request(name)],
+            What::Latest => vec![api.message_request(name, "latest")],
+            What::Get => spread(&entries, share).map(|entry| api.message_request(name, &entry.id)).collect(),
+            What::Source => spread(&entries, share).map(|entry| api.source_request(name, &entry.id)).collect(),
+        };
+        rounds.resize_with(rounds.len().max(requests.len()), Vec::new);
+        for (round, request) in rounds.iter_mut().zip(requests) {
+            round.push(request);
+        }
+    }
+    Ok((stored, rounds.concat()))
+}
+
+/// At most `share` of the entries, old and new ones.
+fn spread(entries: &[Entry], share: usize) -> impl Iterator<Item = &Entry> {
+    let share = share.min(entries.len());
+    (0..share).map(move |n| &entries[n * entries.len() / share])
+}
+
+/// The requests that all workers make in turn.
+struct Turns {
+    requests: Vec<Vec<u8>>,
+    next: AtomicUsize,
+    until: Until,
+}
+
+/// When there are no more turns.
+enum Until {
+    /// When each request was made.
+    Once,
+    /// At this moment, though not before every worker had a turn.
+    Time(Instant),
+}
+
+impl Turns {
+    fn next(&self, is_first: bool) -> Option<&[u8]> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let has_turn = match self.until {
+            Until::Once => turn < self.requests.len(),
+            Until::Time(deadline) => is_first || Instant::now() < deadline,
+        };
+        has_turn.then(|| self.requests[turn % self.requests.len()].as_slice())
+    }
+}
+
+/// One worker: makes the next request until there are no more.
+async fn work(mut client: Client, turns: Arc<Turns>) -> Tally {
     let mut tally = Tally::default();
-    let mut start = Instant::now();
-    for request in requests.iter().cycle().skip(first % requests.len()) {
+    let mut is_first = true;
+    while let Some(request) = turns.next(is_first) {
+        is_first = false;
+        let start = Instant::now();
         match client.exchange(request).await.and_then(|response| response.ok().map(<[u8]>::len)) {
             Ok(length) => tally.success(start.elapsed(), length),
             Err(error @ Error::Refused(_)) => tally.failure(&error),
@@ -200,10 +284,6 @@ async fn work(mut client: Client, requests: Arc<[Vec<u8>]>, first: usize, deadli
                 // A server that is gone must not be asked again as fast as the loop can turn.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-        }
-        start = Instant::now();
-        if start >= deadline {
-            break;
         }
     }
     tally
@@ -238,6 +318,28 @@ mod tests {
     fn names_become_one_segment_of_a_path() {
         assert_eq!(message_path("bench-1", "20260101T120000-0001"), "/api/v1/mailbox/bench-1/20260101T120000-0001");
         assert_eq!(mailbox_path("a/b c\r\n@ü"), "/api/v1/mailbox/a%2Fb%20c%0D%0A%40%C3%BC");
+    }
+
+    #[test]
+    fn a_sample_is_spread_over_old_and_new() {
+        let entries: Vec<_> = (0..10).map(|n| Entry { id: n.to_string(), subject: String::new() }).collect();
+        let ids = |share| spread(&entries, share).map(|entry| entry.id.as_str()).collect::<Vec<_>>();
+        assert_eq!(ids(3), ["0", "3", "6"]);
+        assert_eq!(ids(99).len(), 10);
+        assert_eq!(spread(&[], 3).count(), 0);
+    }
+
+    #[test]
+    fn each_request_has_one_turn_or_many() {
+        let turns = |until| Turns { requests: vec![vec![0], vec![1]], next: AtomicUsize::new(0), until };
+        let once = turns(Until::Once);
+        let made: Vec<_> = std::iter::from_fn(|| once.next(false)).collect();
+        assert_eq!(made, [[0], [1]]);
+        let over = turns(Until::Time(Instant::now()));
+        assert_eq!((over.next(true), over.next(false)), (Some(&[0][..]), None));
+        let endless = turns(Until::Time(Instant::now() + Duration::from_mins(1)));
+        let made: Vec<_> = (0..3).filter_map(|_| endless.next(false)).collect();
+        assert_eq!(made, [[0], [1], [0]]);
     }
 
     #[test]

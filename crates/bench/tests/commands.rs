@@ -115,6 +115,30 @@ fn http_fills_the_mailbox_and_reads_it() {
 }
 
 #[test]
+fn http_spreads_over_mailboxes_and_asks_once() {
+    let fake = Fake::start(Manner::Honest);
+    let servers = format!("--smtp {} --http http://{}", fake.smtp, fake.http);
+    for (what, requests) in [("list", 5), ("latest", 5), ("get", 23), ("source", 23)] {
+        let output = bench(&format!("http {servers} --messages 23 --mailboxes 5 --what {what} --connections 3 --once"));
+        assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+        let row = &rows(&output)[0];
+        assert_eq!((&row["mailboxes"], &row["stored"]), (&5.into(), &23.into()));
+        assert_eq!((&row["requests"], &row["errors"]), (&requests.into(), &0.into()), "{what}");
+    }
+    assert_eq!(fake.stored("bench-4"), 4);
+}
+
+#[test]
+fn http_waits_for_a_restart() {
+    let fake = Fake::start(Manner::Honest);
+    let servers = format!("--smtp {} --http http://{}", fake.smtp, fake.http);
+    // The standard input of a test is empty, which is as good as a line.
+    let output = bench(&format!("http {servers} --messages 3 --what get --once --pause"));
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert!(errors(&output).contains("3 messages were found; press Enter to begin"), "{}", errors(&output));
+}
+
+#[test]
 fn http_says_when_there_is_nothing_to_read() {
     let fake = Fake::start(Manner::Honest);
     let output = bench(&format!("http --http http://{} --what get --mailbox nobody", fake.http));
@@ -146,6 +170,30 @@ fn growth_notices_mail_that_is_not_kept() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = "10 mailboxes hold 369 of 410 messages";
     assert!(errors(&output).contains(complaint), "{}", errors(&output));
+}
+
+#[test]
+fn expiry_tells_the_phases_apart() {
+    let fake = Fake::start(Manner::ForgetsSoon);
+    let options = "--messages 40 --mailboxes 8 --rate 100 --connections 2 --settle 0 --after 1 --patience 20";
+    let output = bench(&format!("expiry --smtp {} --http http://{} {options}", fake.smtp, fake.http));
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let rows = rows(&output);
+    let phases: Vec<_> = rows.iter().map(|row| row["phase"].as_str().unwrap()).collect();
+    assert_eq!(phases, ["before", "during", "after"]);
+    for row in &rows {
+        assert!(row["messages"].as_u64() > Some(5) && row["errors"] == 0, "{row}");
+        assert!(row["p50_us"].as_u64() <= row["p99_us"].as_u64() && row["p99_ratio"].as_f64() > Some(0.0), "{row}");
+    }
+}
+
+#[test]
+fn expiry_gives_up_when_nothing_goes() {
+    let fake = Fake::start(Manner::Honest);
+    let options = "--messages 8 --mailboxes 8 --settle 0 --patience 1";
+    let output = bench(&format!("expiry --smtp {} --http http://{} {options}", fake.smtp, fake.http));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors(&output).contains("4 of 4 messages are still there"), "{}", errors(&output));
 }
 
 #[test]

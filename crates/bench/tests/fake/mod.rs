@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// How the server treats mail.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Manner {
     RefusesEachTenth,
     /// Closes the connection instead of acknowledging each tenth message.
     DropsEachTenth,
+    /// Has a retention of a second and a half.
+    ForgetsSoon,
 }
 
 /// A running server.
@@ -39,6 +42,7 @@ struct State {
 }
 
 struct Stored {
+    at: Instant,
     id: usize,
     subject: String,
     source: String,
@@ -50,7 +54,7 @@ impl Fake {
         let shared = Arc::clone(&state);
         let smtp = listen(move |stream| smtp_session(stream, manner, &shared));
         let shared = Arc::clone(&state);
-        let http = listen(move |stream| http_session(stream, &shared));
+        let http = listen(move |stream| http_session(stream, manner, &shared));
         Self { smtp, http, state }
     }
 
@@ -168,6 +172,7 @@ fn store(state: &Mutex<State>, manner: Manner, recipients: Vec<String>, source: 
         for _ in 0..copies {
             let messages = state.mailboxes.entry(mailbox.clone()).or_default();
             messages.push(Stored {
+                at: Instant::now(),
                 id: messages.last().map_or(1, |last| last.id + 1),
                 subject: subject.to_owned(),
                 source: source.to_owned(),
@@ -177,7 +182,7 @@ fn store(state: &Mutex<State>, manner: Manner, recipients: Vec<String>, source: 
     Some(())
 }
 
-fn http_session(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
+fn http_session(stream: TcpStream, manner: Manner, state: &Mutex<State>) -> Option<()> {
     let mut output = stream.try_clone().ok()?;
     let mut input = BufReader::new(stream);
     loop {
@@ -186,7 +191,14 @@ fn http_session(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
         let mut words = request.split(' ');
         let (method, path) = (words.next()?, words.next()?);
         let segments: Vec<&str> = path.trim_start_matches("/api/v1/mailbox/").split('/').collect();
-        let answer = respond(method, &segments, &mut state.lock().unwrap());
+        let mut state = state.lock().unwrap();
+        if manner == Manner::ForgetsSoon
+            && let Some(messages) = state.mailboxes.get_mut(segments[0])
+        {
+            messages.retain(|message| message.at.elapsed() < Duration::from_millis(1500));
+        }
+        let answer = respond(method, &segments, &mut state);
+        drop(state);
         output.write_all(answer.as_bytes()).ok()?;
     }
 }

@@ -1,0 +1,320 @@
+//! The `expiry` command: does mail that goes because of its age slow down mail that comes? The server, started with a
+//! retention of a minute or so, gets many messages at once; from then on a steady stream is timed until the many are gone.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, sleep_until};
+
+use crate::Verdict;
+use crate::error::Error;
+use crate::http::{Base, Client};
+use crate::load::{Load, at_least_one, envelopes, recovered};
+use crate::measure::{Percentiles, Tally, ratio, real};
+use crate::message::{self, Envelope, Kind, mailbox_name};
+use crate::report::{Report, Row, rounded};
+use crate::rest::Mailboxes;
+use crate::smtp::{self, Pace, resolve};
+
+const PREFIX: &str = "expiry";
+/// How often it is looked at what is still there.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// The most mailboxes that are looked at.
+const MAX_WATCHED: usize = 4;
+
+/// Options of the `expiry` command.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The SMTP server, which has to be set to a short retention.
+    #[arg(long, value_name = "HOST:PORT")]
+    smtp: String,
+    /// The web server, with its base path if it has one.
+    #[arg(long, value_name = "URL")]
+    http: String,
+    /// Messages that will expire.
+    #[arg(long, default_value_t = 100_000, value_parser = at_least_one)]
+    messages: usize,
+    /// Mailboxes over which they are spread; the server must not have a lower cap than what each will hold.
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    mailboxes: usize,
+    /// Size of each message in bytes with its header.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// Messages per second of the steady stream.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: u32,
+    /// Connections of the steady stream.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Seconds without measuring after the many messages were sent.
+    #[arg(long, default_value_t = 2)]
+    settle: u64,
+    /// Seconds to go on when the last of them is gone.
+    #[arg(long, default_value_t = 5)]
+    after: u64,
+    /// Seconds to wait for that.
+    #[arg(long, default_value_t = 300)]
+    patience: u64,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the `expiry` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    let addresses = resolve(&options.smtp).await?;
+    let mut watch = Watch::new(options).await?;
+    watch.purge().await?;
+    let fill = Arc::new(Load {
+        addresses: addresses.clone(),
+        connections: 50,
+        per_message: false,
+        pace: Pace::Pipelined,
+        envelopes: envelopes(PREFIX, options.mailboxes, 1),
+        message: message::build(Kind::Text, PREFIX, options.size),
+    });
+    let filled = fill.run(options.messages).await.tally.verdict();
+    sleep(Duration::from_secs(options.settle)).await;
+
+    let steady = Arc::new(Steady {
+        addresses,
+        envelope: Envelope::to(["steady"]),
+        message: message::build(Kind::Text, "steady", options.size),
+        start: Instant::now(),
+        pause: Duration::from_secs(1) / options.rate,
+        over: AtomicBool::new(false),
+    });
+    let mut workers = JoinSet::new();
+    for worker in 0..options.connections {
+        workers.spawn(Arc::clone(&steady).work(worker, options.connections));
+    }
+    let intervals = watch.until_gone(options).await;
+    steady.over.store(true, Ordering::Relaxed);
+    let sent = workers.join_all().await.concat();
+    Ok(filled.and(report(options.json, &intervals?, sent)))
+}
+
+/// Where in the course of expiry something happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing has gone yet.
+    Before,
+    /// Messages were going.
+    During,
+    /// All are gone.
+    After,
+}
+
+impl Phase {
+    /// The phase of a time in which the number of messages went from one to the other.
+    fn of(full: usize, from: usize, to: usize) -> Self {
+        match (from, to) {
+            (0, 0) => Self::After,
+            (from, to) if from == full && to == full => Self::Before,
+            _ => Self::During,
+        }
+    }
+}
+
+/// A stretch of time in one phase, and how long it lasted.
+struct Interval {
+    end: Instant,
+    length: Duration,
+    phase: Phase,
+}
+
+/// Looks at some of the mailboxes whose messages will expire.
+struct Watch {
+    mailboxes: Mailboxes,
+    client: Client,
+    names: Vec<String>,
+}
+
+impl Watch {
+    async fn new(options: &Options) -> Result<Self, Error> {
+        let mailboxes = Mailboxes::new(Base::parse(&options.http).await?);
+        let watched = options.mailboxes.min(MAX_WATCHED);
+        let names = (0..watched).map(|n| mailbox_name(PREFIX, n * options.mailboxes / watched)).collect();
+        Ok(Self { client: mailboxes.client(), mailboxes, names })
+    }
+
+    async fn purge(&mut self) -> Result<(), Error> {
+        for name in &self.names {
+            self.mailboxes.purge(&mut self.client, name).await?;
+        }
+        // The server may close the connection, which is idle while the mailboxes are filled.
+        self.client = self.mailboxes.client();
+        Ok(())
+    }
+
+    async fn count(&mut self) -> Result<usize, Error> {
+        let mut count = 0;
+        for name in &self.names {
+            count += self.mailboxes.list(&mut self.client, name).await?.len();
+        }
+        Ok(count)
+    }
+
+    /// Watches until everything has been gone for a while.
+    async fn until_gone(&mut self, options: &Options) -> Result<Vec<Interval>, Error> {
+        let full = self.count().await?;
+        let mut last = (Instant::now(), full);
+        let deadline = last.0 + Duration::from_secs(options.patience);
+        let mut gone_at = None;
+        let mut intervals = Vec::new();
+        while gone_at.is_none_or(|gone: Instant| gone.elapsed() < Duration::from_secs(options.after)) {
+            if Instant::now() > deadline {
+                let left = format!("{} of {full} messages are still there: is the retention shorter?", last.1);
+                return Err(Error::Usage(left));
+            }
+            sleep(INTERVAL).await;
+            let now = (Instant::now(), self.count().await?);
+            intervals.push(Interval { end: now.0, length: now.0 - last.0, phase: Phase::of(full, last.1, now.1) });
+            if now.1 == 0 {
+                gone_at.get_or_insert(now.0);
+            }
+            last = now;
+        }
+        if !intervals.iter().any(|interval| interval.phase == Phase::Before) {
+            return Err(Error::Usage("expiry began before all were sent: is the retention longer?".to_owned()));
+        }
+        Ok(intervals)
+    }
+}
+
+/// A stream of messages at a fixed rate, which does not wait for a server that is slow.
+struct Steady {
+    addresses: Vec<SocketAddr>,
+    envelope: Envelope,
+    message: Vec<u8>,
+    start: Instant,
+    /// Between two messages, over all connections.
+    pause: Duration,
+    over: AtomicBool,
+}
+
+/// One message of the stream: when it was due, and how long it took or why it failed.
+#[derive(Clone)]
+struct Sent {
+    due: Instant,
+    outcome: Result<Duration, Arc<Error>>,
+}
+
+impl Steady {
+    /// One connection: sends its share of the messages, each when it is due.
+    async fn work(self: Arc<Self>, worker: u32, workers: u32) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        let mut session = None;
+        let mut due = self.start + self.pause * worker;
+        while !self.over.load(Ordering::Relaxed) {
+            // A message that is late because the one before it took long has been waiting since it was due. The timer,
+            // which only knows milliseconds, is not the server's fault.
+            let begun = if Instant::now() > due {
+                due
+            } else {
+                sleep_until(due.into()).await;
+                Instant::now()
+            };
+            let outcome = match self.deliver(&mut session).await {
+                Ok(()) => Ok(begun.elapsed()),
+                Err(error) => {
+                    session = recovered(session, &error).await;
+                    Err(Arc::new(error))
+                }
+            };
+            sent.push(Sent { due, outcome });
+            due += self.pause * workers;
+        }
+        sent
+    }
+
+    async fn deliver(&self, session: &mut Option<smtp::Client>) -> Result<(), Error> {
+        let client = match session {
+            Some(client) => client,
+            None => session.insert(smtp::Client::connect(&self.addresses).await?),
+        };
+        client.send(&self.envelope, &self.message, Pace::Pipelined).await
+    }
+}
+
+/// Shows one row for each phase.
+fn report(json: bool, intervals: &[Interval], sent: Vec<Sent>) -> Verdict {
+    let mut report = Report::new(json);
+    let mut verdict = Verdict::Clean;
+    let mut quiet = None;
+    let mut tallies = sorted(intervals, sent);
+    for (phase, name) in [(Phase::Before, "before"), (Phase::During, "during"), (Phase::After, "after")] {
+        let tally = std::mem::take(&mut tallies[phase as usize]);
+        let lengths = intervals.iter().filter(|interval| interval.phase == phase).map(|interval| interval.length);
+        let seconds = lengths.sum::<Duration>().as_secs_f64();
+        verdict = verdict.and(tally.verdict());
+        let row = Row::default()
+            .with("phase", name)
+            .with_rounded("seconds", seconds, 1)
+            .with("messages", tally.latencies.len())
+            .with("errors", tally.errors)
+            .with_rounded("per_s", ratio(real(tally.latencies.len()), seconds), 0);
+        let latency = tally.latencies.percentiles();
+        let quiet = quiet.get_or_insert(latency);
+        report.row(&row.with_percentiles(latency).with("p99_ratio", p99_ratio(latency, *quiet)));
+    }
+    verdict
+}
+
+/// What was sent in each phase, in their order. What was due outside of all of them is left out.
+fn sorted(intervals: &[Interval], sent: Vec<Sent>) -> [Tally; 3] {
+    let mut tallies = [Tally::default(), Tally::default(), Tally::default()];
+    for Sent { due, outcome } in sent {
+        let Some(interval) = intervals.get(intervals.partition_point(|interval| interval.end <= due)) else { continue };
+        let tally = &mut tallies[interval.phase as usize];
+        match outcome {
+            Ok(elapsed) => tally.success(elapsed, 0),
+            Err(error) => tally.failure(&error),
+        }
+    }
+    tallies
+}
+
+fn p99_ratio(latency: Percentiles, quiet: Percentiles) -> Value {
+    if quiet.p99 == 0 { Value::Null } else { rounded(f64::from(latency.p99) / f64::from(quiet.p99), 2) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_follow_from_what_is_there() {
+        let table = [
+            (9, 9, Phase::Before),
+            (9, 8, Phase::During),
+            (8, 8, Phase::During),
+            (9, 0, Phase::During),
+            (3, 0, Phase::During),
+            (0, 0, Phase::After),
+        ];
+        for (from, to, expected) in table {
+            assert_eq!(Phase::of(9, from, to), expected, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn messages_belong_to_the_phase_in_which_they_were_due() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let interval = |end, phase| Interval { end: after(end), length: Duration::from_secs(1), phase };
+        let intervals = [interval(1, Phase::Before), interval(2, Phase::During), interval(3, Phase::After)];
+        let sent = [(0, true), (1, true), (1, false), (2, true), (9, true)].map(|(second, good)| Sent {
+            due: after(second),
+            outcome: if good { Ok(Duration::from_micros(5)) } else { Err(Arc::new(Error::Timeout)) },
+        });
+        let tallies = sorted(&intervals, sent.to_vec());
+        let counts = tallies.map(|tally| (tally.latencies.len(), tally.errors));
+        assert_eq!(counts, [(1, 0), (1, 1), (1, 0)]);
+    }
+}
