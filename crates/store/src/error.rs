@@ -3,10 +3,10 @@
 use std::fmt;
 
 /// The result of asking a store.
-pub type Result<T> = std::result::Result<T, StoreError>;
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// Why a store could not do its work. The text is for the log; peers get a plain sentence.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum StoreError {
     /// There is no room: the disk is full or a quota is reached. The operator can help, and the peer may try again.
     NoSpace(String),

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod conformance;
+pub mod disk;
 mod error;
 pub mod memory;
 #[cfg(test)]

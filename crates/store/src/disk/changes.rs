@@ -1,0 +1,350 @@
+//! What one transaction changes: rows in the database, and beside them the counters that will be entered into the
+//! [`Books`] when it is durable. When the transaction fails, this value is dropped, and nothing has happened.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::Shared;
+use super::books::{Books, Counters, MailboxBook, SegmentBook};
+use super::rows::{self, Copy, columns, integer, key, nanoseconds, number, recipients};
+use super::segment::Location;
+use crate::{Appended, Limits, NewMessage, Result};
+
+pub(super) struct Changes<'a> {
+    books: &'a Books,
+    shared: &'a Shared,
+    limits: Limits,
+    counters: Counters,
+    segments: BTreeMap<u64, SegmentBook>,
+    mailboxes: HashMap<MailboxName, MailboxBook>,
+}
+
+/// What is left of [`Changes`] when they are committed.
+pub(super) struct Entries {
+    pub(super) counters: Counters,
+    pub(super) segments: BTreeMap<u64, SegmentBook>,
+    pub(super) mailboxes: HashMap<MailboxName, MailboxBook>,
+}
+
+impl<'a> Changes<'a> {
+    pub(super) fn new(books: &'a Books, shared: &'a Shared, limits: Limits) -> Self {
+        let (segments, mailboxes) = (BTreeMap::new(), HashMap::new());
+        Self { books, shared, limits, counters: books.counters, segments, mailboxes }
+    }
+
+    /// Notes that a record was written.
+    pub(super) fn written(&mut self, at: Location) {
+        let book = self.segment(at.segment);
+        book.end = at.offset + at.length;
+        book.live += at.length;
+    }
+
+    /// Adds the copies of a message whose record is written, and keeps the limits.
+    pub(super) fn append(
+        &mut self,
+        database: &Connection,
+        message: &NewMessage,
+        ids: &[MessageId],
+        at: Location,
+    ) -> Result<Appended> {
+        self.counters.last_id = ids.iter().copied().fold(self.counters.last_id, Ord::max);
+        let stored = self.insert(database, message, ids, at)?;
+        let mut evicted = Vec::new();
+        for summary in &stored {
+            self.keep_cap(database, &summary.mailbox, &mut evicted)?;
+        }
+        self.keep_bound(database, &mut evicted)?;
+        Ok(Appended { stored, evicted })
+    }
+
+    fn insert(
+        &mut self,
+        database: &Connection,
+        message: &NewMessage,
+        ids: &[MessageId],
+        at: Location,
+    ) -> Result<Vec<Summary>> {
+        let NewMessage { received, headline, body, copies } = message;
+        let shared = copies.len() > 1;
+        let (nanoseconds, recipients) = (nanoseconds(*received), recipients(headline));
+        let mut statement = database.prepare_cached(concat!(
+            "INSERT INTO copies (mailbox, ",
+            columns!(),
+            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+        ))?;
+        let version = self.next_version();
+        let mut stored = Vec::with_capacity(copies.len());
+        for (id, copy) in ids.iter().zip(copies) {
+            let size = (copy.trace.len() + body.len()) as u64;
+            statement.execute(params![
+                copy.mailbox.as_str(),
+                key(*id),
+                nanoseconds,
+                false,
+                size,
+                body.len(),
+                headline.from(),
+                recipients,
+                headline.subject(),
+                at.segment,
+                at.offset,
+                at.length,
+                shared,
+            ])?;
+            let book = self.mailbox(database, &copy.mailbox)?;
+            book.version = version;
+            book.messages += 1;
+            let was_empty = book.messages == 1;
+            let usage = &mut self.counters.usage;
+            usage.messages += 1;
+            usage.mailboxes += u64::from(was_empty);
+            usage.bytes += copy.trace.len() as u64;
+            stored.push(Summary {
+                mailbox: copy.mailbox.clone(),
+                id: *id,
+                headline: headline.clone(),
+                received: *received,
+                size,
+                seen: false,
+            });
+        }
+        self.counters.usage.bytes += body.len() as u64;
+        if shared {
+            let mut statement = database.prepare_cached("INSERT INTO shared VALUES (?1, ?2, ?3)")?;
+            statement.execute(params![at.segment, at.offset, copies.len()])?;
+        }
+        Ok(stored)
+    }
+
+    fn keep_cap(&mut self, database: &Connection, mailbox: &MailboxName, gone: &mut Vec<Summary>) -> Result<()> {
+        let cap = self.limits.messages_per_mailbox as u64;
+        let excess = self.mailbox(database, mailbox)?.messages.saturating_sub(cap);
+        if cap > 0 && excess > 0 {
+            gone.extend(self.take_first(database, mailbox, excess)?);
+        }
+        Ok(())
+    }
+
+    fn keep_bound(&mut self, database: &Connection, gone: &mut Vec<Summary>) -> Result<()> {
+        while self.limits.bytes > 0 && self.counters.usage.bytes > self.limits.bytes {
+            let oldest = Self::oldest(database, i64::MAX, 1)?;
+            if oldest.is_empty() {
+                break;
+            }
+            gone.extend(self.take_all(database, oldest)?);
+        }
+        Ok(())
+    }
+
+    /// See [`Store::set_seen`](crate::Store::set_seen).
+    pub(super) fn set_seen(
+        &mut self,
+        database: &Connection,
+        mailbox: &MailboxName,
+        id: MessageId,
+        seen: bool,
+    ) -> Result<bool> {
+        let mut find = database.prepare_cached("SELECT seen FROM copies WHERE mailbox = ?1 AND id = ?2")?;
+        let row = params![mailbox.as_str(), key(id)];
+        let Some(before) = find.query_row(row, |row| row.get::<_, bool>(0)).optional()? else { return Ok(false) };
+        if before != seen {
+            let mut mark = database.prepare_cached("UPDATE copies SET seen = ?3 WHERE mailbox = ?1 AND id = ?2")?;
+            mark.execute(params![mailbox.as_str(), key(id), seen])?;
+            let version = self.next_version();
+            self.mailbox(database, mailbox)?.version = version;
+        }
+        Ok(true)
+    }
+
+    /// See [`Store::remove`](crate::Store::remove).
+    pub(super) fn remove(
+        &mut self,
+        database: &Connection,
+        mailbox: &MailboxName,
+        id: MessageId,
+    ) -> Result<Option<Summary>> {
+        let mut statement = database
+            .prepare_cached(concat!("DELETE FROM copies WHERE mailbox = ?1 AND id = ?2 RETURNING ", columns!()))?;
+        let row = params![mailbox.as_str(), key(id)];
+        let removed = statement.query_row(row, |row| Copy::from_row(mailbox, row)).optional()?;
+        removed.map(|copy| self.forget(database, copy)).transpose()
+    }
+
+    /// See [`Store::purge`](crate::Store::purge).
+    pub(super) fn purge(&mut self, database: &Connection, mailbox: &MailboxName) -> Result<Vec<Summary>> {
+        self.take_first(database, mailbox, u64::MAX)
+    }
+
+    /// See [`Store::expire`](crate::Store::expire).
+    pub(super) fn expire(&mut self, database: &Connection, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
+        let old = Self::oldest(database, nanoseconds(deadline), limit)?;
+        self.take_all(database, old)
+    }
+
+    /// Whether a copy still needs the record at this place.
+    pub(super) fn needs(database: &Connection, mailbox: &str, id: MessageId, at: Location) -> Result<bool> {
+        let mut statement = database
+            .prepare_cached("SELECT 1 FROM copies WHERE mailbox = ?1 AND id = ?2 AND segment = ?3 AND offset = ?4")?;
+        Ok(statement.exists(params![mailbox, key(id), at.segment, at.offset])?)
+    }
+
+    /// Notes that a record, which these copies need, was written again at another place.
+    pub(super) fn moved(
+        &mut self,
+        database: &Connection,
+        copies: &[(String, MessageId)],
+        from: Location,
+        to: Location,
+    ) -> Result<()> {
+        let mut statement =
+            database.prepare_cached("UPDATE copies SET segment = ?3, offset = ?4 WHERE mailbox = ?1 AND id = ?2")?;
+        for (mailbox, id) in copies {
+            statement.execute(params![mailbox, key(*id), to.segment, to.offset])?;
+        }
+        let mut statement = database
+            .prepare_cached("UPDATE shared SET segment = ?3, offset = ?4 WHERE segment = ?1 AND offset = ?2")?;
+        statement.execute(params![from.segment, from.offset, to.segment, to.offset])?;
+        self.release(from);
+        Ok(())
+    }
+
+    /// Makes sure that a segment is seen by [`Self::close`].
+    pub(super) fn look_at(&mut self, segment: u64) {
+        self.segment(segment);
+    }
+
+    /// Writes the counters. Segments that nobody needs lose their row. From here until the commit is entered into the
+    /// books, only the database knows whether it has happened.
+    pub(super) fn close(&self, database: &Connection, tail: u64) -> Result<()> {
+        let Self { counters, segments, mailboxes, .. } = self;
+        let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO mailboxes VALUES (?1, ?2, ?3)")?;
+        let mut delete = database.prepare_cached("DELETE FROM mailboxes WHERE name = ?1")?;
+        for (name, book) in mailboxes {
+            match book.messages {
+                0 => delete.execute([name.as_str()])?,
+                _ => upsert.execute(params![name.as_str(), book.messages, book.version])?,
+            };
+        }
+        let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?1, ?2, ?3)")?;
+        let mut delete = database.prepare_cached("DELETE FROM segments WHERE id = ?1")?;
+        for (id, book) in segments {
+            if book.live == 0 && *id != tail {
+                delete.execute([id])?;
+            } else {
+                upsert.execute(params![id, book.end, book.live])?;
+            }
+        }
+        let Counters { last_id, last_version, usage } = counters;
+        let mut update = database.prepare_cached(
+            "UPDATE state SET last_id = ?1, last_version = ?2, messages = ?3, mailboxes = ?4, bytes = ?5",
+        )?;
+        update.execute(params![key(*last_id), last_version, usage.messages, usage.mailboxes, usage.bytes])?;
+        self.shared.recent().forget(mailboxes.keys());
+        Ok(())
+    }
+
+    /// What is to be entered into the books, once it is durable.
+    pub(super) fn into_entries(self) -> Entries {
+        let Self { counters, segments, mailboxes, .. } = self;
+        Entries { counters, segments, mailboxes }
+    }
+
+    /// Removes the first messages of a mailbox.
+    fn take_first(&mut self, database: &Connection, mailbox: &MailboxName, count: u64) -> Result<Vec<Summary>> {
+        let mut statement = database.prepare_cached("SELECT id FROM copies WHERE mailbox = ?1 ORDER BY id LIMIT ?2")?;
+        let ids = statement.query_map(params![mailbox.as_str(), integer(count)], |row| number(row, 0))?;
+        let ids: Vec<u64> = ids.collect::<rusqlite::Result<_>>()?;
+        self.take_all(database, ids.into_iter().map(|id| (mailbox.clone(), id.into())).collect())
+    }
+
+    fn take_all(&mut self, database: &Connection, copies: Vec<(MailboxName, MessageId)>) -> Result<Vec<Summary>> {
+        let mut gone = Vec::with_capacity(copies.len());
+        for (mailbox, id) in copies {
+            gone.extend(self.remove(database, &mailbox, id)?);
+        }
+        Ok(gone)
+    }
+
+    /// The messages that were received first of all, and before this time.
+    fn oldest(database: &Connection, before: i64, limit: usize) -> Result<Vec<(MailboxName, MessageId)>> {
+        let mut statement = database
+            .prepare_cached("SELECT mailbox, id FROM copies WHERE received < ?1 ORDER BY received, id LIMIT ?2")?;
+        let found = statement.query_map(params![before, integer(limit)], |row| {
+            Ok((rows::mailbox(row, 0)?, MessageId::from(number(row, 1)?)))
+        })?;
+        Ok(found.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Takes a copy whose row is gone off the books.
+    fn forget(&mut self, database: &Connection, copy: Copy) -> Result<Summary> {
+        let Copy { summary, body, location, shared } = copy;
+        let version = self.next_version();
+        let book = self.mailbox(database, &summary.mailbox)?;
+        book.version = version;
+        book.messages = book.messages.saturating_sub(1);
+        let is_empty = book.messages == 0;
+        let last = !shared || release_shared(database, location)?;
+        let freed = if last { summary.size } else { summary.size.saturating_sub(body) };
+        let usage = &mut self.counters.usage;
+        usage.messages = usage.messages.saturating_sub(1);
+        usage.mailboxes = usage.mailboxes.saturating_sub(u64::from(is_empty));
+        usage.bytes = usage.bytes.saturating_sub(freed);
+        if last {
+            self.release(location);
+        }
+        Ok(summary)
+    }
+
+    /// Notes that nobody needs a record any more.
+    fn release(&mut self, at: Location) {
+        let book = self.segment(at.segment);
+        book.live = book.live.saturating_sub(at.length);
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.counters.last_version += 1;
+        self.counters.last_version
+    }
+
+    fn segment(&mut self, id: u64) -> &mut SegmentBook {
+        let committed = self.books.segments.get(&id).copied();
+        self.segments.entry(id).or_insert_with(|| committed.unwrap_or_default())
+    }
+
+    fn mailbox(&mut self, database: &Connection, name: &MailboxName) -> Result<&mut MailboxBook> {
+        // Twice, because a borrow that is returned in one branch lasts through the other.
+        if !self.mailboxes.contains_key(name) {
+            let book = match self.shared.recent().find(name) {
+                Some(book) => book,
+                None => look_up(database, name)?.unwrap_or_default(),
+            };
+            self.mailboxes.insert(name.clone(), book);
+        }
+        Ok(self.mailboxes.entry(name.clone()).or_default())
+    }
+}
+
+/// What the database says about a mailbox; nothing when it is empty.
+pub(super) fn look_up(database: &Connection, mailbox: &MailboxName) -> Result<Option<MailboxBook>> {
+    let mut statement = database.prepare_cached("SELECT messages, version FROM mailboxes WHERE name = ?1")?;
+    let book = statement
+        .query_row([mailbox.as_str()], |row| Ok(MailboxBook { messages: number(row, 0)?, version: number(row, 1)? }));
+    Ok(book.optional()?)
+}
+
+/// Takes one copy off a record that is shared; true when it was the last one.
+fn release_shared(database: &Connection, at: Location) -> Result<bool> {
+    let mut release = database
+        .prepare_cached("UPDATE shared SET copies = copies - 1 WHERE segment = ?1 AND offset = ?2 RETURNING copies")?;
+    let left: Option<i64> = release.query_row(params![at.segment, at.offset], |row| row.get(0)).optional()?;
+    if left.is_some_and(|left| left > 0) {
+        return Ok(false);
+    }
+    let mut delete = database.prepare_cached("DELETE FROM shared WHERE segment = ?1 AND offset = ?2")?;
+    delete.execute(params![at.segment, at.offset])?;
+    Ok(true)
+}

@@ -1,0 +1,162 @@
+//! The data directory: where its files are, the lock that keeps a second server out, and why it cannot be opened.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::segment::sync_dir;
+
+/// The files of a store.
+#[derive(Clone, Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+}
+
+/// Held for as long as a server uses the directory. The system lets it go when the process ends, however it ends.
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Directory {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    pub(super) fn database(&self) -> PathBuf {
+        self.path.join("restante.db")
+    }
+
+    pub(super) fn segments(&self) -> PathBuf {
+        self.path.join("segments")
+    }
+
+    /// Makes the directory where there is none. Mail is nobody else's business.
+    pub(super) fn make(&self) -> Result<(), OpenError> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        for dir in [&self.path, &self.segments()] {
+            builder.create(dir).map_err(|error| self.error("cannot make", &error))?;
+        }
+        // The names of both are durable before anything in them is; a parent that may not be read is taken as it is.
+        sync_dir(&self.path).map_err(|error| self.error("cannot sync", &error))?;
+        if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            let _ = sync_dir(parent);
+        }
+        Ok(())
+    }
+
+    /// Whether a store was ever made here.
+    pub(super) fn check_exists(&self) -> Result<(), OpenError> {
+        match fs::metadata(self.database()) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::Missing(self.path.clone())),
+            Err(error) => Err(self.error("cannot read", &error)),
+        }
+    }
+
+    /// Keeps other servers out.
+    pub(super) fn lock(&self) -> Result<Lock, OpenError> {
+        let path = self.path.join("lock");
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let mut file = opened.map_err(|error| self.error("cannot write to", &error))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut owner = String::new();
+                // Only for the message; a file that cannot be read has no name in it.
+                let _ = (&file).take(20).read_to_string(&mut owner);
+                return Err(OpenError::Locked { dir: self.path.clone(), owner: owner.trim().parse().ok() });
+            }
+            Err(TryLockError::Error(error)) => return Err(self.error("cannot lock", &error)),
+        }
+        // The process id helps the operator and nobody else; the lock holds without it.
+        let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+        Ok(Lock { _file: file })
+    }
+
+    fn error(&self, what: &'static str, error: &io::Error) -> OpenError {
+        let error = io::Error::new(error.kind(), error.to_string());
+        OpenError::Directory { what, dir: self.path.clone(), error }
+    }
+}
+
+/// Why a data directory cannot be used. The text is a sentence for the operator.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The system does not let us make, read or write it.
+    Directory {
+        /// What was tried.
+        what: &'static str,
+        /// The data directory.
+        dir: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// There is no store to read.
+    Missing(PathBuf),
+    /// Another process uses it.
+    Locked {
+        /// The data directory.
+        dir: PathBuf,
+        /// The other process.
+        owner: Option<u32>,
+    },
+    /// A later version of the program has made it.
+    TooNew {
+        /// The version of the schema that was found.
+        found: usize,
+        /// The latest version that is known.
+        known: usize,
+    },
+    /// The database is another program's.
+    Foreign,
+    /// The database is damaged.
+    Damaged(String),
+    /// The database cannot be opened now.
+    Database(String),
+}
+
+impl OpenError {
+    /// Whether it stays like this until somebody does something about it: trying again by itself does not help.
+    pub fn is_permanent(&self) -> bool {
+        !matches!(self, Self::Locked { .. } | Self::Database(_))
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory { what, dir, error } => write!(f, "{what} the data directory {}: {error}", dir.display()),
+            Self::Missing(dir) => write!(f, "there is no store in {}", dir.display()),
+            Self::Locked { dir, owner } => {
+                write!(f, "the data directory {} is in use by another server", dir.display())?;
+                owner.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
+            }
+            Self::TooNew { found, known } => write!(
+                f,
+                "the database was made by a later version of Restante: its schema is {found}, this version knows {known}"
+            ),
+            Self::Foreign => f.write_str("the file restante.db is a database of another program"),
+            Self::Damaged(cause) => write!(
+                f,
+                "the database restante.db is damaged ({cause}); restore it from a backup, or move the data directory \
+                 away to start with an empty one"
+            ),
+            Self::Database(cause) => write!(f, "the database restante.db cannot be opened: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        match error.sqlite_error_code() {
+            Some(DatabaseCorrupt | NotADatabase) => Self::Damaged(error.to_string()),
+            _ => Self::Database(error.to_string()),
+        }
+    }
+}

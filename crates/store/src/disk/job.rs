@@ -1,0 +1,89 @@
+//! What the writer is asked to do, and the way back to whoever asked.
+
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::changes::Changes;
+use super::segment::Location;
+use crate::{Appended, NewMessage, Result};
+
+/// A change of the store.
+pub(super) enum Job {
+    Append(NewMessage, Reply<Appended>),
+    SetSeen(MailboxName, MessageId, bool, Reply<bool>),
+    Remove(MailboxName, MessageId, Reply<Option<Summary>>),
+    Purge(MailboxName, Reply<Vec<Summary>>),
+    Expire(Timestamp, usize, Reply<Vec<Summary>>),
+}
+
+/// A place for an answer. It is filled while the transaction runs, and sent when its outcome is known.
+pub(super) struct Reply<T> {
+    answer: Option<T>,
+    sender: oneshot::Sender<Result<T>>,
+}
+
+impl<T> Reply<T> {
+    pub(super) fn new() -> (Self, oneshot::Receiver<Result<T>>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self { answer: None, sender }, receiver)
+    }
+
+    fn send(self, outcome: Result<()>) {
+        let Self { answer, sender } = self;
+        let answer = match (outcome, answer) {
+            (Ok(()), Some(answer)) => Ok(answer),
+            (Ok(()), None) => Err(crate::StoreError::Broken("the writer left a job undone".to_owned())),
+            (Err(error), _) => Err(error),
+        };
+        // Whoever asked may have gone; what was done is done.
+        let _ = sender.send(answer);
+    }
+}
+
+impl Job {
+    /// How many bytes of mail it brings.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Append(message, _) => message.body.len(),
+            _ => 0,
+        }
+    }
+
+    /// Makes the change in the database. Every new message takes its ids and its place from `written`.
+    pub(super) fn apply<'a>(
+        &mut self,
+        changes: &mut Changes<'_>,
+        database: &Connection,
+        written: &mut impl Iterator<Item = (&'a Vec<MessageId>, &'a Location)>,
+    ) -> Result<()> {
+        match self {
+            Self::Append(message, reply) => {
+                if let Some((ids, at)) = written.next() {
+                    reply.answer = Some(changes.append(database, message, ids, *at)?);
+                }
+            }
+            Self::SetSeen(mailbox, id, seen, reply) => {
+                reply.answer = Some(changes.set_seen(database, mailbox, *id, *seen)?);
+            }
+            Self::Remove(mailbox, id, reply) => reply.answer = Some(changes.remove(database, mailbox, *id)?),
+            Self::Purge(mailbox, reply) => reply.answer = Some(changes.purge(database, mailbox)?),
+            Self::Expire(deadline, limit, reply) => {
+                reply.answer = Some(changes.expire(database, *deadline, *limit)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whoever asked how it went.
+    pub(super) fn settle(self, outcome: Result<()>) {
+        match self {
+            Self::Append(_, reply) => reply.send(outcome),
+            Self::SetSeen(_, _, _, reply) => reply.send(outcome),
+            Self::Remove(_, _, reply) => reply.send(outcome),
+            Self::Purge(_, reply) | Self::Expire(_, _, reply) => reply.send(outcome),
+        }
+    }
+}

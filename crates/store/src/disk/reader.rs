@@ -1,0 +1,177 @@
+//! Questions: answered by connections of their own, on threads that may wait for the disk, and never in the way of the
+//! writer. Every answer is taken from one state of the database.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::MailboxName;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use tokio::sync::Semaphore;
+
+use super::changes::look_up;
+use super::record::View;
+use super::rows::{self, Copy, columns, integer, key, number};
+use super::segment::{Location, Segments};
+use super::{schema, trouble};
+use crate::{Listing, Page, Result, StoreError, Version, Which};
+
+/// How many questions are answered at the same time. More would not make a disk faster.
+pub(super) const READERS: usize = 4;
+/// How often a record that moved while we looked is looked for again.
+const ATTEMPTS: usize = 5;
+
+/// Connections for reading.
+pub(super) struct Readers {
+    database: PathBuf,
+    cache_bytes: usize,
+    turns: Semaphore,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn new(database: PathBuf, cache_bytes: usize) -> Self {
+        Self { database, cache_bytes: cache_bytes / READERS, turns: Semaphore::new(READERS), idle: Mutex::default() }
+    }
+
+    /// Answers a question on a thread that may wait.
+    pub(super) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let Ok(_turn) = self.turns.acquire().await else { return Err(closed()) };
+        let this = self.clone();
+        let answered = tokio::task::spawn_blocking(move || {
+            let connection = this.take()?;
+            let answer = question(&connection);
+            // After an error a connection may hold on to what was wrong.
+            if answer.is_ok() && !this.turns.is_closed() {
+                this.idle().push(connection);
+            }
+            answer
+        });
+        answered.await.unwrap_or_else(|error| Err(StoreError::Broken(format!("a reader: {error}"))))
+    }
+
+    /// No more questions; connections are closed.
+    pub(super) fn close(&self) {
+        self.turns.close();
+        self.idle().clear();
+    }
+
+    fn take(&self) -> Result<Connection> {
+        let idle = self.idle().pop();
+        match idle {
+            Some(connection) => Ok(connection),
+            None => Ok(schema::open_reader(&self.database, self.cache_bytes)?),
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".to_owned())
+}
+
+/// See [`Store::version`](crate::Store::version).
+pub(super) fn version(database: &Connection, mailbox: &MailboxName) -> Result<Version> {
+    Ok(Version(look_up(database, mailbox)?.map_or(0, |book| book.version)))
+}
+
+/// See [`Store::list`](crate::Store::list).
+pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> Result<Listing> {
+    // One transaction, so that version and messages are of the same moment.
+    let snapshot = database.unchecked_transaction()?;
+    let version = version(&snapshot, mailbox)?;
+    if version.0 == 0 {
+        return Ok(Listing::default());
+    }
+    let ascending =
+        concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id > ?2 AND id < ?3 ORDER BY id LIMIT ?4");
+    let descending = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM copies WHERE mailbox = ?1 AND id > ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4"
+    );
+    let from_the_end = page.limit.is_some() && page.after.is_none();
+    let mut statement = snapshot.prepare_cached(if from_the_end { descending } else { ascending })?;
+    let (after, before) = (page.after.map_or(-1, key), page.before.map_or(i64::MAX, key));
+    // A negative limit is none.
+    let range = params![mailbox.as_str(), after, before, page.limit.map_or(-1, integer)];
+    let found = statement.query_map(range, |row| Ok(Copy::from_row(mailbox, row)?.summary))?;
+    let mut messages: Vec<Summary> = found.collect::<rusqlite::Result<_>>()?;
+    if from_the_end {
+        messages.reverse();
+    }
+    Ok(Listing { version, messages })
+}
+
+/// See [`Store::find`](crate::Store::find).
+pub(super) fn find(database: &Connection, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+    let by_id = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id = ?2");
+    let latest = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 ORDER BY id DESC LIMIT 1");
+    let found = match which {
+        Which::Id(id) => {
+            let mut statement = database.prepare_cached(by_id)?;
+            statement.query_row(params![mailbox.as_str(), key(id)], |row| Copy::from_row(mailbox, row)).optional()?
+        }
+        Which::Latest => {
+            let mut statement = database.prepare_cached(latest)?;
+            statement.query_row([mailbox.as_str()], |row| Copy::from_row(mailbox, row)).optional()?
+        }
+    };
+    Ok(found.map(|copy| copy.summary))
+}
+
+/// See [`Store::source`](crate::Store::source).
+pub(super) fn source(
+    database: &Connection,
+    segments: &Segments,
+    mailbox: &MailboxName,
+    id: MessageId,
+) -> Result<Option<Source>> {
+    for _ in 0..ATTEMPTS {
+        let Some(at) = locate(database, mailbox, id)? else { return Ok(None) };
+        match segments.read(at) {
+            Ok(record) => return take_apart(record, mailbox, id, at).map(Some),
+            // The segment went between the two looks: with its messages, or they were written again elsewhere.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(trouble::of_segment("reading mail", &error)),
+        }
+    }
+    Err(StoreError::Broken(format!("the segment of message {id} is missing")))
+}
+
+fn locate(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result<Option<Location>> {
+    let mut statement =
+        database.prepare_cached("SELECT segment, offset, length FROM copies WHERE mailbox = ?1 AND id = ?2")?;
+    let found = statement.query_row(params![mailbox.as_str(), key(id)], |row| {
+        Ok(Location { segment: number(row, 0)?, offset: number(row, 1)?, length: number(row, 2)? })
+    });
+    Ok(found.optional()?)
+}
+
+fn take_apart(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Location) -> Result<Source> {
+    let Location { segment, offset, .. } = at;
+    let damaged = |what: &dyn std::fmt::Display| {
+        StoreError::Broken(format!("message {id} is damaged, segment {segment} at {offset}: {what}"))
+    };
+    let view = View::of(&record).map_err(|damage| damaged(&damage))?;
+    let (trace, body) = view.source(mailbox.as_str(), id).ok_or_else(|| damaged(&"it is another message"))?;
+    let record = Bytes::from(record);
+    Ok(Source { trace: record.slice(trace), body: record.slice(body..) })
+}
+
+/// See [`Store::mailboxes`](crate::Store::mailboxes).
+pub(super) fn mailboxes(database: &Connection, after: Option<&MailboxName>, limit: usize) -> Result<Vec<MailboxName>> {
+    let mut statement = database.prepare_cached("SELECT name FROM mailboxes WHERE name > ?1 ORDER BY name LIMIT ?2")?;
+    // No name is empty, so all of them come behind the empty text.
+    let names = statement
+        .query_map(params![after.map_or("", MailboxName::as_str), integer(limit)], |row| rows::mailbox(row, 0))?;
+    Ok(names.collect::<rusqlite::Result<_>>()?)
+}

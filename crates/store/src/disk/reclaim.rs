@@ -1,0 +1,237 @@
+//! Space comes back: segments that nobody needs are removed, mostly empty ones are written again, leftovers of a crash
+//! are deleted, and pages that the database does not use go back to the system. All of it in small steps between the
+//! writer's other work.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use bytes::Bytes;
+use restante_mail::message::MessageId;
+
+use super::Durability;
+use super::books::{Books, SegmentBook};
+use super::changes::Changes;
+use super::record::{self, Record, View};
+use super::segment::Location;
+use super::trouble;
+use super::writer::Writer;
+use crate::{Result, StoreError};
+
+/// How much of a segment is looked at in one step.
+const STEP: u64 = 1 << 20;
+/// How many pages the database gives back in one step.
+const PAGES: u32 = 256;
+/// After so many messages went, it is worth looking for pages that the database does not use.
+const MANY_ROWS: u64 = 10_000;
+
+/// What there is to do.
+#[derive(Default)]
+pub(super) struct Reclaim {
+    /// Segments without any use, whose files can go.
+    pub(super) dead: Vec<u64>,
+    /// Whether there may be files that the database does not know.
+    pub(super) leftovers: bool,
+    /// Segments that are worth writing again.
+    sparse: BTreeSet<u64>,
+    /// Segments that cannot be written again, because they are damaged.
+    stuck: HashSet<u64>,
+    /// The segment that is being written again.
+    under_way: Option<Sweep>,
+    /// The last segment, as far as we know.
+    pub(super) tail: u64,
+    /// How many messages went since the database was last looked at.
+    pub(super) rows_went: u64,
+}
+
+/// How far a segment is written again.
+struct Sweep {
+    segment: u64,
+    file: File,
+    offset: u64,
+    end: u64,
+}
+
+impl Reclaim {
+    pub(super) fn new(books: &Books) -> Self {
+        let last = books.segments.last_key_value().map_or(0, |(id, _)| *id);
+        let mut reclaim = Self { leftovers: true, tail: last, ..Self::default() };
+        for (id, book) in &books.segments {
+            reclaim.consider(*id, *book, last);
+        }
+        reclaim
+    }
+
+    /// Whether there is anything to do that can be done in steps.
+    pub(super) fn is_due(&self) -> bool {
+        self.under_way.is_some() || !self.sparse.is_empty() || self.rows_went >= MANY_ROWS
+    }
+
+    /// Notes a segment, other than the last one, of which less than half is in use.
+    pub(super) fn consider(&mut self, id: u64, book: SegmentBook, tail: u64) {
+        let under_way = self.under_way.as_ref().is_some_and(|sweep| sweep.segment == id);
+        if id != tail && book.live * 2 < book.end && !under_way && !self.stuck.contains(&id) {
+            self.sparse.insert(id);
+        }
+    }
+}
+
+impl Writer {
+    /// Takes one step.
+    pub(super) fn reclaim_some(&mut self) {
+        let step = if self.reclaim.rows_went >= MANY_ROWS { self.shrink_database() } else { self.sweep() };
+        if let Err(error) = step {
+            // It is thought of again when the next message goes.
+            tracing::error!(%error, "space cannot be reclaimed");
+            self.reclaim.under_way = None;
+            self.reclaim.sparse.clear();
+            self.reclaim.rows_went = 0;
+        }
+    }
+
+    /// Deletes segments that the database does not name: what a crash has left, or an attempt that failed.
+    pub(super) fn remove_leftovers(&mut self) {
+        self.reclaim.leftovers = false;
+        let files = match self.shared.segments.ids() {
+            Ok(files) => files,
+            Err(error) => {
+                tracing::error!(%error, "the folder of segments cannot be read");
+                return;
+            }
+        };
+        for id in &files {
+            if !self.books.segments.contains_key(id) && *id != self.tail() {
+                tracing::info!(segment = id, "removing a leftover file");
+                self.reclaim.dead.push(*id);
+            }
+        }
+        for (id, book) in &self.books.segments {
+            if !files.contains(id) {
+                tracing::error!(segment = id, bytes = book.live, "a segment file is missing, and the mail in it");
+            }
+        }
+        self.bury_the_dead();
+    }
+
+    /// Removes the files of dead segments. Their end must be on the disk before: after a power failure the database must
+    /// not name files that are gone.
+    pub(super) fn bury_the_dead(&mut self) {
+        if self.reclaim.dead.is_empty() || (self.durability() == Durability::Relaxed && !self.bring_log_home()) {
+            return;
+        }
+        for segment in std::mem::take(&mut self.reclaim.dead) {
+            if let Err(error) = self.shared.segments.remove(segment)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::error!(%error, segment, "a segment file cannot be removed");
+            }
+        }
+    }
+
+    /// Writes what is needed of a part of a sparse segment to the end of the last one. When all parts are done, the
+    /// segment is dead.
+    fn sweep(&mut self) -> Result<()> {
+        self.ready()?;
+        let Some(mut sweep) = self.next_sweep()? else { return Ok(()) };
+        let start = sweep.offset;
+        let mut records = Vec::new();
+        let mut moves = Vec::new();
+        while sweep.offset < sweep.end && sweep.offset - start < STEP {
+            let (from, bytes, view) = match sweep.next() {
+                Ok(found) => found,
+                Err(error) => {
+                    self.reclaim.stuck.insert(sweep.segment);
+                    return Err(error);
+                }
+            };
+            let Some(database) = self.database() else { break };
+            let mut copies = Vec::new();
+            for copy in view.copies() {
+                if Changes::needs(database, &copy.mailbox, copy.id, from)? {
+                    copies.push((copy.mailbox.clone(), copy.id));
+                }
+            }
+            if !copies.is_empty() {
+                records.push(Record { head: bytes, body: Bytes::new() });
+                moves.push((from, copies));
+            }
+        }
+        let done = sweep.offset >= sweep.end;
+        let segment = sweep.segment;
+        if !records.is_empty() || done {
+            self.move_records(segment, &records, &moves)?;
+        }
+        if !done {
+            self.reclaim.under_way = Some(sweep);
+        } else if self.books.segments.contains_key(&segment) {
+            self.reclaim.stuck.insert(segment);
+            return Err(StoreError::Broken(format!("segment {segment} is counted as in use, but nobody uses it")));
+        }
+        Ok(())
+    }
+
+    fn move_records(&mut self, segment: u64, records: &[Record], moves: &[(Location, Copies)]) -> Result<()> {
+        self.transact(records, |changes, database, locations| {
+            for ((from, copies), to) in moves.iter().zip(locations) {
+                changes.moved(database, copies, *from, *to)?;
+            }
+            changes.look_at(segment);
+            Ok(())
+        })
+    }
+
+    /// The sweep that is under way, or the next one.
+    fn next_sweep(&mut self) -> Result<Option<Sweep>> {
+        if let Some(sweep) = self.reclaim.under_way.take() {
+            return Ok(Some(sweep));
+        }
+        let Some(segment) = self.reclaim.sparse.pop_first() else { return Ok(None) };
+        let Some(book) = self.books.segments.get(&segment) else { return Ok(None) };
+        // Nothing has to be looked at when nothing is in use.
+        let offset = if book.live == 0 { book.end } else { 0 };
+        let file = File::open(self.shared.segments.path(segment));
+        let file = file.map_err(|error| trouble::of_segment("reading a segment", &error))?;
+        Ok(Some(Sweep { segment, file, offset, end: book.end }))
+    }
+
+    /// Gives pages that the database does not use back to the system, unless they are few and will be used soon.
+    fn shrink_database(&mut self) -> Result<()> {
+        self.ready()?;
+        let Some(database) = self.database() else { return Ok(()) };
+        let count = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
+        let (free, all) = (count("freelist_count")?, count("page_count")?);
+        if free > all / 4 && free > PAGES {
+            database.execute_batch(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+        } else {
+            self.reclaim.rows_went = 0;
+        }
+        Ok(())
+    }
+}
+
+/// The copies that need a record.
+type Copies = Vec<(String, MessageId)>;
+
+impl Sweep {
+    /// Reads the next record.
+    fn next(&mut self) -> Result<(Location, Vec<u8>, View)> {
+        let damaged = |offset: u64, what: &dyn std::fmt::Display| {
+            StoreError::Broken(format!("segment {} is damaged at {offset}: {what}", self.segment))
+        };
+        let offset = self.offset;
+        let mut header = [0; record::HEADER];
+        let read = self.file.read_exact_at(&mut header, offset);
+        read.map_err(|error| damaged(offset, &error))?;
+        let length = record::length(header).map_err(|damage| damaged(offset, &damage))?;
+        if length > self.end - offset {
+            return Err(damaged(offset, &"the record is too long"));
+        }
+        let at = Location { segment: self.segment, offset, length };
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        self.file.read_exact_at(&mut bytes, offset).map_err(|error| damaged(offset, &error))?;
+        let view = View::of(&bytes).map_err(|damage| damaged(offset, &damage))?;
+        self.offset += length;
+        Ok((at, bytes, view))
+    }
+}

@@ -1,0 +1,202 @@
+//! The form of one message in a segment file. A record holds everything that is needed to find its owner again: the
+//! mailboxes and ids of its copies, the lines that differ per mailbox, and the mail, once. All numbers are
+//! little-endian.
+//!
+//! ```text
+//! magic u32 | CRC32C of all that follows u32 | length of the whole record u64 | received, Unix nanoseconds i64 |
+//! number of copies u32 | per copy: id u64, length of trace u32, length of mailbox u16, mailbox |
+//! traces, in the same order | mail
+//! ```
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use restante_mail::message::MessageId;
+
+use crate::NewCopy;
+
+/// What a record begins with: `RMR` and the version of its form.
+const MAGIC: u32 = u32::from_le_bytes(*b"RMR1");
+/// Magic, checksum and length: enough to know where the next record begins.
+pub(super) const HEADER: usize = 16;
+/// Where the part begins that the checksum covers.
+const COVERED: usize = 8;
+
+/// A record on its way to the disk. The mail is not copied for it.
+pub(super) struct Record {
+    /// Everything in front of the mail.
+    pub(super) head: Vec<u8>,
+    pub(super) body: Bytes,
+}
+
+/// A record that is whole, taken apart.
+pub(super) struct View {
+    copies: Vec<Held>,
+    /// Where the mail is; it reaches to the end.
+    body: usize,
+}
+
+/// One copy in a record.
+pub(super) struct Held {
+    pub(super) mailbox: String,
+    pub(super) id: MessageId,
+    trace: Range<usize>,
+}
+
+/// Why bytes are no record. The text goes to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damage(&'static str);
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Record {
+    /// The record of a message, whose copies have these ids.
+    pub(super) fn new(received: i64, ids: &[MessageId], copies: &[NewCopy], body: Bytes) -> Self {
+        let names: usize = copies.iter().map(|copy| copy.mailbox.as_str().len() + copy.trace.len() + 14).sum();
+        let mut head = Vec::with_capacity(HEADER + 12 + names);
+        head.extend_from_slice(&[0; HEADER]);
+        head.extend_from_slice(&received.to_le_bytes());
+        head.extend_from_slice(&narrow::<u32>(copies.len()).to_le_bytes());
+        for (id, copy) in ids.iter().zip(copies) {
+            let mailbox = copy.mailbox.as_str();
+            head.extend_from_slice(&id.number().to_le_bytes());
+            head.extend_from_slice(&narrow::<u32>(copy.trace.len()).to_le_bytes());
+            head.extend_from_slice(&narrow::<u16>(mailbox.len()).to_le_bytes());
+            head.extend_from_slice(mailbox.as_bytes());
+        }
+        for copy in copies {
+            head.extend_from_slice(&copy.trace);
+        }
+        let length = (head.len() + body.len()) as u64;
+        head[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        head[COVERED..HEADER].copy_from_slice(&length.to_le_bytes());
+        let sum = crc32c::crc32c_append(crc32c::crc32c(&head[COVERED..]), &body);
+        head[4..COVERED].copy_from_slice(&sum.to_le_bytes());
+        Self { head, body }
+    }
+
+    /// Its length on the disk.
+    pub(super) fn len(&self) -> u64 {
+        (self.head.len() + self.body.len()) as u64
+    }
+}
+
+/// The length of the record that begins with these bytes.
+pub(super) fn length(header: [u8; HEADER]) -> Result<u64, Damage> {
+    let mut fields = Fields { bytes: &header, at: 0 };
+    if u32::from_le_bytes(fields.array()?) != MAGIC {
+        return Err(Damage("no record begins here"));
+    }
+    fields.at = COVERED;
+    let length = u64::from_le_bytes(fields.array()?);
+    if length < HEADER as u64 { Err(Damage("the length is too small")) } else { Ok(length) }
+}
+
+impl View {
+    /// Checks that `bytes` are one record, complete and unchanged.
+    pub(super) fn of(bytes: &[u8]) -> Result<Self, Damage> {
+        let header = bytes.first_chunk().ok_or(Damage("the header is incomplete"))?;
+        if length(*header)? != bytes.len() as u64 {
+            return Err(Damage("the length is another one"));
+        }
+        let mut fields = Fields { bytes, at: 4 };
+        let sum = u32::from_le_bytes(fields.array()?);
+        if crc32c::crc32c(&bytes[COVERED..]) != sum {
+            return Err(Damage("the checksum does not match"));
+        }
+        fields.at = HEADER + 8;
+        let count = u32::from_le_bytes(fields.array()?);
+        let mut copies = Vec::new();
+        for _ in 0..count {
+            let id = MessageId::from(u64::from_le_bytes(fields.array()?));
+            let trace = u32::from_le_bytes(fields.array()?) as usize;
+            let mailbox = u16::from_le_bytes(fields.array()?);
+            let mailbox = fields.slice(usize::from(mailbox))?;
+            let mailbox = std::str::from_utf8(mailbox).map_err(|_| Damage("a mailbox name is no text"))?;
+            copies.push(Held { mailbox: mailbox.to_owned(), id, trace: 0..trace });
+        }
+        for copy in &mut copies {
+            let start = fields.at;
+            fields.slice(copy.trace.end)?;
+            copy.trace = start..fields.at;
+        }
+        Ok(Self { copies, body: fields.at })
+    }
+
+    pub(super) fn copies(&self) -> &[Held] {
+        &self.copies
+    }
+
+    /// The trace lines of one copy, and the mail, as places in the record.
+    pub(super) fn source(&self, mailbox: &str, id: MessageId) -> Option<(Range<usize>, usize)> {
+        let copy = self.copies.iter().find(|copy| copy.id == id && copy.mailbox == mailbox)?;
+        Some((copy.trace.clone(), self.body))
+    }
+}
+
+/// Reads one field after the other; the checksum has said that they are there, so what is missing is our mistake.
+struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn slice(&mut self, length: usize) -> Result<&'a [u8], Damage> {
+        let end = self.at.checked_add(length).ok_or(Damage("a length is too large"))?;
+        let slice = self.bytes.get(self.at..end).ok_or(Damage("a field is missing"))?;
+        self.at = end;
+        Ok(slice)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+        self.slice(N)?.try_into().map_err(|_| Damage("a field is missing"))
+    }
+}
+
+/// Lengths are bounded long before they come here: names by the address rules, traces by what we write ourselves.
+fn narrow<T: TryFrom<usize>>(length: usize) -> T {
+    T::try_from(length).unwrap_or_else(|_| panic!("a length of {length} does not fit into a record"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance;
+
+    fn bytes() -> Vec<u8> {
+        let message = conformance::message(7, &["ann", "bob"], b"mail\r\n");
+        let ids = [MessageId::from(7), MessageId::from(8)];
+        let record = Record::new(7_000_000_000, &ids, &message.copies, message.body);
+        [record.head.as_slice(), &record.body].concat()
+    }
+
+    #[test]
+    fn a_record_gives_back_what_it_was_made_of() {
+        let bytes = bytes();
+        assert_eq!(length(*bytes.first_chunk().unwrap()), Ok(bytes.len() as u64));
+        let view = View::of(&bytes).unwrap();
+        let names: Vec<_> = view.copies().iter().map(|copy| (copy.mailbox.as_str(), copy.id.number())).collect();
+        assert_eq!(names, [("ann", 7), ("bob", 8)]);
+        let (trace, body) = view.source("bob", MessageId::from(8)).unwrap();
+        assert_eq!((&bytes[trace], &bytes[body..]), (&b"X-Trace: bob\r\n"[..], &b"mail\r\n"[..]));
+        assert!(view.source("ann", MessageId::from(8)).is_none());
+    }
+
+    #[test]
+    fn no_changed_bit_and_no_missing_end_goes_unnoticed() {
+        let bytes = bytes();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << bit;
+                assert!(View::of(&changed).is_err(), "bit {bit} of byte {at}");
+            }
+            assert!(View::of(&bytes[..at]).is_err(), "cut at {at}");
+        }
+    }
+}

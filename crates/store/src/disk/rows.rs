@@ -1,0 +1,81 @@
+//! The rows of the table `copies`, as values: what a summary is made of, and where the record is.
+
+use jiff::Timestamp;
+use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::naming::MailboxName;
+use rusqlite::Row;
+
+use super::segment::Location;
+
+/// The columns that [`Copy::from_row`] reads, in its order.
+macro_rules! columns {
+    () => {
+        "id, received, seen, size, body, sender, recipients, subject, segment, offset, length, shared"
+    };
+}
+pub(super) use columns;
+
+/// One mailbox's copy of a message.
+pub(super) struct Copy {
+    pub(super) summary: Summary,
+    pub(super) body: u64,
+    pub(super) location: Location,
+    pub(super) shared: bool,
+}
+
+impl Copy {
+    pub(super) fn from_row(mailbox: &MailboxName, row: &Row<'_>) -> rusqlite::Result<Self> {
+        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        let headline = Headline::new(text(5)?, text(6)?.split_terminator('\n'), text(7)?);
+        let summary = Summary {
+            mailbox: mailbox.clone(),
+            id: MessageId::from(number(row, 0)?),
+            headline,
+            received: time(row.get(1)?),
+            seen: row.get(2)?,
+            size: number(row, 3)?,
+        };
+        let location = Location { segment: number(row, 8)?, offset: number(row, 9)?, length: number(row, 10)? };
+        Ok(Self { summary, body: number(row, 4)?, location, shared: row.get(11)? })
+    }
+}
+
+/// A number for the database, which has only signed ones. What does not fit is more than was ever stored.
+pub(super) fn integer(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
+/// An id for the database.
+pub(super) fn key(id: MessageId) -> i64 {
+    integer(id.number())
+}
+
+/// A number from the database. Ours are ids, counts and lengths, which are never negative.
+pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get(column)
+}
+
+/// A mailbox name that is in the database, and therefore is one.
+pub(super) fn mailbox(row: &Row<'_>, column: usize) -> rusqlite::Result<MailboxName> {
+    Ok(row.get::<_, String>(column)?.into())
+}
+
+/// A time as it is stored. Times beyond the year 2262 do not fit and are moved there.
+pub(super) fn nanoseconds(time: Timestamp) -> i64 {
+    i64::try_from(time.as_nanosecond()).unwrap_or(if time < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
+}
+
+/// The time that was stored.
+pub(super) fn time(nanoseconds: i64) -> Timestamp {
+    Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Recipients as one text.
+pub(super) fn recipients(headline: &Headline) -> String {
+    let mut text = String::new();
+    for recipient in headline.to() {
+        text.push_str(recipient);
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,134 @@
+//! The database: its tables, their versions, and how a connection to it is opened. SQLite is the truth about what is
+//! stored; bytes in a segment that it does not name are garbage.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use super::{Durability, OpenError};
+
+/// Says that a database is ours; `file` and other tools show it. The letters `rmail`, as far as they fit.
+const APPLICATION: i64 = 0x726d_6169;
+
+/// What leads from each version of the schema to the next. The first one makes an empty database into version 1; steps
+/// that were released are never changed, only added to.
+const MIGRATIONS: &[&str] = &[
+    "
+    -- Counters of the whole store, in one row.
+    CREATE TABLE state (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        last_id INTEGER NOT NULL,        -- the highest id ever given
+        last_version INTEGER NOT NULL,   -- the highest version of a mailbox ever given
+        messages INTEGER NOT NULL,       -- rows of copies
+        mailboxes INTEGER NOT NULL,      -- rows of mailboxes
+        bytes INTEGER NOT NULL           -- traces, and bodies counted once
+    ) STRICT;
+    INSERT INTO state VALUES (1, 0, 0, 0, 0, 0);
+
+    -- Mailboxes that hold something.
+    CREATE TABLE mailboxes (
+        name TEXT PRIMARY KEY,
+        messages INTEGER NOT NULL,
+        version INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
+    -- One row per message and mailbox. The key keeps the messages of a mailbox together, so that a list reads few pages.
+    CREATE TABLE copies (
+        mailbox TEXT NOT NULL,
+        id INTEGER NOT NULL,
+        received INTEGER NOT NULL,       -- Unix nanoseconds
+        seen INTEGER NOT NULL,
+        size INTEGER NOT NULL,           -- of trace and body
+        body INTEGER NOT NULL,           -- of the body
+        sender TEXT NOT NULL,
+        recipients TEXT NOT NULL,        -- each ends in a line feed
+        subject TEXT NOT NULL,
+        segment INTEGER NOT NULL,        -- where the record is
+        offset INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        shared INTEGER NOT NULL,         -- whether the record has other copies too: see the table of that name
+        PRIMARY KEY (mailbox, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX arrivals ON copies (received, id);
+
+    -- How many copies still need a record that was stored for several mailboxes.
+    CREATE TABLE shared (
+        segment INTEGER NOT NULL,
+        offset INTEGER NOT NULL,
+        copies INTEGER NOT NULL,
+        PRIMARY KEY (segment, offset)
+    ) STRICT, WITHOUT ROWID;
+
+    -- Segment files: how far they are written, and how many of their bytes are in use.
+    CREATE TABLE segments (
+        id INTEGER PRIMARY KEY,
+        end INTEGER NOT NULL,
+        live INTEGER NOT NULL
+    ) STRICT;
+    ",
+];
+
+/// Opens the database for its one writer, makes it when there is none, and brings it up to date.
+pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usize) -> Result<Connection, OpenError> {
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE, cache_bytes)?;
+    if version(&connection)? == 0 {
+        // Can be set only before the first table is made.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", durability.synchronous())?;
+    // The writer decides when there is time for it.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    migrate(&mut connection, MIGRATIONS)?;
+    Ok(connection)
+}
+
+/// Opens the database for reading.
+pub(super) fn open_reader(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)?;
+    match version(&connection)? {
+        0 => Err(OpenError::Foreign),
+        _ => Ok(connection),
+    }
+}
+
+fn connect(path: &Path, access: OpenFlags, cache_bytes: usize) -> Result<Connection, OpenError> {
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    // Negative numbers are KiB, positive ones pages.
+    let kibibytes = i64::try_from(cache_bytes / 1024).unwrap_or(i64::MAX).max(64);
+    connection.pragma_update(None, "cache_size", -kibibytes)?;
+    Ok(connection)
+}
+
+/// The version of the schema, 0 for an empty database. A database of another program, or of a later version of this
+/// one, is refused.
+fn version(connection: &Connection) -> Result<usize, OpenError> {
+    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match usize::try_from(version) {
+        Ok(0) if application == 0 && tables == 0 => Ok(0),
+        Ok(version) if application == APPLICATION && version > MIGRATIONS.len() => {
+            Err(OpenError::TooNew { found: version, known: MIGRATIONS.len() })
+        }
+        Ok(version) if application == APPLICATION && version > 0 => Ok(version),
+        _ => Err(OpenError::Foreign),
+    }
+}
+
+/// Takes the steps that are missing, all or none.
+fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), OpenError> {
+    let done = version(connection)?;
+    if done == steps.len() {
+        return Ok(());
+    }
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    for step in &steps[done..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(i64::MAX))?;
+    transaction.commit()?;
+    Ok(())
+}

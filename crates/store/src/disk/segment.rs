@@ -1,0 +1,196 @@
+//! Segment files: where the bytes of the mail are. A segment is written from front to back and never changed; the
+//! database says which parts of it are still in use. [`Tail`] is the end that is written to, [`Segments`] reads.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::record::Record;
+
+/// A segment of this length gets no further records.
+pub(super) const FULL: u64 = 64 << 20;
+/// Records up to this length are put together and written in one go; larger ones are not worth the copy.
+const SMALL: usize = 64 << 10;
+/// How many segments are kept open for reading.
+const MAX_OPEN: usize = 64;
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Location {
+    pub(super) segment: u64,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+}
+
+/// All segments of a data directory, for reading.
+pub(super) struct Segments {
+    dir: PathBuf,
+    open: Mutex<HashMap<u64, Arc<File>>>,
+}
+
+impl Segments {
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self { dir, open: Mutex::default() }
+    }
+
+    /// The bytes of a record. [`io::ErrorKind::NotFound`] says that the segment is gone.
+    pub(super) fn read(&self, at: Location) -> io::Result<Vec<u8>> {
+        let length = usize::try_from(at.length).map_err(|_| io::ErrorKind::InvalidData)?;
+        let file = self.file(at.segment)?;
+        // A damaged database must not make us ask for more memory than there are bytes.
+        if length > SMALL && file.metadata()?.len() < at.offset.saturating_add(at.length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, at.offset)?;
+        Ok(bytes)
+    }
+
+    /// Removes a segment. Whoever is reading it may finish.
+    pub(super) fn remove(&self, segment: u64) -> io::Result<()> {
+        self.files().remove(&segment);
+        fs::remove_file(self.path(segment))
+    }
+
+    /// The ids of all segment files there are; other files are not ours.
+    pub(super) fn ids(&self) -> io::Result<Vec<u64>> {
+        let mut ids = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            ids.extend(entry?.file_name().to_str().and_then(id_of));
+        }
+        Ok(ids)
+    }
+
+    pub(super) fn path(&self, segment: u64) -> PathBuf {
+        self.dir.join(format!("{segment:010}.seg"))
+    }
+
+    fn file(&self, segment: u64) -> io::Result<Arc<File>> {
+        if let Some(file) = self.files().get(&segment) {
+            return Ok(file.clone());
+        }
+        let file = Arc::new(File::open(self.path(segment))?);
+        let mut files = self.files();
+        if files.len() >= MAX_OPEN {
+            files.clear();
+        }
+        files.insert(segment, file.clone());
+        Ok(file)
+    }
+
+    fn files(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<File>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn id_of(name: &str) -> Option<u64> {
+    name.strip_suffix(".seg")?.parse().ok()
+}
+
+/// The end of the last segment, where records are added.
+pub(super) struct Tail {
+    segments: Arc<Segments>,
+    /// The last segment that was begun; no number is used twice.
+    pub(super) segment: u64,
+    /// None when the next record needs a new segment.
+    file: Option<File>,
+    /// Where the next record goes. It moves on even when a commit fails: bytes that a commit may have named are never
+    /// written again.
+    end: u64,
+}
+
+impl Tail {
+    /// Goes on behind the last segment, or at its end when there is room. What lies behind `end` was never acknowledged.
+    pub(super) fn new(segments: Arc<Segments>, segment: u64, end: u64) -> Self {
+        let mut tail = Self { segments, segment, file: None, end };
+        if segment > 0 && end < FULL {
+            // When it cannot be gone on with, there will be a new one.
+            tail.file = tail.reopen().inspect_err(|error| tracing::warn!(%error, segment, "beginning anew")).ok();
+        }
+        tail
+    }
+
+    fn reopen(&self) -> io::Result<File> {
+        let file = OpenOptions::new().write(true).open(self.segments.path(self.segment))?;
+        match file.metadata()?.len() {
+            length if length < self.end => Err(io::ErrorKind::UnexpectedEof.into()),
+            length if length > self.end => file.set_len(self.end).map(|()| file),
+            _ => Ok(file),
+        }
+    }
+
+    /// Begins a new segment, whose name is on the disk when this returns.
+    fn begin(&mut self, full: Option<File>) -> io::Result<File> {
+        // From now on only the last segment can hold anything that is not on the disk.
+        if let Some(full) = full {
+            full.sync_data()?;
+        }
+        let path = self.segments.path(self.segment + 1);
+        // A file of this name can only be what a failed attempt has left.
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        sync_dir(&self.segments.dir)?;
+        self.segment += 1;
+        self.end = 0;
+        Ok(file)
+    }
+
+    /// Nobody knows what is on the disk: the next record goes to a new segment.
+    pub(super) fn give_up(&mut self) {
+        self.file = None;
+    }
+
+    /// Writes records one behind the other. When that fails, it is as if nothing was written.
+    pub(super) fn append(&mut self, records: &[Record]) -> io::Result<Vec<Location>> {
+        if records.is_empty() {
+            return Ok(Vec::new());
+        }
+        let file = match self.file.take() {
+            Some(file) if self.end < FULL => file,
+            full => self.begin(full)?,
+        };
+        let start = self.end;
+        let mut locations = Vec::with_capacity(records.len());
+        for record in records {
+            locations.push(Location { segment: self.segment, offset: self.end, length: record.len() });
+            self.end += record.len();
+        }
+        let written = write(&file, start, records);
+        if written.is_err() {
+            self.end = start;
+            // Gives the space of the part that was written back; if not, the next record overwrites that part.
+            let _ = file.set_len(start);
+        }
+        self.file = Some(file);
+        written.map(|()| locations)
+    }
+
+    /// When this returns, everything that was written is on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), File::sync_data)
+    }
+}
+
+fn write(file: &File, mut offset: u64, records: &[Record]) -> io::Result<()> {
+    let mut small = Vec::new();
+    for record in records {
+        small.extend_from_slice(&record.head);
+        if record.body.len() <= SMALL {
+            small.extend_from_slice(&record.body);
+            continue;
+        }
+        file.write_all_at(&small, offset)?;
+        offset += small.len() as u64;
+        small.clear();
+        file.write_all_at(&record.body, offset)?;
+        offset += record.body.len() as u64;
+    }
+    file.write_all_at(&small, offset)
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
