@@ -11,3 +11,4 @@ pub mod net;
 pub mod process;
 pub mod serve;
 pub mod smtp;
+pub mod storage;

@@ -9,16 +9,22 @@ use std::time::Duration;
 use axum::Router;
 use restante_mailroom::{Mailroom, Settings};
 use restante_proto::smtp::{self as protocol, Dialect};
-use restante_store::memory::MemoryStore;
+use restante_store::Store;
+use restante_store::disk::OpenError;
+use tokio::runtime::Runtime;
 
 use crate::config::{Config, ListenAddr, Loaded};
 use crate::net::{self, Admission, Limits, Listener, Shutdown, ShutdownTrigger, Stream, Tls, TooMany};
 use crate::process::{self, PidFile, Signals, Told};
 use crate::smtp::{Budget, Login, Server};
-use crate::{http, log};
+use crate::{http, log, storage};
 
 /// How long open sessions may go on after the end was asked for.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How long work away from the network threads may go on after everything else has ended.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
+/// The exit code that says that trying again does not help. The systemd unit knows it.
+const HOPELESS: u8 = 2;
 
 /// Runs the server until it is told to end. What stops it is told in the log or, before there is one, by the error: a
 /// sentence for the operator.
@@ -35,21 +41,51 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
-    match runtime.block_on(serve(config, &log)) {
+    match live(config, runtime, &log) {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(problem) => {
+        Err(Failure { problem, hopeless }) => {
             tracing::error!("{problem}");
-            Ok(ExitCode::FAILURE)
+            Ok(if hopeless { ExitCode::from(HOPELESS) } else { ExitCode::FAILURE })
         }
     }
 }
 
-async fn serve(config: &Config, log: &log::Handle) -> Result<(), String> {
-    let mut signals = Signals::listen()?;
+/// Opens the store, serves, and closes the store.
+fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Failure> {
+    // The signals come first: whoever reads the first line of the log may send one.
+    let signals = runtime.block_on(async { Signals::listen() })?;
+    let store = storage::open(&config.storage)?;
+    storage::tell(&config.storage, runtime.block_on(store.usage()));
+    let ended = runtime.block_on(serve(config, store.clone(), signals, log));
+    // With the runtime goes whoever else holds the store, so that it is this thread that closes it, in peace.
+    runtime.shutdown_timeout(LAST_MOMENT);
+    drop(store);
+    Ok(ended?)
+}
+
+/// Why the server ends: a sentence for the operator, and whether starting it again cannot help.
+struct Failure {
+    problem: String,
+    hopeless: bool,
+}
+
+impl From<String> for Failure {
+    fn from(problem: String) -> Self {
+        Self { problem, hopeless: false }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        Self { problem: error.to_string(), hopeless: error.is_permanent() }
+    }
+}
+
+async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log: &log::Handle) -> Result<(), String> {
     let (trigger, shutdown) = ShutdownTrigger::new();
     let tls = config.smtp.tls.certificate().map(|certificate| Tls::new(certificate, &config.smtp.domain));
     let tls = tls.transpose()?.map(Arc::new);
-    let mailroom = Arc::new(mailroom(config));
+    let mailroom = Arc::new(mailroom(config, store));
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
     let mut problems = Vec::new();
@@ -109,19 +145,14 @@ fn reload(log: &log::Handle, tls: Option<&Tls>) {
     }
 }
 
-fn mailroom(config: &Config) -> Mailroom {
-    let storage = &config.storage;
-    let store = MemoryStore::new(restante_store::Limits {
-        messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0),
-        bytes: storage.max_bytes,
-    });
+fn mailroom(config: &Config, store: Arc<dyn Store>) -> Mailroom {
     let settings = Settings {
         domain: config.smtp.domain.clone(),
         naming: config.mailbox_naming,
         policy: config.smtp.policy.clone(),
         history: config.web.monitor_history,
     };
-    Mailroom::new(settings, Arc::new(store), None)
+    Mailroom::new(settings, store, None)
 }
 
 /// A bound listener, and who serves its connections.
@@ -181,8 +212,10 @@ fn smtp_listeners(
 /// A message that the whole store has no room for must not be acknowledged. A little is left for the lines that are added
 /// for each mailbox.
 fn largest_message(config: &Config) -> usize {
-    let room = config.storage.max_bytes;
-    usize::try_from(room - room / 64).unwrap_or(usize::MAX)
+    match config.storage.max_bytes {
+        0 => usize::MAX,
+        room => usize::try_from(room - room / 64).unwrap_or(usize::MAX),
+    }
 }
 
 /// Listens on all of the addresses, and tells of every one where that is not possible.

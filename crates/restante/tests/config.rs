@@ -35,7 +35,7 @@ impl World<'_> {
     fn serve(&self) -> Loaded {
         match self.parse() {
             Command::Serve(loaded) => *loaded,
-            Command::Exit(exit) => panic!("does not start: {}", exit.text),
+            other => panic!("does not start: {other:?}"),
         }
     }
 
@@ -47,8 +47,8 @@ impl World<'_> {
     #[track_caller]
     fn exit(&self) -> Exit {
         match self.parse() {
-            Command::Serve(_) => panic!("starts"),
             Command::Exit(exit) => exit,
+            other => panic!("starts: {other:?}"),
         }
     }
 
@@ -170,6 +170,7 @@ fn an_environment_written_for_inbucket_works_unchanged() {
     assert_eq!(about("storage.retentionsleep"), 1);
     assert_eq!(about("later version only: pop3.addr"), 1);
     assert_eq!(about("web.monitorhistory"), 0, "it says what is the default anyway");
+    assert_eq!(about("web.greetingfile") + about("lua.path"), 0, "there are no such files");
     assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, web.addr 0.0.0.0:9000"), 1);
     assert_eq!(about("less than one message"), 1);
     assert_eq!(warnings.len(), 5, "{warnings:#?}");
@@ -285,7 +286,7 @@ fn all_errors_at_once() {
         "smtp.timeout = \"300\" (variable INBUCKET_SMTP_TIMEOUT): must be a length of time such as 300s",
         "smtp.requireauth = \"true\" (variable RESTANTE_SMTP_REQUIREAUTH): needs smtp.credentials",
         "web.basepath = \"/a b\" (file r.toml:2): must be a path",
-        "storage.type = \"file\" (flag --storage-type): this version has only the memory store",
+        "storage.type = \"file\" (flag --storage-type): needs a data directory: --data DIR, storage.path or path:DIR",
     ];
     for line in expected {
         assert!(text.contains(line), "{line}\n{text}");
@@ -309,8 +310,11 @@ fn values_that_are_refused() {
         (&["--web-trustedproxies", "10.0.0.0/33"], "is no network"),
         (&["--web-monitorhistory", "10001"], "from 0 to 10000"),
         (&["--storage-type", "disk"], "must be memory, file or postgres"),
-        (&["--storage-type", "postgres"], "only the memory store"),
-        (&["--data", "/var/lib/restante"], "storage.path = \"/var/lib/restante\" (flag --storage-path): this version"),
+        (&["--storage-type", "postgres"], "(flag --storage-type): this version has no PostgreSQL store"),
+        (&["--data", "/proc/version"], "storage.path = \"/proc/version\" (flag --storage-path): cannot be used: "),
+        (&["--data", "/proc/version/x"], "storage.path = \"/proc/version/x\" (flag --storage-path): cannot be used: "),
+        (&["--storage-durability", "none"], "must be full or relaxed"),
+        (&["--storage-cachekb", "0"], "a whole number from 1024 to"),
         (&["--storage-url", "postgres://u:hunter2@h/d"], "storage.url = \"***\" (flag --storage-url): this version"),
         (&["--storage-params", "maxkb:many"], "maxkb must be a whole number"),
         (&["--storage-params", "quota:1"], "\"quota\" is unknown"),
@@ -367,6 +371,8 @@ fn no_errors_that_only_follow_from_others() {
         &["--smtp-tlsenabled", "--smtp-tlsprivkey="],
         &["--smtp-requireauth", "--smtp-credentials", "joe"],
         &["--logfile", "/no/such/dir/x.log", "--logfile="],
+        &["--storage-type=disk", "--data=/proc/version"],
+        &["--storage-type=file", "--storage-params=path"],
     ];
     for args in cases {
         let text = flags(args).refused();
@@ -396,11 +402,12 @@ fn values_that_others_win_over_are_checked_too() {
 fn checking_leaves_no_files_behind() {
     let dir = std::env::temp_dir().join(format!("restante-config-{}", std::process::id()));
     std::fs::create_dir(&dir).expect("a directory of our own");
-    let (log, pid) = (dir.join("x.log"), dir.join("x.pid"));
+    let (log, pid, data) = (dir.join("x.log"), dir.join("x.pid"), dir.join("not/yet/there"));
     std::fs::write(&log, "old lines").expect("a log of before");
-    flags(&["--logfile", &log.to_string_lossy(), "--pidfile", &pid.to_string_lossy()]).config();
+    let (log_file, pid_file, data_dir) = (log.to_string_lossy(), pid.to_string_lossy(), data.to_string_lossy());
+    flags(&["--logfile", &log_file, "--pidfile", &pid_file, "--data", &data_dir]).config();
     assert_eq!(std::fs::read_to_string(&log).expect("the log is there"), "old lines");
-    assert!(!pid.exists());
+    assert!(!pid.exists() && !dir.join("not").exists());
     std::fs::remove_dir_all(&dir).expect("it can be removed");
 }
 
@@ -508,16 +515,143 @@ fn long_and_odd_values_are_shown_safely() {
     assert!(text.len() < 1500 && text.contains("smtp.domain = \"\\u001b\\\"\\u001b"), "{text}");
 }
 
+/// Names and what they stand for: variables and their values, files and their texts.
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+/// Where mail is kept: a data directory, or memory.
+fn place(world: &World<'_>) -> Option<String> {
+    let storage = world.config().storage;
+    assert_eq!(storage.kind, if storage.path.is_some() { StoreKind::File } else { StoreKind::Memory });
+    storage.path.map(|path| path.to_string_lossy().into_owned())
+}
+
+#[test]
+fn where_mail_is_kept() {
+    let (a, b) = ("/tmp/restante-a", "/tmp/restante-b");
+    let file_says: &[(&str, &str)] = &[("r.toml", "storage.path = '/tmp/restante-a'")];
+    let image_says: &[(&str, &str)] =
+        &[("r.toml", "storage = { type = 'file', params = { path = '/tmp/restante-a' } }")];
+    let cases: &[(&[&str], Pairs<'_>, Pairs<'_>, Option<&str>)] = &[
+        (&[], &[], &[], None),
+        (&["--storage-type", "memory"], &[], &[], None),
+        // A directory alone says it all.
+        (&["--data", a], &[], &[], Some(a)),
+        (&["--storage-path", a], &[], &[], Some(a)),
+        (&[], &[("RESTANTE_STORAGE_PATH", a)], &[], Some(a)),
+        (&["--config=r.toml"], &[], file_says, Some(a)),
+        (&["--data", a, "--storage-type", "file"], &[], &[], Some(a)),
+        // A path in the parameters counts for the type it is a parameter of.
+        (&[], &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "path:/tmp/restante-a")], &[], Some(a)),
+        (&[], &[("INBUCKET_STORAGE_PARAMS", "path:/tmp/restante-a")], &[], None),
+        (&["--data", a, "--storage-params", "path:/tmp/restante-a"], &[], &[], Some(a)),
+        (&["--data", b], &[("INBUCKET_STORAGE_PARAMS", "path:/tmp/restante-a")], &[], Some(b)),
+        // Stronger sources overrule what an image or a file says.
+        (&["--config=r.toml"], &[], image_says, Some(a)),
+        (&["--config=r.toml"], &[("INBUCKET_STORAGE_TYPE", "memory")], image_says, None),
+        (&["--config=r.toml"], &[("INBUCKET_STORAGE_PARAMS", "path:/tmp/restante-b")], image_says, Some(b)),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", b)], image_says, Some(b)),
+        (&["--config=r.toml", "--data", b], &[], image_says, Some(b)),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_TYPE", "memory")], file_says, None),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", "")], file_says, None),
+    ];
+    for &(args, env, files, expected) in cases {
+        assert_eq!(place(&World { args, env, files }).as_deref(), expected, "{args:?} {env:?} {files:?}");
+        // The effective settings are a configuration file that says the same.
+        let check = World { args: &[&["config", "check"], args].concat(), env, files }.exit();
+        assert_eq!(place(&file(&[("r.toml", &check.text)])).as_deref(), expected, "{}", check.text);
+    }
+}
+
+#[test]
+fn settings_that_disagree_on_where_mail_is_kept() {
+    let cases: &[(&[&str], Pairs<'_>, &str)] = &[
+        (
+            &["--data", "/tmp/a", "--storage-type", "memory"],
+            &[],
+            "storage.path = \"/tmp/a\" (flag --storage-path): contradicts storage.type = \"memory\" (flag --storage-type)",
+        ),
+        (
+            &["--data", "/tmp/a"],
+            &[("RESTANTE_STORAGE_TYPE", "memory")],
+            "(flag --storage-path): contradicts storage.type = \"memory\" (variable RESTANTE_STORAGE_TYPE)",
+        ),
+        (
+            &["--data", "/tmp/a", "--storage-params", "path:/tmp/b"],
+            &[],
+            "storage.path = \"/tmp/a\" (flag --storage-path): storage.params (flag --storage-params) names another \
+             directory, /tmp/b",
+        ),
+        (&[], &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "maxkb:1")], "needs a data directory"),
+        (
+            &[],
+            &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "path:/proc/version")],
+            "storage.params = \"path:/proc/version\" (variable INBUCKET_STORAGE_PARAMS): cannot be used: ",
+        ),
+    ];
+    for &(args, env, expected) in cases {
+        let text = World { args, env, ..World::default() }.refused();
+        assert!(text.starts_with("restante: the configuration has an error:"), "{text}");
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+}
+
+#[test]
+fn the_bound_of_a_store() {
+    let cases: &[(&[&str], u64)] = &[
+        (&[], 1 << 30),
+        (&["--storage-params", "maxkb:0"], 1 << 30),
+        (&["--storage-params", "maxkb:20480"], 20 << 20),
+        (&["--data", "/tmp/a"], 0),
+        (&["--data", "/tmp/a", "--storage-params", "maxkb:0"], 0),
+        (&["--data", "/tmp/a", "--storage-params", "maxkb:20480"], 20 << 20),
+    ];
+    for (args, expected) in cases {
+        let loaded = flags(args).serve();
+        assert_eq!(loaded.config.storage.max_bytes, *expected, "{args:?}");
+        assert_eq!(loaded.warnings, Vec::<String>::new(), "{args:?}");
+    }
+}
+
+#[test]
+fn warnings_about_where_mail_is_kept() {
+    let params = ("INBUCKET_STORAGE_PARAMS", "path:/tmp/a");
+    assert!(env(&[params]).serve().warnings[0].contains("has no effect on the memory store"));
+    let loaded = World { args: &["--storage-type=memory"], ..env(&[params]) }.serve();
+    assert_eq!(loaded.warnings, Vec::<String>::new(), "it was overruled on purpose");
+}
+
+#[test]
+fn files_that_a_later_version_reads_are_told_of_when_they_are_there() {
+    assert_eq!(flags(&["--lua-path=/no/such/file"]).serve().warnings, Vec::<String>::new());
+    let loaded = flags(&["--lua-path=/proc/version"]).serve();
+    assert!(loaded.warnings[0].ends_with("a later version only: lua.path (flag --lua-path)"), "{:?}", loaded.warnings);
+}
+
 #[test]
 fn the_settings_of_the_container_image_are_understood() {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/container.toml"));
-    let files = [("r.toml", text)];
+    // Not everybody who runs this test may write to the root directory.
+    let text = text.replace("\"/storage\"", "\"/tmp/storage\"");
+    let files = [("r.toml", text.as_str())];
     let mut world = file(&files);
-    assert_eq!(world.config().smtp.addr, [ListenAddr::Any(2500)]);
-    assert_eq!(world.config().web.hosts, Hosts::Any);
+    let config = world.config();
+    assert_eq!(config.smtp.addr, [ListenAddr::Any(2500)]);
+    assert_eq!(config.smtp.timeout, Duration::from_secs(30));
+    assert_eq!(config.web.hosts, Hosts::Any);
+    assert!(config.log.json);
+    assert_eq!(config.storage.retention_period, Some(Duration::from_hours(72)));
+    assert_eq!(config.storage.mailbox_msg_cap, Some(300));
+    assert_eq!(place(&world).as_deref(), Some("/tmp/storage"));
+    let warnings = world.serve().warnings;
+    assert!(warnings.len() == 1 && warnings[0].starts_with("other machines reach"), "{warnings:?}");
+
     // An environment written for Inbucket's image wins over what ours brings along.
-    world.env = &[("INBUCKET_SMTP_ADDR", "0.0.0.0:3025")];
+    world.env = &[("INBUCKET_SMTP_ADDR", "0.0.0.0:3025"), ("INBUCKET_STORAGE_TYPE", "memory")];
     assert_eq!(world.config().smtp.addr[0].to_string(), "0.0.0.0:3025");
+    assert_eq!(place(&world), None);
+    assert_eq!(world.serve().warnings.len(), 1);
+    world.env = &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "path:/tmp/elsewhere")];
+    assert_eq!(place(&world).as_deref(), Some("/tmp/elsewhere"));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What settings mean together: contradictions that stop the start, values that follow from others, and what the
 //! operator should be warned of.
 
+mod storage;
+
 use std::io;
 use std::path::Path;
 
@@ -12,7 +14,7 @@ use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
 use super::sources::Sources;
 use super::table::{SETTINGS, row};
-use super::types::{Certificate, Config, Hosts, LogOutput, StoreKind};
+use super::types::{Certificate, Config, Hosts, LogOutput};
 use super::values::host_of;
 use crate::net;
 
@@ -30,15 +32,14 @@ const LMTP_ADDR: &Setting = row("lmtp.addr");
 const POP3_TLS: &Setting = row("pop3.tlsenabled");
 const POP3_FORCE_TLS: &Setting = row("pop3.forcetls");
 const WEB_ADDR: &Setting = row("web.addr");
-const STORAGE_TYPE: &Setting = row("storage.type");
-const STORAGE_PATH: &Setting = row("storage.path");
-const STORAGE_URL: &Setting = row("storage.url");
+const GREETING_FILE: &Setting = row("web.greetingfile");
+const LUA_PATH: &Setting = row("lua.path");
 
 /// Everything that cannot be right about the settings as a whole. Settings that have a problem already are left alone:
 /// what they should have been is not known.
 pub(super) fn problems(config: &Config, sources: &Sources, known: &[Problem], read_file: ReadFile<'_>) -> Vec<Problem> {
     let mut found = Found { sources, known, problems: Vec::new() };
-    let Config { smtp, pop3, storage, .. } = config;
+    let Config { smtp, pop3, .. } = config;
     let needs = [
         (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
         (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
@@ -50,14 +51,6 @@ pub(super) fn problems(config: &Config, sources: &Sources, known: &[Problem], re
             found.add(setting, &format!("needs {}", needed.key));
         }
     }
-    let durable = [
-        (storage.kind != StoreKind::Memory, STORAGE_TYPE),
-        (storage.path.is_some(), STORAGE_PATH),
-        (storage.url.is_some(), STORAGE_URL),
-    ];
-    for (_, setting) in durable.into_iter().filter(|(given, _)| *given) {
-        found.add(setting, "this version has only the memory store");
-    }
     if let Some(Certificate::Files { cert, key }) = smtp.tls.certificate() {
         found.certificate(cert, key, read_file);
     }
@@ -67,12 +60,15 @@ pub(super) fn problems(config: &Config, sources: &Sources, known: &[Problem], re
     if let Some(path) = &config.pidfile {
         found.writable(PID_FILE, path);
     }
+    found.storage(&config.storage);
     found.listeners(config);
     found.problems
 }
 
 /// Fills in what follows from other settings.
-pub(super) fn complete(config: &mut Config) {
+pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
+    storage::complete(&mut config.storage, sources);
+
     // With less room than one message needs, that message could never be received.
     let smtp = &mut config.smtp;
     smtp.max_inflight_bytes = smtp.max_inflight_bytes.max(smtp.max_message_bytes);
@@ -91,10 +87,14 @@ pub(super) fn complete(config: &mut Config) {
 
 /// What the operator should know about a configuration that can be used.
 pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
-    // Repeating a default, or having a host name, changes nothing and needs no warning.
+    // Repeating a default, having a host name or naming a file that is not there changes nothing and needs no warning.
     let changed = |setting: &Setting| {
         let given = sources.strongest(setting)?;
-        (given.origin != Origin::HostName && given.value != setting.default).then_some(given)
+        let optional_file = [GREETING_FILE, LUA_PATH].iter().any(|file| file.key == setting.key);
+        let without_effect = given.origin == Origin::HostName
+            || given.value == setting.default
+            || optional_file && !Path::new(&given.value).exists();
+        (!without_effect).then_some(given)
     };
     let of_status = |status: Status| {
         let names: Vec<String> = SETTINGS
@@ -115,12 +115,7 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     if !config.smtp.tls.enabled && certificate {
         warnings.push("TLS is off although a certificate is set: see smtp.tlsenabled".to_owned());
     }
-    if config.storage.params_path.is_some() {
-        warnings.push("the path in storage.params has no effect on the memory store".to_owned());
-    }
-    if config.storage.max_bytes < config.smtp.max_message_bytes as u64 {
-        warnings.push("maxkb in storage.params is less than one message of smtp.maxmessagebytes needs".to_owned());
-    }
+    warnings.extend(storage::warnings(config, sources));
     warnings.extend(open_to_all(config));
     warnings
 }

@@ -19,7 +19,7 @@ use super::values;
 /// The prefix of our own variables.
 const PREFIX: &str = "RESTANTE_";
 /// The prefix of the variables of existing installations.
-const COMPAT_PREFIX: &str = "INBUCKET_";
+pub(super) const COMPAT_PREFIX: &str = "INBUCKET_";
 /// The variable that names the configuration file.
 const CONFIG_VARIABLE: &str = "RESTANTE_CONFIG";
 
@@ -88,7 +88,7 @@ pub(super) fn load(
     if !problems.is_empty() {
         return Err(problems);
     }
-    check::complete(&mut config);
+    check::complete(&mut config, &mut sources);
     warnings.extend(check::warnings(&config, &sources));
     Ok(Loaded { config, warnings, effective: effective(&sources) })
 }

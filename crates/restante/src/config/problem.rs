@@ -4,6 +4,7 @@ use std::fmt;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use super::load::COMPAT_PREFIX;
 use super::setting::Setting;
 
 /// The most characters of a bad value that are shown.
@@ -29,6 +30,24 @@ pub enum Origin {
     Variable(String),
     /// A flag of the command line.
     Flag(String),
+}
+
+impl Origin {
+    /// Whether a value from here wins over one from there.
+    pub(super) fn is_stronger_than(&self, other: &Self) -> bool {
+        self.strength() > other.strength()
+    }
+
+    fn strength(&self) -> u8 {
+        match self {
+            Self::Default => 0,
+            Self::HostName => 1,
+            Self::File { .. } => 2,
+            Self::Variable(name) if name.starts_with(COMPAT_PREFIX) => 3,
+            Self::Variable(_) => 4,
+            Self::Flag(_) => 5,
+        }
+    }
 }
 
 impl fmt::Display for Origin {

@@ -22,6 +22,12 @@ impl Sources {
         self.0.entry(setting.key).or_default().push(given);
     }
 
+    /// Adds the value of a setting that follows from what another setting says.
+    pub(super) fn overrule(&mut self, setting: &Setting, value: &str, by: &Setting) {
+        let origin = self.origin(by).clone();
+        self.add(setting, Given { value: value.to_owned(), origin });
+    }
+
     /// Every value of a setting: each must be well-formed, whether it counts or not.
     pub(super) fn all(&self, setting: &Setting) -> &[Given] {
         self.0.get(setting.key).map_or(&[], Vec::as_slice)
@@ -30,5 +36,10 @@ impl Sources {
     /// The value that counts.
     pub(super) fn strongest(&self, setting: &Setting) -> Option<&Given> {
         self.all(setting).last()
+    }
+
+    /// Where the value that counts comes from.
+    pub(super) fn origin(&self, setting: &Setting) -> &Origin {
+        self.strongest(setting).map_or(&Origin::Default, |given| &given.origin)
     }
 }

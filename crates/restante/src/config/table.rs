@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use restante_store::disk::Durability;
+
 use super::credential::{Credential, Secret};
 use super::setting::{Setting, Value};
 use super::types::{CertSource, Config, Hosts, Level, LogOutput, StoreKind, Tls};
@@ -10,10 +12,10 @@ use super::values::{
     parsed_list, period, public_url, seconds,
 };
 
-/// What the memory store may hold when nothing is said: 1 GiB.
-const DEFAULT_STORE_KIB: u64 = 1_048_576;
 /// 4 TiB; keeps arithmetic on bytes far from overflow.
 const MAX_KIB: u64 = 1 << 32;
+/// With less, every read goes to the disk.
+const MIN_CACHE_KIB: u64 = 1024;
 /// The upper bound of counts that cost memory only when they are reached.
 const MAX_COUNT: u64 = 1_000_000;
 /// One day, in seconds.
@@ -285,24 +287,37 @@ pub const SETTINGS: &[Setting] = &[
     // Storage
     Setting::new(
         "storage.type", "memory", Value::Text("TYPE"),
-        "The kind of store. This version has only memory, which forgets everything when the process ends; file and \
-         postgres are refused.",
+        "The kind of store: memory, which forgets everything when the process ends, or file, which keeps mail in a data \
+         directory; postgres is refused by this version. A directory in storage.path alone means file.",
         |c, v| put(&mut c.storage.kind, store_kind(v)),
     ),
     Setting::new(
         "storage.params", "", Value::Params,
-        "Details of the store. maxkb:10240 bounds what the memory store holds, in KiB: the oldest message goes first; \
-         0 or absent means 1048576 (1 GiB). path:/dir is for storage.type file.",
+        "Details of the store. path:/dir is the data directory for storage.type file. maxkb:10240 bounds what the store \
+         holds, in KiB: the oldest message goes first; 0 or absent means 1048576 (1 GiB) in memory and no bound on disk.",
         storage_params,
     ),
     Setting::new(
         "storage.path", "", Value::Text("DIR"),
-        "The data directory of the durable store. Refused by this version, which has only the memory store.",
+        "Keeps mail in this data directory, which is made if need be: storage.type is file then. An error together with \
+         storage.type memory, unless that comes from a stronger source, such as a variable over the file.",
         |c, v| put(&mut c.storage.path, Ok(optional_path(v))),
     ).alias("data"),
     Setting::new(
+        "storage.durability", "full", Value::Text("DURABILITY"),
+        "When a message in the data directory is acknowledged. full: when it is on the disk, so that nothing \
+         acknowledged is ever lost. relaxed: before that, which is faster; a crash of the process loses nothing, but a \
+         power failure or a crash of the machine can lose the last acknowledged messages.",
+        |c, v| put(&mut c.storage.durability, durability(v)),
+    ),
+    Setting::new(
+        "storage.cachekb", "16384", Value::Number,
+        "KiB of memory for what was last read from the data directory.",
+        |c, v| put(&mut c.storage.cache_bytes, kibibytes(v, MIN_CACHE_KIB..=MAX_KIB)),
+    ),
+    Setting::new(
         "storage.url", "", Value::Text("URL"),
-        "The postgres:// URL of the shared store. Refused by this version, which has only the memory store.",
+        "The postgres:// URL of the shared store. Refused by this version, which has no PostgreSQL store.",
         |c, v| put(&mut c.storage.url, database_url(v)),
     ).secret(),
     Setting::new(
@@ -419,17 +434,25 @@ fn store_kind(text: &str) -> Result<StoreKind, String> {
     }
 }
 
+fn durability(text: &str) -> Result<Durability, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "full" => Ok(Durability::Full),
+        "relaxed" => Ok(Durability::Relaxed),
+        _ => Err("must be full or relaxed".to_owned()),
+    }
+}
+
 fn storage_params(config: &mut Config, text: &str) -> Result<(), String> {
-    let (mut kib, mut path) = (0, None);
+    let (mut max_bytes, mut path) = (0, None);
     every(params(text).map(|pair| {
         let (key, value) = pair?;
         match key.as_str() {
-            "maxkb" => put(&mut kib, number(&value, 0..=MAX_KIB).map_err(|e| format!("maxkb {e}"))),
+            "maxkb" => put(&mut max_bytes, kibibytes(&value, 0..=MAX_KIB).map_err(|e| format!("maxkb {e}"))),
             "path" => put(&mut path, Ok(optional_path(&value))),
             _ => Err(format!("{key:?} is unknown: there are maxkb:NUMBER and path:DIR")),
         }
     }))?;
-    config.storage.max_bytes = if kib == 0 { DEFAULT_STORE_KIB } else { kib } * 1024;
+    config.storage.max_bytes = max_bytes;
     config.storage.params_path = path;
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use restante_mail::naming::Naming;
 use restante_mailroom::policy::Policy;
+pub use restante_store::disk::Durability;
 
 use super::address::ListenAddr;
 use super::credential::{Credential, Secret};
@@ -248,13 +249,18 @@ impl Hosts {
 pub struct Storage {
     /// The kind of store.
     pub kind: StoreKind,
-    /// The data directory of the durable store.
+    /// The data directory, whichever setting names it. In a loaded configuration it is there when the kind is
+    /// [`StoreKind::File`], and only then.
     pub path: Option<PathBuf>,
-    /// The data directory that `storage.params` names; it counts for the durable store only.
-    pub params_path: Option<PathBuf>,
+    /// The data directory that `storage.params` names.
+    pub(super) params_path: Option<PathBuf>,
+    /// When a message in the data directory counts as stored.
+    pub durability: Durability,
+    /// Bytes of memory for what was last read from the data directory.
+    pub cache_bytes: usize,
     /// The database of the shared store; it may hold a password.
     pub url: Option<Secret>,
-    /// Bytes that the memory store may hold.
+    /// Bytes that the store may hold; zero is no bound.
     pub max_bytes: u64,
     /// How long a message is kept; none means for ever.
     pub retention_period: Option<Duration>,
@@ -268,7 +274,7 @@ pub enum StoreKind {
     /// In memory, gone when the process ends.
     #[default]
     Memory,
-    /// In a directory.
+    /// In a data directory.
     File,
     /// In a PostgreSQL database.
     Postgres,

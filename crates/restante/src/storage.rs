@@ -1,0 +1,70 @@
+//! Opens the store that the configuration asks for, and tells the operator where mail is kept. What a store does with
+//! mail is its own business.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use restante_store::disk::{self, DiskStore, Durability, OpenError};
+use restante_store::memory::MemoryStore;
+use restante_store::{Limits, Result, Store, Usage};
+
+use crate::config::Storage;
+
+/// So many entries of a directory say what it is.
+const ENOUGH: usize = 100;
+
+/// Opens the store. This takes some milliseconds and blocks, so it is best done before anything is served.
+pub fn open(storage: &Storage) -> Result<Arc<dyn Store>, OpenError> {
+    let limits = Limits { messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0), bytes: storage.max_bytes };
+    let Some(dir) = &storage.path else { return Ok(Arc::new(MemoryStore::new(limits))) };
+    let settings = disk::Settings { limits, durability: storage.durability, cache_bytes: storage.cache_bytes };
+    Ok(Arc::new(DiskStore::open(dir, settings)?))
+}
+
+/// Logs where mail is kept, how much is there, and what to do about mail that Inbucket has left there.
+pub fn tell(storage: &Storage, usage: Result<Usage>) {
+    let Some(dir) = &storage.path else {
+        tracing::info!("mail is kept in memory until the server ends");
+        return;
+    };
+    let durability = match storage.durability {
+        Durability::Full => "",
+        Durability::Relaxed => ", with relaxed durability",
+    };
+    let shown = dir.display();
+    match usage {
+        Ok(Usage { messages, mailboxes, .. }) => {
+            tracing::info!("mail is kept in {shown}{durability}: {messages} messages in {mailboxes} mailboxes");
+        }
+        Err(error) => tracing::error!(%error, "mail is kept in {shown}{durability}, but it cannot be counted"),
+    }
+    if holds_inbucket_mail(dir) {
+        let import = format!("restante import --data {shown} {shown}");
+        tracing::info!("{shown} holds mail of Inbucket too; this takes it over, while no server runs: {import}");
+    }
+}
+
+/// Whether there is a `file` store of Inbucket: a folder `mail` with folders named by the first three digits of a hash.
+fn holds_inbucket_mail(dir: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(dir.join("mail")) else { return false };
+    entries.take(ENOUGH).flatten().any(|entry| {
+        let name = entry.file_name();
+        name.len() == 3 && name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mail_of_inbucket() {
+        let dir = std::env::temp_dir().join(format!("restante-storage-{}", std::process::id()));
+        for (folder, expected) in [("segments", false), ("mail", false), ("mail/cur", false), ("mail/0f3", true)] {
+            fs::create_dir_all(dir.join(folder)).expect("a folder of our own");
+            assert_eq!(holds_inbucket_mail(&dir), expected, "{folder}");
+        }
+        fs::remove_dir_all(&dir).expect("it can be removed");
+    }
+}
