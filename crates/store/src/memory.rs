@@ -126,8 +126,8 @@ impl Store for MemoryStore {
 struct Shelves {
     /// Mailboxes that hold something; an empty one leaves no trace.
     mailboxes: HashMap<MailboxName, Mailbox>,
-    /// Every copy by its age. The id alone would do if no clock ever went back.
-    arrivals: BTreeMap<(Timestamp, MessageId), MailboxName>,
+    /// Every copy by its age.
+    arrivals: BTreeMap<Age, MailboxName>,
     /// The last id given.
     last_id: MessageId,
     /// The last version given.
@@ -135,6 +135,12 @@ struct Shelves {
     /// Bytes of traces and, counted once, of bodies.
     bytes: u64,
 }
+
+/// What orders copies by age: the time of receipt and then the id, which alone would do if no clock ever went back.
+///
+/// The time is in Unix nanoseconds, half the size of a [`Timestamp`]. Beyond the year 2262 all times are the same.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Age(i64, MessageId);
 
 #[derive(Debug, Default)]
 struct Mailbox {
@@ -174,6 +180,14 @@ impl Body {
     }
 }
 
+impl Age {
+    fn of(received: Timestamp, id: MessageId) -> Self {
+        let nanosecond = received.as_nanosecond();
+        let farthest = if nanosecond < 0 { i64::MIN } else { i64::MAX };
+        Self(i64::try_from(nanosecond).unwrap_or(farthest), id)
+    }
+}
+
 impl Copy {
     fn summary(&self, mailbox: &MailboxName, id: MessageId) -> Summary {
         Summary {
@@ -205,7 +219,7 @@ impl Shelves {
             let (headline, trace, body) = (headline.clone(), trace.as_ref().into(), body.clone());
             let copy = Box::new(Copy { headline, received, seen: false, trace, body });
             stored.push(copy.summary(&mailbox, self.last_id));
-            self.arrivals.insert((received, self.last_id), mailbox.clone());
+            self.arrivals.insert(Age::of(received, self.last_id), mailbox.clone());
             let held = self.mailboxes.entry(mailbox).or_default();
             held.version = version;
             held.copies.insert(self.last_id, copy);
@@ -227,19 +241,20 @@ impl Shelves {
     /// Lets the oldest messages of all go until they fit into `bytes`.
     fn keep_bound(&mut self, bytes: u64, gone: &mut Vec<Gone>) {
         while bytes > 0 && self.bytes > bytes {
-            let Some((&(_, oldest), mailbox)) = self.arrivals.first_key_value() else { return };
+            let Some((&Age(_, oldest), mailbox)) = self.arrivals.first_key_value() else { return };
             gone.extend(self.take(&mailbox.clone(), oldest));
         }
     }
 
     fn take_older(&mut self, deadline: Timestamp, limit: usize) -> Vec<Gone> {
+        let deadline = Age::of(deadline, MessageId::ZERO);
         let mut gone = Vec::new();
         while gone.len() < limit {
-            let Some((&(received, oldest), mailbox)) = self.arrivals.first_key_value() else { break };
-            if received >= deadline {
+            let Some((oldest, mailbox)) = self.arrivals.first_key_value() else { break };
+            if *oldest >= deadline {
                 break;
             }
-            gone.extend(self.take(&mailbox.clone(), oldest));
+            gone.extend(self.take(&mailbox.clone(), oldest.1));
         }
         gone
     }
@@ -262,7 +277,7 @@ impl Shelves {
 
     /// Takes a copy that left its mailbox off the books.
     fn forget(&mut self, mailbox: &MailboxName, id: MessageId, mut copy: Box<Copy>) -> Gone {
-        self.arrivals.remove(&(copy.received, id));
+        self.arrivals.remove(&Age::of(copy.received, id));
         self.bytes -= copy.trace.len() as u64;
         if copy.body.release() {
             self.bytes -= copy.body.bytes.len() as u64;
