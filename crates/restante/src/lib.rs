@@ -12,3 +12,4 @@ pub mod process;
 pub mod serve;
 pub mod smtp;
 pub mod storage;
+pub mod transfer;

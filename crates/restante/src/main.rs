@@ -4,11 +4,14 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use restante::config::{self, Command};
-use restante::serve;
+use restante::{health, serve, transfer};
 
 fn main() -> ExitCode {
     match config::parse(std::env::args_os(), std::env::vars_os(), &|path| std::fs::read(path)) {
         Command::Exit(exit) => exit.print(),
+        Command::Health(loaded) => health::run(&loaded),
+        Command::Export(loaded, request) => transfer::export(&loaded.config, &request),
+        Command::Import(loaded, request) => transfer::import(&loaded.config, &request),
         Command::Serve(loaded) => match serve::run(&loaded) {
             Ok(code) => code,
             Err(problem) => {

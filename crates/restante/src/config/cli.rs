@@ -10,13 +10,17 @@ use super::Exit;
 use super::setting::{Setting, Status, Value};
 use super::table::SETTINGS;
 use super::values::boolean;
+use crate::transfer::{Export, ExportFormat, Import, ImportFormat};
 
 /// What the command line asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
     Serve,
+    Health,
     ConfigCheck,
     ConfigDocs,
+    Export(Export),
+    Import(Import),
 }
 
 /// The flags that were given.
@@ -28,6 +32,13 @@ pub(super) struct Flags {
 
 /// Flags that Inbucket's command line takes with a single dash, as Go programs do.
 const SINGLE_DASH: &[&str] = &["help", "logfile", "logjson", "netdebug", "pidfile", "version"];
+/// The settings that an export asks for; all others are taken from environment and file, where they count.
+const EXPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA];
+/// The settings that an import asks for.
+const IMPORT_SETTINGS: &[&str] =
+    &["mailboxnaming", "smtp.maxmessagebytes", DATA, "storage.retentionperiod", "storage.mailboxmsgcap"];
+/// The setting that names the data directory.
+const DATA: &str = "storage.path";
 
 /// Reads the command line, program name first. Help, version and mistakes come back as the text to end with.
 pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<(Task, Flags), Exit> {
@@ -39,34 +50,63 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<(Task, Fl
     })?;
     let mut flags = Flags::default();
     flags.take(&matches);
-    let Some(("config", config)) = matches.subcommand() else {
+    let Some((name, matches)) = matches.subcommand() else {
         return Ok((Task::Serve, flags));
     };
-    match config.subcommand() {
-        Some(("check", check)) => {
-            flags.take(check);
-            Ok((Task::ConfigCheck, flags))
-        }
-        _ => Ok((Task::ConfigDocs, flags)),
-    }
+    flags.take(matches);
+    let task = match name {
+        "health" => Task::Health,
+        "export" => Task::Export(export(matches)),
+        "import" => Task::Import(import(matches)),
+        _ => match matches.subcommand() {
+            Some(("check", check)) => {
+                flags.take(check);
+                Task::ConfigCheck
+            }
+            _ => Task::ConfigDocs,
+        },
+    };
+    Ok((task, flags))
 }
 
 impl Flags {
     /// Adds all that was given at one level of the command line; later values win over earlier ones.
     fn take(&mut self, matches: &ArgMatches) {
-        if let Some(path) = matches.get_one::<PathBuf>("config") {
+        // A subcommand knows only the flags that concern it.
+        if let Ok(Some(path)) = matches.try_get_one::<PathBuf>("config") {
             self.config = Some(path.clone());
         }
         for setting in SETTINGS {
-            let values = matches.get_many::<String>(setting.key).into_iter().flatten();
+            let values = matches.try_get_many::<String>(setting.key).ok().flatten().into_iter().flatten();
             self.given.extend(values.map(|value| (setting, value.clone())));
         }
+    }
+}
+
+fn export(matches: &ArgMatches) -> Export {
+    Export {
+        format: matches.get_one::<ExportFormat>("format").copied(),
+        mailboxes: matches.get_many::<String>("mailbox").into_iter().flatten().cloned().collect(),
+        out: matches.get_one::<PathBuf>("out").cloned().unwrap_or_default(),
+    }
+}
+
+fn import(matches: &ArgMatches) -> Import {
+    Import {
+        format: matches.get_one::<ImportFormat>("format").copied().unwrap_or(ImportFormat::Auto),
+        mailbox: matches.get_one::<String>("mailbox").cloned(),
+        received_now: matches.get_flag("received-now"),
+        paths: matches.get_many::<PathBuf>("paths").into_iter().flatten().cloned().collect(),
     }
 }
 
 fn command() -> Command {
     let check = Command::new("check")
         .about("Checks the configuration and prints the effective settings with their origin")
+        .args(flags());
+    let health = Command::new("health")
+        .about("Asks the server that runs with this configuration whether it is well")
+        .args_override_self(true)
         .args(flags());
     let docs = Command::new("docs").about("Prints the reference page of all settings in Markdown");
     let config = Command::new("config")
@@ -85,18 +125,108 @@ fn command() -> Command {
         .disable_help_subcommand(true)
         .args_override_self(true)
         .args(flags())
+        .subcommand(health)
+        .subcommand(export_command())
+        .subcommand(import_command())
         .subcommand(config)
 }
 
+fn export_command() -> Command {
+    Command::new("export")
+        .about("Writes the mail of a data directory to Maildirs, .eml files or mbox files")
+        .long_about(
+            "Writes the mail of a data directory to Maildirs, .eml files or mbox files. The server may be running \
+             meanwhile. Nothing that exists is overwritten.",
+        )
+        .args_override_self(true)
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(value_parser!(ExportFormat))
+                .help("The form to write [default: mbox when OUT ends in .mbox or is -, otherwise maildir]"),
+        )
+        .arg(
+            Arg::new("mailbox")
+                .long("mailbox")
+                .value_name("NAME")
+                .action(ArgAction::Append)
+                .help("Only this mailbox, given by name or address; may be repeated"),
+        )
+        .arg(
+            Arg::new("out")
+                .value_name("OUT")
+                .required(true)
+                .value_parser(value_parser!(PathBuf))
+                .help("The folder to make, an .mbox file to make, or - for standard output"),
+        )
+        .args(some_flags(EXPORT_SETTINGS))
+}
+
+fn import_command() -> Command {
+    Command::new("import")
+        .about("Takes mail from Maildirs, .eml and mbox files or an Inbucket store into a data directory")
+        .long_about(
+            "Takes mail from Maildirs, .eml and mbox files or an Inbucket file store into a data directory, which is \
+             made when it does not exist. No server may be running on it meanwhile.",
+        )
+        .args_override_self(true)
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(value_parser!(ImportFormat))
+                .default_value("auto")
+                .help("The form to expect"),
+        )
+        .arg(
+            Arg::new("mailbox")
+                .long("mailbox")
+                .value_name("NAME")
+                .help("The mailbox for everything, given by name or address; without it, names and contents tell"),
+        )
+        .arg(
+            Arg::new("received-now")
+                .long("received-now")
+                .action(ArgAction::SetTrue)
+                .help("Counts everything as received now, so that retention begins anew"),
+        )
+        .arg(
+            Arg::new("paths")
+                .value_name("PATH")
+                .required(true)
+                .num_args(1..)
+                .value_parser(value_parser!(PathBuf))
+                .help("A folder or a file with mail, or - for standard input"),
+        )
+        .args(some_flags(IMPORT_SETTINGS))
+}
+
 fn flags() -> impl Iterator<Item = Arg> {
-    let config = Arg::new("config")
+    std::iter::once(config_flag()).chain(SETTINGS.iter().map(flag))
+}
+
+/// The flags of a command that few settings matter for. There the data directory goes by its short name.
+fn some_flags(keys: &[&str]) -> impl Iterator<Item = Arg> {
+    let settings = SETTINGS.iter().filter(move |setting| keys.contains(&setting.key));
+    let flags = settings.map(|setting| match (setting.key, setting.alias) {
+        (DATA, Some(alias)) => {
+            let arg = Arg::new(setting.key).long(alias).alias(setting.flag()).action(ArgAction::Append);
+            arg.value_name(setting.value.placeholder()).help_heading(setting.section()).help("The data directory.")
+        }
+        _ => flag(setting),
+    });
+    std::iter::once(config_flag()).chain(flags)
+}
+
+fn config_flag() -> Arg {
+    Arg::new("config")
         .long("config")
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
         .help_heading("General")
         .help("Reads settings from a TOML file.")
-        .long_help("Reads settings from a TOML file.\nVariable RESTANTE_CONFIG.");
-    std::iter::once(config).chain(SETTINGS.iter().map(flag))
+        .long_help("Reads settings from a TOML file.\nVariable RESTANTE_CONFIG.")
 }
 
 fn flag(setting: &'static Setting) -> Arg {

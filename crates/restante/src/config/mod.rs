@@ -36,9 +36,11 @@ pub use problem::{Origin, Problem};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use types::{
-    CertSource, Certificate, Config, Hosts, Level, Lmtp, Log, LogOutput, Pop3, Scripting, Smtp, Storage, StoreKind,
+    CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Pop3, Scripting, Smtp, Storage, StoreKind,
     Tls, Web,
 };
+
+use crate::transfer::{Export, Import};
 
 /// How files are read: `std::fs::read` in the program, a table of texts in a test.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
@@ -48,6 +50,12 @@ pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 pub enum Command {
     /// Run the server with this configuration.
     Serve(Box<Loaded>),
+    /// Ask the server that runs with this configuration whether it is well.
+    Health(Box<Loaded>),
+    /// Write mail of the data directory to files.
+    Export(Box<Loaded>, Export),
+    /// Take mail from files into the data directory.
+    Import(Box<Loaded>, Import),
     /// Print a text and end: help, version, `config check`, `config docs`, or what is wrong with the configuration.
     Exit(Exit),
 }
@@ -87,10 +95,17 @@ pub fn parse(
     if task == cli::Task::ConfigDocs {
         return Command::Exit(Exit { text: docs(), code: 0 });
     }
-    match (load::load(&flags, env, read_file), task) {
-        (Err(problems), _) => Command::Exit(Exit { text: problem::report(&problems), code: 2 }),
-        (Ok(loaded), cli::Task::ConfigCheck) => Command::Exit(Exit { text: render::effective(&loaded), code: 0 }),
-        (Ok(loaded), _) => Command::Serve(Box::new(loaded)),
+    let loaded = match load::load(&flags, env, read_file) {
+        Ok(loaded) => Box::new(loaded),
+        Err(problems) => return Command::Exit(Exit { text: problem::report(&problems), code: 2 }),
+    };
+    match task {
+        cli::Task::Serve => Command::Serve(loaded),
+        cli::Task::Health => Command::Health(loaded),
+        cli::Task::Export(request) => Command::Export(loaded, request),
+        cli::Task::Import(request) => Command::Import(loaded, request),
+        cli::Task::ConfigCheck => Command::Exit(Exit { text: render::effective(&loaded), code: 0 }),
+        cli::Task::ConfigDocs => Command::Exit(Exit { text: docs(), code: 0 }),
     }
 }
 

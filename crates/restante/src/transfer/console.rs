@@ -1,0 +1,247 @@
+//! What a transfer tells its operator on standard error: a progress bar where that is a terminal, a line for each message
+//! that could not be taken, and the closing line. Nobody has to listen: a failed write changes nothing.
+
+use std::io::{IsTerminal as _, Write};
+use std::time::{Duration, Instant};
+
+/// Problems that are told one by one; more are only counted.
+const MAX_SHOWN: u64 = 20;
+/// How often the bar is drawn.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// The length of the bar, in characters.
+const BAR: usize = 20;
+
+/// Standard error, and what has been told there.
+pub(super) struct Console {
+    out: Box<dyn Write + Send>,
+    /// Whether there is a bar.
+    terminal: bool,
+    begun: Instant,
+    drawn: Option<Instant>,
+    problems: u64,
+}
+
+/// How far a transfer is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Messages so far.
+    pub(super) messages: u64,
+    /// What is done, in any unit.
+    pub(super) done: u64,
+    /// What there is to do, in the same unit; zero when nobody knows.
+    pub(super) total: u64,
+}
+
+impl Console {
+    pub(super) fn stderr() -> Self {
+        let stderr = std::io::stderr();
+        let terminal = stderr.is_terminal();
+        Self::new(Box::new(stderr), terminal)
+    }
+
+    pub(super) fn new(out: Box<dyn Write + Send>, terminal: bool) -> Self {
+        Self { out, terminal, begun: Instant::now(), drawn: None, problems: 0 }
+    }
+
+    /// Whether it is worth finding out how much there is to do.
+    pub(super) fn has_bar(&self) -> bool {
+        self.terminal
+    }
+
+    /// How many problems there were.
+    pub(super) fn problems(&self) -> u64 {
+        self.problems
+    }
+
+    /// Draws the bar, if it is time to.
+    pub(super) fn progress(&mut self, progress: Progress) {
+        if !self.terminal || self.drawn.is_some_and(|drawn| drawn.elapsed() < INTERVAL) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let _ = write!(self.out, "\r{}\x1b[K", bar(progress, self.begun.elapsed()));
+        let _ = self.out.flush();
+    }
+
+    /// Tells of something that could not be transferred.
+    pub(super) fn problem(&mut self, what: &str) {
+        self.problems += 1;
+        if self.problems <= MAX_SHOWN {
+            self.line(what);
+        }
+    }
+
+    /// Ends the bar, and tells what came of it all.
+    pub(super) fn close(&mut self, lines: &[String]) {
+        if self.problems > MAX_SHOWN {
+            self.line(&format!("and {} more", thousands(self.problems - MAX_SHOWN)));
+        }
+        for line in lines {
+            self.line(line);
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        let clear = if self.drawn.is_some() { "\r\x1b[K" } else { "" };
+        let _ = writeln!(self.out, "{clear}restante: {text}");
+    }
+}
+
+/// A number that can be read: `1,234,567`.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 message`, `2 messages`.
+pub(super) fn messages(count: u64) -> String {
+    format!("{} message{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+/// A number of bytes in the unit that suits it.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let (mut tenths, mut unit) = (bytes.saturating_mul(10) / 1024, 0);
+    while tenths >= 10_240 && unit + 1 < UNITS.len() {
+        (tenths, unit) = (tenths / 1024, unit + 1);
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}
+
+/// A length of time in the largest unit that divides it: `24h`, `90m`, `45s`.
+pub(super) fn period(length: Duration) -> String {
+    match length.as_secs() {
+        seconds if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
+        seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        seconds => format!("{seconds}s"),
+    }
+}
+
+/// Fits into 80 columns.
+fn bar(progress: Progress, elapsed: Duration) -> String {
+    let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+    let rate = progress.messages.saturating_mul(1000) / millis;
+    let told = format!("{}  {}/s", messages(progress.messages), thousands(rate));
+    let Progress { done, total, .. } = progress;
+    if total == 0 {
+        return told;
+    }
+    // What was estimated can be exceeded: mail may arrive meanwhile.
+    let done = done.min(total);
+    let percent = part(done, total, 100);
+    let filled = usize::try_from(part(done, total, BAR as u64)).unwrap_or(BAR);
+    let left =
+        if done == 0 { String::new() } else { format!("  {} left", clock(part(total - done, done, millis) / 1000)) };
+    format!("[{}{}] {percent:3}%  {told}{left}", "#".repeat(filled), " ".repeat(BAR - filled))
+}
+
+/// `scale * part / whole`, wide enough not to overflow.
+fn part(part: u64, whole: u64, scale: u64) -> u64 {
+    u64::try_from(u128::from(part) * u128::from(scale) / u128::from(whole)).unwrap_or(u64::MAX)
+}
+
+fn clock(seconds: u64) -> String {
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Paper(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Paper {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn told(terminal: bool, tell: impl FnOnce(&mut Console)) -> String {
+        let paper = Paper::default();
+        tell(&mut Console::new(Box::new(paper.clone()), terminal));
+        let bytes = paper.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn without_a_terminal_there_is_no_bar() {
+        let text = told(false, |console| {
+            console.progress(Progress { messages: 1, done: 1, total: 2 });
+            console.problem("a.eml: is empty");
+            console.close(&["imported 1 message".to_owned()]);
+        });
+        assert_eq!(text, "restante: a.eml: is empty\nrestante: imported 1 message\n");
+    }
+
+    #[test]
+    fn the_bar_is_gone_before_a_line_is_told() {
+        let text = told(true, |console| {
+            console.progress(Progress::default());
+            console.close(&["done".to_owned()]);
+        });
+        assert_eq!(text, "\r0 messages  0/s\x1b[K\r\x1b[Krestante: done\n");
+    }
+
+    #[test]
+    fn only_so_many_problems_are_told() {
+        let text = told(false, |console| {
+            (0..25).for_each(|number| console.problem(&number.to_string()));
+            console.close(&[]);
+        });
+        assert_eq!(text.lines().count(), 21);
+        assert!(text.ends_with("restante: 19\nrestante: and 5 more\n"));
+    }
+
+    #[test]
+    fn bars() {
+        let table = [
+            ((0, 0, 0), 0, "0 messages  0/s"),
+            ((1, 1, 4), 1, "[#####               ]  25%  1 message  1/s  0:03 left"),
+            ((9000, 0, 4), 2, "[                    ]   0%  9,000 messages  4,500/s"),
+            ((9000, 9, 4), 2, "[####################] 100%  9,000 messages  4,500/s  0:00 left"),
+            ((1, 1, 10_000), 1, "[                    ]   0%  1 message  1/s  2:46:39 left"),
+        ];
+        for ((messages, done, total), seconds, expected) in table {
+            let line = bar(Progress { messages, done, total }, Duration::from_secs(seconds));
+            assert_eq!(line, expected);
+        }
+        let longest = bar(Progress { messages: 999_999_999, done: 1, total: 300_000 }, Duration::from_secs(1));
+        assert!(longest.len() < 80, "{longest}");
+    }
+
+    #[test]
+    fn sizes() {
+        let table =
+            [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1_572_864, "1.5 MiB"), (5 << 30, "5.0 GiB")];
+        for (bytes, expected) in table {
+            assert_eq!(size(bytes), expected);
+        }
+        assert!(size(u64::MAX).ends_with("TiB"));
+    }
+
+    #[test]
+    fn periods() {
+        for (seconds, expected) in [(86_400, "24h"), (5400, "90m"), (45, "45s")] {
+            assert_eq!(period(Duration::from_secs(seconds)), expected);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! From a store into an [`Output`], mailbox by mailbox and page by page, so that memory holds one page of summaries and
+//! one message, whatever the store holds.
+
+use std::io;
+
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
+use restante_store::{Page, Store, StoreError};
+use tokio::sync::watch;
+
+use super::console::{Console, Progress};
+use super::output::Output;
+
+/// Summaries or names that are asked for at once.
+const PAGE: usize = 500;
+
+/// What was exported.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Exported {
+    pub(super) mailboxes: u64,
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+}
+
+/// Why an export ended before its end.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Somebody asked for it.
+    Interrupted,
+    /// The mail cannot be read.
+    Store(StoreError),
+    /// The mail cannot be written.
+    Output(io::Error),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// Exports these mailboxes, or all when there are none.
+pub(super) async fn export(
+    store: &dyn Store,
+    mailboxes: &[MailboxName],
+    output: &mut dyn Output,
+    console: &mut Console,
+    stop: &watch::Receiver<bool>,
+) -> Result<Exported, Failure> {
+    let total = if mailboxes.is_empty() { store.usage().await?.messages } else { 0 };
+    let mut run = Run { store, output, console, stop, total, exported: Exported::default() };
+    for mailbox in mailboxes {
+        run.mailbox(mailbox).await?;
+    }
+    let mut after = None;
+    while mailboxes.is_empty() {
+        let page = store.mailboxes(after.as_ref(), PAGE).await?;
+        for mailbox in &page {
+            run.mailbox(mailbox).await?;
+        }
+        match page.into_iter().next_back() {
+            Some(last) => after = Some(last),
+            None => break,
+        }
+    }
+    run.output.finish()?;
+    Ok(run.exported)
+}
+
+/// An export under way.
+struct Run<'a> {
+    store: &'a dyn Store,
+    output: &'a mut dyn Output,
+    console: &'a mut Console,
+    stop: &'a watch::Receiver<bool>,
+    /// Messages that there were at the beginning; zero when nobody counted.
+    total: u64,
+    exported: Exported,
+}
+
+impl Run<'_> {
+    async fn mailbox(&mut self, mailbox: &MailboxName) -> Result<(), Failure> {
+        let mut after = MessageId::ZERO;
+        loop {
+            let page = Page { limit: Some(PAGE), after: Some(after), before: None };
+            let messages = self.store.list(mailbox, page).await?.messages;
+            let Some(last) = messages.last() else { break };
+            if after == MessageId::ZERO {
+                self.output.begin(mailbox)?;
+                self.exported.mailboxes += 1;
+            }
+            after = last.id;
+            for message in &messages {
+                self.message(message).await?;
+            }
+        }
+        if after == MessageId::ZERO {
+            self.console.problem(&format!("mailbox {mailbox} holds nothing"));
+        }
+        Ok(())
+    }
+
+    async fn message(&mut self, message: &Summary) -> Result<(), Failure> {
+        if *self.stop.borrow() {
+            return Err(Failure::Interrupted);
+        }
+        match self.store.source(&message.mailbox, message.id).await {
+            Ok(Some(source)) => {
+                self.output.write(message, &source)?;
+                self.exported.messages += 1;
+                self.exported.bytes += source.len() as u64;
+            }
+            // Beside a running server a message can go between the listing and now.
+            Ok(None) => {}
+            // One damaged message does not keep the others from being saved.
+            Err(StoreError::Broken(cause)) => {
+                self.console.problem(&format!("message {} of mailbox {}: {cause}", message.id, message.mailbox));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let messages = self.exported.messages;
+        self.console.progress(Progress { messages, done: messages, total: self.total });
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! From letters into a store: which mailbox, since when, which lines are trace. Many appends are under way at the same
+//! time, so that they share a commit; their order is kept, because it becomes the order of the mailbox.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use restante_mail::message::Headline;
+use restante_mail::mime::header_summary;
+use restante_mail::naming::{MailboxName, Naming};
+use restante_store::{Appended, NewCopy, NewMessage, Store, StoreError};
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::console::{Console, Progress};
+use super::flight::Flight;
+use super::letters::{Letter, News};
+use super::trace::Trace;
+
+/// Appends under way at the same time.
+const AT_ONCE: usize = 64;
+
+/// How mail is taken in.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    /// How names become mailboxes.
+    pub(super) naming: Naming,
+    /// The mailbox for everything.
+    pub(super) mailbox: Option<MailboxName>,
+    /// Whether everything counts as received now.
+    pub(super) received_now: bool,
+    /// How long the server will keep mail.
+    pub(super) retention: Option<Duration>,
+    /// Bytes that there are to read; zero when nobody counted.
+    pub(super) total: u64,
+}
+
+/// What was imported.
+#[derive(Debug, Default)]
+pub(super) struct Imported {
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+    /// Messages that went to keep the cap per mailbox.
+    pub(super) evicted: u64,
+    /// Messages that retention will remove at once.
+    pub(super) expired: u64,
+    /// Files that are no mail.
+    pub(super) ignored: u64,
+    /// Why it ended before its end.
+    pub(super) failure: Option<Failure>,
+}
+
+/// Why an import ended before its end. What was counted until then is stored.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Somebody asked for it.
+    Interrupted,
+    /// The store takes no more.
+    Store(StoreError),
+}
+
+/// Takes in everything that the reader has.
+pub(super) async fn import(
+    store: &Arc<dyn Store>,
+    rules: &Rules,
+    mut news: Receiver<News>,
+    console: &mut Console,
+    mut stop: watch::Receiver<bool>,
+) -> Imported {
+    let mut run = Run { rules, console, imported: Imported::default(), under_way: Flight::new(), read: 0 };
+    while run.imported.failure.is_none() {
+        let next = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => {
+                run.imported.failure = Some(Failure::Interrupted);
+                break;
+            }
+            next = news.recv() => next,
+        };
+        match next {
+            Some(News::Letter(letter, room)) => run.letter(store, letter, room).await,
+            Some(News::Problem(problem)) => run.console.problem(&problem),
+            Some(News::End { ignored }) => run.imported.ignored = ignored,
+            None => break,
+        }
+    }
+    // The reader may be waiting for room; it need not wait any longer.
+    drop(news);
+    while let Some(outcome) = run.under_way.next().await {
+        run.landed(outcome);
+    }
+    run.imported
+}
+
+/// How an append ended, and what is needed to count it.
+struct Outcome {
+    appended: Result<Appended, StoreError>,
+    bytes: u64,
+    expired: bool,
+}
+
+/// An import under way.
+struct Run<'a> {
+    rules: &'a Rules,
+    console: &'a mut Console,
+    imported: Imported,
+    under_way: Flight<Outcome>,
+    /// Bytes that were read.
+    read: u64,
+}
+
+impl Run<'_> {
+    async fn letter(&mut self, store: &Arc<dyn Store>, letter: Letter, room: OwnedSemaphorePermit) {
+        let now = Timestamp::now();
+        self.read += letter.source.len() as u64;
+        let seen = letter.seen;
+        let message = match self.rules.message(letter, now) {
+            Ok(message) => message,
+            Err(problem) => return self.console.problem(&problem),
+        };
+        if self.under_way.len() >= AT_ONCE
+            && let Some(outcome) = self.under_way.next().await
+        {
+            self.landed(outcome);
+        }
+        let expired = self.rules.is_expired(message.received, now);
+        let store = store.clone();
+        let append = async move {
+            let bytes = (message.body.len() + message.copies.iter().map(|copy| copy.trace.len()).sum::<usize>()) as u64;
+            let appended = append(&*store, message, seen).await;
+            drop(room);
+            Outcome { appended, bytes, expired }
+        };
+        self.under_way.add(append).await;
+    }
+
+    fn landed(&mut self, Outcome { appended, bytes, expired }: Outcome) {
+        match appended {
+            Ok(appended) => {
+                self.imported.messages += 1;
+                self.imported.bytes += bytes;
+                self.imported.evicted += appended.evicted.len() as u64;
+                // What went for the cap does not go again for its age.
+                let gone =
+                    appended.evicted.iter().filter(|gone| self.rules.is_expired(gone.received, Timestamp::now()));
+                let expired = self.imported.expired + u64::from(expired);
+                self.imported.expired = expired.saturating_sub(gone.count() as u64);
+            }
+            // One that says no will say no to the next as well. The first reason is the one to tell.
+            Err(error) => _ = self.imported.failure.get_or_insert(Failure::Store(error)),
+        }
+        let Imported { messages, .. } = self.imported;
+        self.console.progress(Progress { messages, done: self.read, total: self.rules.total });
+    }
+}
+
+async fn append(store: &dyn Store, message: NewMessage, seen: bool) -> Result<Appended, StoreError> {
+    let appended = store.append(message).await?;
+    for stored in appended.stored.iter().filter(|_| seen) {
+        store.set_seen(&stored.mailbox, stored.id, true).await?;
+    }
+    Ok(appended)
+}
+
+impl Rules {
+    /// Makes of a letter what the store takes, or says why that cannot be.
+    fn message(&self, letter: Letter, now: Timestamp) -> Result<NewMessage, String> {
+        let trace = Trace::of(&letter.source);
+        let mailbox = self.mailbox_of(&letter, trace.as_ref())?;
+        let received = if self.received_now { now } else { received(&letter, trace.as_ref()).unwrap_or(now) };
+        let length = trace.as_ref().map_or(0, |trace| trace.len);
+        let header = header_summary(&letter.source[length..]);
+        let sender = trace.and_then(|trace| trace.return_path).unwrap_or_default();
+        let from = header.from.unwrap_or_else(|| format!("<{sender}>"));
+        let to = header.to.unwrap_or_else(|| vec![format!("<{mailbox}>")]);
+        let headline = Headline::new(&from, to.iter().map(String::as_str), &header.subject);
+        let mut body = Bytes::from(letter.source);
+        let trace = body.split_to(length);
+        // A time to come would keep a mail for longer than asked for, and move all later ids with it.
+        let received = received.clamp(Timestamp::UNIX_EPOCH, now);
+        Ok(NewMessage { received, headline, body, copies: vec![NewCopy { mailbox, trace }] })
+    }
+
+    /// The mailbox that was asked for, or else the first good name of those that the place and the trace give.
+    fn mailbox_of(&self, letter: &Letter, trace: Option<&Trace<'_>>) -> Result<MailboxName, String> {
+        if let Some(mailbox) = &self.mailbox {
+            return Ok(mailbox.clone());
+        }
+        let (place, trace) = (letter.place.as_deref(), trace.map(|trace| trace.mailbox));
+        let candidates = if letter.place_first { [place, trace] } else { [trace, place] };
+        let mut names = candidates.into_iter().flatten().map(|name| (name, self.naming.mailbox_named(name)));
+        let mut reason = "nothing says which mailbox it belongs to".to_owned();
+        names
+            .find_map(|(name, mailbox)| {
+                mailbox.map_err(|error| reason = format!("{name:?} names no mailbox: {error}")).ok()
+            })
+            .ok_or_else(|| format!("{}: {reason}; --mailbox can", letter.origin))
+    }
+
+    fn is_expired(&self, received: Timestamp, now: Timestamp) -> bool {
+        let period = self.retention.map(|period| SignedDuration::try_from(period).unwrap_or(SignedDuration::MAX));
+        period.is_some_and(|period| now.duration_since(received) > period)
+    }
+}
+
+/// When a mail arrived. The trace knows it to the second; the time of a file that was exported with it knows the rest.
+fn received(letter: &Letter, trace: Option<&Trace<'_>>) -> Option<Timestamp> {
+    let told = trace.map(|trace| trace.received).or(letter.postmark);
+    match (told, letter.file_time) {
+        (Some(told), Some(file)) if file.as_second() == told.as_second() => Some(file),
+        (told, file) => told.or(file),
+    }
+}

@@ -1,0 +1,268 @@
+//! The mbox form: many mails in one file, each behind a line that begins with `From `. Written with the quoting called
+//! mboxrd, which can be undone, and with LF as line end; read as a stream, whatever the size of the file.
+
+use std::io::{self, BufRead, Read as _, Write};
+
+use jiff::Timestamp;
+
+use super::postmark;
+
+/// Lines are read in pieces of at most this size: a hostile file need not have any line ends.
+const PIECE: u64 = 64 * 1024;
+/// Stands for a sender that is empty or does not fit into one word.
+const NOBODY: &str = "MAILER-DAEMON";
+
+/// Writes one mail.
+pub(super) fn write(out: &mut dyn Write, sender: &str, received: Timestamp, source: &[u8]) -> io::Result<()> {
+    let fits = !sender.is_empty() && !sender.contains(|c: char| c.is_whitespace() || c.is_control());
+    writeln!(out, "From {} {}", if fits { sender } else { NOBODY }, postmark::asctime(received))?;
+    for line in source.split_inclusive(|byte| *byte == b'\n') {
+        if is_quoted(line) || line.starts_with(b"From ") {
+            out.write_all(b">")?;
+        }
+        match line.strip_suffix(b"\r\n") {
+            Some(text) => {
+                out.write_all(text)?;
+                out.write_all(b"\n")?;
+            }
+            None => out.write_all(line)?,
+        }
+    }
+    // A mail whose last line has no end must not swallow the line that separates it from the next one.
+    let end: &[u8] = if source.ends_with(b"\n") || source.is_empty() { b"\n" } else { b"\n\n" };
+    out.write_all(end)
+}
+
+/// Reads the mails of an mbox one after the other.
+#[derive(Debug)]
+pub(super) struct Mbox<R> {
+    input: R,
+    /// The largest mail that is kept in memory.
+    limit: usize,
+    /// The part of a line that was read last.
+    piece: Vec<u8>,
+    /// Whether the next piece is the beginning of a line.
+    line_starts: bool,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing was read yet.
+    Start,
+    /// The line in front of a mail was read; this is its time.
+    Postmark(Option<Timestamp>),
+    End,
+}
+
+/// A mail of an mbox.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The time in its `From ` line.
+    pub(super) date: Option<Timestamp>,
+    /// Its bytes with CRLF as line end; none when there are more than the limit.
+    pub(super) source: Option<Vec<u8>>,
+}
+
+impl<R: BufRead> Mbox<R> {
+    pub(super) fn new(input: R, limit: usize) -> Self {
+        Self { input, limit, piece: Vec::new(), line_starts: true, state: State::Start }
+    }
+
+    /// The next mail; none at the end of the file.
+    pub(super) fn next(&mut self) -> io::Result<Option<Entry>> {
+        if matches!(self.state, State::Start) {
+            self.state = self.first_postmark()?;
+        }
+        match std::mem::replace(&mut self.state, State::End) {
+            State::Postmark(date) => self.source().map(|source| Some(Entry { date, source })),
+            State::Start | State::End => Ok(None),
+        }
+    }
+
+    fn first_postmark(&mut self) -> io::Result<State> {
+        while self.read_piece()? {
+            if is_blank(&self.piece) {
+                continue;
+            }
+            // A first line that only begins like one is good enough: there is nothing else that it could be.
+            let Some(line) = self.piece.strip_prefix(b"From ") else {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "is no mbox: it does not begin with \"From \""));
+            };
+            return Ok(State::Postmark(postmark::time(line)));
+        }
+        Ok(State::End)
+    }
+
+    /// Reads up to the next line in front of a mail. A line is one when it follows a blank line and ends in a date: text
+    /// that happens to begin with `From` is not rare where nothing was quoted.
+    fn source(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut source = Some(Vec::new());
+        // The blank line before the next mail separates, and belongs to neither.
+        let mut blank = false;
+        loop {
+            let starts = self.line_starts;
+            if !self.read_piece()? {
+                return Ok(source);
+            }
+            if starts
+                && blank
+                && let Some(date) = self.piece.strip_prefix(b"From ").and_then(postmark::time)
+            {
+                self.state = State::Postmark(Some(date));
+                return Ok(source);
+            }
+            let Some(kept) = &mut source else {
+                blank = starts && is_blank(&self.piece);
+                continue;
+            };
+            if blank {
+                kept.extend_from_slice(b"\r\n");
+            }
+            blank = starts && is_blank(&self.piece);
+            if !blank {
+                append(kept, &self.piece, starts);
+            }
+            if kept.len() > self.limit {
+                source = None;
+            }
+        }
+    }
+
+    /// Reads a line, or a part of it; false at the end of the file.
+    fn read_piece(&mut self) -> io::Result<bool> {
+        self.piece.clear();
+        self.input.by_ref().take(PIECE).read_until(b'\n', &mut self.piece)?;
+        self.line_starts = self.piece.ends_with(b"\n");
+        Ok(!self.piece.is_empty())
+    }
+}
+
+/// Adds a piece with its quoting undone and CRLF as its end.
+fn append(source: &mut Vec<u8>, piece: &[u8], starts: bool) {
+    let piece = if starts && is_quoted(piece) { &piece[1..] } else { piece };
+    let Some(text) = piece.strip_suffix(b"\n") else {
+        source.extend_from_slice(piece);
+        return;
+    };
+    source.extend_from_slice(text);
+    if !source.ends_with(b"\r") {
+        source.push(b'\r');
+    }
+    source.push(b'\n');
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    matches!(line, b"\n" | b"\r\n")
+}
+
+/// Whether a line is one or more `>` with `From ` behind them.
+fn is_quoted(line: &[u8]) -> bool {
+    let marks = line.iter().take_while(|byte| **byte == b'>').count();
+    marks > 0 && line[marks..].starts_with(b"From ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 1000;
+
+    fn written(source: &str) -> String {
+        let mut out = Vec::new();
+        let at = "2026-11-05T02:52:50.9Z".parse().unwrap();
+        write(&mut out, "ann@x.org", at, source.as_bytes()).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn read(file: &str) -> io::Result<Vec<Entry>> {
+        let mut mbox = Mbox::new(file.as_bytes(), LIMIT);
+        std::iter::from_fn(|| mbox.next().transpose()).collect()
+    }
+
+    fn sources(file: &str) -> Vec<String> {
+        read(file).unwrap().into_iter().map(|entry| String::from_utf8(entry.source.unwrap()).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_written() {
+        let postmark = "From ann@x.org Thu Nov  5 02:52:50 2026\n";
+        let table = [
+            ("A: b\r\n\r\nhi\r\n", "A: b\n\nhi\n\n"),
+            ("A: b\r\n\r\nno end", "A: b\n\nno end\n\n"),
+            ("", "\n"),
+            (
+                "From x\r\n>From x\r\n>>From x\r\n> From x\r\nFromage\r\n",
+                ">From x\n>>From x\n>>>From x\n> From x\nFromage\n\n",
+            ),
+            ("a\rb\nc\r\n", "a\rb\nc\n\n"),
+        ];
+        for (source, expected) in table {
+            assert_eq!(written(source), format!("{postmark}{expected}"));
+        }
+    }
+
+    #[test]
+    fn senders_that_are_no_word_are_left_out() {
+        for sender in ["", "\"a b\"@x.org", "a\nb"] {
+            let mut out = Vec::new();
+            write(&mut out, sender, Timestamp::UNIX_EPOCH, b"x").unwrap();
+            assert_eq!(out, b"From MAILER-DAEMON Thu Jan  1 00:00:00 1970\nx\n\n");
+        }
+    }
+
+    #[test]
+    fn what_is_read() {
+        let p = "From a@x Thu Nov  5 02:52:50 2026\n";
+        let table: &[(&str, String, &[&str])] = &[
+            ("empty", String::new(), &[]),
+            ("blank lines only", "\n\r\n".to_owned(), &[]),
+            ("LF becomes CRLF", format!("{p}A: b\n\nhi\n\n"), &["A: b\r\n\r\nhi\r\n"]),
+            ("CRLF stays", format!("{p}A: b\r\n\r\nhi\r\n\r\n"), &["A: b\r\n\r\nhi\r\n"]),
+            ("two", format!("{p}one\n\n{p}two\n\n"), &["one\r\n", "two\r\n"]),
+            ("no end", format!("{p}one\n\n{p}two"), &["one\r\n", "two"]),
+            ("blank lines of the mail", format!("{p}one\n\n\n\n{p}two\n"), &["one\r\n\r\n\r\n", "two\r\n"]),
+            ("quoting", format!("{p}>From x\n>>From x\n> From x\n>\n\n"), &["From x\r\n>From x\r\n> From x\r\n>\r\n"]),
+            (
+                "no blank line in front",
+                format!("{p}one\n{p}two\n\n"),
+                &[&format!("one\r\n{}two\r\n", p.replace('\n', "\r\n"))],
+            ),
+            ("no date behind", format!("{p}one\n\nFrom here on\n\n"), &["one\r\n\r\nFrom here on\r\n"]),
+            ("any first line", "From x\none\n".to_owned(), &["one\r\n"]),
+            ("nothing in it", format!("{p}\n{p}\n"), &["", ""]),
+        ];
+        for (name, file, expected) in table {
+            assert_eq!(sources(file), *expected, "{name}");
+        }
+        assert_eq!(read("Subject: x\n\n").unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_mail_above_the_limit_is_skipped_and_not_kept() {
+        let p = "From a@x Thu Nov  5 02:52:50 2026\n";
+        let long = "x".repeat(200_000);
+        let many = "line\n".repeat(50_000);
+        let file = format!("{p}{long}\n\n{p}{many}\n{p}small\n\n");
+        let lengths: Vec<_> =
+            read(&file).unwrap().into_iter().map(|entry| entry.source.map(|source| source.len())).collect();
+        assert_eq!(lengths, [None, None, Some(7)]);
+    }
+
+    #[test]
+    fn long_lines_come_in_pieces_and_stay_whole() {
+        // The CR of the line end falls on the border of a piece.
+        let line = format!("{}\r\n", "x".repeat(usize::try_from(PIECE).unwrap() - 1));
+        let file = format!("From a\n{line}y\n");
+        let mut mbox = Mbox::new(file.as_bytes(), 1 << 20);
+        assert_eq!(mbox.next().unwrap().unwrap().source.unwrap(), format!("{line}y\r\n").into_bytes());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn mails_of_whole_lines_come_back(mails in proptest::collection::vec("((>{0,2}From |x|>)?[ a-z]{0,5}\r\n){0,8}", 0..5)) {
+            let file: String = mails.iter().map(|mail| written(mail)).collect();
+            proptest::prop_assert_eq!(sources(&file), mails);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The names of files: a mailbox as the name of a folder or file and back, and the order of file names.
+//!
+//! Mailbox names may hold `/`, be `..` in all but spelling, or be longer than a file name can be. What could do harm is
+//! written as `%` and two hexadecimal digits.
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+
+use restante_mail::naming::MailboxName;
+
+/// Leaves room for a suffix below the 255 bytes that file systems give a name.
+const MAX_BYTES: usize = 200;
+/// Marks a name that was cut, because no encoding gives this.
+const CUT: &str = "%~";
+/// What the folders inside a Maildir are called; a mailbox of such a name would make its parent look like one.
+const MAILDIR: [&str; 3] = ["cur", "new", "tmp"];
+
+/// Gives every mailbox of an export a name that no other one has.
+#[derive(Debug, Default)]
+pub(super) struct FileNames {
+    /// How many names were cut so far.
+    cut: u64,
+}
+
+impl FileNames {
+    /// A name that is safe on any file system. [`mailbox_text`] makes it a mailbox again, unless it had to be cut: then a
+    /// number keeps it apart from others that begin alike.
+    pub(super) fn name(&mut self, mailbox: &MailboxName) -> String {
+        let mut name = encode(mailbox.as_str());
+        if name.len() > MAX_BYTES {
+            self.cut += 1;
+            let end = name.floor_char_boundary(MAX_BYTES - 30);
+            name.truncate(end);
+            // Writing to a string cannot fail.
+            let _ = write!(name, "{CUT}{}", self.cut);
+        }
+        name
+    }
+}
+
+/// The text that a file name stands for, where it stands for one.
+pub(super) fn mailbox_text(name: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut pieces = name.split('%');
+    bytes.extend_from_slice(pieces.next()?.as_bytes());
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Compares file names so that runs of digits count as numbers: `9.eml` stands before `10.eml`.
+pub(super) fn in_order(a: &[u8], b: &[u8]) -> Ordering {
+    let (mut left, mut right) = (a, b);
+    loop {
+        let (Some(one), Some(other)) = (left.first(), right.first()) else {
+            // Names that differ only in leading zeros still need an order.
+            return left.len().cmp(&right.len()).then_with(|| a.cmp(b));
+        };
+        let step = if one.is_ascii_digit() && other.is_ascii_digit() {
+            let (one, other) = (take_number(&mut left), take_number(&mut right));
+            one.len().cmp(&other.len()).then_with(|| one.cmp(other))
+        } else {
+            let step = one.cmp(other);
+            (left, right) = (&left[1..], &right[1..]);
+            step
+        };
+        if step != Ordering::Equal {
+            return step;
+        }
+    }
+}
+
+/// Takes a run of digits off the front, and returns it without leading zeros.
+fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    *text = rest;
+    let zeros = number.iter().take_while(|digit| **digit == b'0').count();
+    &number[zeros..]
+}
+
+fn encode(text: &str) -> String {
+    let reserved = MAILDIR.contains(&text);
+    let mut name = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let harmless = c.is_alphanumeric() || matches!(c, '_' | '@' | '=' | '+') || (at > 0 && matches!(c, '.' | '-'));
+        if harmless && !(reserved && at == 0) {
+            name.push(c);
+            continue;
+        }
+        for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+            // Writing to a string cannot fail.
+            let _ = write!(name, "%{byte:02X}");
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mailboxes_as_file_names() {
+        let table = [
+            ("bob", "bob"),
+            ("bob@x.org", "bob@x.org"),
+            ("first.last", "first.last"),
+            ("a/b", "a%2Fb"),
+            ("../../etc/passwd", "%2E./../etc/passwd"),
+            (".hidden", "%2Ehidden"),
+            ("..", "%2E."),
+            ("-rf", "%2Drf"),
+            ("100%", "100%25"),
+            ("jöran", "jöran"),
+            ("a@[ipv6:2001:db8::1]", "a@%5Bipv6%3A2001%3Adb8%3A%3A1%5D"),
+            ("cur", "%63ur"),
+            ("new", "%6Eew"),
+            ("current", "current"),
+            ("a\u{200b}b", "a%E2%80%8Bb"),
+        ];
+        for (mailbox, expected) in table {
+            let name = FileNames::default().name(&mailbox.to_owned().into());
+            assert_eq!(name, expected.replace("/..", "%2F..").replace("/etc/", "%2Fetc%2F"), "{mailbox}");
+            assert!(!name.contains('/'));
+            assert_eq!(mailbox_text(&name).as_deref(), Some(mailbox));
+        }
+    }
+
+    #[test]
+    fn long_names_are_cut_and_stay_apart() {
+        let mut names = FileNames::default();
+        let long = |last: char| MailboxName::from(format!("{}{last}", "ж".repeat(127)));
+        let (one, other) = (names.name(&long('a')), names.name(&long('b')));
+        assert_ne!(one, other);
+        assert!(one.len() <= MAX_BYTES && one.starts_with("жж"));
+        assert_eq!(mailbox_text(&one), None);
+    }
+
+    #[test]
+    fn what_no_mailbox_is_called() {
+        for name in ["100%", "%4", "%zz", "%+1", "%FF", "a%~1", "%é"] {
+            assert_eq!(mailbox_text(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_in_names_count_as_numbers() {
+        let mut names =
+            vec!["10.eml", "9.eml", "a", "009.eml", "20160829T214536-0001.raw", "20160829T214536-0000.raw", "1"];
+        names.sort_by(|a, b| in_order(a.as_bytes(), b.as_bytes()));
+        let sorted = ["1", "009.eml", "9.eml", "10.eml", "20160829T214536-0000.raw", "20160829T214536-0001.raw", "a"];
+        assert_eq!(names, sorted);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn names_come_back(text in "[a-z0-9./%~\\-@é\u{300}-\u{310} ]{1,40}|.{1,20}") {
+            let name = FileNames::default().name(&text.clone().into());
+            proptest::prop_assert!(!name.contains(['/', '\0']) && !name.starts_with('.') && name.len() < 230);
+            if !name.contains(CUT) {
+                proptest::prop_assert_eq!(mailbox_text(&name), Some(text));
+            }
+        }
+    }
+}

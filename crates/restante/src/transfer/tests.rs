@@ -1,0 +1,332 @@
+//! Export and import together, over stores in memory and folders on disk: what goes out comes back the same.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use jiff::{Timestamp, ToSpan as _};
+use proptest::prelude::*;
+use restante_mail::message::{Headline, Summary};
+use restante_mail::naming::{MailboxName, Naming};
+use restante_store::memory::MemoryStore;
+use restante_store::{Limits, NewCopy, NewMessage, Page, Store};
+use tokio::sync::watch;
+
+use super::console::Console;
+use super::export::{self, Exported};
+use super::import::{self, Imported, Rules};
+use super::walk::Walk;
+use super::{Export, ExportFormat, Import, ImportFormat, letters, output};
+
+const LIMIT: usize = 100_000;
+
+/// A folder of our own, gone when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("restante-transfer-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file, and the folders it lies in.
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn store() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new(Limits::default()))
+}
+
+fn silence() -> Console {
+    Console::new(Box::new(std::io::sink()), false)
+}
+
+async fn export_to(store: &dyn Store, format: Option<ExportFormat>, mailboxes: &[&str], out: PathBuf) -> Exported {
+    let names: Vec<MailboxName> = mailboxes.iter().map(|name| (*name).to_owned().into()).collect();
+    let mut output = output::open(&Export { format, mailboxes: Vec::new(), out }).unwrap();
+    export::export(store, &names, &mut *output, &mut silence(), &watch::channel(false).1).await.unwrap()
+}
+
+/// Imports by name and content, and returns what came of it with the number of problems.
+async fn import_from(store: &Arc<dyn Store>, naming: Naming, request: Import) -> (Imported, u64) {
+    let mailbox = request.mailbox.map(|name| naming.mailbox_named(&name).unwrap());
+    let rules = Rules { naming, mailbox, received_now: request.received_now, retention: None, total: 0 };
+    let news = letters::read(Walk::new(request.format, &request.paths), LIMIT);
+    let mut console = silence();
+    let (_sign, stop) = watch::channel(false);
+    let imported = import::import(store, &rules, news, &mut console, stop).await;
+    (imported, console.problems())
+}
+
+fn everything(path: &Path) -> Import {
+    Import { format: ImportFormat::Auto, mailbox: None, received_now: false, paths: vec![path.to_owned()] }
+}
+
+/// All of a mailbox: what is listed, with its source.
+async fn held(store: &dyn Store, mailbox: &str) -> Vec<(Summary, String)> {
+    let mailbox = MailboxName::from(mailbox.to_owned());
+    let mut held = Vec::new();
+    for summary in store.list(&mailbox, Page::ALL).await.unwrap().messages {
+        let source = store.source(&mailbox, summary.id).await.unwrap().unwrap().to_bytes();
+        held.push((summary, String::from_utf8(source.to_vec()).unwrap()));
+    }
+    held
+}
+
+/// The sources of a mailbox.
+async fn sources(store: &dyn Store, mailbox: &str) -> Vec<String> {
+    held(store, mailbox).await.into_iter().map(|(_, source)| source).collect()
+}
+
+/// Some time ago, so that nothing is in the future.
+fn noon() -> Timestamp {
+    "2026-01-15T12:00:00Z".parse().unwrap()
+}
+
+fn trace(mailbox: &str) -> String {
+    format!(
+        "Return-Path: <ann@x.org>\r\nReceived: from a ([::1]) by mx\r\n  for <{mailbox}>; Thu, 15 Jan 2026 12:00:00 +0000\r\n"
+    )
+}
+
+/// A message as it could have been delivered.
+#[derive(Debug, Clone)]
+struct Mail {
+    mailbox: String,
+    trace: bool,
+    body: String,
+    seen: bool,
+    micros: i32,
+}
+
+fn mail() -> impl Strategy<Value = Mail> {
+    let mailbox =
+        prop::sample::select(vec!["bob", "a/b", "cur", "new", "tmp", "j\u{f6}ran", "bob@x.org", "100%", "x.eml"]);
+    let body = "((>|>>)?From |Subject: |)[ -~\u{e9}]{0,20}(\r\n|\n|\r)?([ -~]{0,10}\r\n){0,3}[ -~]{0,3}";
+    (mailbox, any::<bool>(), body, any::<bool>(), 0..1_000_000_i32).prop_map(|(mailbox, trace, body, seen, micros)| {
+        Mail { mailbox: mailbox.to_owned(), trace, body: format!("{body}."), seen, micros }
+    })
+}
+
+async fn deliver(store: &dyn Store, mail: &Mail) {
+    let trace = if mail.trace { trace(&mail.mailbox) } else { String::new() };
+    let message = NewMessage {
+        received: noon() + i64::from(mail.micros).microseconds(),
+        headline: Headline::new("<ann@x.org>", ["<bob>"], ""),
+        body: mail.body.clone().into(),
+        copies: vec![NewCopy { mailbox: mail.mailbox.clone().into(), trace: trace.into() }],
+    };
+    let stored = store.append(message).await.unwrap().stored.remove(0);
+    store.set_seen(&stored.mailbox, stored.id, mail.seen).await.unwrap();
+}
+
+async fn there_and_back(mails: &[Mail], format: ExportFormat) -> (Arc<dyn Store>, Arc<dyn Store>) {
+    let (one, other, folder) = (store(), store(), Folder::new());
+    for mail in mails {
+        deliver(&*one, mail).await;
+    }
+    let exported = export_to(&*one, Some(format), &[], folder.join("out")).await;
+    let (imported, problems) = import_from(&other, Naming::Full, everything(&folder.join("out"))).await;
+    assert_eq!((exported.messages, imported.messages, problems), (mails.len() as u64, mails.len() as u64, 0));
+    (one, other)
+}
+
+/// Each case writes folders, so there are few unless somebody asks for more.
+fn few() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases: 16, ..default } }
+}
+
+proptest! {
+    #![proptest_config(few())]
+
+    #[test]
+    fn everything_comes_back(mails in prop::collection::vec(mail(), 0..12)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            for format in [ExportFormat::Maildir, ExportFormat::Eml] {
+                let (one, other) = there_and_back(&mails, format).await;
+                prop_assert_eq!(one.mailboxes(None, 99).await.unwrap(), other.mailboxes(None, 99).await.unwrap());
+                for mailbox in one.mailboxes(None, 99).await.unwrap() {
+                    let (before, after) = (held(&*one, mailbox.as_str()).await, held(&*other, mailbox.as_str()).await);
+                    prop_assert_eq!(before.len(), after.len());
+                    for ((before, source), (after, came_back)) in before.into_iter().zip(after) {
+                        prop_assert_eq!(source, came_back);
+                        prop_assert_eq!(before.received, after.received);
+                        prop_assert!(format == ExportFormat::Eml || before.seen == after.seen);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    }
+}
+
+#[tokio::test]
+async fn one_mbox_for_all_mailboxes() {
+    let (one, other, folder) = (store(), store(), Folder::new());
+    for (mailbox, text) in [("bob", "one"), ("ann", "two"), ("bob", "From three")] {
+        let body = format!("Subject: {text}\r\n\r\n{text}\r\n");
+        let mail = Mail { mailbox: mailbox.to_owned(), trace: true, body, seen: false, micros: 0 };
+        deliver(&*one, &mail).await;
+    }
+    let out = folder.join("all.mbox");
+    let exported = export_to(&*one, None, &[], out.clone()).await;
+    assert_eq!((exported.mailboxes, exported.messages), (2, 3));
+    assert!(fs::read_to_string(&out).unwrap().starts_with("From ann@x.org Thu Jan 15 12:00:00 2026\nReturn-Path: "));
+    assert!(!folder.join("all.mbox.part").exists());
+    import_from(&other, Naming::Local, everything(&out)).await;
+    for mailbox in ["bob", "ann"] {
+        assert_eq!(sources(&*one, mailbox).await, sources(&*other, mailbox).await);
+    }
+    let first = &held(&*other, "bob").await[0].0;
+    assert_eq!((first.received, first.headline.subject()), (noon(), "one"));
+}
+
+#[tokio::test]
+async fn some_mailboxes_as_an_mbox_each() {
+    let (one, folder) = (store(), Folder::new());
+    for mailbox in ["a/b", "bob", "carl"] {
+        let mail = Mail { mailbox: mailbox.to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
+        deliver(&*one, &mail).await;
+    }
+    let exported = export_to(&*one, Some(ExportFormat::Mbox), &["a/b", "carl"], folder.join("out")).await;
+    assert_eq!(exported.mailboxes, 2);
+    let mut names: Vec<_> = fs::read_dir(folder.join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a%2Fb.mbox", "carl.mbox"]);
+}
+
+#[tokio::test]
+async fn which_mailbox_a_mail_goes_to() {
+    let table: &[(&str, &str, &str)] = &[
+        // What a Maildir is called counts for more than what stands in the mail: it may have been moved there.
+        ("Bob+old/cur/1.a:2,S", "ann", "bob"),
+        ("Bob/new/1.a", "", "bob"),
+        ("Bob/.Sent/cur/1.a", "", "bob"),
+        ("Bob/1.eml", "ann", "ann"),
+        ("Bob/1.eml", "", "bob"),
+        ("a%2Fb/1.eml", "", "a/b"),
+        ("mail/81f/81fe8b/81fe8bfe87576c3ecb22426f8e57847382917acf/20260115T120000-0000.raw", "Bob+x@X.org", "bob"),
+        ("no mailbox/1.eml", "", ""),
+        ("81fe8bfe87576c3ecb22426f8e57847382917acf/1.raw", "", ""),
+    ];
+    for (file, delivered_to, expected) in table {
+        let (folder, store) = (Folder::new(), store());
+        let source = if delivered_to.is_empty() { "X: y\r\n\r\n".to_owned() } else { trace(delivered_to) };
+        let maildir = file.split_once("/cur/").or(file.split_once("/new/")).map_or("x", |(maildir, _)| maildir);
+        for name in [maildir, maildir.split('/').next().unwrap()] {
+            fs::create_dir_all(folder.join(name).join("cur")).unwrap();
+            fs::create_dir_all(folder.join(name).join("new")).unwrap();
+        }
+        folder.file(file, &source);
+        let (imported, problems) = import_from(&store, Naming::Local, everything(&folder.0)).await;
+        let mailboxes = store.mailboxes(None, 9).await.unwrap();
+        let mailbox = mailboxes.first().map_or("", MailboxName::as_str);
+        assert_eq!((mailbox, imported.messages + problems), (*expected, 1), "{file} for <{delivered_to}>");
+        if !mailbox.is_empty() {
+            let (summary, came_back) = held(&*store, mailbox).await.remove(0);
+            assert_eq!((summary.seen, came_back), (file.ends_with('S'), source));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_mail_is_passed_over_or_told() {
+    let (folder, store) = (Folder::new(), store());
+    folder.file("bob/1.eml", "X: 1\r\n\r\n");
+    folder.file("bob/2.eml", "");
+    folder.file("bob/3.eml", "x".repeat(LIMIT + 1));
+    folder.file("bob/notes.txt", "no mail");
+    folder.file("bob/index.gob", "expected");
+    folder.file("bob/.4.part", "half a mail");
+    folder.file("broken.mbox", "X: this is no mbox\n");
+    std::os::unix::fs::symlink("/", folder.join("loop")).unwrap();
+    let (imported, problems) = import_from(&store, Naming::Local, everything(&folder.0)).await;
+    assert_eq!((imported.messages, imported.ignored, problems), (1, 1, 4));
+    let missing = everything(&folder.join("nowhere"));
+    let (imported, problems) = import_from(&store, Naming::Local, missing).await;
+    assert_eq!((imported.messages, problems), (0, 1));
+}
+
+#[tokio::test]
+async fn what_the_operator_says_wins() {
+    let (folder, store) = (Folder::new(), store());
+    folder.file("1.eml", trace("ann") + "\r\nhello\r\n");
+    let before = Timestamp::now();
+    let request = Import { mailbox: Some("Carl@x.org".to_owned()), received_now: true, ..everything(&folder.0) };
+    import_from(&store, Naming::Full, request).await;
+    let (summary, source) = held(&*store, "carl@x.org").await.remove(0);
+    assert!(summary.received >= before);
+    assert_eq!(source, trace("ann") + "\r\nhello\r\n");
+    // What no header tells, the envelope does.
+    assert_eq!(summary.headline.from(), "<ann@x.org>");
+    assert_eq!(summary.headline.to().collect::<Vec<_>>(), ["<carl@x.org>"]);
+}
+
+#[tokio::test]
+async fn times_to_come_are_not_believed() {
+    let (folder, store) = (Folder::new(), store());
+    folder.file("1.eml", trace("bob").replace("2026", "9999"));
+    import_from(&store, Naming::Local, everything(&folder.0)).await;
+    assert!(held(&*store, "bob").await[0].0.received <= Timestamp::now());
+}
+
+#[tokio::test]
+async fn many_mails_keep_their_order() {
+    let (folder, store) = (Folder::new(), store());
+    let numbers: Vec<String> = (1..=300).map(|number| format!("X: {number}\r\n\r\n")).collect();
+    for (number, mail) in numbers.iter().enumerate() {
+        folder.file(&format!("bob/{number}.eml"), mail);
+    }
+    import_from(&store, Naming::Local, everything(&folder.0)).await;
+    assert_eq!(sources(&*store, "bob").await, numbers);
+}
+
+#[tokio::test]
+async fn an_import_that_is_stopped_has_what_it_has_counted() {
+    let (folder, store) = (Folder::new(), store());
+    folder.file("bob/1.eml", "X: 1\r\n\r\n");
+    let rules = Rules { naming: Naming::Local, mailbox: None, received_now: false, retention: None, total: 0 };
+    let news = letters::read(Walk::new(ImportFormat::Auto, std::slice::from_ref(&folder.0)), LIMIT);
+    let (_sign, stop) = watch::channel(true);
+    let imported = import::import(&store, &rules, news, &mut silence(), stop).await;
+    assert!(matches!(imported.failure, Some(import::Failure::Interrupted)));
+    assert_eq!(imported.messages, store.usage().await.unwrap().messages);
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let folder = Folder::new();
+    folder.file("full/x", "precious");
+    folder.file("there.mbox", "precious");
+    let table = [
+        (None, folder.join("full"), "is not empty"),
+        (None, folder.join("there.mbox"), "exists"),
+        (Some(ExportFormat::Eml), folder.join("there.mbox"), "cannot make the folder"),
+        (Some(ExportFormat::Maildir), PathBuf::from("-"), "only mbox"),
+    ];
+    for (format, out, expected) in table {
+        let refused = output::open(&Export { format, mailboxes: Vec::new(), out }).err().unwrap();
+        assert!(refused.contains(expected), "{refused}");
+    }
+    assert_eq!(fs::read_to_string(folder.join("there.mbox")).unwrap(), "precious");
+}

@@ -1,0 +1,240 @@
+//! Finds the mail below the paths of an import, file by file and in a fixed order: the order of names, where digits count
+//! as numbers. Nothing is read here but folders.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::names::{in_order, mailbox_text};
+use super::request::ImportFormat;
+
+/// Folders inside folders; more is a loop or a mistake.
+const MAX_DEPTH: usize = 32;
+
+/// A file with mail in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Item {
+    /// Where it is; `-` is standard input.
+    pub(super) path: PathBuf,
+    /// What is in it.
+    pub(super) holds: Holds,
+    /// The mailbox that the place of the file suggests.
+    pub(super) place: Option<String>,
+    /// Whether the place knows better than the mail itself.
+    pub(super) place_first: bool,
+    /// Whether somebody has read it.
+    pub(super) seen: bool,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// One mail.
+    One,
+    /// An mbox.
+    Many,
+    /// Its first bytes tell.
+    Unknown,
+}
+
+/// Goes through the paths of an import.
+#[derive(Debug)]
+pub(super) struct Walk {
+    format: ImportFormat,
+    /// What is still to do, the next at the end.
+    steps: Vec<Step>,
+    /// Files that are no mail.
+    ignored: u64,
+}
+
+#[derive(Debug)]
+enum Step {
+    Path(PathBuf),
+    File(Item),
+    Folder {
+        path: PathBuf,
+        depth: usize,
+        /// The mailbox of the Maildir that this one is part of.
+        inherited: Option<String>,
+    },
+    Problem(String),
+}
+
+impl Walk {
+    pub(super) fn new(format: ImportFormat, paths: &[PathBuf]) -> Self {
+        Self { format, steps: paths.iter().rev().cloned().map(Step::Path).collect(), ignored: 0 }
+    }
+
+    /// Files that were passed over because nothing says that they are mail.
+    pub(super) fn ignored(&self) -> u64 {
+        self.ignored
+    }
+
+    fn given(&self, path: PathBuf) -> Step {
+        if path == Path::new("-") {
+            return Step::File(Item { path, holds: self.holds(), place: None, place_first: false, seen: false });
+        }
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => Step::Folder { path, depth: 0, inherited: None },
+            Ok(_) => {
+                // The folder of a single mail was not given, so its name is not meant.
+                let place = matches!(extension(&path), Some("mbox" | "mbx")).then(|| stem(&path)).flatten();
+                Step::File(Item { path, holds: self.holds(), place, place_first: false, seen: false })
+            }
+            Err(error) => Step::Problem(format!("{}: {error}", path.display())),
+        }
+    }
+
+    fn holds(&self) -> Holds {
+        match self.format {
+            ImportFormat::Auto => Holds::Unknown,
+            ImportFormat::Mbox => Holds::Many,
+            ImportFormat::Maildir | ImportFormat::Eml | ImportFormat::Inbucket => Holds::One,
+        }
+    }
+
+    fn open(&mut self, path: &Path, depth: usize, inherited: Option<String>) -> io::Result<()> {
+        let entries = entries(path)?;
+        let is_folder = |name: &str| entries.iter().any(|entry| entry.is_dir && entry.name == OsStr::new(name));
+        let steps = if is_folder("cur") && is_folder("new") {
+            self.maildir(path, depth, inherited, &entries)?
+        } else {
+            entries.iter().filter_map(|entry| self.entry(path, depth, entry)).collect()
+        };
+        self.steps.extend(steps.into_iter().rev());
+        Ok(())
+    }
+
+    /// Mails of `new` and `cur` in one order, then the folders that Maildir++ puts inside: they are the same person's.
+    fn maildir(&mut self, path: &Path, depth: usize, name: Option<String>, entries: &[Entry]) -> io::Result<Vec<Step>> {
+        if !matches!(self.format, ImportFormat::Auto | ImportFormat::Maildir) {
+            self.ignored += 1;
+            return Ok(Vec::new());
+        }
+        let place = name.or_else(|| folder_text(path));
+        let mut mails = Vec::new();
+        for folder in ["new", "cur"] {
+            let folder = path.join(folder);
+            let found = self::entries(&folder)?;
+            mails.extend(
+                found
+                    .into_iter()
+                    .filter(|mail| !mail.is_dir && !mail.is_hidden())
+                    .map(|mail| (folder.clone(), mail.name)),
+            );
+        }
+        mails.sort_by(|(_, a), (_, b)| in_order(a.as_encoded_bytes(), b.as_encoded_bytes()));
+        let mut steps: Vec<Step> = mails
+            .into_iter()
+            .map(|(folder, name)| {
+                let (path, seen) = (folder.join(&name), is_seen(&name));
+                Step::File(Item { path, holds: Holds::One, place: place.clone(), place_first: true, seen })
+            })
+            .collect();
+        let inner = entries.iter().filter(|entry| entry.is_dir && entry.is_hidden());
+        let inner = inner.map(|entry| path.join(&entry.name)).filter(|path| path.join("cur").is_dir());
+        steps.extend(inner.map(|path| Step::Folder { path, depth: depth + 1, inherited: place.clone() }));
+        Ok(steps)
+    }
+
+    fn entry(&mut self, folder: &Path, depth: usize, entry: &Entry) -> Option<Step> {
+        if entry.is_hidden() {
+            return None;
+        }
+        let path = folder.join(&entry.name);
+        if entry.is_link {
+            return Some(Step::Problem(format!("{}: is a symbolic link; import what it points to", path.display())));
+        }
+        if entry.is_dir {
+            return Some(Step::Folder { path, depth: depth + 1, inherited: None });
+        }
+        let one = |place| Some((Holds::One, place));
+        let found = match (self.format, extension(&path)) {
+            (ImportFormat::Auto | ImportFormat::Inbucket, Some("raw")) => one(None),
+            (ImportFormat::Auto, Some("eml")) | (ImportFormat::Eml, _) => one(folder_text(folder)),
+            (ImportFormat::Auto, Some("mbox" | "mbx")) | (ImportFormat::Mbox, _) => Some((Holds::Many, stem(&path))),
+            _ => None,
+        };
+        let Some((holds, place)) = found else {
+            // The index of an Inbucket mailbox is expected there, and not needed.
+            self.ignored += u64::from(entry.name != OsStr::new("index.gob"));
+            return None;
+        };
+        Some(Step::File(Item { path, holds, place, place_first: false, seen: false }))
+    }
+}
+
+impl Iterator for Walk {
+    /// A file, or a sentence about a place that cannot be looked into.
+    type Item = Result<Item, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.steps.pop()? {
+                Step::Path(path) => {
+                    let step = self.given(path);
+                    self.steps.push(step);
+                }
+                Step::File(item) => return Some(Ok(item)),
+                Step::Problem(problem) => return Some(Err(problem)),
+                Step::Folder { path, depth, .. } if depth > MAX_DEPTH => {
+                    return Some(Err(format!("{}: lies too deep", path.display())));
+                }
+                Step::Folder { path, depth, inherited } => {
+                    if let Err(error) = self.open(&path, depth, inherited) {
+                        return Some(Err(format!("{}: {error}", path.display())));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a folder lists.
+struct Entry {
+    name: OsString,
+    is_dir: bool,
+    is_link: bool,
+}
+
+impl Entry {
+    fn is_hidden(&self) -> bool {
+        self.name.as_encoded_bytes().starts_with(b".")
+    }
+}
+
+fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        entries.push(Entry { name: entry.file_name(), is_dir: kind.is_dir(), is_link: kind.is_symlink() });
+    }
+    entries.sort_by(|a, b| in_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
+    Ok(entries)
+}
+
+/// Whether the flags at the end of a Maildir file name have the S for seen.
+fn is_seen(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.rsplit_once(":2,").is_some_and(|(_, flags)| flags.contains('S'))
+}
+
+/// The mailbox that a folder is named after. `.` and `..` have a name too.
+fn folder_text(folder: &Path) -> Option<String> {
+    let whole = match folder.file_name() {
+        Some(name) => name.to_owned(),
+        None => fs::canonicalize(folder).ok()?.file_name()?.to_owned(),
+    };
+    mailbox_text(whole.to_str()?)
+}
+
+/// The mailbox that a file is named after.
+fn stem(path: &Path) -> Option<String> {
+    mailbox_text(path.file_stem()?.to_str()?)
+}
+
+fn extension(path: &Path) -> Option<&str> {
+    path.extension()?.to_str()
+}
