@@ -35,8 +35,7 @@ const SINGLE_DASH: &[&str] = &["help", "logfile", "logjson", "netdebug", "pidfil
 /// The settings that an export asks for; all others are taken from environment and file, where they count.
 const EXPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA];
 /// The settings that an import asks for.
-const IMPORT_SETTINGS: &[&str] =
-    &["mailboxnaming", "smtp.maxmessagebytes", DATA, "storage.retentionperiod", "storage.mailboxmsgcap"];
+const IMPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA, "storage.retentionperiod", "storage.mailboxmsgcap"];
 /// The setting that names the data directory.
 const DATA: &str = "storage.path";
 
@@ -212,7 +211,8 @@ fn some_flags(keys: &[&str]) -> impl Iterator<Item = Arg> {
     let flags = settings.map(|setting| match (setting.key, setting.alias) {
         (DATA, Some(alias)) => {
             let arg = Arg::new(setting.key).long(alias).alias(setting.flag()).action(ArgAction::Append);
-            arg.value_name(setting.value.placeholder()).help_heading(setting.section()).help("The data directory.")
+            let arg = arg.value_name(setting.value.placeholder()).display_order(0).help("The data directory");
+            arg.long_help(format!("The data directory\nVariable RESTANTE_{}.", setting.variable()))
         }
         _ => flag(setting),
     });

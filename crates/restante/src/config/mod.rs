@@ -3,8 +3,8 @@
 //! [`SETTINGS`] is the only place that knows a setting's name, default, help and parser. The command line, the
 //! environment, the TOML file, `--help` and `docs/config.md` are generated from it, so they cannot drift apart.
 //! [`parse`] is the way in: it takes arguments, environment and a file reader as values and returns what the process has
-//! to do. Beside that it asks the file system only whether log and pid file can be written. Nothing here opens a socket,
-//! writes a file or starts the log.
+//! to do. Beside that it asks the file system only whether log, pid file and data directory can be written, and whether a
+//! file that a later version reads is there. Nothing here opens a socket, writes a file or starts the log.
 
 mod address;
 mod check;
@@ -36,8 +36,8 @@ pub use problem::{Origin, Problem};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use types::{
-    CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Pop3, Scripting, Smtp, Storage, StoreKind,
-    Tls, Web,
+    CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Pop3, Scripting, Smtp, Storage,
+    StoreKind, Tls, Web,
 };
 
 use crate::transfer::{Export, Import};

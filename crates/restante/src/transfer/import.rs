@@ -19,7 +19,7 @@ use super::letters::{Letter, News};
 use super::trace::Trace;
 
 /// Appends under way at the same time.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 256;
 
 /// How mail is taken in.
 #[derive(Clone, Debug)]

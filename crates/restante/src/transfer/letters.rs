@@ -18,7 +18,7 @@ use super::walk::{Holds, Item, Walk};
 /// Mail that was read and is not stored yet, in units of KiB. A larger mail waits until it is alone.
 const AHEAD: u32 = 16 * 1024;
 /// Messages that were read and not taken yet.
-const QUEUE: usize = 64;
+const QUEUE: usize = 256;
 
 /// A mail and where it comes from.
 #[derive(Debug)]
@@ -99,15 +99,15 @@ impl Reader {
             }
         };
         let mut input = BufReader::with_capacity(64 * 1024, input);
-        let many = match item.holds {
-            Holds::One => false,
-            Holds::Many => true,
+        match item.holds {
+            Holds::One => self.one(item, input, file_time),
+            Holds::Many => self.many(item, input, file_time),
             Holds::Unknown => match input.fill_buf() {
-                Ok(bytes) => bytes.starts_with(b"From "),
-                Err(error) => return self.problem(item, &error.to_string()),
+                Ok(bytes) if bytes.starts_with(b"From ") => self.many(item, input, file_time),
+                Ok(_) => self.one(&Item { place: None, ..item.clone() }, input, file_time),
+                Err(error) => self.problem(item, &error.to_string()),
             },
-        };
-        if many { self.many(item, input, file_time) } else { self.one(item, input, file_time) }
+        }
     }
 
     fn one(&self, item: &Item, input: impl Read, file_time: Option<Timestamp>) -> Result<(), Gone> {
@@ -130,6 +130,7 @@ impl Reader {
             let origin = || format!("{}, message {number}", item.path.display());
             match mbox.next() {
                 Ok(Some(entry)) => match entry.source {
+                    Some(source) if source.is_empty() => self.tell(News::Problem(format!("{}: is empty", origin())))?,
                     Some(source) => self.letter(item, origin(), source, file_time, entry.date)?,
                     None => self.tell(News::Problem(format!("{}: {}", origin(), self.too_large())))?,
                 },

@@ -250,6 +250,29 @@ async fn which_mailbox_a_mail_goes_to() {
 }
 
 #[tokio::test]
+async fn files_that_are_named_themselves() {
+    let mbox = "From a Thu Jan 15 12:00:00 2026\nX: y\n\n";
+    let table: &[(&str, &str, &str)] = &[
+        ("bob.mbox", mbox, "bob"),
+        ("first.last", mbox, "first.last"),
+        ("bob", mbox, "bob"),
+        ("bob", "X: y\r\n\r\n", ""),
+        ("bob.eml", "X: y\r\n\r\n", ""),
+        ("bob.eml", &trace("ann"), "ann"),
+        ("empty.eml", "", ""),
+        ("nothing.mbox", "From a\n\n", ""),
+    ];
+    for (file, content, expected) in table {
+        let (folder, store) = (Folder::new(), store());
+        folder.file(file, content);
+        let (imported, problems) = import_from(&store, Naming::Local, everything(&folder.join(file))).await;
+        let mailboxes = store.mailboxes(None, 9).await.unwrap();
+        assert_eq!(mailboxes.first().map_or("", MailboxName::as_str), *expected, "{file}");
+        assert_eq!(imported.messages + problems, 1, "{file}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_mail_is_passed_over_or_told() {
     let (folder, store) = (Folder::new(), store());
     folder.file("bob/1.eml", "X: 1\r\n\r\n");

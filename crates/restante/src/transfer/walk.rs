@@ -19,7 +19,7 @@ pub(super) struct Item {
     pub(super) path: PathBuf,
     /// What is in it.
     pub(super) holds: Holds,
-    /// The mailbox that the place of the file suggests.
+    /// The mailbox that the place of the file suggests; with [`Holds::Unknown`], if it is an mbox.
     pub(super) place: Option<String>,
     /// Whether the place knows better than the mail itself.
     pub(super) place_first: bool,
@@ -72,25 +72,22 @@ impl Walk {
     }
 
     fn given(&self, path: PathBuf) -> Step {
+        let holds = match (self.format, extension(&path)) {
+            (ImportFormat::Mbox, _) | (ImportFormat::Auto, Some("mbox" | "mbx")) => Holds::Many,
+            (ImportFormat::Auto, extension) if extension != Some("eml") => Holds::Unknown,
+            _ => Holds::One,
+        };
         if path == Path::new("-") {
-            return Step::File(Item { path, holds: self.holds(), place: None, place_first: false, seen: false });
+            return Step::File(Item { path, holds, place: None, place_first: false, seen: false });
         }
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => Step::Folder { path, depth: 0, inherited: None },
             Ok(_) => {
-                // The folder of a single mail was not given, so its name is not meant.
-                let place = matches!(extension(&path), Some("mbox" | "mbx")).then(|| stem(&path)).flatten();
-                Step::File(Item { path, holds: self.holds(), place, place_first: false, seen: false })
+                // An mbox is named after its mailbox, a single mail is not, and its folder was not given.
+                let place = if holds == Holds::One { None } else { mbox_text(&path) };
+                Step::File(Item { path, holds, place, place_first: false, seen: false })
             }
             Err(error) => Step::Problem(format!("{}: {error}", path.display())),
-        }
-    }
-
-    fn holds(&self) -> Holds {
-        match self.format {
-            ImportFormat::Auto => Holds::Unknown,
-            ImportFormat::Mbox => Holds::Many,
-            ImportFormat::Maildir | ImportFormat::Eml | ImportFormat::Inbucket => Holds::One,
         }
     }
 
@@ -153,7 +150,9 @@ impl Walk {
         let found = match (self.format, extension(&path)) {
             (ImportFormat::Auto | ImportFormat::Inbucket, Some("raw")) => one(None),
             (ImportFormat::Auto, Some("eml")) | (ImportFormat::Eml, _) => one(folder_text(folder)),
-            (ImportFormat::Auto, Some("mbox" | "mbx")) | (ImportFormat::Mbox, _) => Some((Holds::Many, stem(&path))),
+            (ImportFormat::Auto, Some("mbox" | "mbx")) | (ImportFormat::Mbox, _) => {
+                Some((Holds::Many, mbox_text(&path)))
+            }
             _ => None,
         };
         let Some((holds, place)) = found else {
@@ -230,9 +229,10 @@ fn folder_text(folder: &Path) -> Option<String> {
     mailbox_text(whole.to_str()?)
 }
 
-/// The mailbox that a file is named after.
-fn stem(path: &Path) -> Option<String> {
-    mailbox_text(path.file_stem()?.to_str()?)
+/// The mailbox that an mbox is named after, as `bob.mbox` and `/var/mail/bob` are.
+fn mbox_text(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    mailbox_text(name.strip_suffix(".mbox").or(name.strip_suffix(".mbx")).unwrap_or(name))
 }
 
 fn extension(path: &Path) -> Option<&str> {

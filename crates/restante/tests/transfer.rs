@@ -1,0 +1,254 @@
+//! `restante export` and `restante import` as an operator meets them: the real program, real folders, a real server.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use support::{Server, command};
+
+/// A directory that is gone when the test ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("restante-cli-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, content: &str) {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// Runs the program in this directory, and returns its exit code with what it wrote on standard error.
+    fn run(&self, arguments: &[&str]) -> (i32, String) {
+        let Output { status, stderr, .. } = command().args(arguments).current_dir(&self.0).output().unwrap();
+        (status.code().unwrap(), String::from_utf8(stderr).unwrap())
+    }
+
+    /// Runs the program, which must be content, and returns its closing lines.
+    #[track_caller]
+    fn done(&self, arguments: &[&str]) -> String {
+        let (code, told) = self.run(arguments);
+        assert_eq!(code, 0, "{told}");
+        told
+    }
+
+    fn server(&self, data: &str) -> Server {
+        Server::spawn(command().args(["--storage-retentionperiod", "0", "--data", data]).current_dir(&self.0))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn deliver(server: &Server, to: &str, text: &str) {
+    let mut talk = server.talk();
+    talk.open_mail(to);
+    talk.say("DATA", "354");
+    talk.say(&format!("To: {to}\r\nSubject: {text}\r\n\r\n{text}\r\nFrom here on\r\n."), "250");
+    talk.say("QUIT", "221");
+}
+
+/// The messages of a mailbox without their ids, which are new in every directory.
+fn listed(server: &Server, mailbox: &str) -> Vec<serde_json::Value> {
+    let list = server.json(&format!("/api/v1/mailbox/{mailbox}"));
+    let without_id = |mut message: serde_json::Value| {
+        message.as_object_mut().unwrap().remove("id");
+        message
+    };
+    list.as_array().unwrap().iter().cloned().map(without_id).collect()
+}
+
+/// The sources of a mailbox, in order.
+fn sources(server: &Server, mailbox: &str) -> Vec<Vec<u8>> {
+    let list = server.json(&format!("/api/v1/mailbox/{mailbox}"));
+    let id = |message: &serde_json::Value| message["id"].as_str().unwrap().to_owned();
+    let ids: Vec<String> = list.as_array().unwrap().iter().map(id).collect();
+    ids.iter().map(|id| server.bytes(&format!("/api/v1/mailbox/{mailbox}/{id}/source"))).collect()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn out_of_a_running_server_and_into_another() {
+    let scratch = Scratch::new("move");
+    let one = scratch.server("one");
+    for (to, text) in [("bob@x.org", "first"), ("ann@x.org", "second"), ("bob@x.org", "third"), ("a/b@x.org", "fourth")]
+    {
+        deliver(&one, to, text);
+    }
+    ureq::patch(one.url("/api/v1/mailbox/bob/latest"))
+        .header("content-type", "application/json")
+        .send(r#"{"seen":true}"#)
+        .unwrap();
+
+    let told = scratch.done(&["export", "--data", "one", "out"]);
+    assert!(
+        told.starts_with("restante: exported 4 messages of 3 mailboxes (") && told.ends_with(") to out\n"),
+        "{told}"
+    );
+    assert_eq!(names(&scratch.0.join("out")), ["a%2Fb", "ann", "bob"]);
+    let (cur, new) = (names(&scratch.0.join("out/bob/cur")), names(&scratch.0.join("out/bob/new")));
+    assert!(cur[0].ends_with(".restante:2,S") && new[0].ends_with(".restante"), "{cur:?} {new:?}");
+    assert_eq!(fs::read(scratch.0.join("out/bob/new").join(&new[0])).unwrap(), sources(&one, "bob")[0]);
+
+    scratch.done(&["import", "--data", "two", "out"]);
+    let two = scratch.server("two");
+    for mailbox in ["bob", "ann", "a%2Fb"] {
+        assert_eq!(listed(&one, mailbox), listed(&two, mailbox));
+        assert_eq!(sources(&one, mailbox), sources(&two, mailbox));
+    }
+
+    // The same by the other forms, of some mailboxes.
+    scratch.done(&["export", "--data", "one", "--format", "eml", "--mailbox", "Bob@x.org", "eml"]);
+    scratch.done(&["export", "--data", "one", "--mailbox", "ann", "ann.mbox"]);
+    scratch.done(&["import", "--data", "three", "eml", "ann.mbox"]);
+    let three = scratch.server("three");
+    for mailbox in ["bob", "ann"] {
+        assert_eq!(sources(&one, mailbox), sources(&three, mailbox));
+    }
+    assert_eq!(three.count("a%2Fb"), 0);
+}
+
+#[test]
+fn an_mbox_through_a_pipe() {
+    let scratch = Scratch::new("pipe");
+    let one = scratch.server("one");
+    deliver(&one, "bob@x.org", "first");
+    deliver(&one, "ann@x.org", "second");
+    let mut out = command()
+        .args(["export", "--data", "one", "-"])
+        .current_dir(&scratch.0)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let piped = out.stdout.take().unwrap();
+    let into = command().args(["import", "--data", "two", "-"]).current_dir(&scratch.0).stdin(piped).output().unwrap();
+    assert!(out.wait().unwrap().success() && into.status.success());
+    let two = scratch.server("two");
+    for mailbox in ["bob", "ann"] {
+        assert_eq!(sources(&one, mailbox), sources(&two, mailbox));
+    }
+}
+
+/// A tree as Inbucket writes it: the SHA-1 of the mailbox's name below its first three and its first six digits.
+#[test]
+fn moving_over_from_inbucket() {
+    const BOB: &str = "storage/mail/481/48181a/48181acd22b3edaebc8a447868a7df7ce629920a";
+    const ANN: &str = "storage/mail/ad2/ad2729/ad272981b3f98a38804a5c7e59dbe198bc67738e";
+    let received =
+        "Received: from client ([192.0.2.7]) by inbucket\r\n  for <bob>; Thu, 15 Jan 2026 12:00:00 +0000 (UTC)\r\n";
+    let first = format!("{received}Subject: first\r\nFrom: Ann <ann@x.org>\r\n\r\nhello\r\n");
+    let second = format!("Return-Path: <ann@x.org>\r\n{received}\r\nno header\r\n").replace("12:00", "12:01");
+    let full = first.replace("<bob>", "<Ann@X.org>");
+    let scratch = Scratch::new("inbucket");
+    scratch.file(&format!("{BOB}/20260115T120100-0001.raw"), &second);
+    scratch.file(&format!("{BOB}/20260115T120000-0000.raw"), &first);
+    scratch.file(&format!("{BOB}/index.gob"), "\x07\x7f\x03\x01");
+    scratch.file(&format!("{ANN}/20260115T120000-0002.raw"), &full);
+
+    let told = scratch.done(&["import", "--data", "data", "--storage-retentionperiod", "24h", "storage"]);
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].starts_with("restante: imported 3 messages ("), "{told}");
+    assert_eq!(
+        lines[1..],
+        ["restante: 3 messages are older than the retention period of 24h and will go when the server starts; \
+          --received-now keeps them"]
+    );
+    let server = scratch.server("data");
+    assert_eq!(sources(&server, "bob"), [first.as_bytes(), second.as_bytes()]);
+    let list = listed(&server, "bob");
+    assert_eq!(
+        (&list[0]["from"], &list[0]["date"]),
+        (&"Ann <ann@x.org>".into(), &"2026-01-15T12:00:00.000000+00:00".into())
+    );
+    assert_eq!((&list[1]["from"], &list[1]["to"]), (&"<ann@x.org>".into(), &serde_json::json!(["<bob>"])));
+    assert_eq!(sources(&server, "ann"), [full.as_bytes()]);
+
+    scratch.done(&["import", "--data", "full", "--mailboxnaming", "full", "--format", "inbucket", "storage"]);
+    scratch.done(&["export", "--data", "full", "out"]);
+    assert_eq!(names(&scratch.0.join("out")), ["ann@x.org", "bob"]);
+}
+
+#[test]
+fn the_cap_holds_and_is_told() {
+    let scratch = Scratch::new("cap");
+    let mbox: String =
+        (0..5).map(|number| format!("From a Thu Jan 15 12:00:0{number} 2026\nSubject: {number}\n\n\n")).collect();
+    scratch.file("bob.mbox", &mbox);
+    let told =
+        scratch.done(&["import", "--data", "data", "--received-now", "--storage-mailboxmsgcap", "2", "bob.mbox"]);
+    assert!(told.contains("imported 5 messages") && told.contains("3 messages went, oldest first"), "{told}");
+    assert!(!told.contains("retention"), "{told}");
+    let server = scratch.server("data");
+    let subjects: Vec<_> = listed(&server, "bob").iter().map(|message| message["subject"].clone()).collect();
+    assert_eq!(subjects, ["3", "4"]);
+}
+
+#[test]
+fn some_good_and_some_bad() {
+    let scratch = Scratch::new("bad");
+    scratch.file("in/bob/1.eml", "Subject: good\r\n\r\n");
+    scratch.file("in/not a name/2.eml", "Subject: lost\r\n\r\n");
+    let (code, told) = scratch.run(&["import", "--data", "data", "in"]);
+    assert_eq!(code, 1);
+    assert!(told.contains("restante: in/not a name/2.eml: \"not a name\" names no mailbox: "), "{told}");
+    assert!(told.contains("; --mailbox can\n"), "{told}");
+    assert!(told.ends_with("restante: imported 1 message (17 bytes), 1 could not be taken\n"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_done() {
+    let scratch = Scratch::new("refused");
+    scratch.file("full/file", "precious");
+    scratch.file("bob.mbox", "");
+    let _server = scratch.server("data");
+    let table: &[(&[&str], i32, &str)] = &[
+        (&["export"], 2, "<OUT>"),
+        (&["import", "--data", "data"], 2, "<PATH>"),
+        (&["export", "out"], 2, "which data directory? Name it by --data DIR"),
+        (&["import", "bob.mbox"], 2, "which data directory?"),
+        (&["export", "--data", "nowhere", "out"], 1, "nowhere"),
+        (&["export", "--data", "data", "full"], 2, "full is not empty"),
+        (&["export", "--data", "data", "bob.mbox"], 2, "cannot write bob.mbox"),
+        (&["export", "--data", "data", "--format", "eml", "-"], 2, "only mbox can be written to standard output"),
+        (&["export", "--data", "data", "--format", "zip", "out"], 2, "[possible values: maildir, eml, mbox]"),
+        (&["export", "--data", "data", "--mailbox", "a b", "out"], 2, "--mailbox a b: "),
+        (&["export", "--data", "data", "--mailbox", "nobody", "out"], 1, "mailbox nobody holds nothing"),
+        (&["import", "--data", "data", "bob.mbox"], 1, "data is in use"),
+        (&["import", "--data", "other", "missing"], 1, "missing: No such file"),
+    ];
+    for (arguments, expected, text) in table {
+        let (code, told) = scratch.run(arguments);
+        assert_eq!(code, *expected, "{arguments:?} {told}");
+        assert!(told.contains(text), "{arguments:?} {told}");
+    }
+    assert_eq!(names(&scratch.0.join("full")), ["file"]);
+    assert_eq!(fs::read(scratch.0.join("bob.mbox")).unwrap(), b"");
+}
+
+#[test]
+fn help_shows_what_matters_and_no_more() {
+    let scratch = Scratch::new("help");
+    for (command, flags) in [("export", 5), ("import", 8)] {
+        let shown =
+            support::command().args([command, "-h"]).current_dir(&scratch.0).stdout(Stdio::piped()).output().unwrap();
+        let help = String::from_utf8(shown.stdout).unwrap();
+        assert!(shown.status.success() && help.contains("--data <DIR>"), "{help}");
+        assert_eq!(help.lines().filter(|line| line.trim_start().starts_with("--")).count(), flags, "{help}");
+    }
+}
