@@ -2,12 +2,14 @@
 
 #![allow(dead_code, reason = "every test program uses its own part of this")]
 
+pub(crate) mod disk;
+pub(crate) mod promises;
 pub(crate) mod tls;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes; a test that waits so long has failed.
@@ -43,6 +45,11 @@ impl Server {
 
     /// Starts the command and waits until it says where it listens.
     pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self::try_spawn(command).unwrap_or_else(|(status, log)| panic!("the server ended with {status}: {log}"))
+    }
+
+    /// Starts the command and waits until it says where it listens, or ends: how, and what it has logged.
+    pub(crate) fn try_spawn(command: &mut Command) -> Result<Self, (ExitStatus, String)> {
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, log) = channel();
@@ -55,9 +62,17 @@ impl Server {
         });
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Self { child, log, seen: Vec::new(), smtp: nowhere, http: nowhere };
+        let listens = |server: &Self| server.seen.iter().any(|line| line.contains("HTTP listening on tcp4 "));
+        while !listens(&server) {
+            match server.log.recv_timeout(LONG) {
+                Ok(line) => server.seen.push(line),
+                Err(RecvTimeoutError::Disconnected) => return Err((server.wait(), server.whole_log())),
+                Err(RecvTimeoutError::Timeout) => panic!("the server does not start: {:?}", server.seen),
+            }
+        }
         server.smtp = server.address_of("SMTP listening on tcp4 ");
         server.http = server.address_of("HTTP listening on tcp4 ");
-        server
+        Ok(server)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -103,6 +118,18 @@ impl Server {
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.pid())]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Ends the process as `kill -9` does, and waits until it is gone.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        self.wait();
+    }
+
+    /// Whether the process has not ended.
+    pub(crate) fn lives(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
     }
 
     /// Waits for the end of the process.

@@ -1,0 +1,137 @@
+//! The real program is killed again and again while it works, as by `kill -9`: afterwards every promise holds. How many
+//! times is said by `RESTANTE_CRASH_ROUNDS`; a run that failed is repeated with the seed that it printed, in
+//! `RESTANTE_CRASH_SEED`, as far as threads can be repeated.
+
+mod support;
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use support::Server;
+use support::disk::Disk;
+use support::promises::{Client, Promises, eventually};
+
+const ROUNDS: u64 = 8;
+const SENDERS: usize = 4;
+const MAILBOXES: [&str; 6] = ["anna", "bert", "cleo", "dirk", "ella", "fred"];
+
+/// Enough chance for a test: xorshift.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+}
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value}")))
+}
+
+#[test]
+fn what_was_acknowledged_survives_kill_under_load() {
+    survive("crash-full", &[]);
+}
+
+#[test]
+fn a_killed_process_loses_nothing_without_syncs_either() {
+    survive("crash-relaxed", &["--storage-durability", "relaxed"]);
+}
+
+fn survive(name: &str, arguments: &[&str]) {
+    let clock = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos();
+    let seed = setting("RESTANTE_CRASH_SEED").unwrap_or(u64::from(clock)) | 1;
+    println!("RESTANTE_CRASH_SEED={seed}");
+    let disk = Disk::new(name);
+    let promises = Promises::default();
+    let mut chance = Chance(seed);
+    for round in 0..setting("RESTANTE_CRASH_ROUNDS").unwrap_or(ROUNDS) {
+        let mut server = disk.server(arguments);
+        promises.check(&server);
+        let time = Duration::from_millis(20 + chance.below(300) as u64);
+        load(&mut server, &promises, &mut chance, round, time);
+    }
+    let server = disk.server(arguments);
+    promises.check(&server);
+    assert!(promises.kept() > 0);
+    nothing_is_left_over(&disk, server, &promises, arguments);
+}
+
+/// Everybody works until the server is killed.
+fn load(server: &mut Server, promises: &Promises, chance: &mut Chance, round: u64, time: Duration) {
+    let accepted = AtomicUsize::new(0);
+    let client = || Client::new(server, promises).unwrap();
+    let seeds: Vec<u64> = (0..=SENDERS).map(|_| chance.0.wrapping_add(chance.below(1 << 20) as u64) | 1).collect();
+    let senders: Vec<_> = (0..SENDERS).map(|_| client()).collect();
+    let (janitor, purger) = (client(), client());
+    std::thread::scope(|scope| {
+        for (number, (mut client, &seed)) in senders.into_iter().zip(&seeds).enumerate() {
+            let accepted = &accepted;
+            scope.spawn(move || send(&mut client, &mut Chance(seed), &format!("{round}-{number}"), accepted));
+        }
+        scope.spawn(|| change(&janitor, &mut Chance(seeds[SENDERS])));
+        let mut purger = purger;
+        scope.spawn(move || purge(&mut purger, round));
+        std::thread::sleep(time);
+        server.kill();
+    });
+    println!("round {round}: {} letters in {time:?}", accepted.load(Ordering::Relaxed));
+}
+
+/// Small letters and large ones, to one mailbox or to many.
+fn send(client: &mut Client<'_>, chance: &mut Chance, name: &str, accepted: &AtomicUsize) -> io::Result<()> {
+    for number in 0.. {
+        let first = chance.below(MAILBOXES.len());
+        let count = if chance.below(4) == 0 { 1 + chance.below(MAILBOXES.len() - 1) } else { 1 };
+        let mailboxes: Vec<&str> = MAILBOXES.iter().copied().cycle().skip(first).take(count).collect();
+        let length = if chance.below(20) == 0 { chance.below(1 << 20) } else { 100 + chance.below(5000) };
+        let code = client.send(&format!("{name}-{number}"), &mailboxes, length)?;
+        assert_eq!(code, 250);
+        accepted.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Deletes messages, and marks others as seen.
+fn change(client: &Client<'_>, chance: &mut Chance) -> io::Result<()> {
+    loop {
+        let mailbox = MAILBOXES[chance.below(MAILBOXES.len())];
+        for (id, subject) in client.list(mailbox)? {
+            let status = match chance.below(4) {
+                0 => client.mark(mailbox, id, &subject)?,
+                1 | 2 => client.delete(mailbox, id, &subject)?,
+                _ => 200,
+            };
+            assert_eq!(status, 200);
+        }
+    }
+}
+
+/// Fills a mailbox of its own, and purges it.
+fn purge(client: &mut Client<'_>, round: u64) -> io::Result<()> {
+    for number in 0.. {
+        assert_eq!(client.send(&format!("{round}-purged-{number}"), &["purged"], 2000)?, 250);
+        if number % 5 == 4 {
+            assert_eq!(client.purge("purged")?, 200);
+        }
+    }
+    Ok(())
+}
+
+/// When nothing is stored, at most the segment that is being written remains, whatever the crashes have left.
+fn nothing_is_left_over(disk: &Disk, server: Server, promises: &Promises, arguments: &[&str]) {
+    let client = Client::new(&server, promises).unwrap();
+    for mailbox in MAILBOXES.iter().chain(&["purged"]) {
+        assert_eq!(client.purge(mailbox).unwrap(), 200);
+    }
+    promises.check(&server);
+    drop(server);
+    let server = disk.server(arguments);
+    promises.check(&server);
+    eventually("segments that nobody needs remain", || disk.segments().len() <= 1);
+    assert_eq!(promises.kept(), 0);
+}

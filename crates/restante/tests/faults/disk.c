@@ -1,0 +1,485 @@
+/*
+ * A disk that fails on demand, for tests of what the server promises about stored mail.
+ *
+ * Loaded into the server with LD_PRELOAD, it stands between the program and the calls that change files. Only files
+ * below FAULTS_DIR concern it; SQLite's "-shm" files do not, they are shared memory and made anew after a crash.
+ *
+ *   FAULTS_DIR    the directory whose files are watched: an absolute path without symbolic links
+ *   FAULTS_LOG    gets one line for each step: its number, kind, length and path
+ *   FAULTS_PLAN   a file that says what shall go wrong; it may come, change (by rename) and go at any time
+ *
+ * A step is one change, of a kind that has a letter: w overwrites bytes, g writes and makes the file grow, s syncs a
+ * file or directory, t truncates, c creates a file or directory, u removes a file, r renames one. A plan is one line,
+ * "AT FAULT COUNT KINDS SEED": of the steps of these KINDS, counted from 1 since the plan came, COUNT steps from the
+ * one numbered AT on suffer the FAULT:
+ *
+ *   ENOSPC EDQUOT EIO   the call fails
+ *   SHORT               half of the bytes are written, and the step after it fails with ENOSPC
+ *   EXIT                the process is killed before the step
+ *   TORN                half of the bytes are written, then the process is killed
+ *   POWER               the process is killed, and the files are as after a loss of power: what was not synced is
+ *                       undone. With SEED 0 all of it, with another a mixture: each write is kept, lost, or kept in
+ *                       some of its sectors, and of the changes to directories the last ones are lost.
+ *
+ * Only fsync makes bytes durable, and only fsync of the directory makes a name in it durable, or its removal: less than
+ * ext4 does, and all that POSIX promises. When a sync fails, the bytes that it was for are never written, even when
+ * the next sync says it went well: so does Linux, which forgets pages that it could not write.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { SECTOR = 512 };
+
+/* The kinds of steps, in the order of their letters. */
+enum kind { WRITE, GROW, SYNC, TRUNCATE, CREATE, UNLINK, RENAME };
+static const char letters[] = "wgstcur";
+static const char *const names[] = {"write", "grow", "sync", "truncate", "create", "unlink", "rename"};
+
+/* What happens at a step; errno is set when it fails. */
+enum verdict { GO, FAIL, HALF, HALF_THEN_DIE };
+
+/* A change of bytes since all of the file was on disk, with what it takes to undo it and to do it again. */
+struct change {
+    off_t at, old_size, new_size; /* new_size counts for a truncation only, which has no bytes */
+    char *bytes, *old;
+    size_t length, old_length;
+    enum { PENDING, SYNCING, DURABLE, DOOMED } state;
+};
+
+struct file {
+    dev_t device;
+    ino_t inode;
+    int fd; /* Ours, and never closed: closing any descriptor of a file would drop SQLite's locks on it. */
+    struct change *changes;
+    size_t count;
+};
+
+/* A change of a name that its directory was not synced after. What it hid or removed lies in the graveyard. */
+struct naming {
+    enum kind kind;
+    char path[PATH_MAX], from[PATH_MAX], grave[PATH_MAX];
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static char dir[PATH_MAX], plan_path[PATH_MAX], graveyard[PATH_MAX];
+static int log_fd = -1;
+static struct file *files;
+static struct naming *namings;
+static size_t file_count, naming_count, grave_count;
+static long steps;
+static int next_is_full;
+
+static struct {
+    struct stat stat;
+    long at, count, seen;
+    char fault[16], kinds[16];
+    unsigned long seed;
+} plan;
+
+__attribute__((constructor)) static void start(void) {
+    const char *root = getenv("FAULTS_DIR"), *log = getenv("FAULTS_LOG"), *what = getenv("FAULTS_PLAN");
+    if (!root || !log || !what) return;
+    snprintf(plan_path, sizeof plan_path, "%s", what);
+    snprintf(graveyard, sizeof graveyard, "%.*s.graveyard", PATH_MAX - 32, root);
+    log_fd = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (log_fd < 0 || (syscall(SYS_mkdirat, AT_FDCWD, graveyard, 0755) && errno != EEXIST)) abort();
+    snprintf(dir, sizeof dir, "%s", root);
+    dprintf(log_fd, "loaded\n");
+}
+
+/* ---- Which files concern us ---- */
+
+static int ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+static int concerns(const char *path) {
+    size_t length = strlen(dir);
+    return length && !strncmp(path, dir, length) && (path[length] == '/' || !path[length]) && !ends_with(path, "-shm");
+}
+
+/* The path that a call with a directory descriptor means. */
+static int path_at(int at, const char *path, char *full) {
+    if (*path == '/' || at == AT_FDCWD) return snprintf(full, PATH_MAX, "%s", path), concerns(full);
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", at);
+    ssize_t length = readlink(link, full, PATH_MAX - 1);
+    if (length < 0) return 0;
+    snprintf(full + length, PATH_MAX - length, "/%s", path);
+    return concerns(full);
+}
+
+/* The path behind a descriptor, when it is a file or directory of ours. */
+static int path_of(int fd, char *path) {
+    struct stat stat;
+    if (!*dir || fstat(fd, &stat) || (!S_ISREG(stat.st_mode) && !S_ISDIR(stat.st_mode))) return 0;
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, PATH_MAX - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    return concerns(path) || (!strncmp(path, graveyard, strlen(graveyard)) && !ends_with(path, "-shm"));
+}
+
+static off_t size_of(int fd) {
+    struct stat stat;
+    return fstat(fd, &stat) ? 0 : stat.st_size;
+}
+
+static struct file *file_of(int fd) {
+    struct stat stat;
+    if (fstat(fd, &stat)) abort();
+    for (size_t i = 0; i < file_count; i++)
+        if (files[i].inode == stat.st_ino && files[i].device == stat.st_dev) return &files[i];
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    int own = syscall(SYS_openat, AT_FDCWD, link, O_RDWR | O_CLOEXEC, 0);
+    files = realloc(files, (file_count + 1) * sizeof *files);
+    if (own < 0 || !files) abort();
+    files[file_count] = (struct file){.device = stat.st_dev, .inode = stat.st_ino, .fd = own};
+    return &files[file_count++];
+}
+
+/* ---- What is not durable yet ---- */
+
+static void *copy_of(const void *bytes, size_t length) {
+    void *copy = malloc(length ? length : 1);
+    if (!copy) abort();
+    return bytes ? memcpy(copy, bytes, length) : copy;
+}
+
+/* Notes a change that is about to be made: bytes at a place, or without bytes a new size. */
+static void note(int fd, const void *bytes, size_t length, off_t at) {
+    struct file *file = file_of(fd);
+    off_t size = size_of(fd), end = bytes ? at + (off_t)length : size;
+    struct change change = {.at = at, .old_size = size, .new_size = at, .length = length};
+    change.bytes = bytes ? copy_of(bytes, length) : NULL;
+    if (end > size) end = size;
+    change.old_length = end > at ? end - at : 0;
+    change.old = copy_of(NULL, change.old_length);
+    if (pread(file->fd, change.old, change.old_length, at) != (ssize_t)change.old_length) abort();
+    file->changes = realloc(file->changes, (file->count + 1) * sizeof change);
+    if (!file->changes) abort();
+    file->changes[file->count++] = change;
+}
+
+/* The start of a sync, which is for all that was written until now; one that fails dooms all of it. */
+static void mark(struct file *file, int fails) {
+    for (size_t i = 0; i < file->count; i++)
+        if (file->changes[i].state == PENDING) file->changes[i].state = fails ? DOOMED : SYNCING;
+}
+
+/* The end of a sync. Durable changes above one that is not are kept, to be done again when that one is undone. */
+static void synced(struct file *file) {
+    for (size_t i = 0; i < file->count; i++)
+        if (file->changes[i].state == SYNCING) file->changes[i].state = DURABLE;
+    size_t done = 0;
+    for (; done < file->count && file->changes[done].state == DURABLE; done++)
+        free(file->changes[done].bytes), free(file->changes[done].old);
+    file->count -= done;
+    memmove(file->changes, file->changes + done, file->count * sizeof *file->changes);
+}
+
+static void note_naming(enum kind kind, const char *path, const char *from, const char *grave) {
+    namings = realloc(namings, (naming_count + 1) * sizeof *namings);
+    if (!namings) abort();
+    struct naming *naming = &namings[naming_count++];
+    naming->kind = kind;
+    snprintf(naming->path, PATH_MAX, "%s", path);
+    snprintf(naming->from, PATH_MAX, "%s", from ? from : "");
+    snprintf(naming->grave, PATH_MAX, "%s", grave ? grave : "");
+}
+
+/* A directory was synced: the names in it are durable. */
+static void names_synced(const char *path) {
+    size_t kept = 0, length = strlen(path);
+    for (size_t i = 0; i < naming_count; i++) {
+        struct naming *naming = &namings[i];
+        int inside = !strncmp(naming->path, path, length) && strrchr(naming->path, '/') == naming->path + length;
+        if (!inside) namings[kept++] = *naming;
+        else if (*naming->grave) syscall(SYS_unlinkat, AT_FDCWD, naming->grave, 0);
+    }
+    naming_count = kept;
+}
+
+static void new_grave(char *grave) {
+    snprintf(grave, PATH_MAX, "%.*s/%d-%zu", PATH_MAX - 64, graveyard, getpid(), grave_count++);
+}
+
+static int move(const char *from, const char *to) {
+    return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+/* ---- The end ---- */
+
+static unsigned long chance(unsigned long n) {
+    plan.seed ^= plan.seed << 13, plan.seed ^= plan.seed >> 7, plan.seed ^= plan.seed << 17;
+    return (plan.seed >> 11) % n;
+}
+
+static void put_back(const struct file *file) {
+    for (size_t i = file->count; i--;) {
+        const struct change *change = &file->changes[i];
+        if (syscall(SYS_ftruncate, file->fd, change->old_size)) abort();
+        syscall(SYS_pwrite64, file->fd, change->old, change->old_length, change->at);
+    }
+}
+
+static void redo(const struct file *file, const struct change *change) {
+    /* Of three writes one is kept, one is lost, and one is kept in some of its sectors. */
+    unsigned long fate = change->state == DURABLE ? 0 : change->state == DOOMED || !plan.seed ? 1 : chance(3);
+    if (fate == 1) return;
+    if (!change->bytes) {
+        syscall(SYS_ftruncate, file->fd, change->new_size);
+        return;
+    }
+    for (size_t done = 0; done < change->length;) {
+        size_t piece = SECTOR - (change->at + done) % SECTOR;
+        if (piece > change->length - done) piece = change->length - done;
+        if (fate == 0 || chance(2))
+            syscall(SYS_pwrite64, file->fd, change->bytes + done, piece, change->at + done);
+        done += piece;
+    }
+}
+
+static void lose_power(void) {
+    for (size_t i = 0; i < file_count; i++) {
+        put_back(&files[i]);
+        for (size_t k = 0; k < files[i].count; k++) redo(&files[i], &files[i].changes[k]);
+    }
+    size_t kept = plan.seed ? chance(naming_count + 1) : 0;
+    while (naming_count > kept) {
+        struct naming *naming = &namings[--naming_count];
+        char grave[PATH_MAX];
+        new_grave(grave);
+        if (naming->kind == CREATE) move(naming->path, grave);
+        if (naming->kind == RENAME) move(naming->path, naming->from);
+        if (*naming->grave) move(naming->grave, naming->path);
+    }
+}
+
+static void die(void) {
+    kill(getpid(), SIGKILL);
+    for (;;) pause();
+}
+
+/* ---- Steps ---- */
+
+static void look_at_plan(void) {
+    struct stat stat;
+    if (lstat(plan_path, &stat)) {
+        memset(&plan, 0, sizeof plan);
+        return;
+    }
+    if (stat.st_ino == plan.stat.st_ino && !memcmp(&stat.st_mtim, &plan.stat.st_mtim, sizeof stat.st_mtim)) return;
+    memset(&plan, 0, sizeof plan);
+    char line[128] = "";
+    int fd = syscall(SYS_openat, AT_FDCWD, plan_path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0 || read(fd, line, sizeof line - 1) < 0) abort();
+    syscall(SYS_close, fd);
+    if (sscanf(line, "%ld %15s %ld %15s %lu", &plan.at, plan.fault, &plan.count, plan.kinds, &plan.seed) != 5) abort();
+    plan.stat = stat;
+}
+
+/* Every change of a file passes here first, with the mutex held. */
+static enum verdict step(enum kind kind, const char *path, long long length) {
+    dprintf(log_fd, "%ld %s %lld %s\n", ++steps, names[kind], length, path);
+    look_at_plan();
+    if (next_is_full) {
+        next_is_full = 0;
+        errno = ENOSPC;
+        return FAIL;
+    }
+    if (!plan.at || !strchr(plan.kinds, letters[kind])) return GO;
+    plan.seen++;
+    if (plan.seen < plan.at || plan.seen >= plan.at + plan.count) return GO;
+    dprintf(log_fd, "%s\n", plan.fault);
+    int writes = (kind == WRITE || kind == GROW) && length > 1;
+    if (!strcmp(plan.fault, "SHORT") && writes) return next_is_full = 1, HALF;
+    if (!strcmp(plan.fault, "TORN") && writes) return HALF_THEN_DIE;
+    if (!strcmp(plan.fault, "POWER")) lose_power();
+    if (!strcmp(plan.fault, "POWER") || !strcmp(plan.fault, "EXIT") || !strcmp(plan.fault, "TORN")) die();
+    errno = !strcmp(plan.fault, "EIO") ? EIO : !strcmp(plan.fault, "EDQUOT") ? EDQUOT : ENOSPC;
+    return FAIL;
+}
+
+/* ---- The calls ---- */
+
+static ssize_t do_write(int fd, const void *bytes, size_t length, off_t at, int moves) {
+    return moves ? syscall(SYS_write, fd, bytes, length) : syscall(SYS_pwrite64, fd, bytes, length, at);
+}
+
+/* A write at a place, or where the descriptor stands (`moves`). */
+static ssize_t put(int fd, const void *bytes, size_t length, off_t at, int moves) {
+    char path[PATH_MAX];
+    if (!path_of(fd, path)) return do_write(fd, bytes, length, at, moves);
+    pthread_mutex_lock(&mutex);
+    if (moves) at = fcntl(fd, F_GETFL) & O_APPEND ? size_of(fd) : lseek(fd, 0, SEEK_CUR);
+    enum verdict verdict = step(at + (off_t)length > size_of(fd) ? GROW : WRITE, path, length);
+    ssize_t result = -1;
+    if (verdict != FAIL) {
+        if (verdict != GO) length /= 2;
+        note(fd, bytes, length, at);
+        result = do_write(fd, bytes, length, at, moves);
+        if (verdict == HALF_THEN_DIE) die();
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+/* A write from many places is one write from one place. */
+static ssize_t put_all(int fd, const struct iovec *parts, int count, off_t at, int moves) {
+    char path[PATH_MAX];
+    if (!path_of(fd, path))
+        return moves ? syscall(SYS_writev, fd, parts, count) : syscall(SYS_pwritev, fd, parts, count, at, 0);
+    size_t length = 0;
+    for (int i = 0; i < count; i++) length += parts[i].iov_len;
+    char *bytes = copy_of(NULL, length), *end = bytes;
+    for (int i = 0; i < count; i++) end = mempcpy(end, parts[i].iov_base, parts[i].iov_len);
+    ssize_t result = put(fd, bytes, length, at, moves);
+    free(bytes);
+    return result;
+}
+
+ssize_t write(int fd, const void *bytes, size_t length) { return put(fd, bytes, length, 0, 1); }
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at) { return put(fd, bytes, length, at, 0); }
+ssize_t pwrite64(int fd, const void *bytes, size_t length, off_t at) { return put(fd, bytes, length, at, 0); }
+ssize_t writev(int fd, const struct iovec *parts, int count) { return put_all(fd, parts, count, 0, 1); }
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) { return put_all(fd, parts, count, at, 0); }
+ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t at) { return put_all(fd, parts, count, at, 0); }
+
+static int sync_one(int fd) {
+    char path[PATH_MAX];
+    struct stat stat;
+    if (!path_of(fd, path) || fstat(fd, &stat)) return syscall(SYS_fsync, fd);
+    int is_file = S_ISREG(stat.st_mode);
+    pthread_mutex_lock(&mutex);
+    enum verdict verdict = step(SYNC, path, 0);
+    if (is_file) mark(file_of(fd), verdict == FAIL);
+    pthread_mutex_unlock(&mutex);
+    if (verdict == FAIL) return -1;
+    /* The disk beneath is healthy and nothing needs to be synced in fact, but others go on while a sync lasts. */
+    usleep(300);
+    pthread_mutex_lock(&mutex);
+    if (is_file) synced(file_of(fd));
+    else names_synced(path);
+    pthread_mutex_unlock(&mutex);
+    return 0;
+}
+
+int fsync(int fd) { return sync_one(fd); }
+int fdatasync(int fd) { return sync_one(fd); }
+
+int ftruncate(int fd, off_t size) {
+    char path[PATH_MAX];
+    if (!path_of(fd, path)) return syscall(SYS_ftruncate, fd, size);
+    pthread_mutex_lock(&mutex);
+    int result = -1;
+    if (step(size > size_of(fd) ? GROW : TRUNCATE, path, size) == GO) {
+        note(fd, NULL, 0, size);
+        result = syscall(SYS_ftruncate, fd, size);
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+int ftruncate64(int fd, off_t size) { return ftruncate(fd, size); }
+
+static int open_at(int at, const char *name, int flags, mode_t mode) {
+    char path[PATH_MAX];
+    if (!(flags & (O_CREAT | O_TRUNC)) || !path_at(at, name, path)) return syscall(SYS_openat, at, name, flags, mode);
+    pthread_mutex_lock(&mutex);
+    int is_new = access(path, F_OK) != 0;
+    int fd = -1;
+    if (!is_new || !(flags & O_CREAT) || step(CREATE, path, 0) == GO) {
+        fd = syscall(SYS_openat, at, name, flags & ~O_TRUNC, mode);
+        if (fd >= 0 && is_new) note_naming(CREATE, path, NULL, NULL);
+    }
+    pthread_mutex_unlock(&mutex);
+    if (fd < 0 || is_new || !(flags & O_TRUNC) || !ftruncate(fd, 0)) return fd;
+    int error = errno;
+    syscall(SYS_close, fd);
+    errno = error;
+    return -1;
+}
+
+/* The mode is there only when something may be created. */
+#define MODE_OF(flags, mode) \
+    mode_t mode = 0; \
+    if (flags & O_CREAT) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); }
+
+int open(const char *name, int flags, ...) { MODE_OF(flags, mode) return open_at(AT_FDCWD, name, flags, mode); }
+int open64(const char *name, int flags, ...) { MODE_OF(flags, mode) return open_at(AT_FDCWD, name, flags, mode); }
+int openat(int at, const char *name, int flags, ...) { MODE_OF(flags, mode) return open_at(at, name, flags, mode); }
+int openat64(int at, const char *name, int flags, ...) { MODE_OF(flags, mode) return open_at(at, name, flags, mode); }
+int creat(const char *name, mode_t mode) { return open_at(AT_FDCWD, name, O_CREAT | O_WRONLY | O_TRUNC, mode); }
+
+int mkdir(const char *name, mode_t mode) {
+    char path[PATH_MAX];
+    if (!path_at(AT_FDCWD, name, path)) return syscall(SYS_mkdirat, AT_FDCWD, name, mode);
+    pthread_mutex_lock(&mutex);
+    int result = -1;
+    int is_new = access(path, F_OK) != 0;
+    if (!is_new || step(CREATE, path, 0) == GO) {
+        result = syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+        if (!result) note_naming(CREATE, path, NULL, NULL);
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+int unlinkat(int at, const char *name, int flags) {
+    char path[PATH_MAX], grave[PATH_MAX];
+    if (!path_at(at, name, path) || flags & AT_REMOVEDIR) return syscall(SYS_unlinkat, at, name, flags);
+    pthread_mutex_lock(&mutex);
+    int result = -1;
+    if (access(path, F_OK)) {
+        errno = ENOENT;
+    } else if (step(UNLINK, path, 0) == GO) {
+        new_grave(grave);
+        result = move(path, grave);
+        if (!result) note_naming(UNLINK, path, NULL, grave);
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+int unlink(const char *name) { return unlinkat(AT_FDCWD, name, 0); }
+
+int rename(const char *from, const char *to) {
+    char path[PATH_MAX], grave[PATH_MAX] = "";
+    if (!path_at(AT_FDCWD, to, path)) return move(from, to);
+    pthread_mutex_lock(&mutex);
+    int result = -1;
+    if (step(RENAME, path, 0) == GO) {
+        if (!access(path, F_OK)) new_grave(grave), move(path, grave);
+        result = move(from, to);
+        if (!result) note_naming(RENAME, path, from, grave);
+        else if (*grave) move(grave, path);
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+int fallocate(int fd, int mode, off_t at, off_t length) {
+    char path[PATH_MAX];
+    if (!path_of(fd, path)) return syscall(SYS_fallocate, fd, mode, at, length);
+    /* Nothing of it can be undone here; those who ask for it have to do without on some file systems as well. */
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
+int fallocate64(int fd, int mode, off_t at, off_t length) { return fallocate(fd, mode, at, length); }
