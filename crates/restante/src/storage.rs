@@ -18,7 +18,8 @@ const ENOUGH: usize = 100;
 pub fn open(storage: &Storage) -> Result<Arc<dyn Store>, OpenError> {
     let limits = Limits { messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0), bytes: storage.max_bytes };
     let Some(dir) = &storage.path else { return Ok(Arc::new(MemoryStore::new(limits))) };
-    let settings = disk::Settings { limits, durability: storage.durability, cache_bytes: storage.cache_bytes };
+    let (durability, cache_bytes) = (storage.durability, storage.cache_bytes);
+    let settings = disk::Settings { limits, durability, cache_bytes, ..disk::Settings::default() };
     Ok(Arc::new(DiskStore::open(dir, settings)?))
 }
 

@@ -25,6 +25,9 @@ const NO_POSTGRES: &str = "this version has no PostgreSQL store";
 /// What the memory store may hold when nothing is said: 1 GiB.
 const MEMORY_BYTES: u64 = 1 << 30;
 
+/// What a store makes in its data directory; whoever made it may have been another user.
+const CONTENTS: [&str; 3] = ["lock", "restante.db", "segments"];
+
 /// Where the settings want mail to be kept.
 enum Place {
     Memory,
@@ -135,11 +138,17 @@ fn usable(dir: &Path) -> Result<(), String> {
         if !found.is_dir() {
             return Err(format!("cannot be used: {} is not a directory", place.display()));
         }
-        return access(place, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
-            let (owner, user) = (found.uid(), geteuid().as_raw());
-            let place = place.display();
-            format!("cannot be written: {error}; {place} belongs to user {owner}, and this is user {user}")
-        });
+        writable(place, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)?;
+        let mut contents = CONTENTS.iter().map(|name| dir.join(name)).filter(|path| path.exists());
+        return contents.try_for_each(|path| writable(&path, Access::READ_OK | Access::WRITE_OK));
     }
     Err("cannot be made: there is no directory to make it in".to_owned())
+}
+
+fn writable(path: &Path, wanted: Access) -> Result<(), String> {
+    access(path, wanted).map_err(|error| {
+        let (owner, user) = (std::fs::metadata(path).map(|found| found.uid()), geteuid().as_raw());
+        let whose = owner.map_or_else(|_| String::new(), |owner| format!(" of user {owner}"));
+        format!("cannot be written: {}{whose}, by user {user}: {error}", path.display())
+    })
 }
