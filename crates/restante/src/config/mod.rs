@@ -36,8 +36,8 @@ pub use problem::{Origin, Problem};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use types::{
-    CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Pop3, Scripting, Smtp, Storage, StoreKind,
-    Tls, Web,
+    CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Pop3, Scripting, Smtp, Storage,
+    StoreKind, Tls, Web,
 };
 
 use crate::transfer::{Export, Import};
