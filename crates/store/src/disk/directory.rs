@@ -28,6 +28,11 @@ impl Directory {
         self.path.join("restante.db")
     }
 
+    /// Whether the database has a log, which it loses when it is closed.
+    pub(super) fn has_log(&self) -> bool {
+        fs::metadata(self.path.join("restante.db-wal")).is_ok_and(|log| log.len() > 0)
+    }
+
     pub(super) fn segments(&self) -> PathBuf {
         self.path.join("segments")
     }

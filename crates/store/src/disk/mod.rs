@@ -12,6 +12,7 @@ mod job;
 mod reader;
 mod reclaim;
 mod record;
+mod recover;
 mod rows;
 mod schema;
 mod segment;
@@ -51,11 +52,13 @@ pub struct Settings {
     pub durability: Durability,
     /// The memory for the database's pages, in bytes.
     pub cache_bytes: usize,
+    /// A segment file of this length gets no further mail. Space comes back a segment at a time.
+    pub segment_bytes: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { limits: Limits::default(), durability: Durability::Full, cache_bytes: 16 << 20 }
+        Self { limits: Limits::default(), durability: Durability::Full, cache_bytes: 16 << 20, segment_bytes: 64 << 20 }
     }
 }
 

@@ -5,7 +5,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 
 use bytes::Bytes;
 use restante_mail::message::MessageId;
@@ -13,8 +12,8 @@ use restante_mail::message::MessageId;
 use super::Durability;
 use super::books::{Books, SegmentBook};
 use super::changes::Changes;
-use super::record::{self, Record, View};
-use super::segment::Location;
+use super::record::Record;
+use super::segment::{Location, Sweep};
 use super::trouble;
 use super::writer::Writer;
 use crate::{Result, StoreError};
@@ -45,18 +44,10 @@ pub(super) struct Reclaim {
     pub(super) rows_went: u64,
 }
 
-/// How far a segment is written again.
-struct Sweep {
-    segment: u64,
-    file: File,
-    offset: u64,
-    end: u64,
-}
-
 impl Reclaim {
     pub(super) fn new(books: &Books) -> Self {
         let last = books.segments.last_key_value().map_or(0, |(id, _)| *id);
-        let mut reclaim = Self { leftovers: true, tail: last, ..Self::default() };
+        let mut reclaim = Self { tail: last, ..Self::default() };
         for (id, book) in &books.segments {
             reclaim.consider(*id, *book, last);
         }
@@ -88,6 +79,7 @@ impl Writer {
             self.reclaim.sparse.clear();
             self.reclaim.rows_went = 0;
         }
+        self.tidy_up();
     }
 
     /// Deletes segments that the database does not name: what a crash has left, or an attempt that failed.
@@ -202,9 +194,18 @@ impl Writer {
         let count = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
         let (free, all) = (count("freelist_count")?, count("page_count")?);
         if free > all / 4 && free > PAGES {
-            database.execute_batch(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+            // Every step of the statement gives one page back.
+            let mut vacuum = database.prepare_cached("PRAGMA incremental_vacuum")?;
+            let mut steps = vacuum.query([])?;
+            for _ in 0..PAGES {
+                if steps.next()?.is_none() {
+                    break;
+                }
+            }
         } else {
             self.reclaim.rows_went = 0;
+            // The file becomes shorter when its log is home.
+            self.bring_log_home();
         }
         Ok(())
     }
@@ -212,26 +213,3 @@ impl Writer {
 
 /// The copies that need a record.
 type Copies = Vec<(String, MessageId)>;
-
-impl Sweep {
-    /// Reads the next record.
-    fn next(&mut self) -> Result<(Location, Vec<u8>, View)> {
-        let damaged = |offset: u64, what: &dyn std::fmt::Display| {
-            StoreError::Broken(format!("segment {} is damaged at {offset}: {what}", self.segment))
-        };
-        let offset = self.offset;
-        let mut header = [0; record::HEADER];
-        let read = self.file.read_exact_at(&mut header, offset);
-        read.map_err(|error| damaged(offset, &error))?;
-        let length = record::length(header).map_err(|damage| damaged(offset, &damage))?;
-        if length > self.end - offset {
-            return Err(damaged(offset, &"the record is too long"));
-        }
-        let at = Location { segment: self.segment, offset, length };
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-        self.file.read_exact_at(&mut bytes, offset).map_err(|error| damaged(offset, &error))?;
-        let view = View::of(&bytes).map_err(|damage| damaged(offset, &damage))?;
-        self.offset += length;
-        Ok((at, bytes, view))
-    }
-}

@@ -71,7 +71,7 @@ const MIGRATIONS: &[&str] = &[
 /// Opens the database for its one writer, makes it when there is none, and brings it up to date.
 pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usize) -> Result<Connection, OpenError> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE, cache_bytes)?;
-    if version(&connection)? == 0 {
+    if version(&connection, MIGRATIONS.len())? == 0 {
         // Can be set only before the first table is made.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
@@ -86,7 +86,7 @@ pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usiz
 /// Opens the database for reading.
 pub(super) fn open_reader(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)?;
-    match version(&connection)? {
+    match version(&connection, MIGRATIONS.len())? {
         0 => Err(OpenError::Foreign),
         _ => Ok(connection),
     }
@@ -101,17 +101,15 @@ fn connect(path: &Path, access: OpenFlags, cache_bytes: usize) -> Result<Connect
     Ok(connection)
 }
 
-/// The version of the schema, 0 for an empty database. A database of another program, or of a later version of this
-/// one, is refused.
-fn version(connection: &Connection) -> Result<usize, OpenError> {
+/// The version of the schema, 0 for an empty database. A database of another program is refused, and one of a later
+/// version of this program than `known`.
+fn version(connection: &Connection, known: usize) -> Result<usize, OpenError> {
     let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match usize::try_from(version) {
         Ok(0) if application == 0 && tables == 0 => Ok(0),
-        Ok(version) if application == APPLICATION && version > MIGRATIONS.len() => {
-            Err(OpenError::TooNew { found: version, known: MIGRATIONS.len() })
-        }
+        Ok(found) if application == APPLICATION && found > known => Err(OpenError::TooNew { found, known }),
         Ok(version) if application == APPLICATION && version > 0 => Ok(version),
         _ => Err(OpenError::Foreign),
     }
@@ -119,7 +117,7 @@ fn version(connection: &Connection) -> Result<usize, OpenError> {
 
 /// Takes the steps that are missing, all or none.
 fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), OpenError> {
-    let done = version(connection)?;
+    let done = version(connection, steps.len())?;
     if done == steps.len() {
         return Ok(());
     }
@@ -131,4 +129,44 @@ fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), OpenError>
     transaction.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(i64::MAX))?;
     transaction.commit()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATER: &[&str] = &["CREATE TABLE notes (text TEXT)", "INSERT INTO notes VALUES ('two')", "broken"];
+
+    fn notes(connection: &Connection) -> i64 {
+        connection.query_row("SELECT count(*) FROM notes", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn steps_are_taken_once_and_in_order() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, &LATER[..1]).unwrap();
+        assert_eq!((version(&connection, 1).unwrap(), notes(&connection)), (1, 0));
+        for _ in 0..2 {
+            migrate(&mut connection, &LATER[..2]).unwrap();
+            assert_eq!((version(&connection, 2).unwrap(), notes(&connection)), (2, 1));
+        }
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_everything_as_it_was() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, &LATER[..1]).unwrap();
+        migrate(&mut connection, LATER).unwrap_err();
+        assert_eq!((version(&connection, 1).unwrap(), notes(&connection)), (1, 0));
+    }
+
+    #[test]
+    fn what_is_not_ours_is_not_touched() {
+        let mut later = Connection::open_in_memory().unwrap();
+        migrate(&mut later, &LATER[..2]).unwrap();
+        assert!(matches!(migrate(&mut later, &LATER[..1]), Err(OpenError::TooNew { found: 2, known: 1 })));
+        let mut other = Connection::open_in_memory().unwrap();
+        other.execute_batch("CREATE TABLE other (x)").unwrap();
+        assert!(matches!(migrate(&mut other, LATER), Err(OpenError::Foreign)));
+    }
 }

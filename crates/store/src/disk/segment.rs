@@ -8,10 +8,9 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::record::Record;
+use super::record::{self, Record, View};
+use crate::{Result, StoreError};
 
-/// A segment of this length gets no further records.
-pub(super) const FULL: u64 = 64 << 20;
 /// Records up to this length are put together and written in one go; larger ones are not worth the copy.
 const SMALL: usize = 64 << 10;
 /// How many segments are kept open for reading.
@@ -97,6 +96,8 @@ pub(super) struct Tail {
     pub(super) segment: u64,
     /// None when the next record needs a new segment.
     file: Option<File>,
+    /// A segment of this length is full.
+    full: u64,
     /// Where the next record goes. It moves on even when a commit fails: bytes that a commit may have named are never
     /// written again.
     end: u64,
@@ -104,9 +105,9 @@ pub(super) struct Tail {
 
 impl Tail {
     /// Goes on behind the last segment, or at its end when there is room. What lies behind `end` was never acknowledged.
-    pub(super) fn new(segments: Arc<Segments>, segment: u64, end: u64) -> Self {
-        let mut tail = Self { segments, segment, file: None, end };
-        if segment > 0 && end < FULL {
+    pub(super) fn new(segments: Arc<Segments>, full: u64, segment: u64, end: u64) -> Self {
+        let mut tail = Self { segments, segment, file: None, full, end };
+        if segment > 0 && end < full {
             // When it cannot be gone on with, there will be a new one.
             tail.file = tail.reopen().inspect_err(|error| tracing::warn!(%error, segment, "beginning anew")).ok();
         }
@@ -148,7 +149,7 @@ impl Tail {
             return Ok(Vec::new());
         }
         let file = match self.file.take() {
-            Some(file) if self.end < FULL => file,
+            Some(file) if self.end < self.full => file,
             full => self.begin(full)?,
         };
         let start = self.end;
@@ -188,6 +189,39 @@ fn write(file: &File, mut offset: u64, records: &[Record]) -> io::Result<()> {
         offset += record.body.len() as u64;
     }
     file.write_all_at(&small, offset)
+}
+
+/// A walk from record to record.
+pub(super) struct Sweep {
+    pub(super) segment: u64,
+    pub(super) file: File,
+    /// Where the next record begins.
+    pub(super) offset: u64,
+    /// Where the walk ends.
+    pub(super) end: u64,
+}
+
+impl Sweep {
+    /// Reads the next record.
+    pub(super) fn next(&mut self) -> Result<(Location, Vec<u8>, View)> {
+        let damaged = |offset: u64, what: &dyn std::fmt::Display| {
+            StoreError::Broken(format!("segment {} is damaged at {offset}: {what}", self.segment))
+        };
+        let offset = self.offset;
+        let mut header = [0; record::HEADER];
+        let read = self.file.read_exact_at(&mut header, offset);
+        read.map_err(|error| damaged(offset, &error))?;
+        let length = record::length(header).map_err(|damage| damaged(offset, &damage))?;
+        if length > self.end - offset {
+            return Err(damaged(offset, &"the record is too long"));
+        }
+        let at = Location { segment: self.segment, offset, length };
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        self.file.read_exact_at(&mut bytes, offset).map_err(|error| damaged(offset, &error))?;
+        let view = View::of(&bytes).map_err(|damage| damaged(offset, &damage))?;
+        self.offset += length;
+        Ok((at, bytes, view))
+    }
 }
 
 /// Makes the names in a directory durable.

@@ -1,10 +1,69 @@
-//! What the disk store promises beyond the contract.
+//! What the disk store promises beyond the contract: it survives, it cleans up, and it says what is wrong.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use super::*;
-use crate::conformance;
+use crate::conformance::{self, message, name};
 use crate::testdir::TestDir;
+
+/// Segments so small that a few messages fill one.
+const SMALL: Settings = Settings {
+    limits: Limits { messages_per_mailbox: 0, bytes: 0 },
+    durability: Durability::Full,
+    cache_bytes: 1 << 20,
+    segment_bytes: 16 << 10,
+};
+
+fn open(dir: &Path) -> DiskStore {
+    DiskStore::open(dir, SMALL).unwrap()
+}
+
+fn refusal(dir: &Path) -> String {
+    DiskStore::open(dir, SMALL).err().expect("it cannot be opened").to_string()
+}
+
+/// The names of the segment files, in order.
+fn segments(dir: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(dir.join("segments")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Waits for what the writer does by itself.
+async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it never came true that {what}");
+}
+
+/// A message of 1,000 bytes that are all the same.
+async fn add(store: &DiskStore, mailboxes: &[&str], letter: u8) -> Vec<Summary> {
+    store.append(message(i64::from(letter), mailboxes, &[letter; 1000])).await.unwrap().stored
+}
+
+async fn body(store: &DiskStore, of: &Summary) -> Result<Vec<u8>> {
+    Ok(store.source(&of.mailbox, of.id).await?.expect("it is there").body.to_vec())
+}
+
+/// A copy of the directory as a crash would leave it, while the store is still open.
+fn crashed(dir: &Path) -> TestDir {
+    let copy = TestDir::new();
+    fs::create_dir(copy.path().join("segments")).unwrap();
+    for file in ["restante.db", "restante.db-wal"] {
+        fs::copy(dir.join(file), copy.path().join(file)).unwrap();
+    }
+    for file in segments(dir) {
+        fs::copy(&file, copy.path().join("segments").join(file.file_name().unwrap())).unwrap();
+    }
+    copy
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn passes_the_conformance_suite() {
@@ -12,7 +71,7 @@ async fn passes_the_conformance_suite() {
         let dirs = Mutex::new(Vec::new());
         conformance::run(|limits| {
             let dir = TestDir::new();
-            let store = DiskStore::open(dir.path(), Settings { limits, durability, ..Settings::default() }).unwrap();
+            let store = DiskStore::open(dir.path(), Settings { limits, durability, ..SMALL }).unwrap();
             dirs.lock().unwrap().push(dir);
             async move { store }
         })
@@ -23,9 +82,233 @@ async fn passes_the_conformance_suite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn passes_the_rules_for_restarts() {
     for durability in [Durability::Full, Durability::Relaxed] {
-        conformance::run_durable(|dir, limits| {
-            DiskStore::open(dir, Settings { limits, durability, ..Settings::default() }).unwrap()
-        })
-        .await;
+        conformance::run_durable(|dir, limits| DiskStore::open(dir, Settings { limits, durability, ..SMALL }).unwrap())
+            .await;
     }
+}
+
+#[test]
+fn a_second_server_is_refused_until_the_first_has_ended() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let second = DiskStore::open(dir.path(), SMALL).err().unwrap();
+    assert!(!second.is_permanent());
+    let owner = format!("is in use by another server (process {})", std::process::id());
+    assert!(second.to_string().ends_with(&owner), "{second}");
+    drop(store);
+    open(dir.path());
+}
+
+#[test]
+fn what_cannot_be_used_is_told_and_left_alone() {
+    let dir = TestDir::new();
+    let file = dir.path().join("file");
+    fs::write(&file, "x").unwrap();
+    assert!(refusal(&file).starts_with("cannot make the data directory"), "{}", refusal(&file));
+
+    drop(open(&dir.path().join("newer")));
+    let newer = dir.path().join("newer/restante.db");
+    rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(refusal(&dir.path().join("newer")).contains("later version of Restante: its schema is 99, this version"));
+
+    fs::create_dir(dir.path().join("foreign")).unwrap();
+    let foreign = dir.path().join("foreign/restante.db");
+    rusqlite::Connection::open(foreign).unwrap().execute_batch("CREATE TABLE x (y)").unwrap();
+    assert!(refusal(&dir.path().join("foreign")).contains("another program"));
+
+    fs::create_dir(dir.path().join("garbage")).unwrap();
+    let garbage = dir.path().join("garbage/restante.db");
+    fs::write(&garbage, [b'x'; 5000]).unwrap();
+    assert!(refusal(&dir.path().join("garbage")).contains("is damaged"));
+    assert_eq!(fs::read(garbage).unwrap(), [b'x'; 5000]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_can_be_read_beside_its_server() {
+    let dir = TestDir::new();
+    assert!(matches!(DiskStore::open_read_only(dir.path(), 0).err(), Some(OpenError::Missing(_))));
+    let store = open(dir.path());
+    let first = add(&store, &["ann"], b'a').await;
+    let reader = DiskStore::open_read_only(dir.path(), 1 << 20).unwrap();
+    let second = add(&store, &["ann"], b'b').await;
+    let listed = reader.list(&name("ann"), Page::ALL).await.unwrap();
+    assert_eq!(listed.messages, [first, second].concat());
+    assert_eq!(body(&reader, &listed.messages[1]).await.unwrap(), [b'b'; 1000]);
+    assert_eq!(reader.usage().await.unwrap(), store.usage().await.unwrap());
+    let refused = reader.purge(&name("ann")).await.unwrap_err().to_string();
+    assert_eq!(refused, "store unavailable: it is open for reading only");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_go_with_the_mail_in_them() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    for letter in 0..100 {
+        add(&store, &["ann", "bob"], letter).await;
+    }
+    assert!(segments(dir.path()).len() >= 5);
+    store.purge(&name("ann")).await.unwrap();
+    assert!(segments(dir.path()).len() >= 5, "bob still needs them");
+    store.purge(&name("bob")).await.unwrap();
+    eventually("only the last segment is left", || segments(dir.path()).len() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sparse_segments_are_written_again() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let mut kept = Vec::new();
+    for letter in 0..200 {
+        let stored = add(&store, &["ann", "bob"], letter).await;
+        for summary in &stored[..if letter % 10 == 0 { 1 } else { 2 }] {
+            store.remove(&summary.mailbox, summary.id).await.unwrap();
+        }
+        kept.extend((letter % 10 == 0).then(|| (letter, stored[1].clone())));
+    }
+    // Twenty messages of a kilobyte fit into two segments, and the last one stays as it is.
+    eventually("few segments are left", || segments(dir.path()).len() <= 4).await;
+    let copy = crashed(dir.path());
+    for store in [store, open(copy.path())] {
+        assert_eq!(store.usage().await.unwrap().messages, kept.len() as u64);
+        for (letter, summary) in &kept {
+            assert_eq!(body(&store, summary).await.unwrap(), [*letter; 1000]);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_do_not_notice_that_mail_is_moved() {
+    let dir = TestDir::new();
+    let store = Arc::new(open(dir.path()));
+    let kept = add(&store, &["kept"], b'k').await.remove(0);
+    let reader = tokio::spawn({
+        let (store, kept) = (store.clone(), kept.clone());
+        async move {
+            for _ in 0..500 {
+                assert_eq!(body(&store, &kept).await.unwrap(), [b'k'; 1000]);
+            }
+        }
+    });
+    while !reader.is_finished() {
+        for letter in 0..50 {
+            add(&store, &["ann"], letter).await;
+        }
+        store.purge(&name("ann")).await.unwrap();
+    }
+    reader.await.unwrap();
+    assert_eq!(body(&store, &kept).await.unwrap(), [b'k'; 1000]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leftovers_of_a_crash_are_removed() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let stored = add(&store, &["ann"], b'a').await.remove(0);
+    let copy = crashed(dir.path());
+    let last = segments(copy.path()).pop().unwrap();
+    // Bytes of a message that was never acknowledged, and a segment that was only begun.
+    let whole = fs::read(&last).unwrap();
+    fs::write(&last, [whole.as_slice(), b"garbage"].concat()).unwrap();
+    fs::write(copy.path().join("segments/0000000077.seg"), "garbage").unwrap();
+    fs::write(copy.path().join("segments/notes.txt"), "not ours").unwrap();
+    let store = open(copy.path());
+    eventually("the leftover is gone", || segments(copy.path()).len() == 2).await;
+    let next = add(&store, &["ann"], b'b').await.remove(0);
+    assert_eq!(body(&store, &stored).await.unwrap(), [b'a'; 1000]);
+    assert_eq!(body(&store, &next).await.unwrap(), [b'b'; 1000]);
+    assert!(copy.path().join("segments/notes.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_end_costs_only_the_messages_in_it() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let first = add(&store, &["ann"], b'a').await.remove(0);
+    let gone = add(&store, &["ann", "bob"], b'b').await;
+    let damages: [fn(&mut Vec<u8>); 2] =
+        [|bytes| bytes.truncate(bytes.len() - 10), |bytes| bytes.iter_mut().rev().take(500).for_each(|byte| *byte = 0)];
+    for damage in damages {
+        let copy = crashed(dir.path());
+        let last = segments(copy.path()).pop().unwrap();
+        let mut bytes = fs::read(&last).unwrap();
+        damage(&mut bytes);
+        fs::write(&last, bytes).unwrap();
+        let store = open(copy.path());
+        let third = add(&store, &["ann"], b'c').await.remove(0);
+        assert!(third.id > gone[1].id);
+        assert_eq!(store.list(&name("ann"), Page::ALL).await.unwrap().messages, [first.clone(), third.clone()]);
+        assert!(store.list(&name("bob"), Page::ALL).await.unwrap().messages.is_empty());
+        assert_eq!(body(&store, &first).await.unwrap(), [b'a'; 1000]);
+        assert_eq!(body(&store, &third).await.unwrap(), [b'c'; 1000]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_is_noticed_and_does_not_spread() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let mut all = Vec::new();
+    for letter in 0..30 {
+        all.extend(add(&store, &["ann"], letter).await);
+    }
+    drop(store);
+    let first = &segments(dir.path())[0];
+    let mut bytes = fs::read(first).unwrap();
+    bytes[500] ^= 1;
+    fs::write(first, bytes).unwrap();
+    let store = open(dir.path());
+    let damaged = body(&store, &all[0]).await.unwrap_err();
+    assert!(
+        matches!(&damaged, StoreError::Broken(cause) if cause.contains("the checksum does not match")),
+        "{damaged}"
+    );
+    assert_eq!(body(&store, &all[1]).await.unwrap(), [1; 1000]);
+    // A damaged segment is not written again, and goes when nobody needs it.
+    for summary in &all[1..] {
+        store.remove(&summary.mailbox, summary.id).await.unwrap();
+    }
+    assert!(body(&store, &all[0]).await.is_err());
+    store.purge(&name("ann")).await.unwrap();
+    assert_eq!(store.usage().await.unwrap(), Usage::default());
+    eventually("the damaged segment is gone", || !first.exists()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_segment_costs_only_the_messages_in_it() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let mut all = Vec::new();
+    for letter in 0..30 {
+        all.extend(add(&store, &["ann"], letter).await);
+    }
+    drop(store);
+    fs::remove_file(&segments(dir.path())[0]).unwrap();
+    let store = open(dir.path());
+    assert!(matches!(body(&store, &all[0]).await, Err(StoreError::Broken(_))));
+    assert_eq!(body(&store, &all[29]).await.unwrap(), [29; 1000]);
+    store.purge(&name("ann")).await.unwrap();
+    add(&store, &["ann"], 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_database_gives_space_back() {
+    let dir = TestDir::new();
+    let size = || fs::metadata(dir.path().join("restante.db")).unwrap().len();
+    let store = open(dir.path());
+    let subject = "a long subject ".repeat(100);
+    for second in 0..300 {
+        let mailboxes: Vec<String> = (0..50).map(|number| format!("box{number}")).collect();
+        let mailboxes: Vec<&str> = mailboxes.iter().map(String::as_str).collect();
+        let mut message = message(second, &mailboxes, b"");
+        message.headline = restante_mail::message::Headline::new("", [], &subject);
+        store.append(message).await.unwrap();
+    }
+    drop(store);
+    let full = size();
+    let store = open(dir.path());
+    for number in 0..50 {
+        store.purge(&name(&format!("box{number}"))).await.unwrap();
+    }
+    eventually("the file is smaller", || size() < full / 4).await;
+    add(&store, &["ann"], 1).await;
 }

@@ -50,6 +50,8 @@ pub(super) struct Writer {
     tail: Tail,
     log_pages: Arc<AtomicI32>,
     pub(super) reclaim: Reclaim,
+    /// Whether the store was not closed when it was used last.
+    pub(super) unclean: bool,
     _lock: Lock,
 }
 
@@ -60,19 +62,21 @@ impl Writer {
         shared: Arc<Shared>,
         lock: Lock,
     ) -> Result<Self, OpenError> {
+        let unclean = directory.has_log();
         let log_pages = Arc::default();
         let database = connect(&directory, &settings, &log_pages)?;
         let books = Books::load(&database).map_err(|error| OpenError::Database(error.to_string()))?;
         shared.publish(books.counters.usage);
         let (last, end) = books.segments.last_key_value().map_or((0, 0), |(id, book)| (*id, book.end));
-        let tail = Tail::new(shared.segments.clone(), last, end);
+        let tail = Tail::new(shared.segments.clone(), settings.segment_bytes, last, end);
         let reclaim = Reclaim::new(&books);
-        Ok(Self { directory, settings, shared, database: Some(database), books, tail, log_pages, reclaim, _lock: lock })
+        let database = Some(database);
+        Ok(Self { directory, settings, shared, database, books, tail, log_pages, reclaim, unclean, _lock: lock })
     }
 
     /// Works until nobody can ask any more.
     pub(super) fn run(mut self, mut queue: Receiver<Job>) {
-        self.remove_leftovers();
+        self.recover();
         let mut batches = 0_u64;
         loop {
             // Reclaiming takes its turn when there is nothing else to do, and now and then when there is.
@@ -173,6 +177,10 @@ impl Writer {
         let entries = changes.into_entries();
         self.database = Some(database);
         self.enter(entries);
+        // Only now is it settled that no commit which seemed to fail can come back and name them.
+        if self.reclaim.leftovers {
+            self.remove_leftovers();
+        }
         Ok(())
     }
 
@@ -207,12 +215,9 @@ impl Writer {
     }
 
     /// What can wait until the answers are given.
-    fn tidy_up(&mut self) {
+    pub(super) fn tidy_up(&mut self) {
         if self.log_pages.load(Ordering::Relaxed) >= MAX_LOG_PAGES {
             self.bring_log_home();
-        }
-        if self.reclaim.leftovers && self.database.is_some() {
-            self.remove_leftovers();
         }
         self.bury_the_dead();
     }
