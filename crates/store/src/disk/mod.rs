@@ -7,6 +7,7 @@
 
 mod books;
 mod changes;
+mod checkpoint;
 mod directory;
 mod job;
 mod reader;
@@ -115,11 +116,12 @@ impl DiskStore {
 
     /// Hands a job to the writer and waits until it is durable.
     async fn change<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
-        let unavailable = |what: &str| StoreError::Unavailable(what.to_owned());
-        let (queue, _) = self.writer.as_ref().ok_or_else(|| unavailable("it is open for reading only"))?;
+        let Some((queue, _)) = &self.writer else {
+            return Err(StoreError::Unavailable("it is open for reading only".to_owned()));
+        };
         let (reply, answer) = Reply::new();
-        queue.send(job(reply)).await.map_err(|_| unavailable("its writer has ended"))?;
-        answer.await.map_err(|_| unavailable("its writer has ended"))?
+        queue.send(job(reply)).await.map_err(|_| writer_ended())?;
+        answer.await.map_err(|_| writer_ended())?
     }
 }
 
@@ -188,11 +190,15 @@ impl Store for DiskStore {
     }
 
     async fn usage(&self) -> Result<Usage> {
-        if self.writer.is_some() {
-            return Ok(*self.shared.usage());
+        if let Some((_, thread)) = &self.writer {
+            return if thread.is_finished() { Err(writer_ended()) } else { Ok(*self.shared.usage()) };
         }
         self.readers.ask(|database| Ok(books::Books::load(database)?.counters.usage)).await
     }
+}
+
+fn writer_ended() -> StoreError {
+    StoreError::Unavailable("its writer has ended".to_owned())
 }
 
 impl Shared {

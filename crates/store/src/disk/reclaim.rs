@@ -109,7 +109,7 @@ impl Writer {
     /// Removes the files of dead segments. Their end must be on the disk before: after a power failure the database must
     /// not name files that are gone.
     pub(super) fn bury_the_dead(&mut self) {
-        if self.reclaim.dead.is_empty() || (self.durability() == Durability::Relaxed && !self.bring_log_home()) {
+        if self.reclaim.dead.is_empty() || (self.durability() == Durability::Relaxed && !self.settle_down()) {
             return;
         }
         for segment in std::mem::take(&mut self.reclaim.dead) {
@@ -205,7 +205,7 @@ impl Writer {
         } else {
             self.reclaim.rows_went = 0;
             // The file becomes shorter when its log is home.
-            self.bring_log_home();
+            self.settle_down();
         }
         Ok(())
     }

@@ -17,14 +17,17 @@ use crate::Result;
 impl Writer {
     /// What is done once, when the store is open already.
     pub(super) fn recover(&mut self) {
-        if self.unclean {
-            if let Err(error) = self.check_the_end() {
-                tracing::error!(%error, "the last segment cannot be checked");
-            }
-            // What the database says of files must be on the disk before any of them goes.
-            self.bring_log_home();
+        if self.unclean
+            && let Err(error) = self.check_the_end()
+        {
+            tracing::error!(%error, "the last segment cannot be checked");
         }
-        self.remove_leftovers();
+        // What the database says of files must be on the disk before any of them goes.
+        if self.settle_down() {
+            self.remove_leftovers();
+        } else {
+            self.reclaim.leftovers = true;
+        }
     }
 
     /// Looks at the last segment, and forgets messages that are not whole.

@@ -83,6 +83,13 @@ pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usiz
     Ok(connection)
 }
 
+/// Opens the database for bringing its log home, beside the writer.
+pub(super) fn open_helper(path: &Path) -> Result<Connection, OpenError> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, 0)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    Ok(connection)
+}
+
 /// Opens the database for reading.
 pub(super) fn open_reader(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)?;
@@ -98,6 +105,8 @@ fn connect(path: &Path, access: OpenFlags, cache_bytes: usize) -> Result<Connect
     // Negative numbers are KiB, positive ones pages.
     let kibibytes = i64::try_from(cache_bytes / 1024).unwrap_or(i64::MAX).max(64);
     connection.pragma_update(None, "cache_size", -kibibytes)?;
+    // There may be no other place for temporary files.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }
 

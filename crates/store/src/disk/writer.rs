@@ -13,18 +13,17 @@
 //! connection and segment are given up, the books are read anew, and the next record goes to a new segment, so that
 //! bytes which a half-done commit may name stay what they are.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 
 use restante_mail::message::MessageId;
-use rusqlite::hooks::Wal;
-use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::books::Books;
 use super::changes::{Changes, Entries};
+use super::checkpoint::{self, Checkpoints};
 use super::directory::{Directory, Lock};
 use super::job::Job;
 use super::reclaim::Reclaim;
@@ -37,8 +36,6 @@ use crate::{Result, StoreError};
 /// The most jobs and bytes of mail that share a transaction.
 const MAX_JOBS: usize = 256;
 const MAX_BYTES: usize = 16 << 20;
-/// When the log of the database has so many pages, they are brought home.
-const MAX_LOG_PAGES: i32 = 1000;
 
 pub(super) struct Writer {
     directory: Directory,
@@ -48,7 +45,7 @@ pub(super) struct Writer {
     database: Option<Connection>,
     pub(super) books: Books,
     tail: Tail,
-    log_pages: Arc<AtomicI32>,
+    checkpoints: Checkpoints,
     pub(super) reclaim: Reclaim,
     /// Whether the store was not closed when it was used last.
     pub(super) unclean: bool,
@@ -63,15 +60,16 @@ impl Writer {
         lock: Lock,
     ) -> Result<Self, OpenError> {
         let unclean = directory.has_log();
-        let log_pages = Arc::default();
-        let database = connect(&directory, &settings, &log_pages)?;
+        let checkpoints = Checkpoints::new(directory.database())
+            .map_err(|error| OpenError::Database(format!("no thread for its log: {error}")))?;
+        let database = connect(&directory, &settings, &checkpoints)?;
         let books = Books::load(&database).map_err(|error| OpenError::Database(error.to_string()))?;
         shared.publish(books.counters.usage);
         let (last, end) = books.segments.last_key_value().map_or((0, 0), |(id, book)| (*id, book.end));
         let tail = Tail::new(shared.segments.clone(), settings.segment_bytes, last, end);
         let reclaim = Reclaim::new(&books);
         let database = Some(database);
-        Ok(Self { directory, settings, shared, database, books, tail, log_pages, reclaim, unclean, _lock: lock })
+        Ok(Self { directory, settings, shared, database, books, tail, checkpoints, reclaim, unclean, _lock: lock })
     }
 
     /// Works until nobody can ask any more.
@@ -108,7 +106,12 @@ impl Writer {
     /// One transaction for all; one for each when there is no room for all of them. A mail that does not fit must not
     /// take others with it, and a deletion may make room.
     fn work_off(&mut self, mut jobs: Vec<Job>) {
-        match self.commit(&mut jobs) {
+        // A mistake of ours costs these jobs an error; the store has to live on.
+        let committed = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
+            self.tail.give_up();
+            Err(StoreError::Broken("the writer panicked".to_owned()))
+        });
+        match committed {
             Err(StoreError::NoSpace(_)) if jobs.len() > 1 => {
                 for job in jobs {
                     self.work_off(vec![job]);
@@ -137,7 +140,7 @@ impl Writer {
     /// Opens the database again after an error, and reads the books as they are on the disk.
     pub(super) fn ready(&mut self) -> Result<()> {
         if self.database.is_none() {
-            let database = connect(&self.directory, &self.settings, &self.log_pages)?;
+            let database = connect(&self.directory, &self.settings, &self.checkpoints)?;
             self.books = Books::load(&database)?;
             self.shared.publish(self.books.counters.usage);
             self.database = Some(database);
@@ -216,29 +219,17 @@ impl Writer {
 
     /// What can wait until the answers are given.
     pub(super) fn tidy_up(&mut self) {
-        if self.log_pages.load(Ordering::Relaxed) >= MAX_LOG_PAGES {
-            self.bring_log_home();
+        if let Some(database) = &self.database {
+            self.checkpoints.keep_up(database);
         }
         self.bury_the_dead();
     }
 
-    /// Copies the pages of the log into the database, so that the log can begin anew. True when all of it is on the disk.
-    pub(super) fn bring_log_home(&mut self) -> bool {
-        let Some(database) = &self.database else { return false };
-        // The database must not name on the disk what is not there yet.
-        if self.settings.durability == Durability::Relaxed
-            && let Err(error) = self.tail.sync()
-        {
-            tracing::error!(%error, "mail cannot be synced");
-            return false;
-        }
-        match database.wal_checkpoint_v2(rusqlite::MAIN_DB.into(), CheckpointMode::PASSIVE) {
-            Ok((pages, home)) => pages == home,
-            Err(error) => {
-                tracing::error!(%error, "the log of the database cannot be brought home; trying again");
-                false
-            }
-        }
+    /// Makes sure that everything which was acknowledged is on the disk, however relaxed we are; false when it could not
+    /// be done now.
+    pub(super) fn settle_down(&self) -> bool {
+        let synced = self.tail.sync().inspect_err(|error| tracing::error!(%error, "mail cannot be synced"));
+        synced.is_ok() && self.database.as_ref().is_some_and(checkpoint::bring_home)
     }
 
     pub(super) fn database(&self) -> Option<&Connection> {
@@ -271,12 +262,8 @@ fn stage(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Vec<MessageI
     (records, ids)
 }
 
-fn connect(directory: &Directory, settings: &Settings, pages: &Arc<AtomicI32>) -> Result<Connection, OpenError> {
+fn connect(directory: &Directory, settings: &Settings, checkpoints: &Checkpoints) -> Result<Connection, OpenError> {
     let mut database = schema::open_writer(&directory.database(), settings.durability, settings.cache_bytes / 2)?;
-    let pages = pages.clone();
-    database.wal_hook(Some(move |_: &mut Wal, count| {
-        pages.store(count, Ordering::Relaxed);
-        Ok(())
-    }))?;
+    checkpoints.watch(&mut database)?;
     Ok(database)
 }
