@@ -3,8 +3,10 @@
 mod support;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
 
 use support::{Server, command};
 
@@ -184,12 +186,23 @@ fn moving_over_from_inbucket() {
     assert_eq!(names(&scratch.0.join("out")), ["ann@x.org", "bob"]);
 }
 
+/// Each of these fills the memory for mail that is under way, so the next one is read when it is stored.
+#[test]
+fn large_messages_wait_for_each_other() {
+    let scratch = Scratch::new("large");
+    let mail = format!("Subject: x\r\n\r\n{}", "0123456789abcde\n".repeat(17 << 16));
+    for number in 1..=3 {
+        scratch.file(&format!("bob/{number}.eml"), &mail);
+    }
+    let told = scratch.done(&["import", "--data", "data", "--received-now", "bob"]);
+    assert_eq!(told, "restante: imported 3 messages (51.0 MiB)\n");
+}
+
 #[test]
 fn the_cap_holds_and_is_told() {
     let scratch = Scratch::new("cap");
-    let mbox: String =
-        (0..5).map(|number| format!("From a Thu Jan 15 12:00:0{number} 2026\nSubject: {number}\n\n\n")).collect();
-    scratch.file("bob.mbox", &mbox);
+    let mail = |number| format!("From a Thu Jan 15 12:00:0{number} 2026\nSubject: {number}\n\n\n");
+    scratch.file("bob.mbox", &[0, 1, 2, 3, 4].map(mail).concat());
     let told =
         scratch.done(&["import", "--data", "data", "--received-now", "--storage-mailboxmsgcap", "2", "bob.mbox"]);
     assert!(told.contains("imported 5 messages") && told.contains("3 messages went, oldest first"), "{told}");
@@ -209,6 +222,42 @@ fn some_good_and_some_bad() {
     assert!(told.contains("restante: in/not a name/2.eml: \"not a name\" names no mailbox: "), "{told}");
     assert!(told.contains("; --mailbox can\n"), "{told}");
     assert!(told.ends_with("restante: imported 1 message (17 bytes), 1 could not be taken\n"), "{told}");
+}
+
+#[test]
+fn an_operator_who_stops_it_keeps_what_was_imported() {
+    let scratch = Scratch::new("stop");
+    let mut import = command();
+    import.args(["import", "--data", "data", "--mailbox", "bob", "-"]).current_dir(&scratch.0).stdin(Stdio::piped());
+    let mut import = import.spawn().unwrap();
+    // Each mail is complete when the next one begins; the last one stays open.
+    let mut input = import.stdin.take().unwrap();
+    input.write_all("From a Thu Jan 15 12:00:00 2026\nSubject: x\n\n".repeat(3).as_bytes()).unwrap();
+    let deadline = Instant::now() + support::LONG;
+    let stored =
+        |turn| scratch.run(&["export", "--data", "data", &format!("out{turn}")]).1.contains("exported 2 messages");
+    let turns = (0..).take_while(|_| Instant::now() < deadline);
+    assert!(turns.into_iter().any(stored), "they are stored before the input ends");
+    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", import.id())]).status().unwrap();
+    assert!(sent.success());
+    let Output { status, stderr, .. } = import.wait_with_output().unwrap();
+    let told = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(130), "{told}");
+    assert!(told.contains("interrupted: the rest was not imported\nrestante: imported 2 messages ("), "{told}");
+    assert_eq!(scratch.server("data").count("bob"), 2);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough() {
+    let scratch = Scratch::new("enough");
+    scratch.file("bob.mbox", &format!("From a\n{}\n", "x".repeat(1 << 20)));
+    scratch.done(&["import", "--data", "data", "bob.mbox"]);
+    let mut export = command();
+    export.args(["export", "--data", "data", "-"]).current_dir(&scratch.0).stdout(Stdio::piped());
+    let mut export = export.spawn().unwrap();
+    drop(export.stdout.take());
+    let Output { status, stderr, .. } = export.wait_with_output().unwrap();
+    assert_eq!((status.code(), stderr), (Some(0), Vec::new()));
 }
 
 #[test]

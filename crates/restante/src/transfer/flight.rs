@@ -27,38 +27,45 @@ impl<T> Flight<T> {
 
     /// Begins something: when this returns it has been polled, after everything that was added before.
     pub(super) async fn add(&mut self, work: impl Future<Output = T> + Send + 'static) {
-        self.slots.push_back(Slot::UnderWay(Box::pin(work)));
+        let mut slot = Slot::UnderWay(Box::pin(work));
         poll_fn(|context| {
-            self.poll_all(context);
+            slot.poll(context);
             Poll::Ready(())
         })
         .await;
+        self.slots.push_back(slot);
     }
 
-    /// Waits for the oldest to end; none when nothing is under way.
+    /// Waits for the oldest to end; none when nothing is under way. Nothing is lost when the wait is given up.
     pub(super) async fn next(&mut self) -> Option<T> {
         poll_fn(|context| {
-            self.poll_all(context);
-            match self.slots.front() {
-                Some(Slot::UnderWay(_)) => Poll::Pending,
-                Some(Slot::Done(_)) | None => Poll::Ready(()),
+            if let Some(Slot::UnderWay(_)) = self.slots.front() {
+                self.poll_all(context);
+            }
+            match self.slots.pop_front() {
+                Some(Slot::Done(result)) => Poll::Ready(Some(result)),
+                Some(under_way) => {
+                    self.slots.push_front(under_way);
+                    Poll::Pending
+                }
+                None => Poll::Ready(None),
             }
         })
-        .await;
-        match self.slots.pop_front()? {
-            Slot::Done(result) => Some(result),
-            Slot::UnderWay(work) => Some(work.await),
-        }
+        .await
     }
 
-    /// All of them, because each may need to be polled before those behind it can go on; there are only a few.
+    /// All of them and in order, because each may need to be polled before those behind it can go on.
     fn poll_all(&mut self, context: &mut Context<'_>) {
-        for slot in &mut self.slots {
-            if let Slot::UnderWay(work) = slot
-                && let Poll::Ready(result) = work.as_mut().poll(context)
-            {
-                *slot = Slot::Done(result);
-            }
+        self.slots.iter_mut().for_each(|slot| slot.poll(context));
+    }
+}
+
+impl<T> Slot<T> {
+    fn poll(&mut self, context: &mut Context<'_>) {
+        if let Self::UnderWay(work) = self
+            && let Poll::Ready(result) = work.as_mut().poll(context)
+        {
+            *self = Self::Done(result);
         }
     }
 }

@@ -77,6 +77,11 @@ pub(super) async fn import(
                 break;
             }
             next = news.recv() => next,
+            // The reader waits for the room that these have: nothing may wait for the reader alone.
+            Some(outcome) = run.under_way.next() => {
+                run.landed(outcome);
+                continue;
+            }
         };
         match next {
             Some(News::Letter(letter, room)) => run.letter(store, letter, room).await,

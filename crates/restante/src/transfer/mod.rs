@@ -114,22 +114,23 @@ async fn export_all(config: &Config, request: &Export, stop: watch::Receiver<boo
     let mut output = output::open(request).map_err(Refused::usage)?;
     let mut console = Console::stderr();
     let out = request.out.display();
-    match export::export(&store, &mailboxes, &mut *output, &mut console, &stop).await {
+    let (told, code) = match export::export(&store, &mailboxes, &mut *output, &mut console, &stop).await {
         Ok(Exported { mailboxes, messages: count, bytes }) => {
             let plural = if mailboxes == 1 { "mailbox" } else { "mailboxes" };
             let (count, mailboxes, bytes) = (messages(count), thousands(mailboxes), size(bytes));
-            console.close(&[format!("exported {count} of {mailboxes} {plural} ({bytes}) to {out}")]);
-            Ok(ExitCode::from(u8::from(console.problems() > 0)))
-        }
-        Err(export::Failure::Interrupted) => {
-            console.close(&[format!("interrupted: {out} does not hold everything")]);
-            Ok(ExitCode::from(INTERRUPTED))
+            let told = format!("exported {count} of {mailboxes} {plural} ({bytes}) to {out}");
+            (told, u8::from(console.problems() > 0))
         }
         // Whoever closed the pipe has seen enough.
-        Err(export::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(export::Failure::Output(error)) => Err(Refused::trouble(&format!("cannot write to {out}: {error}"))),
-        Err(export::Failure::Store(error)) => Err(Refused::trouble(&error)),
-    }
+        Err(export::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(export::Failure::Interrupted) => (format!("interrupted: {out} does not hold everything"), INTERRUPTED),
+        Err(export::Failure::Output(error)) => (format!("cannot write to {out}: {error}"), 1),
+        Err(export::Failure::Store(error)) => (error.to_string(), 1),
+    };
+    console.close(&[told]);
+    Ok(ExitCode::from(code))
 }
 
 async fn import_all(config: &Config, request: &Import, stop: watch::Receiver<bool>) -> Result<ExitCode, Refused> {

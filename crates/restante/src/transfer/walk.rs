@@ -93,7 +93,8 @@ impl Walk {
 
     fn open(&mut self, path: &Path, depth: usize, inherited: Option<String>) -> io::Result<()> {
         let entries = entries(path)?;
-        let is_folder = |name: &str| entries.iter().any(|entry| entry.is_dir && entry.name == OsStr::new(name));
+        let is_folder =
+            |name: &str| entries.iter().any(|entry| entry.kind == Kind::Folder && entry.name == OsStr::new(name));
         let steps = if is_folder("cur") && is_folder("new") {
             self.maildir(path, depth, inherited, &entries)?
         } else {
@@ -113,23 +114,20 @@ impl Walk {
         let mut mails = Vec::new();
         for folder in ["new", "cur"] {
             let folder = path.join(folder);
-            let found = self::entries(&folder)?;
-            mails.extend(
-                found
-                    .into_iter()
-                    .filter(|mail| !mail.is_dir && !mail.is_hidden())
-                    .map(|mail| (folder.clone(), mail.name)),
-            );
+            let found = self::entries(&folder)?.into_iter().filter(|mail| !mail.is_hidden());
+            mails.extend(found.map(|mail| (folder.join(&mail.name), mail)));
         }
-        mails.sort_by(|(_, a), (_, b)| in_order(a.as_encoded_bytes(), b.as_encoded_bytes()));
-        let mut steps: Vec<Step> = mails
-            .into_iter()
-            .map(|(folder, name)| {
-                let (path, seen) = (folder.join(&name), is_seen(&name));
-                Step::File(Item { path, holds: Holds::One, place: place.clone(), place_first: true, seen })
-            })
-            .collect();
-        let inner = entries.iter().filter(|entry| entry.is_dir && entry.is_hidden());
+        mails.sort_by(|(_, a), (_, b)| in_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
+        let mail = |(path, mail): (PathBuf, Entry)| match mail.kind {
+            Kind::File => {
+                let (place, seen) = (place.clone(), is_seen(&mail.name));
+                Some(Step::File(Item { path, holds: Holds::One, place, place_first: true, seen }))
+            }
+            Kind::Link => Some(link(&path)),
+            Kind::Folder | Kind::Other => None,
+        };
+        let mut steps: Vec<Step> = mails.into_iter().filter_map(mail).collect();
+        let inner = entries.iter().filter(|entry| entry.kind == Kind::Folder && entry.is_hidden());
         let inner = inner.map(|entry| path.join(&entry.name)).filter(|path| path.join("cur").is_dir());
         steps.extend(inner.map(|path| Step::Folder { path, depth: depth + 1, inherited: place.clone() }));
         Ok(steps)
@@ -140,11 +138,14 @@ impl Walk {
             return None;
         }
         let path = folder.join(&entry.name);
-        if entry.is_link {
-            return Some(Step::Problem(format!("{}: is a symbolic link; import what it points to", path.display())));
-        }
-        if entry.is_dir {
-            return Some(Step::Folder { path, depth: depth + 1, inherited: None });
+        match entry.kind {
+            Kind::File => {}
+            Kind::Folder => return Some(Step::Folder { path, depth: depth + 1, inherited: None }),
+            Kind::Link => return Some(link(&path)),
+            Kind::Other => {
+                self.ignored += 1;
+                return None;
+            }
         }
         let one = |place| Some((Holds::One, place));
         let found = match (self.format, extension(&path)) {
@@ -193,8 +194,16 @@ impl Iterator for Walk {
 /// What a folder lists.
 struct Entry {
     name: OsString,
-    is_dir: bool,
-    is_link: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Folder,
+    Link,
+    /// A pipe, a socket or a device: to open one can take for ever.
+    Other,
 }
 
 impl Entry {
@@ -207,11 +216,21 @@ fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let kind = entry.file_type()?;
-        entries.push(Entry { name: entry.file_name(), is_dir: kind.is_dir(), is_link: kind.is_symlink() });
+        let kind = match entry.file_type()? {
+            kind if kind.is_file() => Kind::File,
+            kind if kind.is_dir() => Kind::Folder,
+            kind if kind.is_symlink() => Kind::Link,
+            _ => Kind::Other,
+        };
+        entries.push(Entry { name: entry.file_name(), kind });
     }
     entries.sort_by(|a, b| in_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
     Ok(entries)
+}
+
+/// Links could lead round in circles, or out of what the operator meant.
+fn link(path: &Path) -> Step {
+    Step::Problem(format!("{}: is a symbolic link; import what it points to", path.display()))
 }
 
 /// Whether the flags at the end of a Maildir file name have the S for seen.
