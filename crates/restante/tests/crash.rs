@@ -6,31 +6,16 @@ mod support;
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use support::Server;
+use support::chance::{Chance, setting};
 use support::disk::Disk;
 use support::promises::{Client, Promises, eventually};
 
 const ROUNDS: u64 = 8;
 const SENDERS: usize = 4;
 const MAILBOXES: [&str; 6] = ["anna", "bert", "cleo", "dirk", "ella", "fred"];
-
-/// Enough chance for a test: xorshift.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % bound
-    }
-}
-
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value}")))
-}
 
 #[test]
 fn what_was_acknowledged_survives_kill_under_load() {
@@ -43,12 +28,9 @@ fn a_killed_process_loses_nothing_without_syncs_either() {
 }
 
 fn survive(name: &str, arguments: &[&str]) {
-    let clock = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos();
-    let seed = setting("RESTANTE_CRASH_SEED").unwrap_or(u64::from(clock)) | 1;
-    println!("RESTANTE_CRASH_SEED={seed}");
     let disk = Disk::new(name);
     let promises = Promises::default();
-    let mut chance = Chance(seed);
+    let mut chance = Chance::seeded_by("RESTANTE_CRASH_SEED");
     for round in 0..setting("RESTANTE_CRASH_ROUNDS").unwrap_or(ROUNDS) {
         let mut server = disk.server(arguments);
         promises.check(&server);
@@ -65,16 +47,15 @@ fn survive(name: &str, arguments: &[&str]) {
 fn load(server: &mut Server, promises: &Promises, chance: &mut Chance, round: u64, time: Duration) {
     let accepted = AtomicUsize::new(0);
     let client = || Client::new(server, promises).unwrap();
-    let seeds: Vec<u64> = (0..=SENDERS).map(|_| chance.0.wrapping_add(chance.below(1 << 20) as u64) | 1).collect();
     let senders: Vec<_> = (0..SENDERS).map(|_| client()).collect();
-    let (janitor, purger) = (client(), client());
+    let (janitor, mut purger) = (client(), client());
     std::thread::scope(|scope| {
-        for (number, (mut client, &seed)) in senders.into_iter().zip(&seeds).enumerate() {
-            let accepted = &accepted;
-            scope.spawn(move || send(&mut client, &mut Chance(seed), &format!("{round}-{number}"), accepted));
+        for (number, mut client) in senders.into_iter().enumerate() {
+            let (accepted, mut chance) = (&accepted, chance.fork());
+            scope.spawn(move || send(&mut client, &mut chance, &format!("{round}-{number}"), accepted));
         }
-        scope.spawn(|| change(&janitor, &mut Chance(seeds[SENDERS])));
-        let mut purger = purger;
+        let mut chance = chance.fork();
+        scope.spawn(move || change(&janitor, &mut chance));
         scope.spawn(move || purge(&mut purger, round));
         std::thread::sleep(time);
         server.kill();

@@ -40,19 +40,28 @@ impl Plan {
 /// A place for a data directory, gone when the test ends.
 pub(crate) struct Disk {
     scratch: PathBuf,
+    data: PathBuf,
 }
 
 impl Disk {
     pub(crate) fn new(name: &str) -> Self {
+        Self::with_data(name, "data")
+    }
+
+    /// With a name for the data directory, which may lie in directories that are not there either.
+    pub(crate) fn with_data(name: &str, data: &str) -> Self {
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&scratch);
         fs::create_dir_all(scratch.join("files")).unwrap();
-        Self { scratch: scratch.canonicalize().unwrap() }
+        // The library compares paths as they are spelled.
+        let scratch = scratch.canonicalize().unwrap();
+        let data = scratch.join("files").join(data);
+        Self { scratch, data }
     }
 
     /// The data directory, which the server has to make.
-    pub(crate) fn data(&self) -> PathBuf {
-        self.scratch.join("files/data")
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
     }
 
     /// The names of the segment files.
@@ -63,7 +72,7 @@ impl Disk {
 
     /// A server on the disk as it is, and as good as disks are.
     pub(crate) fn server(&self, arguments: &[&str]) -> Server {
-        Server::spawn(self.command(&self.data()).args(arguments))
+        Server::spawn(self.command().args(arguments))
     }
 
     /// A server on the disk that may fail.
@@ -74,7 +83,7 @@ impl Disk {
     /// The same, when it may fail before the server listens.
     pub(crate) fn try_faulty(&self, arguments: &[&str]) -> Result<Server, (ExitStatus, String)> {
         let _ = fs::remove_file(self.scratch.join("log"));
-        let server = Server::try_spawn(self.load(self.command(&self.data()).args(arguments)));
+        let server = Server::try_spawn(self.load(self.command().args(arguments)));
         assert_eq!(self.log().first().map(String::as_str), Some("loaded"), "the library was not loaded");
         server
     }
@@ -103,9 +112,9 @@ impl Disk {
         self.log().iter().any(|line| line == fault)
     }
 
-    fn command(&self, data: &Path) -> Command {
+    fn command(&self) -> Command {
         let mut command = command();
-        command.args(["--storage-mailboxmsgcap", "0", "--data"]).arg(data);
+        command.args(["--storage-mailboxmsgcap", "0", "--data"]).arg(&self.data);
         command
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every test program uses its own part of this")]
 
+pub(crate) mod chance;
 pub(crate) mod disk;
 pub(crate) mod promises;
 pub(crate) mod tls;

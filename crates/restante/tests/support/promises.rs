@@ -89,6 +89,29 @@ impl Promises {
         }
     }
 
+    /// Reads all that the server holds after a loss that it did not promise to survive. Whatever can be read must be
+    /// right; how many copies are lost, and how many are listed and cannot be read.
+    pub(crate) fn damage(&self, server: &Server) -> (usize, usize) {
+        let inner = self.0.lock().unwrap();
+        let reader = Reader::new(server);
+        let (mut lost, mut unreadable) = (0, 0);
+        for (mailbox, known) in &inner.copies {
+            let mut found = BTreeSet::new();
+            for summary in reader.list(mailbox).unwrap() {
+                let subject = summary["subject"].as_str().unwrap();
+                let (status, source) = reader.ask("GET", &format!("{mailbox}/{}/source", id_of(&summary))).unwrap();
+                match status {
+                    200 => assert!(is_whole(&source, &summary, subject, &known[subject]), "{subject} is damaged"),
+                    _ => unreadable += 1,
+                }
+                found.insert(subject.to_owned());
+            }
+            let is_lost = |(subject, copy): &(&String, &Copy)| copy.fate == Fate::Kept && !found.contains(*subject);
+            lost += known.iter().filter(is_lost).count();
+        }
+        (lost, unreadable)
+    }
+
     fn note(&self, mailbox: &str, subject: &str, change: impl FnOnce(&mut Copy)) {
         let mut inner = self.0.lock().unwrap();
         change(inner.copies.get_mut(mailbox).unwrap().get_mut(subject).unwrap());
@@ -129,13 +152,18 @@ fn found(
         let Some(copy) = known.get(subject) else { panic!("nobody sent {subject} to {mailbox}") };
         let (status, source) = reader.ask("GET", &format!("{mailbox}/{id}/source")).unwrap();
         assert_eq!(status, 200, "{subject} in {mailbox} cannot be read: {}", String::from_utf8_lossy(&source));
-        assert_eq!(source.len() as u64, summary["size"], "{subject} in {mailbox} has another size than it says");
-        assert!(source.ends_with(&letter(subject, copy.length)), "{subject} in {mailbox} is damaged");
-        assert!(source.starts_with(b"Return-Path: <ann@x.org>\r\n"), "{subject} in {mailbox} is damaged");
+        assert!(is_whole(&source, summary, subject, copy), "{subject} in {mailbox} is damaged");
         assert!(!copy.seen || summary["seen"] == true, "{subject} in {mailbox} is no longer seen");
         assert!(found.insert(subject.to_owned()), "{subject} is twice in {mailbox}");
     }
     found
+}
+
+/// Whether these are the bytes of the letter, behind the lines that were added on delivery.
+fn is_whole(source: &[u8], summary: &Value, subject: &str, copy: &Copy) -> bool {
+    summary["size"] == source.len()
+        && source.starts_with(b"Return-Path: <ann@x.org>\r\n")
+        && source.ends_with(&letter(subject, copy.length))
 }
 
 fn id_of(summary: &Value) -> u64 {

@@ -1,0 +1,230 @@
+//! The power goes at every step of what the server does: everything that was acknowledged is there after the next start,
+//! whole, and nothing is listed that cannot be read. The same for a process that is killed at a step, or in the middle
+//! of a write. `RESTANTE_POWER_ROUNDS` says how often the power goes under load, `RESTANTE_POWER_SEED` repeats a run.
+
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
+
+mod support;
+
+use std::io;
+
+use support::Server;
+use support::chance::{Chance, setting};
+use support::disk::{Disk, Plan, STRICT};
+use support::promises::{Client, Promises};
+
+const ROUNDS: u64 = 12;
+const RELAXED: [&str; 2] = ["--storage-durability", "relaxed"];
+
+/// From the first start on: letters, a mark, a deletion and a purge.
+fn first_letters(server: &Server, promises: &Promises) -> io::Result<()> {
+    let mut client = Client::new(server, promises)?;
+    client.send("one", &["anna"], 500)?;
+    client.send("many", &["anna", "bert", "cleo"], 3000)?;
+    client.send("large", &["bert"], 150_000)?;
+    let (id, subject) = client.list("anna")?.remove(0);
+    client.mark("anna", id, &subject)?;
+    client.delete("anna", id, &subject)?;
+    client.purge("bert")?;
+    client.send("last", &["cleo"], 1000)?;
+    Ok(())
+}
+
+/// Leaves a segment that is no longer written to: after a sync that failed, the next letter goes to a new one.
+fn change_segment(disk: &Disk, server: &Server, promises: &Promises) {
+    let mut client = Client::new(server, promises).unwrap();
+    for number in 0..6 {
+        assert_eq!(client.send(&format!("old-{number}"), &["anna", "bert"], 5000).unwrap(), 250);
+    }
+    disk.plan(Plan { kinds: "s", ..Plan::once("EIO", 1) });
+    assert_eq!(client.send("failed", &["cleo"], 5000).unwrap(), 451);
+    disk.heal();
+    assert_eq!(client.send("new", &["cleo"], 5000).unwrap(), 250);
+    assert_eq!(disk.segments().len(), 2);
+}
+
+/// Most of the old segment goes: the rest of it is written again to the new one, and its file is removed.
+fn sweep_segment(server: &Server, promises: &Promises) -> io::Result<()> {
+    let mut client = Client::new(server, promises)?;
+    client.purge("bert")?;
+    for (id, subject) in client.list("anna")?.iter().skip(1) {
+        client.delete("anna", *id, subject)?;
+    }
+    client.send("during", &["bert"], 2000)?;
+    client.send("last", &["cleo"], 1000)?;
+    Ok(())
+}
+
+/// What is done before the end is planned.
+type Preparation = fn(&Disk, &Server, &Promises);
+/// What is done until the end, whenever that comes.
+type Script = fn(&Server, &Promises) -> io::Result<()>;
+
+/// Works on an empty directory again and again, and ends one step later each time. `seed` says which unsynced writes
+/// survive.
+fn at_every_step(name: &str, fault: &'static str, seed: fn(usize) -> u64, before: Option<Preparation>, script: Script) {
+    for at in 1.. {
+        let disk = Disk::new(name);
+        let promises = Promises::default();
+        let end = Plan { seed: seed(at), ..Plan::once(fault, at) };
+        if before.is_none() {
+            disk.plan(end);
+        }
+        let server = disk.try_faulty(&[]);
+        let done = server.is_ok_and(|mut server| {
+            if let Some(before) = before {
+                before(&disk, &server, &promises);
+                disk.plan(end);
+            }
+            let done = script(&server, &promises).is_ok() && server.lives();
+            // When it is not done, it has ended, and this changes nothing.
+            server.kill();
+            done
+        });
+        assert!(done || disk.suffered(fault), "{name} at {at}: the server ended by itself");
+        println!("{name} at {at}");
+        let server = disk.server(&[]);
+        promises.check(&server);
+        let mut client = Client::new(&server, &promises).unwrap();
+        assert_eq!(client.send("after", &["anna", "bert"], 1000).unwrap(), 250);
+        promises.check(&server);
+        if done {
+            assert!(at > 30, "{name} took {at} steps: {:#?}", disk.log());
+            return;
+        }
+    }
+}
+
+fn strict(_: usize) -> u64 {
+    STRICT
+}
+
+fn mixed(at: usize) -> u64 {
+    0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(at as u64)
+}
+
+#[test]
+fn the_power_goes_at_any_step() {
+    at_every_step("power-strict", "POWER", strict, None, first_letters);
+}
+
+#[test]
+fn the_power_goes_at_any_step_and_some_writes_survive() {
+    at_every_step("power-mixed", "POWER", mixed, None, first_letters);
+}
+
+#[test]
+fn the_process_is_killed_within_any_write() {
+    at_every_step("power-torn", "TORN", strict, None, first_letters);
+}
+
+#[test]
+fn the_power_goes_while_a_segment_is_written_again() {
+    at_every_step("power-sweep", "POWER", strict, Some(change_segment), sweep_segment);
+    at_every_step("power-sweep-mixed", "POWER", mixed, Some(change_segment), sweep_segment);
+}
+
+/// Linux forgets what it could not write: the next sync says that all is well, and it is not.
+#[test]
+fn the_power_goes_after_a_sync_that_failed() {
+    for at in 1.. {
+        let disk = Disk::new("power-sync");
+        let promises = Promises::default();
+        let mut server = disk.faulty(&[]);
+        let mut client = Client::new(&server, &promises).unwrap();
+        assert_eq!(client.send("before", &["anna", "bert"], 3000).unwrap(), 250);
+        disk.plan(Plan { kinds: "s", ..Plan::once("EIO", at) });
+        let code = client.send("failed", &["anna", "bert"], 3000).unwrap();
+        disk.heal();
+        for number in 0..3 {
+            assert_eq!(client.send(&format!("again-{number}"), &["anna", "bert"], 3000).unwrap(), 250);
+        }
+        let suffered = disk.suffered("EIO");
+        disk.plan(Plan::once("POWER", 1));
+        client.send("last", &["anna"], 3000).unwrap_err();
+        server.wait();
+        promises.check(&disk.server(&[]));
+        if !suffered {
+            assert_eq!(code, 250);
+            assert!(at > 2);
+            return;
+        }
+    }
+}
+
+#[test]
+fn directories_that_were_made_survive() {
+    let disk = Disk::with_data("power-nested", "some/where/deep");
+    let promises = Promises::default();
+    let mut server = disk.faulty(&[]);
+    let mut client = Client::new(&server, &promises).unwrap();
+    assert_eq!(client.send("first", &["anna"], 3000).unwrap(), 250);
+    disk.plan(Plan::once("POWER", 1));
+    client.send("last", &["anna"], 3000).unwrap_err();
+    server.wait();
+    promises.check(&disk.server(&[]));
+}
+
+#[test]
+fn the_power_goes_under_load() {
+    let disk = Disk::new("power-load");
+    let promises = Promises::default();
+    let mut chance = Chance::seeded_by("RESTANTE_POWER_SEED");
+    for round in 0..setting("RESTANTE_POWER_ROUNDS").unwrap_or(ROUNDS) {
+        power_goes_under_load(&disk, &promises, &mut chance, round, &[]);
+        promises.check(&disk.server(&[]));
+    }
+}
+
+/// Without syncs the last letters may be lost, and some may be listed that cannot be read: the server must start, must
+/// not show anything wrong, and must go on.
+#[test]
+fn without_syncs_the_store_is_sound_after_the_power_went() {
+    let mut chance = Chance::seeded_by("RESTANTE_POWER_SEED");
+    for round in 0..setting("RESTANTE_POWER_ROUNDS").unwrap_or(ROUNDS) {
+        let disk = Disk::new("power-relaxed");
+        let promises = Promises::default();
+        power_goes_under_load(&disk, &promises, &mut chance, round, &RELAXED);
+        let server = disk.server(&RELAXED);
+        let kept = promises.kept();
+        let (lost, unreadable) = promises.damage(&server);
+        println!("round {round}: of {kept} copies {lost} are lost, and {unreadable} cannot be read");
+        let mut client = Client::new(&server, &promises).unwrap();
+        assert_eq!(client.send("after", &["anna", "new"], 1000).unwrap(), 250);
+        assert_eq!(client.purge("anna").unwrap(), 200);
+    }
+}
+
+/// Several senders and one who deletes, until the power goes at some step.
+fn power_goes_under_load(disk: &Disk, promises: &Promises, chance: &mut Chance, round: u64, arguments: &[&str]) {
+    let server = disk.faulty(arguments);
+    let seed = if round % 3 == 0 { STRICT } else { chance.0 };
+    let clients: Vec<_> = (0..4).map(|_| Client::new(&server, promises).unwrap()).collect();
+    let deleter = Client::new(&server, promises).unwrap();
+    disk.plan(Plan { seed, ..Plan::once("POWER", 1 + chance.below(2500)) });
+    std::thread::scope(|scope| {
+        for (sender, mut client) in clients.into_iter().enumerate() {
+            let mut chance = chance.fork();
+            scope.spawn(move || {
+                for number in 0.. {
+                    let mailboxes = ["anna", "bert", "cleo", "dirk"];
+                    let some = &mailboxes[chance.below(4)..];
+                    if client.send(&format!("{round}-{sender}-{number}"), some, 100 << chance.below(10)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        scope.spawn(move || -> io::Result<()> {
+            loop {
+                for mailbox in ["anna", "bert", "cleo", "dirk"] {
+                    for (id, subject) in deleter.list(mailbox)?.iter().rev().skip(3) {
+                        deleter.delete(mailbox, *id, subject)?;
+                    }
+                }
+            }
+        });
+    });
+    disk.heal();
+    assert!(disk.suffered("POWER"), "the server ended by itself");
+}
