@@ -10,7 +10,11 @@ pub mod hooks;
 pub mod policy;
 mod retention;
 
+use std::fmt::Display;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
@@ -123,9 +127,21 @@ impl Mailroom {
 
 /// Runs a change of the store and its announcement to their end. A caller may leave at any moment, as a client that
 /// disconnects does, and a store that was asked by then changes all the same; nobody would be told.
+///
+/// A store in memory is done at once, and then nobody can have left. Only what has to wait gets a task of its own.
 async fn to_the_end<T: Send + 'static>(change: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
-    let ended = tokio::spawn(change).await;
-    ended.unwrap_or_else(|error| Err(StoreError::Broken(format!("a change did not come to its end: {error}"))))
+    let mut change = Box::pin(change);
+    // A panic is a failure of this change, as it is in a task, and not the end of the session that asked for it.
+    let begin = poll_fn(|context| Poll::Ready(catch_unwind(AssertUnwindSafe(|| change.as_mut().poll(context)))));
+    match begin.await {
+        Ok(Poll::Ready(ended)) => ended,
+        Ok(Poll::Pending) => tokio::spawn(change).await.unwrap_or_else(|error| Err(unfinished(&error))),
+        Err(_) => Err(unfinished(&"it panicked")),
+    }
+}
+
+fn unfinished(cause: &dyn Display) -> StoreError {
+    StoreError::Broken(format!("a change did not come to its end: {cause}"))
 }
 
 impl Desk {

@@ -21,6 +21,10 @@ use tokio::time::timeout;
 
 const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
 
+/// Removing these ends in a panic: before the store waits, and after it.
+const AT_ONCE: MessageId = MessageId::ZERO;
+const LATER: u64 = 1;
+
 /// A store that says when it was asked for a change, and makes it when it is told to go on.
 struct Slow {
     memory: MemoryStore,
@@ -69,8 +73,9 @@ impl Store for Slow {
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
+        assert_ne!(id, AT_ONCE, "a mistake at once");
         self.pause().await;
-        assert_ne!(id, MessageId::ZERO, "a mistake of the store");
+        assert_ne!(id.number(), LATER, "a mistake later");
         self.memory.remove(mailbox, id).await
     }
 
@@ -197,8 +202,14 @@ async fn a_panic_in_the_middle_is_a_failure() {
     let store = Slow::new();
     let room = room(store.clone());
     let message = delivered(&room, &store).await;
-    store.go_on.notify_one();
-    let failure = room.remove(&message.mailbox, MessageId::ZERO).await.unwrap_err();
-    assert!(matches!(&failure, StoreError::Broken(cause) if cause.contains("a mistake of the store")), "{failure}");
+    let at_once = room.remove(&message.mailbox, AT_ONCE).await;
+    let go_on = async {
+        store.asked.notified().await;
+        store.go_on.notify_one();
+    };
+    let (later, ()) = tokio::join!(room.remove(&message.mailbox, LATER.into()), go_on);
+    for failure in [at_once.unwrap_err(), later.unwrap_err()] {
+        assert!(matches!(&failure, StoreError::Broken(cause) if cause.contains("panicked")), "{failure}");
+    }
     assert_eq!(room.find(&message.mailbox, Which::Latest).await.unwrap(), Some(message), "the room goes on");
 }
