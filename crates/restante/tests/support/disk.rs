@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use super::{Server, command};
 
@@ -110,6 +111,15 @@ impl Disk {
     /// Whether a fault of this name has happened.
     pub(crate) fn suffered(&self, fault: &str) -> bool {
         self.log().iter().any(|line| line == fault)
+    }
+
+    /// Waits until the server has done what it does in the background, so that the next step is the test's.
+    pub(crate) fn wait_until_quiet(&self) {
+        let mut before = 0;
+        while before != self.log().len() {
+            before = self.log().len();
+            std::thread::sleep(Duration::from_millis(30));
+        }
     }
 
     fn command(&self) -> Command {

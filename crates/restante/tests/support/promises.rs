@@ -45,6 +45,13 @@ struct Inner {
     ids: HashMap<(String, u64), String>,
 }
 
+/// How many copies are no longer there, and how many are listed but cannot be read.
+#[derive(Debug)]
+pub(crate) struct Damage {
+    pub(crate) lost: usize,
+    pub(crate) unreadable: usize,
+}
+
 /// A letter of about this length, whose lines say where they are from: bytes that are lost, or another letter's, show.
 pub(crate) fn letter(subject: &str, length: usize) -> Vec<u8> {
     let mut text = format!("Subject: {subject}\r\n\r\n").into_bytes();
@@ -90,8 +97,8 @@ impl Promises {
     }
 
     /// Reads all that the server holds after a loss that it did not promise to survive. Whatever can be read must be
-    /// right; how many copies are lost, and how many are listed and cannot be read.
-    pub(crate) fn damage(&self, server: &Server) -> (usize, usize) {
+    /// right.
+    pub(crate) fn damage(&self, server: &Server) -> Damage {
         let inner = self.0.lock().unwrap();
         let reader = Reader::new(server);
         let (mut lost, mut unreadable) = (0, 0);
@@ -109,7 +116,7 @@ impl Promises {
             let is_lost = |(subject, copy): &(&String, &Copy)| copy.fate == Fate::Kept && !found.contains(*subject);
             lost += known.iter().filter(is_lost).count();
         }
-        (lost, unreadable)
+        Damage { lost, unreadable }
     }
 
     fn note(&self, mailbox: &str, subject: &str, change: impl FnOnce(&mut Copy)) {
@@ -170,7 +177,8 @@ fn id_of(summary: &Value) -> u64 {
     summary["id"].as_str().unwrap().parse().unwrap()
 }
 
-/// Asks the REST API. Errors are those of connections that break because the server was killed.
+/// Asks the REST API. Errors are those of connections that break because the server was killed, or of a list that it
+/// could not read in its last moment.
 struct Reader {
     agent: ureq::Agent,
     base: String,
@@ -185,7 +193,10 @@ impl Reader {
     /// The summaries of a mailbox.
     fn list(&self, mailbox: &str) -> io::Result<Vec<Value>> {
         let (status, text) = self.ask("GET", mailbox)?;
-        assert_eq!(status, 200, "{mailbox} cannot be listed: {}", String::from_utf8_lossy(&text));
+        if status != 200 {
+            let problem = String::from_utf8_lossy(&text);
+            return Err(io::Error::other(format!("{mailbox} cannot be listed: {problem}")));
+        }
         Ok(serde_json::from_slice(&text)?)
     }
 
