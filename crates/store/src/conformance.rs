@@ -8,16 +8,17 @@ mod model;
 mod restart;
 
 use std::collections::HashSet;
+use std::env;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::{Limits, Listing, NewCopy, NewMessage, Page, Store, Usage, Which};
 
 pub(crate) use restart::run as run_durable;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Runs every rule against stores that `open` makes with the limits that the rule is about. To be called on several
 /// threads, because some rules are about what happens at the same time.
@@ -56,8 +57,8 @@ where
     the_bound_goes_by_the_time_of_receipt(&bounded().await).await;
     the_bound_counts_a_shared_body_once(&bounded().await).await;
     a_message_above_the_bound_does_not_stay(&bounded().await).await;
-    for (seed, limits) in (0..8).zip(model::LIMITS.into_iter().cycle()) {
-        model::Walk::new(seed, limits).go(&open(limits).await, 250).await;
+    for (seed, limits) in (0..walks()).zip(model::LIMITS.into_iter().cycle()) {
+        model::Walk::new(seed, limits).go(&open(limits).await, 200).await;
     }
     concurrency::many_writers_lose_nothing(unbounded().await).await;
     concurrency::the_cap_holds_under_many_writers(capped(concurrency::CAP).await).await;
@@ -65,6 +66,13 @@ where
     concurrency::readers_during_purges_see_whole_messages(unbounded().await).await;
     concurrency::a_message_is_removed_once(unbounded().await).await;
     concurrency::marking_and_removing_agree(unbounded().await).await;
+}
+
+/// How many random walks are made: by default one for each kind of limits, otherwise what the variable says that other
+/// random tests go by, too.
+fn walks() -> u64 {
+    let said = env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    said.unwrap_or(model::LIMITS.len() as u64)
 }
 
 /// A message received at second `second` for these mailboxes.

@@ -119,7 +119,7 @@ pub(super) async fn readers_during_purges_see_whole_messages(store: impl Store) 
     let store = Arc::new(store);
     let writing = Arc::new(AtomicUsize::new(1));
     let reader = tokio::spawn(read_until_written(store.clone(), writing.clone(), name("bob")));
-    for number in 0..200 {
+    for number in 0..100 {
         store.append(numbered(number, &["bob"])).await.unwrap();
         if number % 7 == 0 {
             store.purge(&name("bob")).await.unwrap();
