@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::Shared;
 use super::books::{Books, Counters, MailboxBook, SegmentBook};
 use super::rows::{self, Copy, columns, integer, key, nanoseconds, number, recipients};
-use super::segment::Location;
+use super::segment::{LARGE, Location};
 use crate::{Appended, Limits, NewMessage, Result};
 
 pub(super) struct Changes<'a> {
@@ -21,6 +21,7 @@ pub(super) struct Changes<'a> {
     counters: Counters,
     segments: BTreeMap<u64, SegmentBook>,
     mailboxes: HashMap<MailboxName, MailboxBook>,
+    released: Vec<Location>,
 }
 
 /// What is left of [`Changes`] when they are committed.
@@ -28,12 +29,14 @@ pub(super) struct Entries {
     pub(super) counters: Counters,
     pub(super) segments: BTreeMap<u64, SegmentBook>,
     pub(super) mailboxes: HashMap<MailboxName, MailboxBook>,
+    /// Large records that nobody needs any more.
+    pub(super) released: Vec<Location>,
 }
 
 impl<'a> Changes<'a> {
     pub(super) fn new(books: &'a Books, shared: &'a Shared, limits: Limits) -> Self {
-        let (segments, mailboxes) = (BTreeMap::new(), HashMap::new());
-        Self { books, shared, limits, counters: books.counters, segments, mailboxes }
+        let (segments, mailboxes, released) = Default::default();
+        Self { books, shared, limits, counters: books.counters, segments, mailboxes, released }
     }
 
     /// Notes that a record was written.
@@ -249,8 +252,8 @@ impl<'a> Changes<'a> {
 
     /// What is to be entered into the books, once it is durable.
     pub(super) fn into_entries(self) -> Entries {
-        let Self { counters, segments, mailboxes, .. } = self;
-        Entries { counters, segments, mailboxes }
+        let Self { counters, segments, mailboxes, released, .. } = self;
+        Entries { counters, segments, mailboxes, released }
     }
 
     /// Removes the first messages of a mailbox.
@@ -303,6 +306,7 @@ impl<'a> Changes<'a> {
     fn release(&mut self, at: Location) {
         let book = self.segment(at.segment);
         book.live = book.live.saturating_sub(at.length);
+        self.released.extend((at.length >= LARGE).then_some(at));
     }
 
     fn next_version(&mut self) -> u64 {

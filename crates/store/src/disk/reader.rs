@@ -1,7 +1,6 @@
 //! Questions: answered by connections of their own, on threads that may wait for the disk, and never in the way of the
 //! writer. Every answer is taken from one state of the database.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -135,16 +134,23 @@ pub(super) fn source(
     mailbox: &MailboxName,
     id: MessageId,
 ) -> Result<Option<Source>> {
+    let mut problem = None;
     for _ in 0..ATTEMPTS {
         let Some(at) = locate(database, mailbox, id)? else { return Ok(None) };
-        match segments.read(at) {
-            Ok(record) => return take_apart(record, mailbox, id, at).map(Some),
-            // The segment went between the two looks: with its messages, or they were written again elsewhere.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(trouble::of_segment("reading mail", &error)),
+        // When it is where it was before, it is not for us that it cannot be read.
+        if let Some((before, error)) = problem.take()
+            && before == at
+        {
+            return Err(error);
+        }
+        let read = segments.read(at).map_err(|error| trouble::of_segment("reading mail", &error));
+        match read.and_then(|record| take_apart(record, mailbox, id, at)) {
+            Ok(source) => return Ok(Some(source)),
+            // It may have gone between the two looks, or was written again elsewhere.
+            Err(error) => problem = Some((at, error)),
         }
     }
-    Err(StoreError::Broken(format!("the segment of message {id} is missing")))
+    Err(StoreError::Unavailable(format!("message {id} is being moved")))
 }
 
 fn locate(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result<Option<Location>> {

@@ -30,6 +30,8 @@ const MANY_ROWS: u64 = 10_000;
 pub(super) struct Reclaim {
     /// Segments without any use, whose files can go.
     pub(super) dead: Vec<u64>,
+    /// Large records without any use, whose space can go.
+    pub(super) hollow: Vec<Location>,
     /// Whether there may be files that the database does not know.
     pub(super) leftovers: bool,
     /// Segments that are worth writing again.
@@ -106,11 +108,20 @@ impl Writer {
         self.bury_the_dead();
     }
 
-    /// Removes the files of dead segments. Their end must be on the disk before: after a power failure the database must
-    /// not name files that are gone.
+    /// Removes the files of dead segments, and the space of large records that nobody needs. That nobody needs them must
+    /// be on the disk before: after a power failure the database must not name what is gone.
     pub(super) fn bury_the_dead(&mut self) {
-        if self.reclaim.dead.is_empty() || (self.durability() == Durability::Relaxed && !self.settle_down()) {
+        let nothing = self.reclaim.dead.is_empty() && self.reclaim.hollow.is_empty();
+        if nothing || (self.durability() == Durability::Relaxed && !self.settle_down()) {
             return;
+        }
+        for at in std::mem::take(&mut self.reclaim.hollow) {
+            let segment = at.segment;
+            if self.books.segments.contains_key(&segment)
+                && let Err(error) = self.shared.segments.hollow_out(at)
+            {
+                tracing::debug!(%error, segment, "the space of a large message comes back with its segment");
+            }
         }
         for segment in std::mem::take(&mut self.reclaim.dead) {
             if let Err(error) = self.shared.segments.remove(segment)
@@ -129,9 +140,10 @@ impl Writer {
         let start = sweep.offset;
         let mut records = Vec::new();
         let mut moves = Vec::new();
-        while sweep.offset < sweep.end && sweep.offset - start < STEP {
+        while sweep.offset - start < STEP {
             let (from, bytes, view) = match sweep.next() {
-                Ok(found) => found,
+                Ok(Some(found)) => found,
+                Ok(None) => break,
                 Err(error) => {
                     self.reclaim.stuck.insert(sweep.segment);
                     return Err(error);

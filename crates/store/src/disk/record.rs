@@ -18,6 +18,8 @@ use crate::NewCopy;
 
 /// What a record begins with: `RMR` and the version of its form.
 const MAGIC: u32 = u32::from_le_bytes(*b"RMR1");
+/// What a record begins with when nobody needs it and its space was given back: all of it but the header may be gone.
+pub(super) const HOLLOW: [u8; 4] = *b"RMR-";
 /// Magic, checksum and length: enough to know where the next record begins.
 pub(super) const HEADER: usize = 16;
 /// Where the part begins that the checksum covers.
@@ -86,10 +88,11 @@ impl Record {
     }
 }
 
-/// The length of the record that begins with these bytes.
+/// The length of the record that begins with these bytes, which may be a hollow one.
 pub(super) fn length(header: [u8; HEADER]) -> Result<u64, Damage> {
     let mut fields = Fields { bytes: &header, at: 0 };
-    if u32::from_le_bytes(fields.array()?) != MAGIC {
+    let magic = fields.array()?;
+    if magic != HOLLOW && u32::from_le_bytes(magic) != MAGIC {
         return Err(Damage("no record begins here"));
     }
     fields.at = COVERED;
@@ -103,6 +106,9 @@ impl View {
         let header = bytes.first_chunk().ok_or(Damage("the header is incomplete"))?;
         if length(*header)? != bytes.len() as u64 {
             return Err(Damage("the length is another one"));
+        }
+        if header.starts_with(&HOLLOW) {
+            return Err(Damage("it was given back"));
         }
         let mut fields = Fields { bytes, at: 4 };
         let sum = u32::from_le_bytes(fields.array()?);

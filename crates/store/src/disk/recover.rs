@@ -39,6 +39,9 @@ impl Writer {
         let Some(database) = self.database() else { return Ok(()) };
         let lost = broken_copies(database, &self.shared.segments, segment)?;
         let count = lost.len();
+        if count == 0 {
+            return Ok(());
+        }
         self.transact(&[], |changes, database, _| {
             for (mailbox, id) in &lost {
                 changes.remove(database, mailbox, *id)?;
@@ -53,12 +56,13 @@ impl Writer {
 fn is_whole(segments: &Segments, segment: u64, end: u64) -> bool {
     let Ok(file) = File::open(segments.path(segment)) else { return false };
     let mut sweep = Sweep { segment, file, offset: 0, end };
-    while sweep.offset < end {
-        if sweep.next().is_err() {
-            return false;
+    loop {
+        match sweep.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
         }
     }
-    true
 }
 
 /// All copies whose record in this segment cannot be read. It looks at every row there is, but only when it has to.

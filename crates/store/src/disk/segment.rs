@@ -13,6 +13,10 @@ use crate::{Result, StoreError};
 
 /// Records up to this length are put together and written in one go; larger ones are not worth the copy.
 const SMALL: usize = 64 << 10;
+/// Records of this length are worth giving back on their own.
+pub(super) const LARGE: u64 = 64 << 10;
+/// What file systems give back is a multiple of this.
+const BLOCK: u64 = 4096;
 /// How many segments are kept open for reading.
 const MAX_OPEN: usize = 64;
 
@@ -54,6 +58,16 @@ impl Segments {
         fs::remove_file(self.path(segment))
     }
 
+    /// Gives the space of a large record that nobody needs back to the system, in the middle of its segment. Not every
+    /// file system can do that; then the space comes back with the segment.
+    pub(super) fn hollow_out(&self, at: Location) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(self.path(at.segment))?;
+        file.write_all_at(&record::HOLLOW, at.offset)?;
+        let start = (at.offset + record::HEADER as u64).next_multiple_of(BLOCK);
+        let end = (at.offset + at.length) / BLOCK * BLOCK;
+        punch_hole(&file, start, end.saturating_sub(start))
+    }
+
     /// The ids of all segment files there are; other files are not ours.
     pub(super) fn ids(&self) -> io::Result<Vec<u64>> {
         let mut ids = Vec::new();
@@ -83,6 +97,17 @@ impl Segments {
     fn files(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<File>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+#[cfg(target_os = "linux")]
+fn punch_hole(file: &File, start: u64, length: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, length)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn punch_hole(_: &File, _: u64, _: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn id_of(name: &str) -> Option<u64> {
@@ -202,25 +227,31 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// Reads the next record.
-    pub(super) fn next(&mut self) -> Result<(Location, Vec<u8>, View)> {
+    /// Reads the next record that is not hollow; nothing at the end.
+    pub(super) fn next(&mut self) -> Result<Option<(Location, Vec<u8>, View)>> {
         let damaged = |offset: u64, what: &dyn std::fmt::Display| {
             StoreError::Broken(format!("segment {} is damaged at {offset}: {what}", self.segment))
         };
-        let offset = self.offset;
-        let mut header = [0; record::HEADER];
-        let read = self.file.read_exact_at(&mut header, offset);
-        read.map_err(|error| damaged(offset, &error))?;
-        let length = record::length(header).map_err(|damage| damaged(offset, &damage))?;
-        if length > self.end - offset {
-            return Err(damaged(offset, &"the record is too long"));
+        while self.offset < self.end {
+            let offset = self.offset;
+            let mut header = [0; record::HEADER];
+            let read = self.file.read_exact_at(&mut header, offset);
+            read.map_err(|error| damaged(offset, &error))?;
+            let length = record::length(header).map_err(|damage| damaged(offset, &damage))?;
+            if length > self.end - offset {
+                return Err(damaged(offset, &"the record is too long"));
+            }
+            self.offset += length;
+            if header.starts_with(&record::HOLLOW) {
+                continue;
+            }
+            let at = Location { segment: self.segment, offset, length };
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+            self.file.read_exact_at(&mut bytes, offset).map_err(|error| damaged(offset, &error))?;
+            let view = View::of(&bytes).map_err(|damage| damaged(offset, &damage))?;
+            return Ok(Some((at, bytes, view)));
         }
-        let at = Location { segment: self.segment, offset, length };
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-        self.file.read_exact_at(&mut bytes, offset).map_err(|error| damaged(offset, &error))?;
-        let view = View::of(&bytes).map_err(|damage| damaged(offset, &damage))?;
-        self.offset += length;
-        Ok((at, bytes, view))
+        Ok(None)
     }
 }
 

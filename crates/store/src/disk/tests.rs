@@ -153,6 +153,30 @@ async fn files_go_with_the_mail_in_them() {
     eventually("only the last segment is left", || segments(dir.path()).len() == 1).await;
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_message_gives_its_space_back_at_once() {
+    use std::os::unix::fs::MetadataExt as _;
+    let dir = TestDir::new();
+    let store = DiskStore::open(dir.path(), Settings::default()).unwrap();
+    let first = add(&store, &["ann"], b'a').await.remove(0);
+    let large = store.append(message(1, &["ann"], &vec![b'x'; 4 << 20])).await.unwrap().stored.remove(0);
+    let last = add(&store, &["ann"], b'z').await.remove(0);
+    let file = segments(dir.path()).remove(0);
+    let blocks = || fs::metadata(&file).unwrap().blocks() * 512;
+    assert!(blocks() > 4 << 20);
+    store.remove(&large.mailbox, large.id).await.unwrap();
+    eventually("the space is back", || blocks() < 1 << 20).await;
+    // A hole is no damage, neither to those around it nor after a crash.
+    let copy = crashed(dir.path());
+    for store in [store, open(copy.path())] {
+        assert_eq!(store.source(&large.mailbox, large.id).await.unwrap(), None);
+        assert_eq!(body(&store, &first).await.unwrap(), [b'a'; 1000]);
+        assert_eq!(body(&store, &last).await.unwrap(), [b'z'; 1000]);
+        assert_eq!(store.usage().await.unwrap().messages, 2);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sparse_segments_are_written_again() {
     let dir = TestDir::new();

@@ -189,7 +189,8 @@ impl Writer {
 
     /// Enters what was committed into the books.
     fn enter(&mut self, entries: Entries) {
-        let Entries { counters, segments, mailboxes } = entries;
+        let Entries { counters, segments, mailboxes, released } = entries;
+        self.reclaim.hollow.extend(released);
         let messages = self.books.counters.usage.messages;
         self.reclaim.rows_went += messages.saturating_sub(counters.usage.messages);
         self.books.counters = counters;
