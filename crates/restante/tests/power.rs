@@ -224,7 +224,7 @@ fn without_syncs_the_store_is_sound_after_the_power_went() {
 /// Several senders and one who deletes, until the power goes at some step.
 fn power_goes_under_load(disk: &Disk, promises: &Promises, chance: &mut Chance, round: u64, arguments: &[&str]) {
     let server = disk.faulty(arguments);
-    let seed = if round % 3 == 0 { STRICT } else { chance.0 };
+    let seed = if round.is_multiple_of(3) { STRICT } else { chance.0 };
     let clients: Vec<_> = (0..4).map(|_| Client::new(&server, promises).unwrap()).collect();
     let deleter = Client::new(&server, promises).unwrap();
     disk.plan(Plan { seed, ..Plan::once("POWER", 1 + chance.below(2500)) });

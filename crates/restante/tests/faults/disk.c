@@ -24,6 +24,8 @@
  * Only fsync makes bytes durable, and only fsync of the directory makes a name in it durable, or its removal: less than
  * ext4 does, and all that POSIX promises. When a sync fails, the bytes that it was for are never written, even when
  * the next sync says it went well: so does Linux, which forgets pages that it could not write.
+ *
+ * Holes that are punched into files are no steps. They are never undone, as if they reached the disk at once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -473,13 +475,3 @@ int rename(const char *from, const char *to) {
     pthread_mutex_unlock(&mutex);
     return result;
 }
-
-int fallocate(int fd, int mode, off_t at, off_t length) {
-    char path[PATH_MAX];
-    if (!path_of(fd, path)) return syscall(SYS_fallocate, fd, mode, at, length);
-    /* Nothing of it can be undone here; those who ask for it have to do without on some file systems as well. */
-    errno = EOPNOTSUPP;
-    return -1;
-}
-
-int fallocate64(int fd, int mode, off_t at, off_t length) { return fallocate(fd, mode, at, length); }

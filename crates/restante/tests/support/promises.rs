@@ -147,10 +147,10 @@ fn found(
     known: &BTreeMap<String, Copy>,
     ids: &mut HashMap<(String, u64), String>,
 ) -> BTreeSet<String> {
-    let list = reader.list(mailbox).unwrap();
-    let mut found = BTreeSet::new();
+    let summaries = reader.list(mailbox).unwrap();
+    let mut subjects = BTreeSet::new();
     let mut last = 0;
-    for summary in &list {
+    for summary in &summaries {
         let (id, subject) = (id_of(summary), summary["subject"].as_str().unwrap());
         assert!(id > last, "the ids of {mailbox} do not ascend: {id} after {last}");
         last = id;
@@ -161,9 +161,9 @@ fn found(
         assert_eq!(status, 200, "{subject} in {mailbox} cannot be read: {}", String::from_utf8_lossy(&source));
         assert!(is_whole(&source, summary, subject, copy), "{subject} in {mailbox} is damaged");
         assert!(!copy.seen || summary["seen"] == true, "{subject} in {mailbox} is no longer seen");
-        assert!(found.insert(subject.to_owned()), "{subject} is twice in {mailbox}");
+        assert!(subjects.insert(subject.to_owned()), "{subject} is twice in {mailbox}");
     }
-    found
+    subjects
 }
 
 /// Whether these are the bytes of the letter, behind the lines that were added on delivery.
