@@ -1,20 +1,27 @@
 //! Brings the log of the database home: copies its pages into the database file, so that it can begin anew and does not
 //! grow. That takes many writes and a sync, so most of it is done on a thread of its own, beside the writer; what has
 //! come in meanwhile is little, and the writer does it.
+//!
+//! With relaxed durability nobody else syncs, so the thread does it every second when there is something to sync.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
-use super::{OpenError, schema};
+use super::segment::Segments;
+use super::{Durability, OpenError, schema};
 
 /// With so many pages in the log, it is time.
 const MANY_PAGES: i32 = 1000;
+/// How long changes may be at the mercy of the system when durability is relaxed.
+const RELAXED: Duration = Duration::from_secs(1);
 
 /// The writer's side.
 pub(super) struct Checkpoints {
@@ -28,17 +35,21 @@ pub(super) struct Checkpoints {
 pub(super) struct Progress {
     /// How many pages are in the log.
     pages: AtomicI32,
+    /// The segment that is being written.
+    tail: AtomicU64,
+    /// Whether there were commits that nobody has synced.
+    unsynced: AtomicBool,
     /// Whether the other thread has done its part.
     mostly_home: AtomicBool,
 }
 
 impl Checkpoints {
-    pub(super) fn new(database: PathBuf) -> std::io::Result<Self> {
+    pub(super) fn new(database: PathBuf, segments: Arc<Segments>, durability: Durability) -> io::Result<Self> {
         let progress = Arc::new(Progress::default());
         let (ask, asked) = sync_channel(1);
-        let shared = progress.clone();
+        let helper = Helper { path: database, segments, durability, progress: progress.clone(), database: None };
         let thread = std::thread::Builder::new().name("checkpoint".to_owned());
-        let thread = thread.spawn(move || help(&database, &asked, &shared))?;
+        let thread = thread.spawn(move || helper.run(&asked))?;
         Ok(Self { progress, asked_at: 0, helper: Some((ask, thread)) })
     }
 
@@ -53,7 +64,9 @@ impl Checkpoints {
     }
 
     /// Called after every commit: does what is due now, and asks for what takes longer.
-    pub(super) fn keep_up(&mut self, database: &Connection) {
+    pub(super) fn keep_up(&mut self, database: &Connection, tail: u64) {
+        self.progress.tail.store(tail, Ordering::Relaxed);
+        self.progress.unsynced.store(true, Ordering::Release);
         let pages = self.progress.pages.load(Ordering::Relaxed);
         if self.progress.mostly_home.swap(false, Ordering::Acquire) {
             bring_home(database);
@@ -93,20 +106,50 @@ pub(super) fn bring_home(database: &Connection) -> bool {
     }
 }
 
-fn help(path: &std::path::Path, asked: &Receiver<()>, progress: &Progress) {
-    let mut database = None;
-    while asked.recv().is_ok() {
-        // It is opened when it is needed, and again after an error.
-        database = database.or_else(|| match schema::open_helper(path) {
-            Ok(opened) => Some(opened),
-            Err(error) => {
-                tracing::error!(%error, "the log of the database cannot be brought home; trying again");
-                None
+/// The other thread.
+struct Helper {
+    path: PathBuf,
+    segments: Arc<Segments>,
+    durability: Durability,
+    progress: Arc<Progress>,
+    /// Opened when it is needed, and again after an error.
+    database: Option<Connection>,
+}
+
+impl Helper {
+    fn run(mut self, asked: &Receiver<()>) {
+        loop {
+            let told = match self.durability {
+                Durability::Full => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Durability::Relaxed => asked.recv_timeout(RELAXED),
+            };
+            match told {
+                Ok(()) => self.work(),
+                Err(RecvTimeoutError::Timeout) if self.progress.unsynced.swap(false, Ordering::Acquire) => self.work(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
             }
-        });
-        if database.as_ref().is_some_and(|database| !bring_home(database)) {
-            database = None;
         }
-        progress.mostly_home.store(true, Ordering::Release);
+    }
+
+    fn work(&mut self) {
+        // The mail first: the database should not name on the disk what is not there.
+        let tail = self.progress.tail.load(Ordering::Relaxed);
+        if self.durability == Durability::Relaxed
+            && let Err(error) = self.segments.sync(tail)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::error!(%error, "mail cannot be synced; trying again");
+            return;
+        }
+        let Some(database) = self.database.take().or_else(|| self.open()) else { return };
+        bring_home(&database);
+        self.database = Some(database);
+        self.progress.mostly_home.store(true, Ordering::Release);
+    }
+
+    fn open(&self) -> Option<Connection> {
+        let opened = schema::open_helper(&self.path);
+        opened.inspect_err(|error| tracing::error!(%error, "the log of the database stays; trying again")).ok()
     }
 }

@@ -37,19 +37,25 @@ impl Directory {
         self.path.join("segments")
     }
 
-    /// Makes the directory where there is none. Mail is nobody else's business.
+    /// Makes the directory where there is none, and makes sure that it lasts. Mail is nobody else's business.
     pub(super) fn make(&self) -> Result<(), OpenError> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        for dir in [&self.path, &self.segments()] {
-            builder.create(dir).map_err(|error| self.error("cannot make", &error))?;
+        let segments = self.segments();
+        // From the inside out: what is not there yet has to be made in a directory that may not be there either.
+        let missing: Vec<&Path> = segments.ancestors().take_while(|dir| !dir.exists()).collect();
+        for dir in missing.into_iter().rev() {
+            let made = DirBuilder::new().mode(0o700).create(dir).and_then(|()| match dir.parent() {
+                Some(parent) if parent.as_os_str().is_empty() => sync_dir(Path::new(".")),
+                Some(parent) => sync_dir(parent),
+                None => Ok(()),
+            });
+            // Somebody else may be at it too; the lock decides.
+            if let Err(error) = made
+                && error.kind() != io::ErrorKind::AlreadyExists
+            {
+                return Err(self.error("cannot make", &error));
+            }
         }
-        // The names of both are durable before anything in them is; a parent that may not be read is taken as it is.
-        sync_dir(&self.path).map_err(|error| self.error("cannot sync", &error))?;
-        if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            let _ = sync_dir(parent);
-        }
-        Ok(())
+        if segments.is_dir() { Ok(()) } else { Err(self.error("cannot make", &io::ErrorKind::NotADirectory.into())) }
     }
 
     /// Whether a store was ever made here.
@@ -126,7 +132,14 @@ pub enum OpenError {
 impl OpenError {
     /// Whether it stays like this until somebody does something about it: trying again by itself does not help.
     pub fn is_permanent(&self) -> bool {
-        !matches!(self, Self::Locked { .. } | Self::Database(_))
+        use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+        match self {
+            Self::Directory { error, .. } => {
+                matches!(error.kind(), NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem)
+            }
+            Self::Locked { .. } | Self::Database(_) => false,
+            Self::Missing(_) | Self::TooNew { .. } | Self::Foreign | Self::Damaged(_) => true,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! are deleted, and pages that the database does not use go back to the system. All of it in small steps between the
 //! writer's other work.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io;
 
@@ -30,8 +30,8 @@ const MANY_ROWS: u64 = 10_000;
 pub(super) struct Reclaim {
     /// Segments without any use, whose files can go.
     pub(super) dead: Vec<u64>,
-    /// Large records without any use, whose space can go.
-    pub(super) hollow: Vec<Location>,
+    /// Large records without any use, by segment, whose space can go.
+    pub(super) hollow: BTreeMap<u64, Vec<Location>>,
     /// Whether there may be files that the database does not know.
     pub(super) leftovers: bool,
     /// Segments that are worth writing again.
@@ -115,10 +115,9 @@ impl Writer {
         if nothing || (self.durability() == Durability::Relaxed && !self.settle_down()) {
             return;
         }
-        for at in std::mem::take(&mut self.reclaim.hollow) {
-            let segment = at.segment;
+        for (segment, records) in std::mem::take(&mut self.reclaim.hollow) {
             if self.books.segments.contains_key(&segment)
-                && let Err(error) = self.shared.segments.hollow_out(at)
+                && let Err(error) = self.shared.segments.hollow_out(segment, &records)
             {
                 tracing::debug!(%error, segment, "the space of a large message comes back with its segment");
             }

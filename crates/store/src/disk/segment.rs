@@ -58,14 +58,26 @@ impl Segments {
         fs::remove_file(self.path(segment))
     }
 
-    /// Gives the space of a large record that nobody needs back to the system, in the middle of its segment. Not every
+    /// Gives the space of large records that nobody needs back to the system, in the middle of their segment. Not every
     /// file system can do that; then the space comes back with the segment.
-    pub(super) fn hollow_out(&self, at: Location) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(self.path(at.segment))?;
-        file.write_all_at(&record::HOLLOW, at.offset)?;
-        let start = (at.offset + record::HEADER as u64).next_multiple_of(BLOCK);
-        let end = (at.offset + at.length) / BLOCK * BLOCK;
-        punch_hole(&file, start, end.saturating_sub(start))
+    pub(super) fn hollow_out(&self, segment: u64, records: &[Location]) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(self.path(segment))?;
+        for at in records {
+            file.write_all_at(&record::HOLLOW, at.offset)?;
+        }
+        // Without the marks, the holes would look like damage.
+        file.sync_data()?;
+        for at in records {
+            let start = (at.offset + record::HEADER as u64).next_multiple_of(BLOCK);
+            let end = (at.offset + at.length) / BLOCK * BLOCK;
+            punch_hole(&file, start, end.saturating_sub(start))?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything that was written to a segment durable.
+    pub(super) fn sync(&self, segment: u64) -> io::Result<()> {
+        File::open(self.path(segment))?.sync_data()
     }
 
     /// The ids of all segment files there are; other files are not ours.
@@ -151,8 +163,11 @@ impl Tail {
     /// Begins a new segment, whose name is on the disk when this returns.
     fn begin(&mut self, full: Option<File>) -> io::Result<File> {
         // From now on only the last segment can hold anything that is not on the disk.
-        if let Some(full) = full {
-            full.sync_data()?;
+        if let Some(full) = full
+            && let Err(error) = full.sync_data()
+        {
+            self.file = Some(full);
+            return Err(error);
         }
         let path = self.segments.path(self.segment + 1);
         // A file of this name can only be what a failed attempt has left.

@@ -60,7 +60,7 @@ impl Writer {
         lock: Lock,
     ) -> Result<Self, OpenError> {
         let unclean = directory.has_log();
-        let checkpoints = Checkpoints::new(directory.database())
+        let checkpoints = Checkpoints::new(directory.database(), shared.segments.clone(), settings.durability)
             .map_err(|error| OpenError::Database(format!("no thread for its log: {error}")))?;
         let database = connect(&directory, &settings, &checkpoints)?;
         let books = Books::load(&database).map_err(|error| OpenError::Database(error.to_string()))?;
@@ -190,7 +190,9 @@ impl Writer {
     /// Enters what was committed into the books.
     fn enter(&mut self, entries: Entries) {
         let Entries { counters, segments, mailboxes, released } = entries;
-        self.reclaim.hollow.extend(released);
+        for at in released {
+            self.reclaim.hollow.entry(at.segment).or_default().push(at);
+        }
         let messages = self.books.counters.usage.messages;
         self.reclaim.rows_went += messages.saturating_sub(counters.usage.messages);
         self.books.counters = counters;
@@ -221,7 +223,7 @@ impl Writer {
     /// What can wait until the answers are given.
     pub(super) fn tidy_up(&mut self) {
         if let Some(database) = &self.database {
-            self.checkpoints.keep_up(database);
+            self.checkpoints.keep_up(database, self.tail.segment);
         }
         self.bury_the_dead();
     }
