@@ -40,14 +40,12 @@ impl Directory {
     /// Makes the directory where there is none, and makes sure that it lasts. Mail is nobody else's business.
     pub(super) fn make(&self) -> Result<(), OpenError> {
         let segments = self.segments();
-        // From the inside out: what is not there yet has to be made in a directory that may not be there either.
-        let missing: Vec<&Path> = segments.ancestors().take_while(|dir| !dir.exists()).collect();
+        let absolute = std::path::absolute(&segments).map_err(|error| self.error("cannot find", &error))?;
+        // Whatever is not there yet is made from the outside in, each in a directory that lasts.
+        let missing: Vec<&Path> = absolute.ancestors().take_while(|dir| !dir.exists()).collect();
         for dir in missing.into_iter().rev() {
-            let made = DirBuilder::new().mode(0o700).create(dir).and_then(|()| match dir.parent() {
-                Some(parent) if parent.as_os_str().is_empty() => sync_dir(Path::new(".")),
-                Some(parent) => sync_dir(parent),
-                None => Ok(()),
-            });
+            let parent = dir.parent().unwrap_or(dir);
+            let made = DirBuilder::new().mode(0o700).create(dir).and_then(|()| sync_dir(parent));
             // Somebody else may be at it too; the lock decides.
             if let Err(error) = made
                 && error.kind() != io::ErrorKind::AlreadyExists
