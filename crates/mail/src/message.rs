@@ -117,7 +117,12 @@ impl Headline {
 
     /// The recipients.
     pub fn to(&self) -> impl Iterator<Item = &str> {
-        self.slice(self.subject, u32::MAX).split_terminator('\n')
+        self.to_lines().split_terminator('\n')
+    }
+
+    /// The recipients as one text, in which each ends in a line feed.
+    pub fn to_lines(&self) -> &str {
+        self.slice(self.subject, u32::MAX)
     }
 
     /// The length of all texts together.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Shared;
 use super::books::{Books, Counters, MailboxBook, SegmentBook};
-use super::rows::{self, Copy, columns, integer, key, nanoseconds, number, recipients};
+use super::rows::{self, Copy, columns, integer, key, nanoseconds, number};
 use super::segment::{LARGE, Location};
 use crate::{Appended, Limits, NewMessage, Result};
 
@@ -73,7 +73,7 @@ impl<'a> Changes<'a> {
     ) -> Result<Vec<Summary>> {
         let NewMessage { received, headline, body, copies } = message;
         let shared = copies.len() > 1;
-        let (nanoseconds, recipients) = (nanoseconds(*received), recipients(headline));
+        let nanoseconds = nanoseconds(*received);
         let mut statement = database.prepare_cached(concat!(
             "INSERT INTO copies (mailbox, ",
             columns!(),
@@ -91,7 +91,7 @@ impl<'a> Changes<'a> {
                 size,
                 body.len(),
                 headline.from(),
-                recipients,
+                headline.to_lines(),
                 headline.subject(),
                 at.segment,
                 at.offset,

@@ -69,13 +69,3 @@ pub(super) fn nanoseconds(time: Timestamp) -> i64 {
 pub(super) fn time(nanoseconds: i64) -> Timestamp {
     Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
-
-/// Recipients as one text.
-pub(super) fn recipients(headline: &Headline) -> String {
-    let mut text = String::new();
-    for recipient in headline.to() {
-        text.push_str(recipient);
-        text.push('\n');
-    }
-    text
-}

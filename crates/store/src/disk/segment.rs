@@ -215,7 +215,9 @@ impl Tail {
 }
 
 fn write(file: &File, mut offset: u64, records: &[Record]) -> io::Result<()> {
-    let mut small = Vec::new();
+    let length =
+        |record: &Record| record.head.len() + Some(record.body.len()).filter(|body| *body <= SMALL).unwrap_or(0);
+    let mut small = Vec::with_capacity(records.iter().map(length).sum());
     for record in records {
         small.extend_from_slice(&record.head);
         if record.body.len() <= SMALL {

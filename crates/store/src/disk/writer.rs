@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use restante_mail::message::MessageId;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
@@ -91,6 +91,8 @@ impl Writer {
                     None => return,
                 },
             }
+            // Whoever is about to ask may come along, if there is anybody else to run at all.
+            std::thread::yield_now();
             let mut bytes = jobs[0].bytes();
             while jobs.len() < MAX_JOBS && bytes < MAX_BYTES {
                 let Ok(job) = queue.try_recv() else { break };
@@ -156,20 +158,20 @@ impl Writer {
         apply: impl FnOnce(&mut Changes<'_>, &Connection, &[Location]) -> Result<()>,
     ) -> Result<()> {
         let locations = self.tail.append(records).map_err(|error| trouble::of_segment("writing mail", &error))?;
-        // What is taken out here is put back only when all went well.
-        let mut database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;
+        // What is taken out here is put back only when all went well: a transaction that did not ends with its connection.
+        let database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;
         let mut changes = Changes::new(&self.books, &self.shared, self.settings.limits);
         let all_of_it = || {
             if self.settings.durability == Durability::Full && !records.is_empty() {
                 self.tail.sync().map_err(|error| trouble::of_segment("syncing mail", &error))?;
             }
-            let transaction = Transaction::new(&mut database, TransactionBehavior::Immediate)?;
+            database.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             for at in &locations {
                 changes.written(*at);
             }
-            apply(&mut changes, &transaction, &locations)?;
-            changes.close(&transaction, self.tail.segment)?;
-            transaction.commit()?;
+            apply(&mut changes, &database, &locations)?;
+            changes.close(&database, self.tail.segment)?;
+            database.prepare_cached("COMMIT")?.execute([])?;
             Ok(())
         };
         if let Err(error) = all_of_it() {
