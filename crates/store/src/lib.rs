@@ -4,6 +4,7 @@
 //! bound, purge) is returned, and the caller tells the world. Every backend passes
 //! the suite in `conformance.rs`.
 
+pub mod cache;
 #[cfg(test)]
 mod conformance;
 pub mod disk;
@@ -140,7 +141,7 @@ pub struct Listing {
 }
 
 /// Which message of a mailbox is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Which {
     /// The one with this id.
     Id(MessageId),

@@ -7,7 +7,6 @@
 
 mod attachment;
 mod budget;
-mod cache;
 mod connection;
 mod etag;
 mod guard;
@@ -31,13 +30,14 @@ use std::thread::available_parallelism;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
+use bytes::Bytes;
 use restante_mailroom::Mailroom;
+use restante_store::cache::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 use crate::config::{Hosts, Network};
 use budget::{Allowance, Budget, SMALL};
-use cache::Cache;
 use etag::Tags;
 use page::Page;
 use problem::Problem;
@@ -106,7 +106,7 @@ fn routes(base: &str) -> Router<Arc<Server>> {
 struct Server {
     mailroom: Arc<Mailroom>,
     settings: Settings,
-    answers: Cache,
+    answers: Cache<rest::Key, Bytes>,
     budget: Budget,
     tags: Tags,
     home: Page,

@@ -11,14 +11,14 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::LengthLimitError;
-use restante_mail::message::{Source, Summary};
+use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
+use restante_mail::naming::MailboxName;
 use restante_store::{Listing, Page, Which};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::budget::Allowance;
-use super::cache::Key;
 use super::etag::Known;
 use super::links::BaseUrl;
 use super::problem::Problem;
@@ -31,6 +31,22 @@ const MAX_BODY: usize = 64 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Answer = Result<Response, Problem>;
+
+/// What an answer that is worth remembering is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// The listing of a whole mailbox.
+    Listing(MailboxName),
+    /// A message with its links.
+    Message {
+        /// The mailbox that holds it.
+        mailbox: MailboxName,
+        /// Its id.
+        id: MessageId,
+        /// What the links start with.
+        base: Arc<str>,
+    },
+}
 
 /// List Mailbox Contents.
 pub(super) async fn list(

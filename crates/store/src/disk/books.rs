@@ -57,38 +57,74 @@ impl Books {
     }
 }
 
-/// The mailboxes that changed last, as they are committed. A mailbox that is not here has to be looked up; one that is
+/// Mailboxes that changed or were asked for, as they are committed. One that is not here has to be looked up; one that is
 /// here holds something.
+///
+/// While a commit is under way nobody but the database knows whether it has happened, so the mailboxes that it changes
+/// are forgotten before it and entered after it, and what was looked up meanwhile is not remembered.
 #[derive(Default)]
 pub(super) struct Recent {
     /// When this half is full it becomes the old one, and what nobody touched since is forgotten.
     young: HashMap<MailboxName, MailboxBook>,
     old: HashMap<MailboxName, MailboxBook>,
+    /// Odd while a commit is under way, another even number after each.
+    epoch: u64,
 }
+
+/// The moment of a look-up.
+#[derive(Clone, Copy)]
+pub(super) struct Moment(u64);
 
 impl Recent {
     /// How many mailboxes one half remembers: a megabyte or two in all, with names of usual length.
     const HALF: usize = 4096;
 
+    /// For a database that others change: remembers nothing.
+    pub(super) fn never() -> Self {
+        Self { epoch: 1, ..Self::default() }
+    }
+
     pub(super) fn find(&self, mailbox: &MailboxName) -> Option<MailboxBook> {
         self.young.get(mailbox).or_else(|| self.old.get(mailbox)).copied()
     }
 
-    pub(super) fn enter(&mut self, mailbox: MailboxName, book: MailboxBook) {
+    /// A look-up begins.
+    pub(super) fn moment(&self) -> Moment {
+        Moment(self.epoch)
+    }
+
+    /// Remembers what a look-up found, unless it may be out of date.
+    pub(super) fn looked_up(&mut self, since: Moment, mailbox: &MailboxName, book: MailboxBook) {
+        if since.0 == self.epoch && self.epoch.is_multiple_of(2) {
+            self.enter(mailbox.clone(), book);
+        }
+    }
+
+    /// A commit that changes these mailboxes begins.
+    pub(super) fn begin<'a>(&mut self, mailboxes: impl IntoIterator<Item = &'a MailboxName>) {
+        self.epoch += 1;
+        for mailbox in mailboxes {
+            self.young.remove(mailbox);
+            self.old.remove(mailbox);
+        }
+    }
+
+    /// The commit, if there was one, is over; these are the mailboxes that it has changed.
+    pub(super) fn end(&mut self, mailboxes: impl IntoIterator<Item = (MailboxName, MailboxBook)>) {
+        self.epoch = self.epoch.next_multiple_of(2);
+        for (mailbox, book) in mailboxes {
+            self.enter(mailbox, book);
+        }
+    }
+
+    fn enter(&mut self, mailbox: MailboxName, book: MailboxBook) {
         if book.messages == 0 {
-            return self.forget([&mailbox]);
+            return;
         }
         if self.young.len() >= Self::HALF && !self.young.contains_key(&mailbox) {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(mailbox, book);
-    }
-
-    pub(super) fn forget<'a>(&mut self, mailboxes: impl IntoIterator<Item = &'a MailboxName>) {
-        for mailbox in mailboxes {
-            self.young.remove(mailbox);
-            self.old.remove(mailbox);
-        }
     }
 }
 
@@ -96,18 +132,50 @@ impl Recent {
 mod tests {
     use super::*;
 
+    fn name(number: u64) -> MailboxName {
+        MailboxName::from(format!("box{number}"))
+    }
+
+    fn commit(recent: &mut Recent, number: u64, book: MailboxBook) {
+        recent.begin([&name(number)]);
+        recent.end([(name(number), book)]);
+    }
+
     #[test]
     fn recent_mailboxes_are_bounded_and_never_out_of_date() {
         let mut recent = Recent::default();
-        let name = |number: u64| MailboxName::from(format!("box{number}"));
         for number in 0..20_000 {
-            recent.enter(name(number), MailboxBook { messages: 1, version: number });
-            recent.enter(name(0), MailboxBook { messages: number + 1, version: number });
+            commit(&mut recent, number, MailboxBook { messages: 1, version: number });
+            commit(&mut recent, 0, MailboxBook { messages: number + 1, version: number });
             assert_eq!(recent.find(&name(0)), Some(MailboxBook { messages: number + 1, version: number }));
             assert!(recent.young.len() + recent.old.len() <= 2 * Recent::HALF);
         }
-        recent.enter(name(0), MailboxBook::default());
+        commit(&mut recent, 0, MailboxBook::default());
         assert_eq!(recent.find(&name(0)), None);
         assert_eq!(recent.find(&name(1)), None);
+    }
+
+    #[test]
+    fn what_was_looked_up_during_a_commit_is_not_remembered() {
+        let old = MailboxBook { messages: 1, version: 1 };
+        let mut recent = Recent::default();
+        let before = recent.moment();
+        recent.looked_up(before, &name(0), old);
+        assert_eq!(recent.find(&name(0)), Some(old));
+
+        recent.begin([&name(0)]);
+        let during = recent.moment();
+        recent.looked_up(before, &name(0), old);
+        recent.looked_up(during, &name(0), old);
+        recent.end([]);
+        recent.looked_up(before, &name(0), old);
+        recent.looked_up(during, &name(0), old);
+        assert_eq!(recent.find(&name(0)), None);
+        recent.looked_up(recent.moment(), &name(0), old);
+        assert_eq!(recent.find(&name(0)), Some(old));
+
+        let mut never = Recent::never();
+        never.looked_up(never.moment(), &name(0), old);
+        assert_eq!(never.find(&name(0)), None);
     }
 }

@@ -246,7 +246,7 @@ impl<'a> Changes<'a> {
             "UPDATE state SET last_id = ?1, last_version = ?2, messages = ?3, mailboxes = ?4, bytes = ?5",
         )?;
         update.execute(params![key(*last_id), last_version, usage.messages, usage.mailboxes, usage.bytes])?;
-        self.shared.recent().forget(mailboxes.keys());
+        self.shared.recent().begin(mailboxes.keys());
         Ok(())
     }
 

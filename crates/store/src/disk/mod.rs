@@ -22,6 +22,7 @@ mod tests;
 mod trouble;
 mod writer;
 
+use std::hash::Hash;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -30,15 +31,18 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use self::books::Recent;
+use self::books::{MailboxBook, Moment, Recent};
+use self::changes::look_up;
 use self::directory::Directory;
 pub use self::directory::OpenError;
 use self::job::{Job, Reply};
-use self::reader::Readers;
+use self::reader::{Dated, Readers};
 use self::segment::Segments;
 use self::writer::Writer;
+use crate::cache::{Answer, Cache};
 use crate::{Appended, Limits, Listing, NewMessage, Page, Result, Store, StoreError, Usage, Version, Which};
 
 /// How many changes may wait for the writer before those who ask have to wait themselves.
@@ -78,6 +82,9 @@ pub enum Durability {
 pub struct DiskStore {
     shared: Arc<Shared>,
     readers: Arc<Readers>,
+    /// Answers that were given before.
+    summaries: Cache<(MailboxName, Which), Summary>,
+    sources: Cache<(MailboxName, MessageId), Source>,
     /// None when the directory is only read.
     writer: Option<(mpsc::Sender<Job>, JoinHandle<()>)>,
 }
@@ -95,13 +102,15 @@ impl DiskStore {
         let directory = Directory::new(dir);
         directory.make()?;
         let lock = directory.lock()?;
-        let shared = Arc::new(Shared::new(&directory));
-        let readers = Arc::new(Readers::new(directory.database(), settings.cache_bytes / 2));
+        let shared = Arc::new(Shared::new(&directory, Recent::default()));
+        let share = settings.cache_bytes / 4;
+        let readers = Arc::new(Readers::new(directory.database(), share));
         let writer = Writer::open(directory, settings, shared.clone(), lock)?;
         let (sender, queue) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run(queue));
         let thread = thread.map_err(|error| OpenError::Database(format!("no thread for the writer: {error}")))?;
-        Ok(Self { shared, readers, writer: Some((sender, thread)) })
+        let (summaries, sources) = (Cache::new(share / 2), Cache::new(share / 2));
+        Ok(Self { shared, readers, summaries, sources, writer: Some((sender, thread)) })
     }
 
     /// Opens a data directory for reading, also while a server uses it. Changes answer [`StoreError::Unavailable`].
@@ -109,9 +118,34 @@ impl DiskStore {
         let directory = Directory::new(dir);
         directory.check_exists()?;
         schema::open_reader(&directory.database(), cache_bytes)?;
-        let shared = Arc::new(Shared::new(&directory));
+        let shared = Arc::new(Shared::new(&directory, Recent::never()));
         let readers = Arc::new(Readers::new(directory.database(), cache_bytes));
-        Ok(Self { shared, readers, writer: None })
+        Ok(Self { shared, readers, summaries: Cache::new(0), sources: Cache::new(0), writer: None })
+    }
+
+    /// Answers a question about a mailbox from memory, if the mailbox is still as it was when the answer was found.
+    async fn ask<K: Eq + Hash, A: Answer + Send + 'static>(
+        &self,
+        answers: &Cache<(MailboxName, K), A>,
+        mailbox: &MailboxName,
+        about: K,
+        look: impl FnOnce(&Connection) -> Result<Dated<A>> + Send + 'static,
+    ) -> Result<Option<A>> {
+        let key = (mailbox.clone(), about);
+        let known = self.shared.look(mailbox);
+        if let Ok(book) = known
+            && let Some(answer) = answers.find(&key, book.version)
+        {
+            return Ok(Some(answer));
+        }
+        let Some((book, answer)) = self.readers.ask(look).await? else { return Ok(None) };
+        if let Err(since) = known {
+            self.shared.recent().looked_up(since, mailbox, book);
+        }
+        if let Some(answer) = &answer {
+            answers.remember(key, book.version, answer.clone());
+        }
+        Ok(answer)
     }
 
     /// Hands a job to the writer and waits until it is durable.
@@ -146,11 +180,15 @@ impl Store for DiskStore {
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        if let Some(book) = self.shared.recent().find(mailbox) {
-            return Ok(Version(book.version));
-        }
-        let mailbox = mailbox.clone();
-        self.readers.ask(move |database| reader::version(database, &mailbox)).await
+        let since = match self.shared.look(mailbox) {
+            Ok(book) => return Ok(Version(book.version)),
+            Err(moment) => moment,
+        };
+        let name = mailbox.clone();
+        let book = self.readers.ask(move |database| look_up(database, &name)).await?;
+        let Some(book) = book else { return Ok(Version(0)) };
+        self.shared.recent().looked_up(since, mailbox, book);
+        Ok(Version(book.version))
     }
 
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
@@ -159,13 +197,15 @@ impl Store for DiskStore {
     }
 
     async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
-        let mailbox = mailbox.clone();
-        self.readers.ask(move |database| reader::find(database, &mailbox, which)).await
+        let name = mailbox.clone();
+        let look = move |database: &Connection| reader::find(database, &name, which);
+        self.ask(&self.summaries, mailbox, which, look).await
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
-        let (mailbox, segments) = (mailbox.clone(), self.shared.segments.clone());
-        self.readers.ask(move |database| reader::source(database, &segments, &mailbox, id)).await
+        let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
+        let look = move |database: &Connection| reader::source(database, &segments, &name, id);
+        self.ask(&self.sources, mailbox, id, look).await
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
@@ -202,9 +242,15 @@ fn writer_ended() -> StoreError {
 }
 
 impl Shared {
-    fn new(directory: &Directory) -> Self {
+    fn new(directory: &Directory, recent: Recent) -> Self {
         let segments = Arc::new(Segments::new(directory.segments()));
-        Self { segments, recent: Mutex::default(), usage: Mutex::default() }
+        Self { segments, recent: Mutex::new(recent), usage: Mutex::default() }
+    }
+
+    /// What is known of a mailbox, or the moment from which it has to be looked up.
+    fn look(&self, mailbox: &MailboxName) -> Result<MailboxBook, Moment> {
+        let recent = self.recent();
+        recent.find(mailbox).ok_or_else(|| recent.moment())
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {
@@ -217,6 +263,18 @@ impl Shared {
 
     fn publish(&self, usage: Usage) {
         *self.usage() = usage;
+    }
+}
+
+impl Answer for Summary {
+    fn bytes(&self) -> usize {
+        self.headline.text_len()
+    }
+}
+
+impl Answer for Source {
+    fn bytes(&self) -> usize {
+        self.len()
     }
 }
 

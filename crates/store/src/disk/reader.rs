@@ -10,6 +10,7 @@ use restante_mail::naming::MailboxName;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::Semaphore;
 
+use super::books::MailboxBook;
 use super::changes::look_up;
 use super::record::View;
 use super::rows::{self, Copy, columns, integer, key, number};
@@ -77,19 +78,11 @@ fn closed() -> StoreError {
     StoreError::Unavailable("the store is closed".to_owned())
 }
 
-/// See [`Store::version`](crate::Store::version).
-pub(super) fn version(database: &Connection, mailbox: &MailboxName) -> Result<Version> {
-    Ok(Version(look_up(database, mailbox)?.map_or(0, |book| book.version)))
-}
-
 /// See [`Store::list`](crate::Store::list).
 pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> Result<Listing> {
     // One transaction, so that version and messages are of the same moment.
     let snapshot = database.unchecked_transaction()?;
-    let version = version(&snapshot, mailbox)?;
-    if version.0 == 0 {
-        return Ok(Listing::default());
-    }
+    let Some(book) = look_up(&snapshot, mailbox)? else { return Ok(Listing::default()) };
     let ascending =
         concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id > ?2 AND id < ?3 ORDER BY id LIMIT ?4");
     let descending = concat!(
@@ -107,24 +100,29 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
     if from_the_end {
         messages.reverse();
     }
-    Ok(Listing { version, messages })
+    Ok(Listing { version: Version(book.version), messages })
 }
 
+/// An answer about a mailbox that is not empty, and the mailbox at the moment of the answer.
+pub(super) type Dated<T> = Option<(MailboxBook, Option<T>)>;
+
 /// See [`Store::find`](crate::Store::find).
-pub(super) fn find(database: &Connection, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+pub(super) fn find(database: &Connection, mailbox: &MailboxName, which: Which) -> Result<Dated<Summary>> {
+    let snapshot = database.unchecked_transaction()?;
+    let Some(book) = look_up(&snapshot, mailbox)? else { return Ok(None) };
     let by_id = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id = ?2");
     let latest = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 ORDER BY id DESC LIMIT 1");
     let found = match which {
         Which::Id(id) => {
-            let mut statement = database.prepare_cached(by_id)?;
+            let mut statement = snapshot.prepare_cached(by_id)?;
             statement.query_row(params![mailbox.as_str(), key(id)], |row| Copy::from_row(mailbox, row)).optional()?
         }
         Which::Latest => {
-            let mut statement = database.prepare_cached(latest)?;
+            let mut statement = snapshot.prepare_cached(latest)?;
             statement.query_row([mailbox.as_str()], |row| Copy::from_row(mailbox, row)).optional()?
         }
     };
-    Ok(found.map(|copy| copy.summary))
+    Ok(Some((book, found.map(|copy| copy.summary))))
 }
 
 /// See [`Store::source`](crate::Store::source).
@@ -133,10 +131,14 @@ pub(super) fn source(
     segments: &Segments,
     mailbox: &MailboxName,
     id: MessageId,
-) -> Result<Option<Source>> {
+) -> Result<Dated<Source>> {
     let mut problem = None;
     for _ in 0..ATTEMPTS {
-        let Some(at) = locate(database, mailbox, id)? else { return Ok(None) };
+        let (book, at) = match locate(database, mailbox, id)? {
+            Some((book, Some(at))) => (book, at),
+            Some((book, None)) => return Ok(Some((book, None))),
+            None => return Ok(None),
+        };
         // When it is where it was before, it is not for us that it cannot be read.
         if let Some((before, error)) = problem.take()
             && before == at
@@ -145,7 +147,7 @@ pub(super) fn source(
         }
         let read = segments.read(at).map_err(|error| trouble::of_segment("reading mail", &error));
         match read.and_then(|record| take_apart(record, mailbox, id, at)) {
-            Ok(source) => return Ok(Some(source)),
+            Ok(source) => return Ok(Some((book, Some(source)))),
             // It may have gone between the two looks, or was written again elsewhere.
             Err(error) => problem = Some((at, error)),
         }
@@ -153,13 +155,15 @@ pub(super) fn source(
     Err(StoreError::Unavailable(format!("message {id} is being moved")))
 }
 
-fn locate(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result<Option<Location>> {
+fn locate(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result<Dated<Location>> {
+    let snapshot = database.unchecked_transaction()?;
+    let Some(book) = look_up(&snapshot, mailbox)? else { return Ok(None) };
     let mut statement =
-        database.prepare_cached("SELECT segment, offset, length FROM copies WHERE mailbox = ?1 AND id = ?2")?;
+        snapshot.prepare_cached("SELECT segment, offset, length FROM copies WHERE mailbox = ?1 AND id = ?2")?;
     let found = statement.query_row(params![mailbox.as_str(), key(id)], |row| {
         Ok(Location { segment: number(row, 0)?, offset: number(row, 1)?, length: number(row, 2)? })
     });
-    Ok(found.optional()?)
+    Ok(Some((book, found.optional()?)))
 }
 
 fn take_apart(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Location) -> Result<Source> {

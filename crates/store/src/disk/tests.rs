@@ -69,13 +69,13 @@ fn crashed(dir: &Path) -> TestDir {
 async fn passes_the_conformance_suite() {
     for durability in [Durability::Full, Durability::Relaxed] {
         let dirs = Mutex::new(Vec::new());
-        conformance::run(|limits| {
+        let run = conformance::run(|limits| {
             let dir = TestDir::new();
             let store = DiskStore::open(dir.path(), Settings { limits, durability, ..SMALL }).unwrap();
             dirs.lock().unwrap().push(dir);
             async move { store }
-        })
-        .await;
+        });
+        Box::pin(run).await;
     }
 }
 

@@ -110,6 +110,7 @@ impl Writer {
     fn work_off(&mut self, mut jobs: Vec<Job>) {
         // A mistake of ours costs these jobs an error; the store has to live on.
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
+            self.shared.recent().end([]);
             self.tail.give_up();
             Err(StoreError::Broken("the writer panicked".to_owned()))
         });
@@ -175,6 +176,7 @@ impl Writer {
             Ok(())
         };
         if let Err(error) = all_of_it() {
+            self.shared.recent().end([]);
             self.tail.give_up();
             self.reclaim.leftovers = true;
             return Err(error);
@@ -214,11 +216,7 @@ impl Writer {
                 self.reclaim.consider(full, *book, self.tail.segment);
             }
         }
-        let mut recent = self.shared.recent();
-        for (name, book) in mailboxes {
-            recent.enter(name, book);
-        }
-        drop(recent);
+        self.shared.recent().end(mailboxes);
         self.shared.publish(counters.usage);
     }
 

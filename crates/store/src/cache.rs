@@ -1,75 +1,71 @@
-//! A bounded memory of rendered answers.
+//! A bounded memory of answers.
 //!
 //! Two generations: what is asked for moves into the young one, and when that is full it becomes the old one, whose
 //! unused rest is forgotten. This keeps what is in use at the cost of two hash lookups, and never holds more than its
-//! bound. An entry carries the state it was rendered from; asked for another state, it is not there.
+//! bound. An entry carries the state it was made from; asked for another state, it is not there.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use restante_mail::message::MessageId;
-use restante_mail::naming::MailboxName;
 
 /// What an entry is assumed to take beside its bytes: the key, the names it holds, the places in the table.
 const OVERHEAD: usize = 256;
 
-/// What an answer is about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Key {
-    /// The listing of a whole mailbox.
-    Listing(MailboxName),
-    /// A message with its links.
-    Message {
-        /// The mailbox that holds it.
-        mailbox: MailboxName,
-        /// Its id.
-        id: MessageId,
-        /// What the links start with.
-        base: Arc<str>,
-    },
+/// What can be remembered: cheap to clone, and it knows its size.
+pub trait Answer: Clone {
+    /// About how many bytes of memory it holds.
+    fn bytes(&self) -> usize;
+}
+
+impl Answer for Bytes {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
 }
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub struct Cache<K, A> {
     bound: usize,
-    generations: Mutex<Generations>,
+    generations: Mutex<Generations<K, A>>,
 }
 
-#[derive(Debug, Default)]
-struct Generations {
-    young: HashMap<Key, Entry>,
-    old: HashMap<Key, Entry>,
+#[derive(Debug)]
+struct Generations<K, A> {
+    young: HashMap<K, Entry<A>>,
+    old: HashMap<K, Entry<A>>,
     /// What the young generation takes; the old one takes no more than half of the bound.
     young_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Entry<A> {
     state: u64,
-    body: Bytes,
+    answer: A,
 }
 
-impl Cache {
+impl<K: Eq + Hash, A: Answer> Cache<K, A> {
     /// A cache that takes at most `bound` bytes; zero remembers nothing.
-    pub(super) fn new(bound: usize) -> Self {
-        Self { bound, generations: Mutex::default() }
+    pub fn new(bound: usize) -> Self {
+        let generations = Generations { young: HashMap::new(), old: HashMap::new(), young_bytes: 0 };
+        Self { bound, generations: Mutex::new(generations) }
     }
 
-    /// The answer that was rendered from this state.
-    pub(super) fn find(&self, key: &Key, state: u64) -> Option<Bytes> {
+    /// The answer that was made from this state.
+    pub fn find(&self, key: &K, state: u64) -> Option<A> {
         let (found, forgotten) = {
             let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(entry) = generations.young.get(key) {
-                return (entry.state == state).then(|| entry.body.clone());
+                return (entry.state == state).then(|| entry.answer.clone());
             }
             let (key, entry) = generations.old.remove_entry(key)?;
             if entry.state != state {
                 return None;
             }
-            let found = entry.body.clone();
+            let found = entry.answer.clone();
             (found, generations.add(key, entry, self.bound / 2))
         };
         drop(forgotten);
@@ -77,26 +73,26 @@ impl Cache {
     }
 
     /// Remembers an answer, unless it is so large that it would drive out too many others.
-    pub(super) fn remember(&self, key: Key, state: u64, body: Bytes) {
-        if cost(&body) > self.bound / 8 {
+    pub fn remember(&self, key: K, state: u64, answer: A) {
+        if cost(&answer) > self.bound / 8 {
             return;
         }
         let forgotten = {
             let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-            generations.add(key, Entry { state, body }, self.bound / 2)
+            generations.add(key, Entry { state, answer }, self.bound / 2)
         };
         drop(forgotten);
     }
 }
 
-impl Generations {
+impl<K: Eq + Hash, A: Answer> Generations<K, A> {
     /// Adds an entry to the young generation, and returns what is forgotten for it: freeing that takes a while and
     /// need not happen under the lock.
-    fn add(&mut self, key: Key, entry: Entry, half: usize) -> HashMap<Key, Entry> {
+    fn add(&mut self, key: K, entry: Entry<A>, half: usize) -> HashMap<K, Entry<A>> {
         if let Some(replaced) = self.young.remove(&key) {
-            self.young_bytes -= cost(&replaced.body);
+            self.young_bytes -= cost(&replaced.answer);
         }
-        let cost = cost(&entry.body);
+        let cost = cost(&entry.answer);
         let mut forgotten = HashMap::new();
         if self.young_bytes + cost > half {
             forgotten = mem::replace(&mut self.old, mem::take(&mut self.young));
@@ -108,68 +104,64 @@ impl Generations {
     }
 }
 
-fn cost(body: &Bytes) -> usize {
-    body.len() + OVERHEAD
+fn cost(answer: &impl Answer) -> usize {
+    answer.bytes() + OVERHEAD
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn key(number: usize) -> Key {
-        Key::Listing(format!("box{number}").into())
-    }
-
     fn body(length: usize) -> Bytes {
         vec![b'x'; length].into()
     }
 
-    fn bytes_held(cache: &Cache) -> usize {
+    fn bytes_held(cache: &Cache<usize, Bytes>) -> usize {
         let generations = cache.generations.lock().unwrap();
-        generations.young.values().chain(generations.old.values()).map(|entry| cost(&entry.body)).sum()
+        generations.young.values().chain(generations.old.values()).map(|entry| cost(&entry.answer)).sum()
     }
 
     #[test]
     fn an_answer_is_found_for_its_state_only() {
         let cache = Cache::new(100_000);
-        cache.remember(key(1), 7, body(10));
-        assert_eq!(cache.find(&key(1), 7), Some(body(10)));
-        assert_eq!(cache.find(&key(1), 8), None);
-        assert_eq!(cache.find(&key(2), 7), None);
-        cache.remember(key(1), 8, body(20));
-        assert_eq!(cache.find(&key(1), 7), None);
-        assert_eq!(cache.find(&key(1), 8), Some(body(20)));
+        cache.remember(1, 7, body(10));
+        assert_eq!(cache.find(&1, 7), Some(body(10)));
+        assert_eq!(cache.find(&1, 8), None);
+        assert_eq!(cache.find(&2, 7), None);
+        cache.remember(1, 8, body(20));
+        assert_eq!(cache.find(&1, 7), None);
+        assert_eq!(cache.find(&1, 8), Some(body(20)));
     }
 
     #[test]
     fn the_bound_holds_and_what_is_in_use_stays() {
         let cache = Cache::new(100_000);
-        cache.remember(key(0), 0, body(1000));
+        cache.remember(0, 0, body(1000));
         for number in 1..1000 {
-            cache.remember(key(number), 0, body(number * 10 % 5000));
+            cache.remember(number, 0, body(number * 10 % 5000));
             assert!(bytes_held(&cache) <= 100_000, "after {number}");
-            assert!(cache.find(&key(0), 0).is_some(), "after {number}");
+            assert!(cache.find(&0, 0).is_some(), "after {number}");
         }
-        assert!(cache.find(&key(1), 0).is_none());
+        assert!(cache.find(&1, 0).is_none());
     }
 
     #[test]
     fn replacing_an_answer_does_not_count_it_twice() {
         let cache = Cache::new(100_000);
-        cache.remember(key(0), 0, body(1000));
+        cache.remember(0, 0, body(1000));
         for state in 0..1000 {
-            cache.remember(key(1), state, body(1000));
+            cache.remember(1, state, body(1000));
         }
-        assert!(cache.find(&key(0), 0).is_some());
+        assert!(cache.find(&0, 0).is_some());
     }
 
     #[test]
     fn one_large_answer_does_not_drive_out_the_rest() {
         let cache = Cache::new(8000);
-        cache.remember(key(1), 0, body(8000));
-        assert_eq!(cache.find(&key(1), 0), None);
+        cache.remember(1, 0, body(8000));
+        assert_eq!(cache.find(&1, 0), None);
         let none = Cache::new(0);
-        none.remember(key(1), 0, body(0));
-        assert_eq!(none.find(&key(1), 0), None);
+        none.remember(1, 0, body(0));
+        assert_eq!(none.find(&1, 0), None);
     }
 }
