@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use support::{Server, command};
@@ -124,6 +125,47 @@ fn out_of_a_running_server_and_into_another() {
         assert_eq!(sources(&one, mailbox), sources(&three, mailbox));
     }
     assert_eq!(three.count("a%2Fb"), 0);
+}
+
+/// Mailboxes fill and empty all the time, in front of the export and behind it: that is no trouble, and what stays is there.
+#[test]
+fn an_export_while_mail_comes_and_goes() {
+    let scratch = Scratch::new("busy");
+    let server = scratch.server("data");
+    deliver(&server, "a-stays@x.org", "first");
+    deliver(&server, "z-stays@x.org", "last");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for worker in 0..2 {
+            let (mut talk, web, over) = (server.talk(), server.url("/api/v1/mailbox"), &over);
+            scope.spawn(move || {
+                let mailboxes = || (0..50).map(|number| format!("m{worker}{number:02}"));
+                talk.expect("220");
+                talk.say("EHLO client.test", "250");
+                while !over.load(Ordering::Relaxed) {
+                    for mailbox in mailboxes() {
+                        talk.say("MAIL FROM:<ann@x.org>", "250");
+                        talk.say(&format!("RCPT TO:<{mailbox}@x.org>"), "250");
+                        talk.say("DATA", "354");
+                        talk.say("Subject: short\r\n\r\n.", "250");
+                    }
+                    // From the end, so that they go before the export comes to them.
+                    for mailbox in mailboxes().rev() {
+                        ureq::delete(format!("{web}/{mailbox}")).call().unwrap();
+                    }
+                }
+            });
+        }
+        let exports: Vec<_> =
+            (0..10).map(|turn| (turn, scratch.run(&["export", "--data", "data", &format!("out{turn}")]))).collect();
+        // Whatever came of them, the workers must end.
+        over.store(true, Ordering::Relaxed);
+        for (turn, (code, told)) in exports {
+            assert_eq!((code, told.lines().count()), (0, 1), "{told}");
+            let folders = names(&scratch.0.join(format!("out{turn}")));
+            assert!(folders.starts_with(&["a-stays".to_owned()]) && folders.ends_with(&["z-stays".to_owned()]));
+        }
+    });
 }
 
 #[test]

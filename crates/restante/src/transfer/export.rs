@@ -3,7 +3,7 @@
 
 use std::io;
 
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_store::{Page, Store, StoreError};
 use tokio::sync::watch;
@@ -56,12 +56,15 @@ pub(super) async fn export(
     let total = if mailboxes.is_empty() { store.usage().await?.messages } else { 0 };
     let mut run = Run { store, output, console, stop, total, exported: Exported::default() };
     for mailbox in mailboxes {
-        run.mailbox(mailbox).await?;
+        if !run.mailbox(mailbox).await? {
+            run.console.problem(&format!("mailbox {mailbox} holds nothing"));
+        }
     }
     let mut after = None;
     while mailboxes.is_empty() {
         let page = store.mailboxes(after.as_ref(), PAGE).await?;
         for mailbox in &page {
+            // Nobody asked for this one by name: when it is empty by now, its mail went in the normal course of things.
             run.mailbox(mailbox).await?;
         }
         match page.into_iter().next_back() {
@@ -85,45 +88,45 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn mailbox(&mut self, mailbox: &MailboxName) -> Result<(), Failure> {
-        let mut after = MessageId::ZERO;
+    /// Writes what a mailbox holds; false when there was nothing. A mailbox begins with the first message that can be
+    /// read, so that one whose mail goes meanwhile leaves nothing behind.
+    async fn mailbox(&mut self, mailbox: &MailboxName) -> Result<bool, Failure> {
+        let (mut after, mut begun, mut damaged) = (MessageId::ZERO, false, false);
         loop {
             let page = Page { limit: Some(PAGE), after: Some(after), before: None };
             let messages = self.store.list(mailbox, page).await?.messages;
-            let Some(last) = messages.last() else { break };
-            if after == MessageId::ZERO {
-                self.output.begin(mailbox)?;
-                self.exported.mailboxes += 1;
-            }
+            let Some(last) = messages.last() else { return Ok(begun || damaged) };
             after = last.id;
             for message in &messages {
-                self.message(message).await?;
+                if *self.stop.borrow() {
+                    return Err(Failure::Interrupted);
+                }
+                let source = match self.store.source(mailbox, message.id).await {
+                    Ok(Some(source)) => source,
+                    // Beside a running server a message can go between the listing and now.
+                    Ok(None) => continue,
+                    // One damaged message does not keep the others from being saved.
+                    Err(StoreError::Broken(cause)) => {
+                        damaged = true;
+                        self.console.problem(&format!("message {} of mailbox {mailbox}: {cause}", message.id));
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                if !begun {
+                    begun = true;
+                    self.output.begin(mailbox)?;
+                    self.exported.mailboxes += 1;
+                }
+                self.write(message, &source)?;
             }
         }
-        if after == MessageId::ZERO {
-            self.console.problem(&format!("mailbox {mailbox} holds nothing"));
-        }
-        Ok(())
     }
 
-    async fn message(&mut self, message: &Summary) -> Result<(), Failure> {
-        if *self.stop.borrow() {
-            return Err(Failure::Interrupted);
-        }
-        match self.store.source(&message.mailbox, message.id).await {
-            Ok(Some(source)) => {
-                self.output.write(message, &source)?;
-                self.exported.messages += 1;
-                self.exported.bytes += source.len() as u64;
-            }
-            // Beside a running server a message can go between the listing and now.
-            Ok(None) => {}
-            // One damaged message does not keep the others from being saved.
-            Err(StoreError::Broken(cause)) => {
-                self.console.problem(&format!("message {} of mailbox {}: {cause}", message.id, message.mailbox));
-            }
-            Err(error) => return Err(error.into()),
-        }
+    fn write(&mut self, message: &Summary, source: &Source) -> Result<(), Failure> {
+        self.output.write(message, source)?;
+        self.exported.messages += 1;
+        self.exported.bytes += source.len() as u64;
         let messages = self.exported.messages;
         self.console.progress(Progress { messages, done: messages, total: self.total });
         Ok(())
