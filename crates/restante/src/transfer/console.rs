@@ -83,8 +83,22 @@ impl Console {
 
     fn line(&mut self, text: &str) {
         let clear = if self.drawn.is_some() { "\r\x1b[K" } else { "" };
-        let _ = writeln!(self.out, "{clear}restante: {text}");
+        let _ = writeln!(self.out, "{clear}restante: {}", plain(text));
     }
+}
+
+/// A text that says something to a reader and nothing to a terminal: names of files and what stands in mail can hold
+/// anything. Control characters, and those that change the direction of writing, are written as their numbers.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => plain.extend(c.escape_unicode()),
+            c if c.is_control() => plain.extend(c.escape_default()),
+            c => plain.push(c),
+        }
+    }
+    plain
 }
 
 /// A number that can be read: `1,234,567`.
@@ -199,6 +213,24 @@ mod tests {
             console.close(&["done".to_owned()]);
         });
         assert_eq!(text, "\r0 messages  0/s\x1b[K\r\x1b[Krestante: done\n");
+    }
+
+    #[test]
+    fn names_of_files_cannot_talk_to_the_terminal() {
+        let table = [
+            ("j\u{f6}ran/1.eml: is empty", "j\u{f6}ran/1.eml: is empty"),
+            ("\x1b]0;owned\x07.eml", "\\u{1b}]0;owned\\u{7}.eml"),
+            ("a\nrestante: imported 9 messages", "a\\nrestante: imported 9 messages"),
+            ("a\r\tb\u{9b}2J\x7f", "a\\r\\tb\\u{9b}2J\\u{7f}"),
+            ("\u{202e}lme.1", "\\u{202e}lme.1"),
+        ];
+        for (text, expected) in table {
+            let shown = told(false, |console| {
+                console.problem(text);
+                console.close(&[text.to_owned()]);
+            });
+            assert_eq!(shown, format!("restante: {expected}\n").repeat(2));
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use crate::config::Config;
 use crate::process::Signals;
 use crate::storage;
-use console::{Console, messages, period, size, thousands};
+use console::{Console, messages, period, plain, size, thousands};
 use export::Exported;
 use import::{Imported, Rules};
 use walk::Walk;
@@ -75,7 +75,7 @@ impl Refused {
 fn finish(outcome: Result<ExitCode, Refused>) -> ExitCode {
     outcome.unwrap_or_else(|refused| {
         // The exit code tells it too, when nobody reads this any more.
-        let _ = writeln!(io::stderr(), "restante: {}", refused.text);
+        let _ = writeln!(io::stderr(), "restante: {}", plain(&refused.text));
         ExitCode::from(refused.code)
     })
 }
