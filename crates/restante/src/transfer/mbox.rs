@@ -1,5 +1,6 @@
 //! The mbox form: many mails in one file, each behind a line that begins with `From `. Written with the quoting called
-//! mboxrd, which can be undone, and with LF as line end; read as a stream, whatever the size of the file.
+//! mboxrd, which can be undone, and with LF as line end; read as a stream, whatever the size of the file, and whoever
+//! wrote it: programs agree on little more than the first five characters of that line.
 
 use std::io::{self, BufRead, Read as _, Write};
 
@@ -94,8 +95,9 @@ impl<R: BufRead> Mbox<R> {
         Ok(State::End)
     }
 
-    /// Reads up to the next line in front of a mail. A line is one when it follows a blank line and ends in a date: text
-    /// that happens to begin with `From` is not rare where nothing was quoted.
+    /// Reads up to the next line in front of a mail. Behind a blank line every `From ` is one: whoever writes an mbox
+    /// quotes those of the text, and two mails taken for one would be a mail lost. Elsewhere it has to look like one, since
+    /// there are files in which nothing was quoted.
     fn source(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut source = Some(Vec::new());
         // The blank line before the next mail separates, and belongs to neither.
@@ -106,10 +108,10 @@ impl<R: BufRead> Mbox<R> {
                 return Ok(source);
             }
             if starts
-                && blank
-                && let Some(date) = self.piece.strip_prefix(b"From ").and_then(postmark::time)
+                && let Some(line) = self.piece.strip_prefix(b"From ")
+                && (blank || postmark::is_one(line))
             {
-                self.state = State::Postmark(Some(date));
+                self.state = State::Postmark(postmark::time(line));
                 return Ok(source);
             }
             let Some(kept) = &mut source else {
@@ -223,12 +225,6 @@ mod tests {
             ("no end", format!("{p}one\n\n{p}two"), &["one\r\n", "two"]),
             ("blank lines of the mail", format!("{p}one\n\n\n\n{p}two\n"), &["one\r\n\r\n\r\n", "two\r\n"]),
             ("quoting", format!("{p}>From x\n>>From x\n> From x\n>\n\n"), &["From x\r\n>From x\r\n> From x\r\n>\r\n"]),
-            (
-                "no blank line in front",
-                format!("{p}one\n{p}two\n\n"),
-                &[&format!("one\r\n{}two\r\n", p.replace('\n', "\r\n"))],
-            ),
-            ("no date behind", format!("{p}one\n\nFrom here on\n\n"), &["one\r\n\r\nFrom here on\r\n"]),
             ("any first line", "From x\none\n".to_owned(), &["one\r\n"]),
             ("nothing in it", format!("{p}\n{p}\n"), &["", ""]),
         ];
@@ -236,6 +232,31 @@ mod tests {
             assert_eq!(sources(file), *expected, "{name}");
         }
         assert_eq!(read("Subject: x\n\n").unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    /// The line between two mails, and whether there is a blank one before it.
+    #[test]
+    fn what_separates() {
+        let table = [
+            ("From a@x Thu Nov  5 02:52:50 2026", true, true),
+            ("From a@x Thu Nov  5 02:52:50 2026 remote from y", true, true),
+            ("From a@x Thu, 5 Nov 2026 02:52:50 +0000", true, true),
+            ("From a@x 2026-11-05T02:52:50Z", true, true),
+            ("From a@x", true, true),
+            ("From a", true, true),
+            ("From - Thu Nov  5 02:52:50 2026", true, true),
+            ("From - 2026-11-05T02:52:50Z", true, false),
+            // What else begins so is text, where it is in the middle of it.
+            ("From here on it is text", true, false),
+            ("From ", true, false),
+            (">From a@x Thu Nov  5 02:52:50 2026", false, false),
+            (" From a@x Thu Nov  5 02:52:50 2026", false, false),
+            ("Fromage", false, false),
+        ];
+        for (line, behind_blank, behind_text) in table {
+            let count = |between| sources(&format!("From a\none\n{between}{line}\ntwo\n")).len();
+            assert_eq!((count("\n") == 2, count("") == 2), (behind_blank, behind_text), "{line}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The time in the line before a mail of an mbox: the form of C's `asctime`, which RFC 4155 made the rule, and the
-//! variants of it that are about.
+//! The line before a mail of an mbox, and the time in it: the form of C's `asctime`, which RFC 4155 made the rule, and
+//! what else programs write there.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
+use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::tz::{Offset, TimeZone};
 
 /// The month names of asctime, in order.
@@ -26,11 +27,27 @@ pub(super) fn asctime(at: Timestamp) -> String {
     )
 }
 
-/// The time at the end of a `From ` line. Beside the plain form a zone may stand before or behind the year, as several
-/// programs write it; a zone that is a name is taken as UTC.
+/// Whether what follows `From ` can hardly be text: it begins with an address, is one word, or has a time at its end.
+pub(super) fn is_one(line: &[u8]) -> bool {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let Some(first) = words.next() else { return false };
+    first.contains(&b'@') || words.next().is_none() || time(line).is_some()
+}
+
+/// The time at the end of a `From ` line. UUCP has the name of a machine behind it.
 pub(super) fn time(line: &[u8]) -> Option<Timestamp> {
     let line = std::str::from_utf8(line).ok()?;
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let words = match words.as_slice() {
+        [words @ .., "remote", "from", _] => words,
+        words => words,
+    };
+    plain(words).or_else(|| of_header(words))
+}
+
+/// The form of `asctime`. A zone may stand before or behind the year, as several programs write it; one that is a name is
+/// taken as UTC.
+fn plain(words: &[&str]) -> Option<Timestamp> {
     let day = words.iter().rposition(|word| DAYS.contains(word))?;
     let [month, day, time, rest @ ..] = &words[day + 1..] else { return None };
     let month = i8::try_from(MONTHS.iter().position(|name| name == month)? + 1).ok()?;
@@ -48,6 +65,12 @@ pub(super) fn time(line: &[u8]) -> Option<Timestamp> {
     let second = clock.next().transpose().ok()?.unwrap_or(0);
     let at = DateTime::new(year.parse().ok()?, month, day.parse().ok()?, hour, minute, second.min(59), 0).ok()?;
     offset(zone.copied())?.to_timestamp(at).ok()
+}
+
+/// The form that the header of a mail has (RFC 5322 section 3.3), with the name of the day.
+fn of_header(words: &[&str]) -> Option<Timestamp> {
+    let day = words.iter().rposition(|word| word.strip_suffix(',').is_some_and(|day| DAYS.contains(&day)))?;
+    DateTimeParser::new().relaxed_weekday(true).parse_timestamp(words[day..].join(" ")).ok()
 }
 
 fn is_year(word: &str) -> bool {
@@ -85,7 +108,12 @@ mod tests {
             ("a@x Thu Nov 35 02:52:50 2026", None),
             ("a@x Thu Nov  5 02:52:50 26", None),
             ("a@x Thu Nov  5 02:52:50 +0é 2026", None),
-            ("a@x Thu Nov  5 02:52:50 2026 remote from y", None),
+            ("a@x Thu Nov  5 02:52:50 2026 remote from y", Some(at)),
+            ("a@x Thu, 5 Nov 2026 03:52:50 +0100", Some(at)),
+            ("a@x Thu, 05 Nov 2026 02:52:50 GMT (UTC) remote from y", Some(at)),
+            ("a@x remote from y", None),
+            ("away from y", None),
+            ("a@x Thu, 35 Nov 2026 03:52:50 +0100", None),
         ];
         for (line, expected) in table {
             assert_eq!(time(line.as_bytes()), expected.map(|at| at.parse().unwrap()), "{line}");
