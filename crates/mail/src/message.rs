@@ -21,6 +21,9 @@ impl MessageId {
     /// The id below every other.
     pub const ZERO: Self = Self(0);
 
+    /// The id above every other.
+    pub const MAX: Self = Self(u64::MAX);
+
     /// The id for a message that arrived at `received` in a store whose last id was `last`.
     #[must_use]
     pub fn following(last: Self, received: Timestamp) -> Self {

@@ -25,6 +25,9 @@ use events::Hub;
 use hooks::Hooks;
 use policy::Policy;
 
+/// How many messages of a mailbox go at once; deliveries take their turn in between.
+const PURGE_STEP: usize = 1000;
+
 /// What a mailroom is told at its start.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -111,10 +114,18 @@ impl Mailroom {
     pub async fn purge(&self, mailbox: &MailboxName) -> Result<usize> {
         let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
         let change = async move {
-            let removed = desk.store.purge(&mailbox).await?;
-            let count = removed.len();
-            desk.announce_deleted(removed);
-            Ok(count)
+            // What arrives from now on stays.
+            let Some(latest) = desk.store.find(&mailbox, Which::Latest).await? else { return Ok(0) };
+            let mut count = 0;
+            loop {
+                let removed = desk.store.purge(&mailbox, latest.id, PURGE_STEP).await?;
+                let step = removed.len();
+                count += step;
+                desk.announce_deleted(removed);
+                if step < PURGE_STEP {
+                    return Ok(count);
+                }
+            }
         };
         to_the_end(change).await
     }

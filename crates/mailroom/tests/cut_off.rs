@@ -79,9 +79,9 @@ impl Store for Slow {
         self.memory.remove(mailbox, id).await
     }
 
-    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Summary>> {
+    async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
         self.pause().await;
-        self.memory.purge(mailbox).await
+        self.memory.purge(mailbox, last, limit).await
     }
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {

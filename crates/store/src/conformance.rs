@@ -39,6 +39,7 @@ where
     pages_are_parts_of_the_whole(&unbounded().await).await;
     seen_can_be_set_and_unset(&unbounded().await).await;
     purge_empties_one_mailbox(&unbounded().await).await;
+    purge_takes_so_many_from_the_front(&unbounded().await).await;
     expiry_takes_the_oldest_first(&unbounded().await).await;
     expiry_goes_by_the_time_of_receipt(&unbounded().await).await;
     usage_is_what_is_held(&unbounded().await).await;
@@ -122,7 +123,7 @@ async fn an_unknown_mailbox_is_empty(store: &impl Store) {
     assert_eq!(store.source(&nobody, some_id).await.unwrap(), None);
     assert!(!store.set_seen(&nobody, some_id, true).await.unwrap());
     assert_eq!(store.remove(&nobody, some_id).await.unwrap(), None);
-    assert!(store.purge(&nobody).await.unwrap().is_empty());
+    assert!(store.purge(&nobody, MessageId::MAX, usize::MAX).await.unwrap().is_empty());
     assert_eq!(store.usage().await.unwrap(), Usage::default());
 }
 
@@ -149,7 +150,7 @@ async fn one_message_for_many_mailboxes(store: &impl Store) {
     let mailboxes: Vec<_> = stored.iter().map(|summary| summary.mailbox.as_str().to_owned()).collect();
     assert_eq!(mailboxes, ["a", "b", "c"]);
     store.remove(&name("a"), stored[0].id).await.unwrap();
-    store.purge(&name("b")).await.unwrap();
+    store.purge(&name("b"), MessageId::MAX, usize::MAX).await.unwrap();
     let source = store.source(&name("c"), stored[2].id).await.unwrap().unwrap();
     assert_eq!((&source.trace[..], &source.body[..]), (&b"X-Trace: c\r\n"[..], &b"shared"[..]));
 }
@@ -165,7 +166,7 @@ async fn ids_ascend_and_are_never_reused(store: &impl Store) {
         assert_eq!(store.find(&name("bob"), Which::Latest).await.unwrap().unwrap().id, latest);
         match round {
             0 => store.remove(&name("bob"), latest).await.map(|_| ()).unwrap(),
-            _ => store.purge(&name("bob")).await.map(|_| ()).unwrap(),
+            _ => store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.map(|_| ()).unwrap(),
         }
     }
     assert!(given.is_sorted_by(|a, b| a < b), "{given:?}");
@@ -183,7 +184,7 @@ async fn versions_change_with_every_change(store: &impl Store) {
     fresh(store.version(&bob).await.unwrap());
     store.remove(&bob, second.id).await.unwrap();
     fresh(store.version(&bob).await.unwrap());
-    store.purge(&bob).await.unwrap();
+    store.purge(&bob, MessageId::MAX, usize::MAX).await.unwrap();
     assert_eq!(store.version(&bob).await.unwrap().0, 0);
     add(store, 3, "bob").await;
     fresh(store.version(&bob).await.unwrap());
@@ -234,9 +235,22 @@ async fn seen_can_be_set_and_unset(store: &impl Store) {
 async fn purge_empties_one_mailbox(store: &impl Store) {
     let bobs = [add(store, 1, "bob").await, add(store, 2, "bob").await];
     let ann = add(store, 3, "ann").await;
-    assert_eq!(store.purge(&name("bob")).await.unwrap(), bobs);
+    assert_eq!(store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap(), bobs);
     assert!(ids(store, "bob").await.is_empty());
     assert_eq!(ids(store, "ann").await, [ann.id]);
+}
+
+async fn purge_takes_so_many_from_the_front(store: &impl Store) {
+    let mut all = Vec::new();
+    for second in 0..5 {
+        all.push(add(store, second, "bob").await);
+    }
+    let bob = name("bob");
+    assert!(store.purge(&bob, MessageId::ZERO, 10).await.unwrap().is_empty());
+    assert!(store.purge(&bob, MessageId::MAX, 0).await.unwrap().is_empty());
+    assert_eq!(store.purge(&bob, MessageId::MAX, 2).await.unwrap(), all[..2]);
+    assert_eq!(store.purge(&bob, all[3].id, 10).await.unwrap(), all[2..4]);
+    assert_eq!(ids(store, "bob").await, [all[4].id]);
 }
 
 async fn expiry_takes_the_oldest_first(store: &impl Store) {
@@ -269,7 +283,7 @@ async fn usage_is_what_is_held(store: &impl Store) {
     assert_eq!(store.usage().await.unwrap(), Usage { messages: 2, mailboxes: 2, bytes: 1000 + 2 * trace });
     store.remove(&name("a"), stored[0].id).await.unwrap();
     assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, mailboxes: 1, bytes: 1000 + trace });
-    store.purge(&name("b")).await.unwrap();
+    store.purge(&name("b"), MessageId::MAX, usize::MAX).await.unwrap();
     assert_eq!(store.usage().await.unwrap(), Usage::default());
     // Both copies of a body go in one stroke.
     store.append(message(1, &["a", "b"], &body)).await.unwrap();
@@ -281,7 +295,7 @@ async fn mailboxes_are_those_that_hold_something(store: &impl Store) {
     for mailbox in ["dora", "ann", "cid", "bob"] {
         add(store, 1, mailbox).await;
     }
-    store.purge(&name("cid")).await.unwrap();
+    store.purge(&name("cid"), MessageId::MAX, usize::MAX).await.unwrap();
     let table: [(Option<&str>, usize, &[&str]); 5] = [
         (None, 10, &["ann", "bob", "dora"]),
         (None, 2, &["ann", "bob"]),

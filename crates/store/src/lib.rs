@@ -55,8 +55,9 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a message, and returns it when it was there.
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>>;
 
-    /// Removes all messages that the mailbox holds now, and returns them in ascending order.
-    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Summary>>;
+    /// Removes the messages of a mailbox up to the id `last`, lowest first and at most `limit` of them, and returns them in
+    /// ascending order. A large mailbox is emptied in several steps, so that others get their turn in between.
+    async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>>;
 
     /// Removes messages received before `deadline`, oldest first and at most `limit` of them, and returns them. Costs
     /// what it removes, whatever else the store holds. Age is the time of receipt and then the id: a message that came

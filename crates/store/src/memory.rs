@@ -92,8 +92,8 @@ impl Store for MemoryStore {
         Ok(removed.map(|gone| gone.summary))
     }
 
-    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Summary>> {
-        let removed = self.shelves().clear(mailbox);
+    async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
+        let removed = self.shelves().take_first(mailbox, last, limit);
         Ok(summaries(removed))
     }
 
@@ -270,9 +270,11 @@ impl Shelves {
         Some(self.forget(mailbox, id, copy))
     }
 
-    fn clear(&mut self, mailbox: &MailboxName) -> Vec<Gone> {
-        let Some(held) = self.mailboxes.remove(mailbox) else { return Vec::new() };
-        held.copies.into_iter().map(|(id, copy)| self.forget(mailbox, id, copy)).collect()
+    fn take_first(&mut self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Vec<Gone> {
+        let held = self.mailboxes.get(mailbox);
+        let first = held.into_iter().flat_map(|held| held.copies.range(..=last).take(limit));
+        let ids: Vec<MessageId> = first.map(|(id, _)| *id).collect();
+        ids.into_iter().filter_map(|id| self.take(mailbox, id)).collect()
     }
 
     /// Takes a copy that left its mailbox off the books.

@@ -97,7 +97,7 @@ pub(super) async fn every_message_is_accounted_for(store: impl Store) {
         if round % 5 > 0 {
             return Vec::new();
         }
-        store.purge(&name("ann")).await.unwrap()
+        store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap()
     }));
     for way in [Which::Latest, Which::Id(MessageId::ZERO)] {
         deleters.spawn(until_written(store.clone(), writing.clone(), async move |store, _| {
@@ -122,7 +122,7 @@ pub(super) async fn readers_during_purges_see_whole_messages(store: impl Store) 
     for number in 0..100 {
         store.append(numbered(number, &["bob"])).await.unwrap();
         if number % 7 == 0 {
-            store.purge(&name("bob")).await.unwrap();
+            store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap();
         }
     }
     writing.store(0, Ordering::Release);
@@ -138,7 +138,7 @@ pub(super) async fn a_message_is_removed_once(store: impl Store) {
             let (store, mailbox, id) = (store.clone(), summary.mailbox.clone(), summary.id);
             takers.spawn(async move {
                 match taker {
-                    0 => store.purge(&mailbox).await.unwrap(),
+                    0 => store.purge(&mailbox, MessageId::MAX, usize::MAX).await.unwrap(),
                     1 => store.expire(at(round + 1), 10).await.unwrap(),
                     _ => store.remove(&mailbox, id).await.unwrap().into_iter().collect(),
                 }
@@ -246,7 +246,7 @@ async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, gone: Vec<Su
     let usage = store.usage().await.unwrap();
     assert_eq!((usage.messages, usage.mailboxes), (held.messages, held.mailboxes));
     for mailbox in MAILBOXES {
-        store.purge(&name(mailbox)).await.unwrap();
+        store.purge(&name(mailbox), MessageId::MAX, usize::MAX).await.unwrap();
     }
     assert_eq!(store.usage().await.unwrap(), Usage::default(), "nothing is left behind");
 }

@@ -29,7 +29,7 @@ pub(super) async fn a_trace_may_be_empty(store: &impl Store) {
     let source = store.source(&name("bob"), stored[0].id).await.unwrap();
     assert_eq!(source, Some(Source { trace: Bytes::new(), body: Bytes::new() }));
     assert_eq!(store.usage().await.unwrap(), Usage { messages: 1, mailboxes: 1, bytes: 0 });
-    assert_eq!(store.purge(&name("bob")).await.unwrap(), stored);
+    assert_eq!(store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap(), stored);
 }
 
 pub(super) async fn a_headline_is_any_text(store: &impl Store) {
@@ -106,7 +106,7 @@ pub(super) async fn names_are_of_every_kind(store: &impl Store) {
             names[at + 1..].iter().take(2).cloned().collect::<Vec<_>>()
         );
     }
-    store.purge(&names[0]).await.unwrap();
+    store.purge(&names[0], MessageId::MAX, usize::MAX).await.unwrap();
     assert_eq!(store.mailboxes(None, 100).await.unwrap(), names[1..]);
 }
 

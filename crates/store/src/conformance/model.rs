@@ -113,7 +113,7 @@ impl Walk {
 
     async fn purge(&mut self, store: &impl Store) {
         let mailbox = self.mailbox();
-        let purged = store.purge(&mailbox).await.unwrap();
+        let purged = store.purge(&mailbox, MessageId::MAX, usize::MAX).await.unwrap();
         let held = self.held.remove(&mailbox).unwrap_or_default();
         assert_eq!(purged, summaries(&held));
     }

@@ -37,7 +37,7 @@ async fn everything_is_as_it_was<S: Store>(open: impl Fn(&Path, Limits) -> S) {
             _ => {}
         }
     }
-    store.purge(&name("cid")).await.unwrap();
+    store.purge(&name("cid"), MessageId::MAX, usize::MAX).await.unwrap();
     store.expire(at(3), 5).await.unwrap();
     let before = Everything::of(&store).await;
     assert_eq!(before.usage.mailboxes, 3);
@@ -92,7 +92,7 @@ async fn ids_ascend_across_restarts<S: Store>(open: impl Fn(&Path, Limits) -> S)
         for mailbox in ["bob", "ann"] {
             given.push(add(&store, second, mailbox).await.id);
         }
-        store.purge(&name("ann")).await.unwrap();
+        store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
         store.expire(at(second + 1), 10).await.unwrap();
         assert_eq!(store.usage().await.unwrap(), Usage::default(), "nothing is left to tell the last id by");
     }
@@ -109,7 +109,7 @@ async fn versions_do_not_return<S: Store>(open: impl Fn(&Path, Limits) -> S) {
         assert!(versions.insert(store.version(&bob).await.unwrap()));
         store.set_seen(&bob, id, true).await.unwrap();
         assert!(versions.insert(store.version(&bob).await.unwrap()));
-        store.purge(&bob).await.unwrap();
+        store.purge(&bob, MessageId::MAX, usize::MAX).await.unwrap();
     }
     let store = open(dir.path(), Limits::default());
     assert_eq!(store.version(&bob).await.unwrap(), Version(0));

@@ -8,8 +8,9 @@ use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use rusqlite::Connection;
 
+use super::OpenError;
 use super::rows::number;
-use crate::{Result, Usage};
+use crate::Usage;
 
 /// The row of the table `state`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +44,7 @@ pub(super) struct Books {
 
 impl Books {
     /// Reads what the database says.
-    pub(super) fn load(connection: &Connection) -> Result<Self> {
+    pub(super) fn load(connection: &Connection) -> rusqlite::Result<Self> {
         let counters =
             connection.query_row("SELECT last_id, last_version, messages, mailboxes, bytes FROM state", [], |row| {
                 let usage = Usage { messages: number(row, 2)?, mailboxes: number(row, 3)?, bytes: number(row, 4)? };
@@ -54,6 +55,16 @@ impl Books {
             .query_map([], |row| Ok((number(row, 0)?, SegmentBook { end: number(row, 1)?, live: number(row, 2)? })))?;
         let segments = rows.collect::<rusqlite::Result<_>>()?;
         Ok(Self { counters, segments })
+    }
+
+    /// Messages without any segment are a sign that the database is not what it was; before files are removed because of
+    /// what it says, that has to be known.
+    pub(super) fn check(&self, connection: &Connection) -> Result<(), OpenError> {
+        let messages = connection.prepare("SELECT 1 FROM copies LIMIT 1")?.exists([])?;
+        if messages && self.segments.is_empty() {
+            return Err(OpenError::Damaged("its table of segments is empty".to_owned()));
+        }
+        Ok(())
     }
 }
 

@@ -127,7 +127,8 @@ impl<'a> Changes<'a> {
         let cap = self.limits.messages_per_mailbox as u64;
         let excess = self.mailbox(database, mailbox)?.messages.saturating_sub(cap);
         if cap > 0 && excess > 0 {
-            gone.extend(self.take_first(database, mailbox, excess)?);
+            let excess = usize::try_from(excess).unwrap_or(usize::MAX);
+            gone.extend(self.take_first(database, mailbox, MessageId::MAX, excess)?);
         }
         Ok(())
     }
@@ -178,8 +179,14 @@ impl<'a> Changes<'a> {
     }
 
     /// See [`Store::purge`](crate::Store::purge).
-    pub(super) fn purge(&mut self, database: &Connection, mailbox: &MailboxName) -> Result<Vec<Summary>> {
-        self.take_first(database, mailbox, u64::MAX)
+    pub(super) fn purge(
+        &mut self,
+        database: &Connection,
+        mailbox: &MailboxName,
+        last: MessageId,
+        limit: usize,
+    ) -> Result<Vec<Summary>> {
+        self.take_first(database, mailbox, last, limit)
     }
 
     /// See [`Store::expire`](crate::Store::expire).
@@ -222,7 +229,7 @@ impl<'a> Changes<'a> {
 
     /// Writes the counters. Segments that nobody needs lose their row. From here until the commit is entered into the
     /// books, only the database knows whether it has happened.
-    pub(super) fn close(&self, database: &Connection, tail: u64) -> Result<()> {
+    pub(super) fn close(&self, database: &Connection, current: Option<u64>) -> Result<()> {
         let Self { counters, segments, mailboxes, .. } = self;
         let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO mailboxes VALUES (?1, ?2, ?3)")?;
         let mut delete = database.prepare_cached("DELETE FROM mailboxes WHERE name = ?1")?;
@@ -235,7 +242,7 @@ impl<'a> Changes<'a> {
         let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?1, ?2, ?3)")?;
         let mut delete = database.prepare_cached("DELETE FROM segments WHERE id = ?1")?;
         for (id, book) in segments {
-            if book.live == 0 && *id != tail {
+            if book.live == 0 && Some(*id) != current {
                 delete.execute([id])?;
             } else {
                 upsert.execute(params![id, book.end, book.live])?;
@@ -256,10 +263,18 @@ impl<'a> Changes<'a> {
         Entries { counters, segments, mailboxes, released }
     }
 
-    /// Removes the first messages of a mailbox.
-    fn take_first(&mut self, database: &Connection, mailbox: &MailboxName, count: u64) -> Result<Vec<Summary>> {
-        let mut statement = database.prepare_cached("SELECT id FROM copies WHERE mailbox = ?1 ORDER BY id LIMIT ?2")?;
-        let ids = statement.query_map(params![mailbox.as_str(), integer(count)], |row| number(row, 0))?;
+    /// Removes the first messages of a mailbox, up to one of them.
+    fn take_first(
+        &mut self,
+        database: &Connection,
+        mailbox: &MailboxName,
+        last: MessageId,
+        limit: usize,
+    ) -> Result<Vec<Summary>> {
+        let mut statement =
+            database.prepare_cached("SELECT id FROM copies WHERE mailbox = ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
+        let range = params![mailbox.as_str(), key(last), integer(limit)];
+        let ids = statement.query_map(range, |row| number(row, 0))?;
         let ids: Vec<u64> = ids.collect::<rusqlite::Result<_>>()?;
         self.take_all(database, ids.into_iter().map(|id| (mailbox.clone(), id.into())).collect())
     }

@@ -1,25 +1,28 @@
-//! Brings the log of the database home: copies its pages into the database file, so that it can begin anew and does not
-//! grow. That takes many writes and a sync, so most of it is done on a thread of its own, beside the writer; what has
-//! come in meanwhile is little, and the writer does it.
+//! What is done for the writer on another thread, because it takes long: most of all, bringing the log of the database
+//! home. That copies its pages into the database file, so that the log can begin anew and does not grow; what has come
+//! in meanwhile is little, and the writer does it. Files that nobody needs are removed here too.
 //!
-//! With relaxed durability nobody else syncs, so the thread does it every second when there is something to sync.
+//! With relaxed durability nobody else syncs, so this thread does it every second when there is something to sync.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, ErrorCode};
 
-use super::segment::Segments;
+use super::segment::{Graves, Segments};
 use super::{Durability, OpenError, schema};
 
 /// With so many pages in the log, it is time.
 const MANY_PAGES: i32 = 1000;
+/// With so many, readers that never pause have kept it from beginning anew; then they have to.
+pub(super) const TOO_MANY_PAGES: i32 = 8 * MANY_PAGES;
 /// How long changes may be at the mercy of the system when durability is relaxed.
 const RELAXED: Duration = Duration::from_secs(1);
 
@@ -32,15 +35,29 @@ pub(super) struct Checkpoints {
 }
 
 #[derive(Default)]
-pub(super) struct Progress {
+struct Progress {
     /// How many pages are in the log.
     pages: AtomicI32,
-    /// The segment that is being written.
+    /// The last segment.
     tail: AtomicU64,
     /// Whether there were commits that nobody has synced.
     unsynced: AtomicBool,
-    /// Whether the other thread has done its part.
+    /// Whether the log should be brought home.
+    wanted: AtomicBool,
+    /// Whether the other thread has done its part of that.
     mostly_home: AtomicBool,
+    graves: Mutex<Graves>,
+}
+
+impl Progress {
+    /// Adds what can go.
+    fn bury(&self, graves: Graves) {
+        self.graves.lock().unwrap_or_else(PoisonError::into_inner).add(graves);
+    }
+
+    fn take_graves(&self) -> Graves {
+        std::mem::take(&mut self.graves.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Checkpoints {
@@ -63,22 +80,36 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// How many pages are in the log.
+    pub(super) fn pages(&self) -> i32 {
+        self.progress.pages.load(Ordering::Relaxed)
+    }
+
     /// Called after every commit: does what is due now, and asks for what takes longer.
-    pub(super) fn keep_up(&mut self, database: &Connection, tail: u64) {
+    pub(super) fn keep_up(&mut self, database: &Connection, tail: u64, graves: Graves) {
         self.progress.tail.store(tail, Ordering::Relaxed);
         self.progress.unsynced.store(true, Ordering::Release);
-        let pages = self.progress.pages.load(Ordering::Relaxed);
+        let pages = self.pages();
         if self.progress.mostly_home.swap(false, Ordering::Acquire) {
-            bring_home(database);
+            bring_home(database, CheckpointMode::PASSIVE);
         } else if pages < self.asked_at {
             // The log has begun anew.
             self.asked_at = 0;
         } else if pages >= self.asked_at + MANY_PAGES {
             self.asked_at = pages;
-            if let Some((ask, _)) = &self.helper {
-                // One request is as good as two.
-                let _ = ask.try_send(());
-            }
+            self.progress.wanted.store(true, Ordering::Release);
+            self.ask();
+        }
+        if !graves.is_empty() {
+            self.progress.bury(graves);
+            self.ask();
+        }
+    }
+
+    fn ask(&self) {
+        if let Some((ask, _)) = &self.helper {
+            // One request is as good as two.
+            let _ = ask.try_send(());
         }
     }
 }
@@ -93,12 +124,12 @@ impl Drop for Checkpoints {
     }
 }
 
-/// Copies what can be copied without waiting for anybody. True when everything is home, and synced.
-pub(super) fn bring_home(database: &Connection) -> bool {
-    match database.wal_checkpoint_v2(rusqlite::MAIN_DB.into(), CheckpointMode::PASSIVE) {
+/// Copies the log into the database. True when all of it is home, and synced.
+pub(super) fn bring_home(database: &Connection, mode: CheckpointMode) -> bool {
+    match database.wal_checkpoint_v2(rusqlite::MAIN_DB.into(), mode) {
         Ok((pages, home)) => pages == home,
-        // The other one is at it.
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => false,
+        // The other thread is at it, or a reader in another process.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => false,
         Err(error) => {
             tracing::error!(%error, "the log of the database cannot be brought home; trying again");
             false
@@ -124,32 +155,68 @@ impl Helper {
                 Durability::Relaxed => asked.recv_timeout(RELAXED),
             };
             match told {
-                Ok(()) => self.work(),
-                Err(RecvTimeoutError::Timeout) if self.progress.unsynced.swap(false, Ordering::Acquire) => self.work(),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                // With relaxed durability there is a sync every second, and none in between.
+                Ok(()) | Err(RecvTimeoutError::Timeout) => self.work(told.is_err()),
+                Err(RecvTimeoutError::Disconnected) => return self.work(true),
             }
         }
     }
 
-    fn work(&mut self) {
+    fn work(&mut self, time_to_sync: bool) {
+        if self.progress.wanted.swap(false, Ordering::Acquire) {
+            self.bring_home();
+        }
+        // What is taken here was committed before the sync that follows.
+        let graves = self.progress.take_graves();
+        let settled = match self.durability {
+            Durability::Full => true,
+            Durability::Relaxed => time_to_sync && self.sync(),
+        };
+        if settled {
+            graves.bury(&self.segments);
+        } else {
+            self.progress.bury(graves);
+        }
+    }
+
+    fn bring_home(&mut self) {
         // The mail first: the database should not name on the disk what is not there.
-        let tail = self.progress.tail.load(Ordering::Relaxed);
-        if self.durability == Durability::Relaxed
-            && let Err(error) = self.segments.sync(tail)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::error!(%error, "mail cannot be synced; trying again");
+        if self.durability == Durability::Relaxed && !self.sync() {
             return;
         }
         let Some(database) = self.database.take().or_else(|| self.open()) else { return };
-        bring_home(&database);
+        bring_home(&database, CheckpointMode::PASSIVE);
         self.database = Some(database);
         self.progress.mostly_home.store(true, Ordering::Release);
+    }
+
+    /// Makes everything durable that was committed so far.
+    fn sync(&self) -> bool {
+        if !self.progress.unsynced.swap(false, Ordering::Acquire) {
+            return true;
+        }
+        let tail = self.progress.tail.load(Ordering::Relaxed);
+        let synced = self.segments.sync(tail).and_then(|()| sync_log(&self.path));
+        if let Err(error) = &synced {
+            tracing::error!(%error, "mail cannot be synced; trying again");
+            self.progress.unsynced.store(true, Ordering::Release);
+        }
+        synced.is_ok()
     }
 
     fn open(&self) -> Option<Connection> {
         let opened = schema::open_helper(&self.path);
         opened.inspect_err(|error| tracing::error!(%error, "the log of the database stays; trying again")).ok()
+    }
+}
+
+/// Makes the log of a database durable.
+pub(super) fn sync_log(database: &std::path::Path) -> io::Result<()> {
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    match File::open(log) {
+        Ok(log) => log.sync_data(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }

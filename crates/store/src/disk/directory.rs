@@ -3,10 +3,10 @@
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::segment::sync_dir;
+use super::segment::{Segments, sync_dir};
 
 /// The files of a store.
 #[derive(Clone, Debug)]
@@ -17,6 +17,20 @@ pub(super) struct Directory {
 /// Held for as long as a server uses the directory. The system lets it go when the process ends, however it ends.
 pub(super) struct Lock {
     _file: File,
+}
+
+/// The room on a file system, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) free: u64,
+    pub(super) whole: u64,
+}
+
+impl Room {
+    /// What is kept free, because deletions need some room too: they go through the log of the database.
+    pub(super) fn reserve(self) -> u64 {
+        (self.whole / 16).clamp(1 << 20, 64 << 20)
+    }
 }
 
 impl Directory {
@@ -56,6 +70,28 @@ impl Directory {
         if segments.is_dir() { Ok(()) } else { Err(self.error("cannot make", &io::ErrorKind::NotADirectory.into())) }
     }
 
+    /// Makes an empty database where there is none, readable by nobody else. Mail without a database is nobody's to throw
+    /// away: somebody has moved the one that belongs to it.
+    pub(super) fn make_database(&self, segments: &Segments) -> Result<(), OpenError> {
+        let path = self.database();
+        if fs::metadata(&path).is_ok_and(|found| found.len() > 0) {
+            return Ok(());
+        }
+        let found = segments.ids().map_err(|error| self.error("cannot read", &error))?;
+        if !found.is_empty() {
+            return Err(OpenError::Orphaned(self.path.clone()));
+        }
+        let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+        made.map(|_| ()).map_err(|error| self.error("cannot write to", &error))
+    }
+
+    /// How much room the file system has; none when it does not say.
+    pub(super) fn room(&self) -> Option<Room> {
+        let found = rustix::fs::statvfs(&self.path).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        Some(Room { free: bytes(found.f_bavail), whole: bytes(found.f_blocks) })
+    }
+
     /// Whether a store was ever made here.
     pub(super) fn check_exists(&self) -> Result<(), OpenError> {
         match fs::metadata(self.database()) {
@@ -70,6 +106,11 @@ impl Directory {
         let path = self.path.join("lock");
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
         let mut file = opened.map_err(|error| self.error("cannot write to", &error))?;
+        let owner = file.metadata().map_err(|error| self.error("cannot read", &error))?.uid();
+        let us = rustix::process::geteuid().as_raw();
+        if owner != us {
+            return Err(OpenError::Owner { dir: self.path.clone(), owner, us });
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -105,6 +146,17 @@ pub enum OpenError {
     },
     /// There is no store to read.
     Missing(PathBuf),
+    /// There is mail, but no database that says whose it is.
+    Orphaned(PathBuf),
+    /// It belongs to another user, whom files that we make would shut out.
+    Owner {
+        /// The data directory.
+        dir: PathBuf,
+        /// The user it belongs to.
+        owner: u32,
+        /// The user of this process.
+        us: u32,
+    },
     /// Another process uses it.
     Locked {
         /// The data directory.
@@ -136,7 +188,12 @@ impl OpenError {
                 matches!(error.kind(), NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem)
             }
             Self::Locked { .. } | Self::Database(_) => false,
-            Self::Missing(_) | Self::TooNew { .. } | Self::Foreign | Self::Damaged(_) => true,
+            Self::Missing(_)
+            | Self::Orphaned(_)
+            | Self::Owner { .. }
+            | Self::TooNew { .. }
+            | Self::Foreign
+            | Self::Damaged(_) => true,
         }
     }
 }
@@ -146,6 +203,18 @@ impl fmt::Display for OpenError {
         match self {
             Self::Directory { what, dir, error } => write!(f, "{what} the data directory {}: {error}", dir.display()),
             Self::Missing(dir) => write!(f, "there is no store in {}", dir.display()),
+            Self::Orphaned(dir) => write!(
+                f,
+                "{} holds mail, but its database restante.db is missing or empty; put it back, or move the data \
+                 directory away to start with an empty one",
+                dir.display()
+            ),
+            Self::Owner { dir, owner, us } => write!(
+                f,
+                "the data directory {} belongs to user {owner}, whom files made by user {us} would shut out; run this \
+                 as user {owner}",
+                dir.display()
+            ),
             Self::Locked { dir, owner } => {
                 write!(f, "the data directory {} is in use by another server", dir.display())?;
                 owner.map_or(Ok(()), |pid| write!(f, " (process {pid})"))

@@ -15,8 +15,10 @@ pub(super) enum Job {
     Append(NewMessage, Reply<Appended>),
     SetSeen(MailboxName, MessageId, bool, Reply<bool>),
     Remove(MailboxName, MessageId, Reply<Option<Summary>>),
-    Purge(MailboxName, Reply<Vec<Summary>>),
+    Purge(MailboxName, MessageId, usize, Reply<Vec<Summary>>),
     Expire(Timestamp, usize, Reply<Vec<Summary>>),
+    /// Changes nothing, and fails when a new message would.
+    Check(Reply<()>),
 }
 
 /// A place for an answer. It is filled while the transaction runs, and sent when its outcome is known.
@@ -52,6 +54,11 @@ impl Job {
         }
     }
 
+    /// Whether it may only be done while there is room on the disk.
+    pub(super) fn needs_room(&self) -> bool {
+        matches!(self, Self::Append(..) | Self::Check(_))
+    }
+
     /// Makes the change in the database. Every new message takes its ids and its place from `written`.
     pub(super) fn apply<'a>(
         &mut self,
@@ -69,10 +76,13 @@ impl Job {
                 reply.answer = Some(changes.set_seen(database, mailbox, *id, *seen)?);
             }
             Self::Remove(mailbox, id, reply) => reply.answer = Some(changes.remove(database, mailbox, *id)?),
-            Self::Purge(mailbox, reply) => reply.answer = Some(changes.purge(database, mailbox)?),
+            Self::Purge(mailbox, last, limit, reply) => {
+                reply.answer = Some(changes.purge(database, mailbox, *last, *limit)?);
+            }
             Self::Expire(deadline, limit, reply) => {
                 reply.answer = Some(changes.expire(database, *deadline, *limit)?);
             }
+            Self::Check(reply) => reply.answer = Some(()),
         }
         Ok(())
     }
@@ -83,7 +93,8 @@ impl Job {
             Self::Append(_, reply) => reply.send(outcome),
             Self::SetSeen(_, _, _, reply) => reply.send(outcome),
             Self::Remove(_, _, reply) => reply.send(outcome),
-            Self::Purge(_, reply) | Self::Expire(_, _, reply) => reply.send(outcome),
+            Self::Purge(_, _, _, reply) | Self::Expire(_, _, reply) => reply.send(outcome),
+            Self::Check(reply) => reply.send(outcome),
         }
     }
 }

@@ -24,7 +24,8 @@ mod writer;
 
 use std::hash::Hash;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -81,7 +82,6 @@ pub enum Durability {
 /// A [`Store`] on disk.
 pub struct DiskStore {
     shared: Arc<Shared>,
-    readers: Arc<Readers>,
     /// Answers that were given before.
     summaries: Cache<(MailboxName, Which), Summary>,
     sources: Cache<(MailboxName, MessageId), Source>,
@@ -92,8 +92,11 @@ pub struct DiskStore {
 /// What writer and readers both know.
 struct Shared {
     segments: Arc<Segments>,
+    readers: Arc<Readers>,
     recent: Mutex<Recent>,
     usage: Mutex<Usage>,
+    /// Whether the last change failed.
+    in_trouble: AtomicBool,
 }
 
 impl DiskStore {
@@ -102,15 +105,14 @@ impl DiskStore {
         let directory = Directory::new(dir);
         directory.make()?;
         let lock = directory.lock()?;
-        let shared = Arc::new(Shared::new(&directory, Recent::default()));
         let share = settings.cache_bytes / 4;
-        let readers = Arc::new(Readers::new(directory.database(), share));
+        let shared = Arc::new(Shared::new(&directory, Recent::default(), share));
         let writer = Writer::open(directory, settings, shared.clone(), lock)?;
         let (sender, queue) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run(queue));
         let thread = thread.map_err(|error| OpenError::Database(format!("no thread for the writer: {error}")))?;
         let (summaries, sources) = (Cache::new(share / 2), Cache::new(share / 2));
-        Ok(Self { shared, readers, summaries, sources, writer: Some((sender, thread)) })
+        Ok(Self { shared, summaries, sources, writer: Some((sender, thread)) })
     }
 
     /// Opens a data directory for reading, also while a server uses it. Changes answer [`StoreError::Unavailable`].
@@ -118,9 +120,8 @@ impl DiskStore {
         let directory = Directory::new(dir);
         directory.check_exists()?;
         schema::open_reader(&directory.database(), cache_bytes)?;
-        let shared = Arc::new(Shared::new(&directory, Recent::never()));
-        let readers = Arc::new(Readers::new(directory.database(), cache_bytes));
-        Ok(Self { shared, readers, summaries: Cache::new(0), sources: Cache::new(0), writer: None })
+        let shared = Arc::new(Shared::new(&directory, Recent::never(), cache_bytes));
+        Ok(Self { shared, summaries: Cache::new(0), sources: Cache::new(0), writer: None })
     }
 
     /// Answers a question about a mailbox from memory, if the mailbox is still as it was when the answer was found.
@@ -138,7 +139,7 @@ impl DiskStore {
         {
             return Ok(Some(answer));
         }
-        let Some((book, answer)) = self.readers.ask(look).await? else { return Ok(None) };
+        let Some((book, answer)) = self.shared.readers.ask(look).await? else { return Ok(None) };
         if let Err(since) = known {
             self.shared.recent().looked_up(since, mailbox, book);
         }
@@ -163,7 +164,7 @@ impl Drop for DiskStore {
     /// The writer finishes what it was given, and closes the database when everybody else has let go of it, because only
     /// the last one can put it in order.
     fn drop(&mut self) {
-        self.readers.close();
+        self.shared.readers.close();
         if let Some((queue, thread)) = self.writer.take() {
             drop(queue);
             if thread.join().is_err() {
@@ -185,7 +186,7 @@ impl Store for DiskStore {
             Err(moment) => moment,
         };
         let name = mailbox.clone();
-        let book = self.readers.ask(move |database| look_up(database, &name)).await?;
+        let book = self.shared.readers.ask(move |database| look_up(database, &name)).await?;
         let Some(book) = book else { return Ok(Version(0)) };
         self.shared.recent().looked_up(since, mailbox, book);
         Ok(Version(book.version))
@@ -193,7 +194,7 @@ impl Store for DiskStore {
 
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
         let mailbox = mailbox.clone();
-        self.readers.ask(move |database| reader::list(database, &mailbox, page)).await
+        self.shared.readers.ask(move |database| reader::list(database, &mailbox, page)).await
     }
 
     async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
@@ -216,8 +217,8 @@ impl Store for DiskStore {
         self.change(|reply| Job::Remove(mailbox.clone(), id, reply)).await
     }
 
-    async fn purge(&self, mailbox: &MailboxName) -> Result<Vec<Summary>> {
-        self.change(|reply| Job::Purge(mailbox.clone(), reply)).await
+    async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
+        self.change(|reply| Job::Purge(mailbox.clone(), last, limit, reply)).await
     }
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
@@ -226,14 +227,19 @@ impl Store for DiskStore {
 
     async fn mailboxes(&self, after: Option<&MailboxName>, limit: usize) -> Result<Vec<MailboxName>> {
         let after = after.cloned();
-        self.readers.ask(move |database| reader::mailboxes(database, after.as_ref(), limit)).await
+        self.shared.readers.ask(move |database| reader::mailboxes(database, after.as_ref(), limit)).await
     }
 
     async fn usage(&self) -> Result<Usage> {
-        if let Some((_, thread)) = &self.writer {
-            return if thread.is_finished() { Err(writer_ended()) } else { Ok(*self.shared.usage()) };
+        // After trouble, it is worth a try whether it is over: nobody may be sending, because of what is said here.
+        if self.shared.in_trouble.load(Ordering::Relaxed) {
+            self.change(Job::Check).await?;
         }
-        self.readers.ask(|database| Ok(books::Books::load(database)?.counters.usage)).await
+        if self.writer.as_ref().is_some_and(|(_, thread)| thread.is_finished()) {
+            return Err(writer_ended());
+        }
+        let read = self.shared.readers.ask(|database| Ok(books::Books::load(database)?.counters.usage)).await?;
+        Ok(if self.writer.is_some() { *self.shared.usage() } else { read })
     }
 }
 
@@ -242,9 +248,26 @@ fn writer_ended() -> StoreError {
 }
 
 impl Shared {
-    fn new(directory: &Directory, recent: Recent) -> Self {
-        let segments = Arc::new(Segments::new(directory.segments()));
-        Self { segments, recent: Mutex::new(recent), usage: Mutex::default() }
+    fn new(directory: &Directory, recent: Recent, cache_bytes: usize) -> Self {
+        Self {
+            segments: Arc::new(Segments::new(directory.segments())),
+            readers: Arc::new(Readers::new(directory.database(), cache_bytes)),
+            recent: Mutex::new(recent),
+            usage: Mutex::default(),
+            in_trouble: AtomicBool::new(false),
+        }
+    }
+
+    /// Nobody reads until the returned value is dropped.
+    fn without_readers(&self) -> RwLockWriteGuard<'_, ()> {
+        self.readers.pause()
+    }
+
+    /// Notes how the last change went.
+    fn note(&self, trouble: Option<&StoreError>) {
+        if self.in_trouble.swap(trouble.is_some(), Ordering::Relaxed) && trouble.is_none() {
+            tracing::info!("the store works again");
+        }
     }
 
     /// What is known of a mailbox, or the moment from which it has to be looked up.

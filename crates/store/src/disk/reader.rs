@@ -2,7 +2,7 @@
 //! writer. Every answer is taken from one state of the database.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use bytes::Bytes;
 use restante_mail::message::{MessageId, Source, Summary};
@@ -27,13 +27,16 @@ const ATTEMPTS: usize = 5;
 pub(super) struct Readers {
     database: PathBuf,
     cache_bytes: usize,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
+    /// Held by those who read. Who wants to be alone with the database waits here for them, and they for it.
+    gate: RwLock<()>,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
     pub(super) fn new(database: PathBuf, cache_bytes: usize) -> Self {
-        Self { database, cache_bytes: cache_bytes / READERS, turns: Semaphore::new(READERS), idle: Mutex::default() }
+        let turns = Arc::new(Semaphore::new(READERS));
+        Self { database, cache_bytes: cache_bytes / READERS, turns, gate: RwLock::default(), idle: Mutex::default() }
     }
 
     /// Answers a question on a thread that may wait.
@@ -41,9 +44,12 @@ impl Readers {
         self: &Arc<Self>,
         question: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let Ok(_turn) = self.turns.acquire().await else { return Err(closed()) };
+        let Ok(turn) = self.turns.clone().acquire_owned().await else { return Err(closed()) };
         let this = self.clone();
         let answered = tokio::task::spawn_blocking(move || {
+            // The turn ends with the work, also when nobody waits for its answer any more.
+            let _turn = turn;
+            let _reading = this.gate.read().unwrap_or_else(PoisonError::into_inner);
             let connection = this.take()?;
             let answer = question(&connection);
             // After an error a connection may hold on to what was wrong.
@@ -53,6 +59,11 @@ impl Readers {
             answer
         });
         answered.await.unwrap_or_else(|error| Err(StoreError::Broken(format!("a reader: {error}"))))
+    }
+
+    /// Nobody reads until the returned value is dropped.
+    pub(super) fn pause(&self) -> RwLockWriteGuard<'_, ()> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// No more questions; connections are closed.

@@ -2,20 +2,20 @@
 //! are deleted, and pages that the database does not use go back to the system. All of it in small steps between the
 //! writer's other work.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
-use std::io;
 
 use bytes::Bytes;
 use restante_mail::message::MessageId;
+use rusqlite::wal::CheckpointMode;
 
-use super::Durability;
 use super::books::{Books, SegmentBook};
 use super::changes::Changes;
+use super::checkpoint::bring_home;
 use super::record::Record;
-use super::segment::{Location, Sweep};
+use super::segment::{Graves, Location, Sweep};
 use super::trouble;
-use super::writer::Writer;
+use super::writer::{Failure, Writer};
 use crate::{Result, StoreError};
 
 /// How much of a segment is looked at in one step.
@@ -28,10 +28,8 @@ const MANY_ROWS: u64 = 10_000;
 /// What there is to do.
 #[derive(Default)]
 pub(super) struct Reclaim {
-    /// Segments without any use, whose files can go.
-    pub(super) dead: Vec<u64>,
-    /// Large records without any use, by segment, whose space can go.
-    pub(super) hollow: BTreeMap<u64, Vec<Location>>,
+    /// What can go as soon as that is safe.
+    pub(super) graves: Graves,
     /// Whether there may be files that the database does not know.
     pub(super) leftovers: bool,
     /// Segments that are worth writing again.
@@ -40,20 +38,16 @@ pub(super) struct Reclaim {
     stuck: HashSet<u64>,
     /// The segment that is being written again.
     under_way: Option<Sweep>,
-    /// The last segment, as far as we know.
-    pub(super) tail: u64,
     /// How many messages went since the database was last looked at.
     pub(super) rows_went: u64,
 }
 
 impl Reclaim {
-    pub(super) fn new(books: &Books) -> Self {
-        let last = books.segments.last_key_value().map_or(0, |(id, _)| *id);
-        let mut reclaim = Self { tail: last, ..Self::default() };
+    /// Looks at all segments but the one that is being written.
+    pub(super) fn look_around(&mut self, books: &Books, current: Option<u64>) {
         for (id, book) in &books.segments {
-            reclaim.consider(*id, *book, last);
+            self.consider(*id, *book, current);
         }
-        reclaim
     }
 
     /// Whether there is anything to do that can be done in steps.
@@ -61,10 +55,10 @@ impl Reclaim {
         self.under_way.is_some() || !self.sparse.is_empty() || self.rows_went >= MANY_ROWS
     }
 
-    /// Notes a segment, other than the last one, of which less than half is in use.
-    pub(super) fn consider(&mut self, id: u64, book: SegmentBook, tail: u64) {
+    /// Notes a segment, other than the one that is being written, of which less than half is in use.
+    pub(super) fn consider(&mut self, id: u64, book: SegmentBook, current: Option<u64>) {
         let under_way = self.under_way.as_ref().is_some_and(|sweep| sweep.segment == id);
-        if id != tail && book.live * 2 < book.end && !under_way && !self.stuck.contains(&id) {
+        if current != Some(id) && book.live.saturating_mul(2) < book.end && !under_way && !self.stuck.contains(&id) {
             self.sparse.insert(id);
         }
     }
@@ -87,46 +81,22 @@ impl Writer {
     /// Deletes segments that the database does not name: what a crash has left, or an attempt that failed.
     pub(super) fn remove_leftovers(&mut self) {
         self.reclaim.leftovers = false;
-        let files = match self.shared.segments.ids() {
-            Ok(files) => files,
+        let files: HashSet<u64> = match self.shared.segments.ids() {
+            Ok(files) => files.into_iter().collect(),
             Err(error) => {
                 tracing::error!(%error, "the folder of segments cannot be read");
                 return;
             }
         };
         for id in &files {
-            if !self.books.segments.contains_key(id) && *id != self.tail() {
+            if !self.books.segments.contains_key(id) && self.current() != Some(*id) {
                 tracing::info!(segment = id, "removing a leftover file");
-                self.reclaim.dead.push(*id);
+                self.reclaim.graves.dead.push(*id);
             }
         }
         for (id, book) in &self.books.segments {
             if !files.contains(id) {
                 tracing::error!(segment = id, bytes = book.live, "a segment file is missing, and the mail in it");
-            }
-        }
-        self.bury_the_dead();
-    }
-
-    /// Removes the files of dead segments, and the space of large records that nobody needs. That nobody needs them must
-    /// be on the disk before: after a power failure the database must not name what is gone.
-    pub(super) fn bury_the_dead(&mut self) {
-        let nothing = self.reclaim.dead.is_empty() && self.reclaim.hollow.is_empty();
-        if nothing || (self.durability() == Durability::Relaxed && !self.settle_down()) {
-            return;
-        }
-        for (segment, records) in std::mem::take(&mut self.reclaim.hollow) {
-            if self.books.segments.contains_key(&segment)
-                && let Err(error) = self.shared.segments.hollow_out(segment, &records)
-            {
-                tracing::debug!(%error, segment, "the space of a large message comes back with its segment");
-            }
-        }
-        for segment in std::mem::take(&mut self.reclaim.dead) {
-            if let Err(error) = self.shared.segments.remove(segment)
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                tracing::error!(%error, segment, "a segment file cannot be removed");
             }
         }
     }
@@ -163,7 +133,7 @@ impl Writer {
         let done = sweep.offset >= sweep.end;
         let segment = sweep.segment;
         if !records.is_empty() || done {
-            self.move_records(segment, &records, &moves)?;
+            self.move_records(segment, &records, &moves).map_err(Failure::into_error)?;
         }
         if !done {
             self.reclaim.under_way = Some(sweep);
@@ -174,7 +144,7 @@ impl Writer {
         Ok(())
     }
 
-    fn move_records(&mut self, segment: u64, records: &[Record], moves: &[(Location, Copies)]) -> Result<()> {
+    fn move_records(&mut self, segment: u64, records: &[Record], moves: &[(Location, Copies)]) -> Result<(), Failure> {
         self.transact(records, |changes, database, locations| {
             for ((from, copies), to) in moves.iter().zip(locations) {
                 changes.moved(database, copies, *from, *to)?;
@@ -204,7 +174,11 @@ impl Writer {
         let Some(database) = self.database() else { return Ok(()) };
         let count = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
         let (free, all) = (count("freelist_count")?, count("page_count")?);
-        if free > all / 4 && free > PAGES {
+        if free <= all / 4 || free <= PAGES {
+            self.reclaim.rows_went = 0;
+            return Ok(());
+        }
+        let given_back = self.transact(&[], |_, database, _| {
             // Every step of the statement gives one page back.
             let mut vacuum = database.prepare_cached("PRAGMA incremental_vacuum")?;
             let mut steps = vacuum.query([])?;
@@ -213,10 +187,14 @@ impl Writer {
                     break;
                 }
             }
-        } else {
+            Ok(())
+        });
+        given_back.map_err(Failure::into_error)?;
+        // The file becomes shorter when its log is home.
+        let Some(database) = self.database() else { return Ok(()) };
+        bring_home(database, CheckpointMode::PASSIVE);
+        if database.pragma_query_value(None, "freelist_count", |row| row.get::<_, u32>(0))? >= free {
             self.reclaim.rows_went = 0;
-            // The file becomes shorter when its log is home.
-            self.settle_down();
         }
         Ok(())
     }

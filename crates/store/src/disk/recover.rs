@@ -1,8 +1,10 @@
 //! After the process or the machine ended without closing the store: whether the last segment holds what the database
 //! names. It does when everything was synced; with relaxed durability, or a disk that does not keep its word, a power
-//! failure can take the end of it. What is not there any more is taken off the books, and told in the log.
+//! failure can take the end of it. What did not reach the disk is taken off the books, and told in the log. Other damage
+//! is left alone: those messages stay, and say what is wrong when they are read.
 
 use std::fs::File;
+use std::io;
 
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
@@ -11,7 +13,7 @@ use rusqlite::Connection;
 use super::record::View;
 use super::rows::{self, number};
 use super::segment::{Location, Segments, Sweep};
-use super::writer::Writer;
+use super::writer::{Failure, Writer};
 use crate::Result;
 
 impl Writer {
@@ -23,11 +25,14 @@ impl Writer {
             tracing::error!(%error, "the last segment cannot be checked");
         }
         // What the database says of files must be on the disk before any of them goes.
-        if self.settle_down() {
-            self.remove_leftovers();
-        } else {
-            self.reclaim.leftovers = true;
+        match self.settle_down() {
+            Ok(()) => self.remove_leftovers(),
+            Err(error) => {
+                tracing::error!(%error, "the store cannot be synced; trying again");
+                self.reclaim.leftovers = true;
+            }
         }
+        self.tidy_up();
     }
 
     /// Looks at the last segment, and forgets messages that are not whole.
@@ -37,7 +42,7 @@ impl Writer {
             return Ok(());
         }
         let Some(database) = self.database() else { return Ok(()) };
-        let lost = broken_copies(database, &self.shared.segments, segment)?;
+        let lost = lost_copies(database, &self.shared.segments, segment)?;
         let count = lost.len();
         if count == 0 {
             return Ok(());
@@ -47,7 +52,8 @@ impl Writer {
                 changes.remove(database, mailbox, *id)?;
             }
             Ok(())
-        })?;
+        })
+        .map_err(Failure::into_error)?;
         tracing::error!(segment, "the end of the last segment did not reach the disk: {count} messages are lost");
         Ok(())
     }
@@ -65,20 +71,34 @@ fn is_whole(segments: &Segments, segment: u64, end: u64) -> bool {
     }
 }
 
-/// All copies whose record in this segment cannot be read. It looks at every row there is, but only when it has to.
-fn broken_copies(database: &Connection, segments: &Segments, segment: u64) -> Result<Vec<(MailboxName, MessageId)>> {
+/// All copies whose record in this segment did not reach the disk. It looks at every row there is, but only when it has
+/// to.
+fn lost_copies(database: &Connection, segments: &Segments, segment: u64) -> Result<Vec<(MailboxName, MessageId)>> {
     let mut statement = database.prepare("SELECT mailbox, id, offset, length FROM copies WHERE segment = ?1")?;
     let rows = statement.query_map([segment], |row| {
         let at = Location { segment, offset: number(row, 2)?, length: number(row, 3)? };
         Ok((rows::mailbox(row, 0)?, MessageId::from(number(row, 1)?), at))
     })?;
-    let mut broken = Vec::new();
+    let mut lost = Vec::new();
     for row in rows {
         let (mailbox, id, at) = row?;
-        let whole = segments.read(at).ok().and_then(|bytes| View::of(&bytes).ok()).is_some();
-        if !whole {
-            broken.push((mailbox, id));
+        let is_lost = match segments.read(at) {
+            Ok(bytes) => View::of(&bytes).is_err() && was_never_written(&bytes),
+            Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+        };
+        if is_lost {
+            lost.push((mailbox, id));
         }
     }
-    Ok(broken)
+    Ok(lost)
+}
+
+/// What a file was made longer by, but never written, reads as zeros, a sector or more of them.
+fn was_never_written(record: &[u8]) -> bool {
+    const SECTOR: usize = 512;
+    const FEW: usize = 16;
+    let zeros = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    let start = &record[..FEW.min(record.len())];
+    let end = &record[record.len().saturating_sub(FEW)..];
+    zeros(start) || zeros(end) || record.chunks_exact(SECTOR).any(zeros)
 }

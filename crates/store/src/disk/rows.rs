@@ -1,5 +1,7 @@
 //! The rows of the table `copies`, as values: what a summary is made of, and where the record is.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::MailboxName;
@@ -25,8 +27,7 @@ pub(super) struct Copy {
 
 impl Copy {
     pub(super) fn from_row(mailbox: &MailboxName, row: &Row<'_>) -> rusqlite::Result<Self> {
-        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-        let headline = Headline::new(text(5)?, text(6)?.split_terminator('\n'), text(7)?);
+        let headline = Headline::new(&text(row, 5)?, text(row, 6)?.split_terminator('\n'), &text(row, 7)?);
         let summary = Summary {
             mailbox: mailbox.clone(),
             id: MessageId::from(number(row, 0)?),
@@ -55,9 +56,14 @@ pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column)
 }
 
+/// A text. A flipped bit in a subject must not keep anybody from seeing, or deleting, the message.
+fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Cow<'a, str>> {
+    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?))
+}
+
 /// A mailbox name that is in the database, and therefore is one.
 pub(super) fn mailbox(row: &Row<'_>, column: usize) -> rusqlite::Result<MailboxName> {
-    Ok(row.get::<_, String>(column)?.into())
+    Ok(text(row, column)?.into_owned().into())
 }
 
 /// A time as it is stored. Times beyond the year 2262 do not fit and are moved there.

@@ -1,12 +1,16 @@
 //! The database: its tables, their versions, and how a connection to it is opened. SQLite is the truth about what is
 //! stored; bytes in a segment that it does not name are garbage.
 
+use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{Durability, OpenError};
 
+/// When the log begins anew, its file is not kept longer than this.
+const MAX_LOG: i64 = 16 << 20;
 /// Says that a database is ours; `file` and other tools show it. The letters `rmail`, as far as they fit.
 const APPLICATION: i64 = 0x726d_6169;
 
@@ -79,6 +83,9 @@ pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usiz
     connection.pragma_update(None, "synchronous", durability.synchronous())?;
     // The writer decides when there is time for it.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
+    // Nobody else writes. Readers of another process can be in the way of bringing a long log home; then it stays long.
+    connection.busy_timeout(Duration::from_millis(100))?;
     migrate(&mut connection, MIGRATIONS)?;
     Ok(connection)
 }
@@ -92,11 +99,35 @@ pub(super) fn open_helper(path: &Path) -> Result<Connection, OpenError> {
 
 /// Opens the database for reading.
 pub(super) fn open_reader(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)?;
+    let connection = match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes) {
+        Err(error) if cannot_be_written(path) => open_unchanging(path, cache_bytes).map_err(|_| error)?,
+        opened => opened?,
+    };
     match version(&connection, MIGRATIONS.len())? {
         0 => Err(OpenError::Foreign),
         _ => Ok(connection),
     }
+}
+
+/// Opens a database that nobody changes, because nobody can.
+fn open_unchanging(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            // Writing to a string cannot fail.
+            _ => drop(write!(uri, "%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    connect(Path::new(&uri), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI, cache_bytes)
+}
+
+/// Whether the database was closed, and is where nothing can be written.
+fn cannot_be_written(path: &Path) -> bool {
+    let dir = path.parent().unwrap_or(path);
+    let writable = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
+    !writable && !path.with_extension("db-wal").exists()
 }
 
 fn connect(path: &Path, access: OpenFlags, cache_bytes: usize) -> Result<Connection, OpenError> {

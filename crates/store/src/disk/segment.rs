@@ -1,7 +1,7 @@
 //! Segment files: where the bytes of the mail are. A segment is written from front to back and never changed; the
 //! database says which parts of it are still in use. [`Tail`] is the end that is written to, [`Segments`] reads.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -54,15 +54,22 @@ impl Segments {
 
     /// Removes a segment. Whoever is reading it may finish.
     pub(super) fn remove(&self, segment: u64) -> io::Result<()> {
-        self.files().remove(&segment);
+        let mut files = self.files();
+        files.remove(&segment);
         fs::remove_file(self.path(segment))
     }
 
     /// Gives the space of large records that nobody needs back to the system, in the middle of their segment. Not every
     /// file system can do that; then the space comes back with the segment.
-    pub(super) fn hollow_out(&self, segment: u64, records: &[Location]) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(self.path(segment))?;
+    fn hollow_out(&self, segment: u64, records: &[Location]) -> io::Result<()> {
+        let file = OpenOptions::new().read(true).write(true).open(self.path(segment))?;
         for at in records {
+            let mut header = [0; record::HEADER];
+            file.read_exact_at(&mut header, at.offset)?;
+            // A hole is for ever, so the database has to be right about where it goes.
+            if record::length(header) != Ok(at.length) {
+                return Err(io::Error::other(format!("no record of {} bytes begins at {}", at.length, at.offset)));
+            }
             file.write_all_at(&record::HOLLOW, at.offset)?;
         }
         // Without the marks, the holes would look like damage.
@@ -77,7 +84,12 @@ impl Segments {
 
     /// Makes everything that was written to a segment durable.
     pub(super) fn sync(&self, segment: u64) -> io::Result<()> {
-        File::open(self.path(segment))?.sync_data()
+        match File::open(self.path(segment)) {
+            Ok(file) => file.sync_data(),
+            // There is none yet, or not any more.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The ids of all segment files there are; other files are not ours.
@@ -94,11 +106,12 @@ impl Segments {
     }
 
     fn file(&self, segment: u64) -> io::Result<Arc<File>> {
-        if let Some(file) = self.files().get(&segment) {
+        // Nobody removes it between the opening and the remembering.
+        let mut files = self.files();
+        if let Some(file) = files.get(&segment) {
             return Ok(file.clone());
         }
         let file = Arc::new(File::open(self.path(segment))?);
-        let mut files = self.files();
         if files.len() >= MAX_OPEN {
             files.clear();
         }
@@ -126,6 +139,48 @@ fn id_of(name: &str) -> Option<u64> {
     name.strip_suffix(".seg")?.parse().ok()
 }
 
+/// What nobody needs any more: it can go as soon as that is on the disk. After a power failure the database must not name
+/// what is gone.
+#[derive(Default)]
+pub(super) struct Graves {
+    /// Whole segments.
+    pub(super) dead: Vec<u64>,
+    /// Large records, by segment.
+    pub(super) hollow: BTreeMap<u64, Vec<Location>>,
+}
+
+impl Graves {
+    pub(super) fn is_empty(&self) -> bool {
+        self.dead.is_empty() && self.hollow.is_empty()
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.dead.extend(other.dead);
+        for (segment, records) in other.hollow {
+            self.hollow.entry(segment).or_default().extend(records);
+        }
+    }
+
+    /// Removes all of it.
+    pub(super) fn bury(self, segments: &Segments) {
+        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        for segment in &self.dead {
+            if let Err(error) = segments.remove(*segment)
+                && !gone(&error)
+            {
+                tracing::error!(%error, segment, "a segment file cannot be removed");
+            }
+        }
+        for (segment, records) in &self.hollow {
+            if let Err(error) = segments.hollow_out(*segment, records)
+                && !gone(&error)
+            {
+                tracing::debug!(%error, segment, "the space of large messages comes back with their segment");
+            }
+        }
+    }
+}
+
 /// The end of the last segment, where records are added.
 pub(super) struct Tail {
     segments: Arc<Segments>,
@@ -146,7 +201,8 @@ impl Tail {
         let mut tail = Self { segments, segment, file: None, full, end };
         if segment > 0 && end < full {
             // When it cannot be gone on with, there will be a new one.
-            tail.file = tail.reopen().inspect_err(|error| tracing::warn!(%error, segment, "beginning anew")).ok();
+            tail.file =
+                tail.reopen().inspect_err(|error| tracing::error!(%error, segment, "no room in a segment")).ok();
         }
         tail
     }
@@ -178,9 +234,26 @@ impl Tail {
         Ok(file)
     }
 
-    /// Nobody knows what is on the disk: the next record goes to a new segment.
+    /// The segment that is being written; none when the next record begins one.
+    pub(super) fn current(&self) -> Option<u64> {
+        self.file.is_some().then_some(self.segment)
+    }
+
+    /// Leaves the segment as it is: the next record goes to a new one.
     pub(super) fn give_up(&mut self) {
-        self.file = None;
+        if let Some(file) = self.file.take() {
+            // Older mail in it may be waiting for its sync; a disk that fails now has failed before.
+            let _ = file.sync_data();
+        }
+    }
+
+    /// Takes back what was appended last, which nobody has named.
+    pub(super) fn take_back(&mut self, locations: &[Location]) {
+        if let (Some(first), Some(file)) = (locations.first(), &self.file) {
+            self.end = first.offset;
+            // Gives the space back; if not, the next record overwrites it.
+            let _ = file.set_len(self.end);
+        }
     }
 
     /// Writes records one behind the other. When that fails, it is as if nothing was written.

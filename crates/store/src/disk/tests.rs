@@ -116,11 +116,106 @@ fn what_cannot_be_used_is_told_and_left_alone() {
     rusqlite::Connection::open(foreign).unwrap().execute_batch("CREATE TABLE x (y)").unwrap();
     assert!(refusal(&dir.path().join("foreign")).contains("another program"));
 
+    let orphaned = dir.path().join("orphaned");
+    fs::create_dir_all(orphaned.join("segments")).unwrap();
+    fs::write(orphaned.join("segments/0000000001.seg"), "mail").unwrap();
+    for is_empty in [false, true] {
+        if is_empty {
+            fs::write(orphaned.join("restante.db"), "").unwrap();
+        }
+        assert!(refusal(&orphaned).contains("holds mail, but its database restante.db is missing or empty"));
+        assert_eq!(segments(&orphaned).len(), 1);
+    }
+
     fs::create_dir(dir.path().join("garbage")).unwrap();
     let garbage = dir.path().join("garbage/restante.db");
     fs::write(&garbage, [b'x'; 5000]).unwrap();
     assert!(refusal(&dir.path().join("garbage")).contains("is damaged"));
     assert_eq!(fs::read(garbage).unwrap(), [b'x'; 5000]);
+}
+
+#[test]
+fn nobody_else_can_read_the_files() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = TestDir::new();
+    let _store = open(dir.path());
+    for file in ["lock", "restante.db", "restante.db-wal", "restante.db-shm"] {
+        let mode = fs::metadata(dir.path().join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{file}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_that_contradict_each_other_are_damage() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let stored = add(&store, &["ann"], b'a').await.remove(0);
+    drop(store);
+    let database = rusqlite::Connection::open(dir.path().join("restante.db")).unwrap();
+    database.execute_batch("CREATE TABLE saved AS SELECT * FROM segments; DELETE FROM segments").unwrap();
+    let refused = DiskStore::open(dir.path(), SMALL).err().unwrap();
+    assert!(refused.is_permanent() && refused.to_string().contains("its table of segments is empty"), "{refused}");
+    database.execute_batch("INSERT INTO segments SELECT * FROM saved; DROP TABLE saved").unwrap();
+    drop(database);
+    assert_eq!(body(&open(dir.path()), &stored).await.unwrap(), [b'a'; 1000]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_text_hurts_nobody() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let hurt = add(&store, &["ann"], b'a').await.remove(0);
+    drop(store);
+    let database = rusqlite::Connection::open(dir.path().join("restante.db")).unwrap();
+    database.execute_batch("UPDATE copies SET subject = CAST(x'ff41' AS TEXT)").unwrap();
+    drop(database);
+    let store = open(dir.path());
+    let listed = store.list(&name("ann"), Page::ALL).await.unwrap().messages;
+    assert_eq!(listed[0].headline.subject(), "\u{fffd}A");
+    assert_eq!(store.remove(&name("ann"), hurt.id).await.unwrap().unwrap().id, hurt.id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_row_costs_nothing_but_its_own_message() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let wrong = store.append(message(1, &["ann"], &vec![b'x'; 100_000])).await.unwrap().stored.remove(0);
+    let other = store.append(message(1, &["bob"], &vec![b'y'; 100_000])).await.unwrap().stored.remove(0);
+    let last = add(&store, &["bob"], b'z').await.remove(0);
+    drop(store);
+    let database = rusqlite::Connection::open(dir.path().join("restante.db")).unwrap();
+    database.execute_batch("UPDATE copies SET length = length + 65536 WHERE mailbox = 'ann'").unwrap();
+    drop(database);
+    let store = open(dir.path());
+    store.remove(&name("ann"), wrong.id).await.unwrap();
+    drop(store);
+    let store = open(dir.path());
+    assert_eq!(body(&store, &other).await.unwrap(), vec![b'y'; 100_000]);
+    assert_eq!(body(&store, &last).await.unwrap(), [b'z'; 1000]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_lost_in_the_crash_is_not_taken_for_lost() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let first = add(&store, &["ann"], b'a').await.remove(0);
+    let changes: [fn(&Path); 2] = [
+        // As on a disk that is not mounted.
+        |segment| fs::rename(segment, segment.with_extension("away")).unwrap(),
+        |segment| {
+            let mut bytes = fs::read(segment).unwrap();
+            bytes[500] ^= 1;
+            fs::write(segment, bytes).unwrap();
+        },
+    ];
+    for change in changes {
+        let copy = crashed(dir.path());
+        change(&segments(copy.path())[0]);
+        let store = open(copy.path());
+        assert!(matches!(body(&store, &first).await, Err(StoreError::Broken(_))));
+        add(&store, &["bob"], b'b').await;
+        assert_eq!(store.list(&name("ann"), Page::ALL).await.unwrap().messages, std::slice::from_ref(&first));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +230,7 @@ async fn a_store_can_be_read_beside_its_server() {
     assert_eq!(listed.messages, [first, second].concat());
     assert_eq!(body(&reader, &listed.messages[1]).await.unwrap(), [b'b'; 1000]);
     assert_eq!(reader.usage().await.unwrap(), store.usage().await.unwrap());
-    let refused = reader.purge(&name("ann")).await.unwrap_err().to_string();
+    let refused = reader.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap_err().to_string();
     assert_eq!(refused, "store unavailable: it is open for reading only");
 }
 
@@ -147,10 +242,10 @@ async fn files_go_with_the_mail_in_them() {
         add(&store, &["ann", "bob"], letter).await;
     }
     assert!(segments(dir.path()).len() >= 5);
-    store.purge(&name("ann")).await.unwrap();
+    store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
     assert!(segments(dir.path()).len() >= 5, "bob still needs them");
-    store.purge(&name("bob")).await.unwrap();
-    eventually("only the last segment is left", || segments(dir.path()).len() == 1).await;
+    store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap();
+    eventually("hardly a segment is left", || segments(dir.path()).len() <= 1).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -175,6 +270,20 @@ async fn a_large_message_gives_its_space_back_at_once() {
         assert_eq!(body(&store, &last).await.unwrap(), [b'z'; 1000]);
         assert_eq!(store.usage().await.unwrap().messages, 2);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_last_segment_gives_its_space_back() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    for letter in 0..5 {
+        add(&store, &["ann"], letter).await;
+    }
+    store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
+    eventually("no file is left", || segments(dir.path()).is_empty()).await;
+    let next = add(&store, &["ann"], b'n').await.remove(0);
+    drop(store);
+    assert_eq!(body(&open(dir.path()), &next).await.unwrap(), [b'n'; 1000]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,7 +326,7 @@ async fn readers_do_not_notice_that_mail_is_moved() {
         for letter in 0..50 {
             add(&store, &["ann"], letter).await;
         }
-        store.purge(&name("ann")).await.unwrap();
+        store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
     }
     reader.await.unwrap();
     assert_eq!(body(&store, &kept).await.unwrap(), [b'k'; 1000]);
@@ -292,7 +401,7 @@ async fn damage_is_noticed_and_does_not_spread() {
         store.remove(&summary.mailbox, summary.id).await.unwrap();
     }
     assert!(body(&store, &all[0]).await.is_err());
-    store.purge(&name("ann")).await.unwrap();
+    store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
     assert_eq!(store.usage().await.unwrap(), Usage::default());
     eventually("the damaged segment is gone", || !first.exists()).await;
 }
@@ -310,7 +419,7 @@ async fn a_missing_segment_costs_only_the_messages_in_it() {
     let store = open(dir.path());
     assert!(matches!(body(&store, &all[0]).await, Err(StoreError::Broken(_))));
     assert_eq!(body(&store, &all[29]).await.unwrap(), [29; 1000]);
-    store.purge(&name("ann")).await.unwrap();
+    store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
     add(&store, &["ann"], 1).await;
 }
 
@@ -331,7 +440,7 @@ async fn the_database_gives_space_back() {
     let full = size();
     let store = open(dir.path());
     for number in 0..50 {
-        store.purge(&name(&format!("box{number}"))).await.unwrap();
+        store.purge(&name(&format!("box{number}")), MessageId::MAX, usize::MAX).await.unwrap();
     }
     eventually("the file is smaller", || size() < full / 4).await;
     add(&store, &["ann"], 1).await;

@@ -9,21 +9,22 @@
 //! 3. the rows that name them are committed, which SQLite syncs;
 //! 4. whoever asked is told.
 //!
-//! A failure in 1 leaves garbage that the next record overwrites. After one in 2 or 3 nobody knows what is on the disk:
-//! connection and segment are given up, the books are read anew, and the next record goes to a new segment, so that
-//! bytes which a half-done commit may name stay what they are.
+//! A failure in 1, or in 3 before the commit itself, leaves garbage that the next record overwrites. After one in 2 or in
+//! the commit nobody knows what is on the disk: connection and segment are given up, the books are read anew, and the next
+//! record goes to a new segment, so that bytes which a half-done commit may name stay what they are.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use restante_mail::message::MessageId;
-use rusqlite::Connection;
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, ErrorCode};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::books::Books;
 use super::changes::{Changes, Entries};
-use super::checkpoint::{self, Checkpoints};
+use super::checkpoint::{Checkpoints, TOO_MANY_PAGES, bring_home, sync_log};
 use super::directory::{Directory, Lock};
 use super::job::Job;
 use super::reclaim::Reclaim;
@@ -52,6 +53,28 @@ pub(super) struct Writer {
     _lock: Lock,
 }
 
+/// Why a transaction did not happen.
+pub(super) enum Failure {
+    /// Nothing is changed, that much is sure: it may be tried again.
+    Undone(StoreError),
+    /// It may have happened after all: whoever tries again may do it twice.
+    InDoubt(StoreError),
+}
+
+impl Failure {
+    pub(super) fn into_error(self) -> StoreError {
+        match self {
+            Self::Undone(error) | Self::InDoubt(error) => error,
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Undone(error)
+    }
+}
+
 impl Writer {
     pub(super) fn open(
         directory: Directory,
@@ -60,14 +83,17 @@ impl Writer {
         lock: Lock,
     ) -> Result<Self, OpenError> {
         let unclean = directory.has_log();
+        directory.make_database(&shared.segments)?;
         let checkpoints = Checkpoints::new(directory.database(), shared.segments.clone(), settings.durability)
             .map_err(|error| OpenError::Database(format!("no thread for its log: {error}")))?;
         let database = connect(&directory, &settings, &checkpoints)?;
-        let books = Books::load(&database).map_err(|error| OpenError::Database(error.to_string()))?;
+        let books = Books::load(&database)?;
+        books.check(&database)?;
         shared.publish(books.counters.usage);
         let (last, end) = books.segments.last_key_value().map_or((0, 0), |(id, book)| (*id, book.end));
         let tail = Tail::new(shared.segments.clone(), settings.segment_bytes, last, end);
-        let reclaim = Reclaim::new(&books);
+        let mut reclaim = Reclaim::default();
+        reclaim.look_around(&books, tail.current());
         let database = Some(database);
         Ok(Self { directory, settings, shared, database, books, tail, checkpoints, reclaim, unclean, _lock: lock })
     }
@@ -76,24 +102,11 @@ impl Writer {
     pub(super) fn run(mut self, mut queue: Receiver<Job>) {
         self.recover();
         let mut batches = 0_u64;
-        loop {
-            // Reclaiming takes its turn when there is nothing else to do, and now and then when there is.
-            if self.reclaim.is_due() && (queue.is_empty() || batches.is_multiple_of(8)) {
-                self.reclaim_some();
-            }
-            let mut jobs = Vec::new();
-            match queue.try_recv() {
-                Ok(job) => jobs.push(job),
-                Err(TryRecvError::Disconnected) => return,
-                Err(TryRecvError::Empty) if self.reclaim.is_due() => continue,
-                Err(TryRecvError::Empty) => match queue.blocking_recv() {
-                    Some(job) => jobs.push(job),
-                    None => return,
-                },
-            }
+        while let Some(job) = self.next_job(&mut queue, batches) {
             // Whoever is about to ask may come along, if there is anybody else to run at all.
             std::thread::yield_now();
-            let mut bytes = jobs[0].bytes();
+            let mut bytes = job.bytes();
+            let mut jobs = vec![job];
             while jobs.len() < MAX_JOBS && bytes < MAX_BYTES {
                 let Ok(job) = queue.try_recv() else { break };
                 bytes += job.bytes();
@@ -103,33 +116,58 @@ impl Writer {
             self.tidy_up();
             batches += 1;
         }
+        // What closes the database syncs it; nobody else syncs the mail that it names when durability is relaxed.
+        self.tail.give_up();
     }
 
-    /// One transaction for all; one for each when there is no room for all of them. A mail that does not fit must not
-    /// take others with it, and a deletion may make room.
+    /// Waits for a job. Meanwhile space is reclaimed; and now and then also when there are jobs enough.
+    fn next_job(&mut self, queue: &mut Receiver<Job>, batches: u64) -> Option<Job> {
+        if self.reclaim.is_due() && batches.is_multiple_of(8) {
+            self.reclaim_some();
+        }
+        loop {
+            match queue.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) if self.reclaim.is_due() => self.reclaim_some(),
+                Err(TryRecvError::Empty) => return queue.blocking_recv(),
+            }
+        }
+    }
+
+    /// One transaction for all; one for each when that fails and surely nothing has happened. A mail that does not fit, or
+    /// that cannot be stored for another reason of its own, must not take others with it; and a deletion may make room.
     fn work_off(&mut self, mut jobs: Vec<Job>) {
         // A mistake of ours costs these jobs an error; the store has to live on.
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
             self.shared.recent().end([]);
             self.tail.give_up();
-            Err(StoreError::Broken("the writer panicked".to_owned()))
+            Err(Failure::InDoubt(StoreError::Broken("the writer panicked".to_owned())))
         });
-        match committed {
-            Err(StoreError::NoSpace(_)) if jobs.len() > 1 => {
+        let outcome = match committed {
+            Ok(()) => Ok(()),
+            Err(Failure::Undone(error)) if jobs.len() > 1 => {
+                if matches!(error, StoreError::NoSpace(_)) {
+                    self.make_room();
+                }
                 for job in jobs {
                     self.work_off(vec![job]);
                 }
+                return;
             }
-            outcome => {
-                for job in jobs {
-                    job.settle(outcome.clone());
-                }
-            }
+            Err(failure) => Err(failure.into_error()),
+        };
+        self.shared.note(outcome.as_ref().err());
+        for job in jobs {
+            job.settle(outcome.clone());
         }
     }
 
-    fn commit(&mut self, jobs: &mut [Job]) -> Result<()> {
+    fn commit(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
         self.ready()?;
+        if jobs.iter().any(Job::needs_room) {
+            self.check_room()?;
+        }
         let (records, ids) = stage(jobs, self.books.counters.last_id);
         self.transact(&records, |changes, database, locations| {
             let mut written = ids.iter().zip(locations);
@@ -147,9 +185,35 @@ impl Writer {
             self.books = Books::load(&database)?;
             self.shared.publish(self.books.counters.usage);
             self.database = Some(database);
-            tracing::info!("the store works again");
         }
         Ok(())
+    }
+
+    /// New mail is refused before the disk is full to the last byte, because deletions need some room too.
+    fn check_room(&mut self) -> Result<()> {
+        let Some(room) = self.directory.room() else { return Ok(()) };
+        if room.free >= room.reserve() {
+            return Ok(());
+        }
+        self.make_room();
+        let mebibytes = |bytes: u64| bytes >> 20;
+        let (free, reserve) = (mebibytes(room.free), mebibytes(room.reserve()));
+        Err(StoreError::NoSpace(format!("{free} MiB are free, {reserve} MiB are kept for deletions")))
+    }
+
+    /// Gives back what can be given back when there is no room: the log begins anew, and the last segment is left when most
+    /// of it is not in use.
+    fn make_room(&mut self) {
+        if let Some(database) = &self.database {
+            bring_home(database, CheckpointMode::PASSIVE);
+        }
+        let Some(current) = self.tail.current() else { return };
+        if let Some(book) = self.books.segments.get(&current).copied()
+            && book.live.saturating_mul(2) < book.end
+        {
+            self.tail.give_up();
+            self.reclaim.consider(current, book, None);
+        }
     }
 
     /// Writes records, and makes the changes that name them: all of it, durably, or nothing.
@@ -157,29 +221,38 @@ impl Writer {
         &mut self,
         records: &[Record],
         apply: impl FnOnce(&mut Changes<'_>, &Connection, &[Location]) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<(), Failure> {
         let locations = self.tail.append(records).map_err(|error| trouble::of_segment("writing mail", &error))?;
+        if self.settings.durability == Durability::Full
+            && !records.is_empty()
+            && let Err(error) = self.tail.sync()
+        {
+            self.tail.give_up();
+            self.reclaim.leftovers = true;
+            return Err(trouble::of_segment("syncing mail", &error).into());
+        }
         // What is taken out here is put back only when all went well: a transaction that did not ends with its connection.
         let database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;
         let mut changes = Changes::new(&self.books, &self.shared, self.settings.limits);
-        let all_of_it = || {
-            if self.settings.durability == Durability::Full && !records.is_empty() {
-                self.tail.sync().map_err(|error| trouble::of_segment("syncing mail", &error))?;
-            }
+        let prepare = || {
             database.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             for at in &locations {
                 changes.written(*at);
             }
             apply(&mut changes, &database, &locations)?;
-            changes.close(&database, self.tail.segment)?;
-            database.prepare_cached("COMMIT")?.execute([])?;
-            Ok(())
+            changes.close(&database, self.tail.current())
         };
-        if let Err(error) = all_of_it() {
+        if let Err(error) = prepare() {
+            self.shared.recent().end([]);
+            self.tail.take_back(&locations);
+            return Err(error.into());
+        }
+        if let Err(error) = database.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])) {
             self.shared.recent().end([]);
             self.tail.give_up();
             self.reclaim.leftovers = true;
-            return Err(error);
+            let full = error.sqlite_error_code() == Some(ErrorCode::DiskFull);
+            return Err(if full { Failure::Undone(error.into()) } else { Failure::InDoubt(error.into()) });
         }
         let entries = changes.into_entries();
         self.database = Some(database);
@@ -195,56 +268,67 @@ impl Writer {
     fn enter(&mut self, entries: Entries) {
         let Entries { counters, segments, mailboxes, released } = entries;
         for at in released {
-            self.reclaim.hollow.entry(at.segment).or_default().push(at);
+            self.reclaim.graves.hollow.entry(at.segment).or_default().push(at);
         }
         let messages = self.books.counters.usage.messages;
         self.reclaim.rows_went += messages.saturating_sub(counters.usage.messages);
         self.books.counters = counters;
+        let current = self.tail.current();
+        let last = self.books.segments.last_key_value().map(|(id, _)| *id);
         for (id, book) in segments {
-            if book.live == 0 && id != self.tail.segment {
+            if book.live == 0 && Some(id) != current {
                 self.books.segments.remove(&id);
-                self.reclaim.dead.push(id);
+                self.reclaim.graves.dead.push(id);
             } else {
                 self.books.segments.insert(id, book);
-                self.reclaim.consider(id, book, self.tail.segment);
+                self.reclaim.consider(id, book, current);
             }
         }
-        // A segment that is full is no longer the last one, and may be sparse already.
-        if self.reclaim.tail != self.tail.segment {
-            let full = std::mem::replace(&mut self.reclaim.tail, self.tail.segment);
-            if let Some(book) = self.books.segments.get(&full) {
-                self.reclaim.consider(full, *book, self.tail.segment);
-            }
+        // A segment that is no longer the one that is written may be sparse already.
+        if let Some(last) = last
+            && let Some(book) = self.books.segments.get(&last)
+        {
+            self.reclaim.consider(last, *book, current);
         }
+        self.leave_an_empty_tail();
         self.shared.recent().end(mailboxes);
         self.shared.publish(counters.usage);
     }
 
-    /// What can wait until the answers are given.
-    pub(super) fn tidy_up(&mut self) {
-        if let Some(database) = &self.database {
-            self.checkpoints.keep_up(database, self.tail.segment);
+    /// When nothing in the last segment is in use, its space need not wait until it is full.
+    fn leave_an_empty_tail(&mut self) {
+        let Some(current) = self.tail.current() else { return };
+        let Some(book) = self.books.segments.get(&current).copied() else { return };
+        if book.live == 0 && book.end > self.settings.segment_bytes / 16 {
+            self.tail.give_up();
+            self.reclaim.consider(current, book, None);
         }
-        self.bury_the_dead();
     }
 
-    /// Makes sure that everything which was acknowledged is on the disk, however relaxed we are; false when it could not
-    /// be done now.
-    pub(super) fn settle_down(&self) -> bool {
-        let synced = self.tail.sync().inspect_err(|error| tracing::error!(%error, "mail cannot be synced"));
-        synced.is_ok() && self.database.as_ref().is_some_and(checkpoint::bring_home)
+    /// What can wait until the answers are given.
+    pub(super) fn tidy_up(&mut self) {
+        let Some(database) = &self.database else { return };
+        let graves = std::mem::take(&mut self.reclaim.graves);
+        self.checkpoints.keep_up(database, self.tail.segment, graves);
+        if self.checkpoints.pages() > TOO_MANY_PAGES {
+            let _alone = self.shared.without_readers();
+            bring_home(database, CheckpointMode::TRUNCATE);
+        }
+    }
+
+    /// Makes sure that everything which was committed is on the disk, however relaxed we were.
+    pub(super) fn settle_down(&self) -> std::io::Result<()> {
+        self.shared.segments.sync(self.tail.segment)?;
+        sync_log(&self.directory.database())
     }
 
     pub(super) fn database(&self) -> Option<&Connection> {
         self.database.as_ref()
     }
 
-    pub(super) fn durability(&self) -> Durability {
-        self.settings.durability
-    }
-
-    pub(super) fn tail(&self) -> u64 {
-        self.tail.segment
+    /// The segment that is being written.
+    pub(super) fn current(&self) -> Option<u64> {
+        self.tail.current()
     }
 }
 

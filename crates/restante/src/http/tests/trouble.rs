@@ -44,7 +44,7 @@ impl Store for Failing {
     async fn remove(&self, _: &MailboxName, _: MessageId) -> Result<Option<Summary>> {
         self.fail().await
     }
-    async fn purge(&self, _: &MailboxName) -> Result<Vec<Summary>> {
+    async fn purge(&self, _: &MailboxName, _: MessageId, _: usize) -> Result<Vec<Summary>> {
         self.fail().await
     }
     async fn expire(&self, _: Timestamp, _: usize) -> Result<Vec<Summary>> {
