@@ -222,6 +222,8 @@ async fn which_mailbox_a_mail_goes_to() {
         ("Bob+old/cur/1.a:2,S", "ann", "bob"),
         ("Bob/new/1.a", "", "bob"),
         ("Bob/.Sent/cur/1.a", "", "bob"),
+        ("Bob/Sent/cur/1.a", "ann", "bob"),
+        ("Bob/Sent/Old/new/1.a", "", "bob"),
         ("Bob/1.eml", "ann", "ann"),
         ("Bob/1.eml", "", "bob"),
         ("a%2Fb/1.eml", "", "a/b"),
@@ -247,6 +249,60 @@ async fn which_mailbox_a_mail_goes_to() {
             assert_eq!((summary.seen, came_back), (file.ends_with('S'), source));
         }
     }
+}
+
+/// Everything that was put into a Maildir is taken, or at least counted: how much of it, by the form to expect.
+#[tokio::test]
+async fn what_else_lies_in_a_maildir() {
+    let files: &[(&str, &str)] = &[
+        ("Mail/cur/1.a:2,S", "one"),
+        ("Mail/new/2.a", "two"),
+        ("Mail/new/inside/3.eml", "three"),
+        ("Mail/tmp/4.a", "never came"),
+        ("Mail/loose.eml", "five"),
+        ("Mail/dovecot-uidlist", "3 V1"),
+        ("Mail/.hidden", "no mail"),
+        ("Mail/Sent/cur/6.a:2,", "six"),
+        ("Mail/Sent/new/7.a", "seven"),
+        ("Mail/.Trash/cur/8.a:2,", "eight"),
+        ("Mail/.Trash/new/9.a", "nine"),
+        ("Mail/plain/10.eml", "ten"),
+        ("Mail/plain/notes.txt", "no mail"),
+    ];
+    let table = [
+        (ImportFormat::Auto, (9, 3, 0)),
+        (ImportFormat::Maildir, (6, 6, 0)),
+        (ImportFormat::Eml, (11, 1, 0)),
+        (ImportFormat::Inbucket, (0, 12, 0)),
+        (ImportFormat::Mbox, (0, 0, 12)),
+    ];
+    for (format, expected) in table {
+        let (folder, store) = (Folder::new(), store());
+        for (file, content) in files {
+            folder.file(file, content);
+        }
+        let (imported, problems) = import_from(&store, Naming::Local, Import { format, ..everything(&folder.0) }).await;
+        assert_eq!((imported.messages, imported.ignored, problems), expected, "{format:?}");
+        assert_eq!(sources(&*store, "mail").await.len() as u64, imported.messages, "{format:?}");
+    }
+}
+
+/// A shell gives a pipe a name, as in `import <(cat Inbox)`, which says nothing about whose mail it is.
+#[tokio::test]
+async fn a_pipe_names_no_mailbox() {
+    let (folder, store) = (Folder::new(), store());
+    let path = folder.join("63");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    for (mailbox, expected) in [(None, (0, 1)), (Some("bob".to_owned()), (1, 0))] {
+        let writer = std::thread::spawn({
+            let path = path.clone();
+            move || fs::write(path, "From a Thu Jan 15 12:00:00 2026\nX: y\n\n").unwrap()
+        });
+        let (imported, problems) = import_from(&store, Naming::Local, Import { mailbox, ..everything(&path) }).await;
+        assert_eq!((imported.messages, problems), expected);
+        writer.join().unwrap();
+    }
+    assert_eq!(store.mailboxes(None, 9).await.unwrap(), ["bob".to_owned().into()]);
 }
 
 #[tokio::test]

@@ -82,9 +82,11 @@ impl Walk {
         }
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => Step::Folder { path, depth: 0, inherited: None },
-            Ok(_) => {
-                // An mbox is named after its mailbox, a single mail is not, and its folder was not given.
-                let place = if holds == Holds::One { None } else { mbox_text(&path) };
+            Ok(found) => {
+                // An mbox is named after its mailbox. A single mail is not, and its folder was not given; a pipe is
+                // named by a shell.
+                let named = found.is_file() && holds != Holds::One;
+                let place = if named { mbox_text(&path) } else { None };
                 Step::File(Item { path, holds, place, place_first: false, seen: false })
             }
             Err(error) => Step::Problem(format!("{}: {error}", path.display())),
@@ -95,21 +97,19 @@ impl Walk {
         let entries = entries(path)?;
         let is_folder =
             |name: &str| entries.iter().any(|entry| entry.kind == Kind::Folder && entry.name == OsStr::new(name));
-        let steps = if is_folder("cur") && is_folder("new") {
+        let takes_files_of_any_name =
+            matches!(self.format, ImportFormat::Auto | ImportFormat::Maildir | ImportFormat::Eml);
+        let steps = if takes_files_of_any_name && is_folder("cur") && is_folder("new") {
             self.maildir(path, depth, inherited, &entries)?
         } else {
-            entries.iter().filter_map(|entry| self.entry(path, depth, entry)).collect()
+            entries.iter().filter_map(|entry| self.entry(path, depth, inherited.as_deref(), entry)).collect()
         };
         self.steps.extend(steps.into_iter().rev());
         Ok(())
     }
 
-    /// Mails of `new` and `cur` in one order, then the folders that Maildir++ puts inside: they are the same person's.
+    /// Mails of `new` and `cur` in one order, then whatever else is there: it is the same person's.
     fn maildir(&mut self, path: &Path, depth: usize, name: Option<String>, entries: &[Entry]) -> io::Result<Vec<Step>> {
-        if !matches!(self.format, ImportFormat::Auto | ImportFormat::Maildir) {
-            self.ignored += 1;
-            return Ok(Vec::new());
-        }
         let place = name.or_else(|| folder_text(path));
         let mut mails = Vec::new();
         for folder in ["new", "cur"] {
@@ -118,29 +118,45 @@ impl Walk {
             mails.extend(found.map(|mail| (folder.join(&mail.name), mail)));
         }
         mails.sort_by(|(_, a), (_, b)| in_order(a.name.as_encoded_bytes(), b.name.as_encoded_bytes()));
-        let mail = |(path, mail): (PathBuf, Entry)| match mail.kind {
-            Kind::File => {
-                let (place, seen) = (place.clone(), is_seen(&mail.name));
-                Some(Step::File(Item { path, holds: Holds::One, place, place_first: true, seen }))
+        let mut steps = Vec::with_capacity(mails.len());
+        for (path, mail) in mails {
+            let place = place.clone();
+            match mail.kind {
+                Kind::File => {
+                    let seen = is_seen(&mail.name);
+                    steps.push(Step::File(Item { path, holds: Holds::One, place, place_first: true, seen }));
+                }
+                Kind::Folder => steps.push(Step::Folder { path, depth: depth + 1, inherited: place }),
+                Kind::Link => steps.push(link(&path)),
+                Kind::Other => self.ignored += 1,
             }
-            Kind::Link => Some(link(&path)),
-            Kind::Folder | Kind::Other => None,
-        };
-        let mut steps: Vec<Step> = mails.into_iter().filter_map(mail).collect();
-        let inner = entries.iter().filter(|entry| entry.kind == Kind::Folder && entry.is_hidden());
-        let inner = inner.map(|entry| path.join(&entry.name)).filter(|path| path.join("cur").is_dir());
-        steps.extend(inner.map(|path| Step::Folder { path, depth: depth + 1, inherited: place.clone() }));
+        }
+        for entry in entries {
+            match entry.name.to_str() {
+                Some("cur" | "new") => {}
+                // What is there never became mail.
+                Some("tmp") if entry.kind == Kind::Folder => {
+                    self.ignored += self::entries(&path.join("tmp"))?.len() as u64;
+                }
+                _ => steps.extend(self.entry(path, depth, place.as_deref(), entry)),
+            }
+        }
         Ok(steps)
     }
 
-    fn entry(&mut self, folder: &Path, depth: usize, entry: &Entry) -> Option<Step> {
-        if entry.is_hidden() {
+    /// What to do about something in a folder. Inside a Maildir, mail that does not say otherwise is that mailbox's.
+    fn entry(&mut self, folder: &Path, depth: usize, inherited: Option<&str>, entry: &Entry) -> Option<Step> {
+        let path = folder.join(&entry.name);
+        // Programs hide what is none of our business, but Maildir++ puts a dot before the folders that a person makes.
+        if entry.is_hidden() && !(entry.kind == Kind::Folder && path.join("cur").is_dir()) {
             return None;
         }
-        let path = folder.join(&entry.name);
         match entry.kind {
             Kind::File => {}
-            Kind::Folder => return Some(Step::Folder { path, depth: depth + 1, inherited: None }),
+            Kind::Folder => {
+                let inherited = inherited.map(str::to_owned);
+                return Some(Step::Folder { path, depth: depth + 1, inherited });
+            }
             Kind::Link => return Some(link(&path)),
             Kind::Other => {
                 self.ignored += 1;
@@ -150,7 +166,9 @@ impl Walk {
         let one = |place| Some((Holds::One, place));
         let found = match (self.format, extension(&path)) {
             (ImportFormat::Auto | ImportFormat::Inbucket, Some("raw")) => one(None),
-            (ImportFormat::Auto, Some("eml")) | (ImportFormat::Eml, _) => one(folder_text(folder)),
+            (ImportFormat::Auto, Some("eml")) | (ImportFormat::Eml, _) => {
+                one(inherited.map(str::to_owned).or_else(|| folder_text(folder)))
+            }
             (ImportFormat::Auto, Some("mbox" | "mbx")) | (ImportFormat::Mbox, _) => {
                 Some((Holds::Many, mbox_text(&path)))
             }
