@@ -553,6 +553,9 @@ fn where_mail_is_kept() {
         (&["--config=r.toml", "--data", b], &[], image_says, Some(b)),
         (&["--config=r.toml"], &[("RESTANTE_STORAGE_TYPE", "memory")], file_says, None),
         (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", "")], file_says, None),
+        (&["--data", a], &[("RESTANTE_STORAGE_TYPE", "memory")], &[], Some(a)),
+        (&[], &[("INBUCKET_STORAGE_TYPE", "memory"), ("RESTANTE_STORAGE_PATH", a)], &[], Some(a)),
+        (&[], &[("RESTANTE_STORAGE_TYPE", "memory"), ("INBUCKET_STORAGE_PATH", a)], &[], None),
     ];
     for &(args, env, files, expected) in cases {
         assert_eq!(place(&World { args, env, files }).as_deref(), expected, "{args:?} {env:?} {files:?}");
@@ -571,9 +574,9 @@ fn settings_that_disagree_on_where_mail_is_kept() {
             "storage.path = \"/tmp/a\" (flag --storage-path): contradicts storage.type = \"memory\" (flag --storage-type)",
         ),
         (
-            &["--data", "/tmp/a"],
-            &[("RESTANTE_STORAGE_TYPE", "memory")],
-            "(flag --storage-path): contradicts storage.type = \"memory\" (variable RESTANTE_STORAGE_TYPE)",
+            &[],
+            &[("RESTANTE_STORAGE_PATH", "/tmp/a"), ("RESTANTE_STORAGE_TYPE", "memory")],
+            "(variable RESTANTE_STORAGE_PATH): contradicts storage.type = \"memory\" (variable RESTANTE_STORAGE_TYPE)",
         ),
         (
             &["--data", "/tmp/a", "--storage-params", "path:/tmp/b"],
@@ -592,6 +595,32 @@ fn settings_that_disagree_on_where_mail_is_kept() {
         let text = World { args, env, ..World::default() }.refused();
         assert!(text.starts_with("restante: the configuration has an error:"), "{text}");
         assert!(text.contains(expected), "{expected}\n{text}");
+    }
+}
+
+/// Who only moves mail needs nothing of what a server needs, and who only reads it may not be allowed to write it.
+#[test]
+fn a_transfer_asks_for_no_more_than_it_needs() {
+    let server_only: Pairs<'_> = &[
+        ("RESTANTE_LOGFILE", "/proc/nothing/log"),
+        ("RESTANTE_PIDFILE", "/proc/nothing/pid"),
+        ("RESTANTE_SMTP_TLSENABLED", "true"),
+        ("RESTANTE_SMTP_TLSCERT", "/no/such/cert"),
+        ("RESTANTE_SMTP_TLSPRIVKEY", "/no/such/key"),
+        ("RESTANTE_SMTP_REQUIREAUTH", "true"),
+        ("RESTANTE_SMTP_ADDR", "127.0.0.1:9000"),
+    ];
+    let (good, bad) = ("--data=/tmp/a", "--data=/proc/version");
+    let table: &[(&[&str], bool)] = &[
+        (&[good], false),
+        (&["import", good, "in"], true),
+        (&["import", bad, "in"], false),
+        (&["export", good, "out"], true),
+        (&["export", bad, "out"], true),
+    ];
+    for &(args, expected) in table {
+        let command = World { args, env: server_only, ..World::default() }.parse();
+        assert_eq!(!matches!(command, Command::Exit(_)), expected, "{args:?}");
     }
 }
 

@@ -35,33 +35,31 @@ const WEB_ADDR: &Setting = row("web.addr");
 const GREETING_FILE: &Setting = row("web.greetingfile");
 const LUA_PATH: &Setting = row("lua.path");
 
+/// What a configuration is wanted for. What nobody is going to use need not be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To serve.
+    Serve,
+    /// To put mail into the data directory.
+    Write,
+    /// To read the data directory, which may be another user's, or on a file system that cannot be written.
+    Read,
+}
+
 /// Everything that cannot be right about the settings as a whole. Settings that have a problem already are left alone:
 /// what they should have been is not known.
-pub(super) fn problems(config: &Config, sources: &Sources, known: &[Problem], read_file: ReadFile<'_>) -> Vec<Problem> {
+pub(super) fn problems(
+    config: &Config,
+    sources: &Sources,
+    known: &[Problem],
+    purpose: Purpose,
+    read_file: ReadFile<'_>,
+) -> Vec<Problem> {
     let mut found = Found { sources, known, problems: Vec::new() };
-    let Config { smtp, pop3, .. } = config;
-    let needs = [
-        (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
-        (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
-        (smtp.require_auth, SMTP_REQUIRE_AUTH, !smtp.credentials.is_empty(), SMTP_CREDENTIALS),
-        (pop3.tls.force, POP3_FORCE_TLS, pop3.tls.enabled, POP3_TLS),
-    ];
-    for (on, setting, needed_on, needed) in needs {
-        if on && !needed_on && found.is_sound(needed) {
-            found.add(setting, &format!("needs {}", needed.key));
-        }
+    if purpose == Purpose::Serve {
+        found.service(config, read_file);
     }
-    if let Some(Certificate::Files { cert, key }) = smtp.tls.certificate() {
-        found.certificate(cert, key, read_file);
-    }
-    if let LogOutput::File(path) = &config.log.output {
-        found.writable(LOG_FILE, path);
-    }
-    if let Some(path) = &config.pidfile {
-        found.writable(PID_FILE, path);
-    }
-    found.storage(&config.storage);
-    found.listeners(config);
+    found.storage(&config.storage, purpose);
     found.problems
 }
 
@@ -154,6 +152,32 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
+    /// What the server needs, wherever it keeps its mail.
+    fn service(&mut self, config: &Config, read_file: ReadFile<'_>) {
+        let Config { smtp, pop3, .. } = config;
+        let needs = [
+            (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
+            (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
+            (smtp.require_auth, SMTP_REQUIRE_AUTH, !smtp.credentials.is_empty(), SMTP_CREDENTIALS),
+            (pop3.tls.force, POP3_FORCE_TLS, pop3.tls.enabled, POP3_TLS),
+        ];
+        for (on, setting, needed_on, needed) in needs {
+            if on && !needed_on && self.is_sound(needed) {
+                self.add(setting, &format!("needs {}", needed.key));
+            }
+        }
+        if let Some(Certificate::Files { cert, key }) = smtp.tls.certificate() {
+            self.certificate(cert, key, read_file);
+        }
+        if let LogOutput::File(path) = &config.log.output {
+            self.writable(LOG_FILE, path);
+        }
+        if let Some(path) = &config.pidfile {
+            self.writable(PID_FILE, path);
+        }
+        self.listeners(config);
+    }
+
     fn add(&mut self, setting: &Setting, message: &str) {
         if !self.is_sound(setting) {
             return;

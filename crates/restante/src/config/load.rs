@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::ReadFile;
-use super::check;
+use super::check::{self, Purpose};
 use super::cli::Flags;
 use super::file;
 use super::problem::{Origin, Problem, hint, shown};
@@ -50,6 +50,7 @@ pub(super) fn load(
     flags: &Flags,
     env: impl IntoIterator<Item = (OsString, OsString)>,
     read_file: ReadFile<'_>,
+    purpose: Purpose,
 ) -> Result<Loaded, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut warnings = Vec::new();
@@ -84,7 +85,7 @@ pub(super) fn load(
             }
         }
     }
-    problems.extend(check::problems(&config, &sources, &problems, read_file));
+    problems.extend(check::problems(&config, &sources, &problems, purpose, read_file));
     if !problems.is_empty() {
         return Err(problems);
     }

@@ -40,6 +40,7 @@ pub use types::{
     StoreKind, Tls, Web,
 };
 
+use self::check::Purpose;
 use crate::transfer::{Export, Import};
 
 /// How files are read: `std::fs::read` in the program, a table of texts in a test.
@@ -95,7 +96,12 @@ pub fn parse(
     if task == cli::Task::ConfigDocs {
         return Command::Exit(Exit { text: docs(), code: 0 });
     }
-    let loaded = match load::load(&flags, env, read_file) {
+    let purpose = match task {
+        cli::Task::Export(_) => Purpose::Read,
+        cli::Task::Import(_) => Purpose::Write,
+        _ => Purpose::Serve,
+    };
+    let loaded = match load::load(&flags, env, read_file, purpose) {
         Ok(loaded) => Box::new(loaded),
         Err(problems) => return Command::Exit(Exit { text: problem::report(&problems), code: 2 }),
     };

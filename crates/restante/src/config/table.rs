@@ -299,8 +299,8 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "storage.path", "", Value::Text("DIR"),
-        "Keeps mail in this data directory, which is made if need be: storage.type is file then. An error together with \
-         storage.type memory, unless that comes from a stronger source, such as a variable over the file.",
+        "Keeps mail in this data directory, which is made if need be: storage.type is file then. Where storage.type says \
+         memory, the stronger source wins, such as a flag over a variable; both from the same one are an error.",
         |c, v| put(&mut c.storage.path, Ok(optional_path(v))),
     ).alias("data"),
     Setting::new(

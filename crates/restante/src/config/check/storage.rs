@@ -1,5 +1,5 @@
 //! Where mail is kept: `storage.type`, `storage.path` and `storage.params` can each say something about it, and this
-//! decides what they say together. Whether the data directory can be used is asked without touching it.
+//! decides what they say together. Whether the data directory can be written is asked without touching it.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
-use super::Found;
+use super::{Found, Purpose};
 use crate::config::setting::Setting;
 use crate::config::sources::Sources;
 use crate::config::table::row;
@@ -39,8 +39,8 @@ enum Place {
 type Contradiction = (&'static Setting, String);
 
 impl Found<'_> {
-    /// The settings agree on a place, and it can be used.
-    pub(super) fn storage(&mut self, storage: &Storage) {
+    /// The settings agree on a place, and it can be written if it has to be.
+    pub(super) fn storage(&mut self, storage: &Storage, purpose: Purpose) {
         if storage.url.is_some() {
             self.add(URL, NO_POSTGRES);
         }
@@ -48,12 +48,12 @@ impl Found<'_> {
             return;
         }
         match place(storage, self.sources) {
-            Ok(Place::Memory) => {}
-            Ok(Place::Dir(dir, setting)) => {
+            Ok(Place::Dir(dir, setting)) if purpose != Purpose::Read => {
                 if let Err(reason) = usable(&dir) {
                     self.add(setting, &reason);
                 }
             }
+            Ok(Place::Memory | Place::Dir(..)) => {}
             Err((setting, message)) => self.add(setting, &message),
         }
     }
@@ -102,15 +102,15 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     warnings
 }
 
-/// What the settings say together. Each could have overruled the others from a stronger source; what does not is an
-/// error, because mail would be lost that was to be kept, or kept that was to be forgotten.
+/// What the settings say together. The stronger source wins; a contradiction between equals is an error, because mail
+/// would be lost that was to be kept, or kept that was to be forgotten.
 fn place(storage: &Storage, sources: &Sources) -> Result<Place, Contradiction> {
     let stronger = |one, other| sources.origin(one).is_stronger_than(sources.origin(other));
     match (storage.kind, &storage.path, &storage.params_path) {
         (StoreKind::Postgres, _, _) => Err((TYPE, NO_POSTGRES.to_owned())),
         (StoreKind::Memory, None, _) => Ok(Place::Memory),
         (StoreKind::Memory, Some(_), _) if stronger(TYPE, PATH) => Ok(Place::Memory),
-        (StoreKind::Memory, Some(_), _) if sources.strongest(TYPE).is_some() => {
+        (StoreKind::Memory, Some(_), _) if !stronger(PATH, TYPE) => {
             let origin = sources.origin(TYPE);
             Err((PATH, format!("contradicts storage.type = \"memory\" ({origin}): leave out one of them")))
         }
