@@ -247,7 +247,7 @@ fn the_cap_holds_and_is_told() {
     scratch.file("bob.mbox", &[0, 1, 2, 3, 4].map(mail).concat());
     let told =
         scratch.done(&["import", "--data", "data", "--received-now", "--storage-mailboxmsgcap", "2", "bob.mbox"]);
-    assert!(told.contains("imported 5 messages") && told.contains("3 messages went, oldest first"), "{told}");
+    assert!(told.contains("imported 5 messages") && told.contains("3 messages went to keep the limits"), "{told}");
     assert!(!told.contains("retention"), "{told}");
     let server = scratch.server("data");
     let subjects: Vec<_> = listed(&server, "bob").iter().map(|message| message["subject"].clone()).collect();
@@ -313,7 +313,8 @@ fn what_cannot_be_done() {
         (&["import", "--data", "data"], 2, "<PATH>"),
         (&["export", "out"], 2, "which data directory? Name it by --data DIR"),
         (&["import", "bob.mbox"], 2, "which data directory?"),
-        (&["export", "--data", "nowhere", "out"], 1, "nowhere"),
+        (&["export", "--data", "nowhere", "out"], 2, "there is no store in nowhere"),
+        (&["export", "--data", "bob.mbox", "out"], 2, "bob.mbox"),
         (&["export", "--data", "data", "full"], 2, "full is not empty"),
         (&["export", "--data", "data", "bob.mbox"], 2, "cannot write bob.mbox"),
         (&["export", "--data", "data", "--format", "eml", "-"], 2, "only mbox can be written to standard output"),

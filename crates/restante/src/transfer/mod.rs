@@ -24,7 +24,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use restante_mail::naming::{MailboxName, Naming};
-use restante_store::disk::DiskStore;
+use restante_store::disk::{DiskStore, OpenError};
 use tokio::sync::watch;
 
 use crate::config::Config;
@@ -72,6 +72,12 @@ impl Refused {
     }
 }
 
+impl From<OpenError> for Refused {
+    fn from(error: OpenError) -> Self {
+        Self { text: error.to_string(), code: if error.is_permanent() { USAGE } else { 1 } }
+    }
+}
+
 fn finish(outcome: Result<ExitCode, Refused>) -> ExitCode {
     outcome.unwrap_or_else(|refused| {
         // The exit code tells it too, when nobody reads this any more.
@@ -110,7 +116,7 @@ async fn export_all(config: &Config, request: &Export, stop: watch::Receiver<boo
     let mut mailboxes = mailboxes?;
     mailboxes.sort();
     mailboxes.dedup();
-    let store = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE).map_err(|error| Refused::trouble(&error))?;
+    let store = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE)?;
     let mut output = output::open(request).map_err(Refused::usage)?;
     let mut console = Console::stderr();
     let out = request.out.display();
@@ -137,7 +143,7 @@ async fn import_all(config: &Config, request: &Import, stop: watch::Receiver<boo
     let naming = config.mailbox_naming;
     let wanted = request.mailbox.as_deref().map(|name| mailbox(naming, name)).transpose()?;
     data_dir(config)?;
-    let store = storage::open(&config.storage).map_err(|error| Refused::trouble(&error))?;
+    let store = storage::open(&config.storage)?;
     let mut console = Console::stderr();
     let total = if console.has_bar() { total_bytes(request) } else { 0 };
     let retention = config.storage.retention_period;
@@ -173,7 +179,8 @@ fn closing(imported: &Imported, problems: u64, config: &Config) -> Vec<String> {
     if imported.evicted > 0 {
         let went = messages(imported.evicted);
         lines.push(format!(
-            "{went} went, oldest first, to keep the limits: see storage.mailboxmsgcap and storage.params"
+            "{went} went to keep the limits, see storage.mailboxmsgcap and storage.params; of a mailbox that is full, \
+             those that were in it first"
         ));
     }
     if let (Some(kept), 1..) = (config.storage.retention_period, imported.expired) {
