@@ -131,9 +131,15 @@ async fn export_all(config: &Config, request: &Export, stop: watch::Receiver<boo
         Err(export::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             return Ok(ExitCode::SUCCESS);
         }
-        Err(export::Failure::Interrupted) => (format!("interrupted: {out} does not hold everything"), INTERRUPTED),
-        Err(export::Failure::Output(error)) => (format!("cannot write to {out}: {error}"), 1),
-        Err(export::Failure::Store(error)) => (error.to_string(), 1),
+        Err(failure) => {
+            drop(output);
+            let remains = output::remains(&request.out);
+            match failure {
+                export::Failure::Interrupted => (format!("interrupted: {remains}"), INTERRUPTED),
+                export::Failure::Output(error) => (format!("cannot write to {out}: {error}; {remains}"), 1),
+                export::Failure::Store(error) => (format!("{error}; {remains}"), 1),
+            }
+        }
     };
     console.close(&[told]);
     Ok(ExitCode::from(code))

@@ -1,5 +1,6 @@
 //! The forms that an export writes: Maildirs, folders of plain files, and mbox files. Whoever looks meanwhile, or after an
-//! export that was cut short, sees whole files only: each is written under another name and then renamed.
+//! export that was cut short, sees whole files only: each is written under another name and then renamed. When the export
+//! is done, all of it is on the disk.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -23,7 +24,8 @@ pub(super) trait Output {
     /// Writes a message.
     fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()>;
 
-    /// Completes what is still open; without it, that is gone.
+    /// Completes what is still open, and sees to it that everything is on the disk. Without it, what is open is gone, and
+    /// the rest is where the system has put it.
     fn finish(&mut self) -> io::Result<()>;
 }
 
@@ -35,43 +37,68 @@ pub(super) fn open(request: &Export) -> Result<Box<dyn Output>, String> {
     match request.format.unwrap_or(suggested) {
         ExportFormat::Mbox if stdout => Ok(Box::new(Stream(BufWriter::new(io::stdout())))),
         ExportFormat::Mbox if one_file => {
-            let file = MboxFile::create(out).map_err(|error| format!("cannot write {}: {error}", out.display()))?;
+            let file = OneMbox::create(out).map_err(|error| format!("cannot write {}: {error}", out.display()))?;
             Ok(Box::new(file))
         }
         _ if stdout => Err("only mbox can be written to standard output".to_owned()),
         format => {
-            let (root, names) = (empty_folder(out)?, FileNames::default());
+            let root = Root::make(out)?;
+            let folder = out.clone();
             Ok(match format {
-                ExportFormat::Mbox => Box::new(MboxFiles { root, names, open: None }),
-                ExportFormat::Maildir => Box::new(Maildirs { folder: root.clone(), root, names }),
-                ExportFormat::Eml => Box::new(EmlFolders { folder: root.clone(), root, names }),
+                ExportFormat::Mbox => Box::new(MboxFiles { root, open: None }),
+                ExportFormat::Maildir => Box::new(Maildirs { root, folder }),
+                ExportFormat::Eml => Box::new(EmlFolders { root, folder }),
             })
         }
     }
 }
 
-/// A folder with nothing in it, so that nothing is overwritten and no two exports are mixed.
-fn empty_folder(path: &Path) -> Result<PathBuf, String> {
-    let shown = path.display();
-    make_folder(path).map_err(|error| format!("cannot make the folder {shown}: {error}"))?;
-    let mut entries = fs::read_dir(path).map_err(|error| format!("cannot read the folder {shown}: {error}"))?;
-    if entries.next().is_some() {
-        return Err(format!("{shown} is not empty; name a folder that is, or that does not exist yet"));
+/// What there is of an export that did not come to its end, for the operator; the output must be gone.
+pub(super) fn remains(out: &Path) -> String {
+    let shown = out.display();
+    match out.exists() {
+        _ if out == Path::new("-") => "what was written is not everything".to_owned(),
+        true => format!("{shown} does not hold everything"),
+        false => format!("{shown} was not made"),
     }
-    Ok(path.to_owned())
+}
+
+/// The folder that everything is put into.
+struct Root {
+    path: PathBuf,
+    names: FileNames,
+    disk: Disk,
+}
+
+impl Root {
+    /// A folder with nothing in it, so that nothing is overwritten and no two exports are mixed.
+    fn make(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        make_folder(path).map_err(|error| format!("cannot make the folder {shown}: {error}"))?;
+        let unreadable = |error| format!("cannot read the folder {shown}: {error}");
+        if fs::read_dir(path).map_err(unreadable)?.next().is_some() {
+            return Err(format!("{shown} is not empty; name a folder that is, or that does not exist yet"));
+        }
+        let disk = Disk::of(path).map_err(unreadable)?;
+        Ok(Self { path: path.to_owned(), names: FileNames::default(), disk })
+    }
+
+    /// The place of a mailbox.
+    fn place(&mut self, mailbox: &MailboxName, suffix: &str) -> PathBuf {
+        self.path.join(format!("{}{suffix}", self.names.name(mailbox)))
+    }
 }
 
 /// `MAILBOX/{cur,new,tmp}`.
 struct Maildirs {
-    root: PathBuf,
-    names: FileNames,
+    root: Root,
     /// The Maildir of the mailbox.
     folder: PathBuf,
 }
 
 impl Output for Maildirs {
     fn begin(&mut self, mailbox: &MailboxName) -> io::Result<()> {
-        self.folder = self.root.join(self.names.name(mailbox));
+        self.folder = self.root.place(mailbox, "");
         ["cur", "new", "tmp"].iter().try_for_each(|name| make_folder(&self.folder.join(name)))
     }
 
@@ -84,21 +111,20 @@ impl Output for Maildirs {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        Ok(())
+        self.root.disk.sync()
     }
 }
 
 /// `MAILBOX/ID.eml`.
 struct EmlFolders {
-    root: PathBuf,
-    names: FileNames,
+    root: Root,
     /// The folder of the mailbox.
     folder: PathBuf,
 }
 
 impl Output for EmlFolders {
     fn begin(&mut self, mailbox: &MailboxName) -> io::Result<()> {
-        self.folder = self.root.join(self.names.name(mailbox));
+        self.folder = self.root.place(mailbox, "");
         make_folder(&self.folder)
     }
 
@@ -108,35 +134,66 @@ impl Output for EmlFolders {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        Ok(())
+        self.root.disk.sync()
     }
 }
 
 /// `MAILBOX.mbox`.
 struct MboxFiles {
-    root: PathBuf,
-    names: FileNames,
+    root: Root,
     open: Option<MboxFile>,
 }
 
 impl Output for MboxFiles {
     fn begin(&mut self, mailbox: &MailboxName) -> io::Result<()> {
-        self.finish()?;
-        let path = self.root.join(format!("{}.mbox", self.names.name(mailbox)));
-        self.open = Some(MboxFile::create(&path)?);
+        self.open.take().map_or(Ok(()), MboxFile::close)?;
+        self.open = Some(MboxFile::create(&self.root.place(mailbox, ".mbox"))?);
         Ok(())
     }
 
     fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()> {
-        self.open.as_mut().map_or(Ok(()), |file| file.write(message, source))
+        self.open.as_mut().map_or(Ok(()), |open| write_mbox(&mut open.file, message, source))
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.open.take().map_or(Ok(()), |mut file| file.finish())
+        self.open.take().map_or(Ok(()), MboxFile::close)?;
+        self.root.disk.sync()
     }
 }
 
-/// One file, which gets its name when it is complete; dropped before that, it is removed.
+/// The only file of an export.
+struct OneMbox {
+    open: Option<MboxFile>,
+    disk: Disk,
+}
+
+impl OneMbox {
+    fn create(path: &Path) -> io::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Self { disk: Disk::of(folder)?, open: Some(MboxFile::create(path)?) })
+    }
+}
+
+impl Output for OneMbox {
+    fn begin(&mut self, _: &MailboxName) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()> {
+        self.open.as_mut().map_or(Ok(()), |open| write_mbox(&mut open.file, message, source))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(mut open) = self.open.take() {
+            open.file.flush()?;
+            open.file.get_ref().sync_all()?;
+            open.close()?;
+        }
+        self.disk.sync()
+    }
+}
+
+/// A file that gets its name when it is complete; dropped before that, it is removed.
 struct MboxFile {
     file: BufWriter<File>,
     partial: PathBuf,
@@ -151,22 +208,11 @@ impl MboxFile {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".part");
         let partial = PathBuf::from(partial);
-        Ok(Self { file: BufWriter::new(create_file(&partial)?), partial, path: path.to_owned() })
-    }
-}
-
-impl Output for MboxFile {
-    fn begin(&mut self, _: &MailboxName) -> io::Result<()> {
-        Ok(())
+        Ok(Self { file: BufWriter::new(create_partial(&partial)?), partial, path: path.to_owned() })
     }
 
-    fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()> {
-        write_mbox(&mut self.file, message, source)
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
+    fn close(mut self) -> io::Result<()> {
         self.file.flush()?;
-        self.file.get_ref().sync_all()?;
         fs::rename(&self.partial, &self.path)
     }
 }
@@ -215,6 +261,29 @@ fn write_file(partial: &Path, path: &Path, message: &Summary, source: &Source) -
     written
 }
 
+/// Makes a file that is locked while it is written. One of this name without a lock is what an export has left that was
+/// killed, and makes room.
+fn create_partial(path: &Path) -> io::Result<File> {
+    let is_left_over = || {
+        let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+        is_file && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+    };
+    let file = match create_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if !is_left_over() {
+                let told = format!("{} is there, perhaps of another export", path.display());
+                return Err(io::Error::new(error.kind(), told));
+            }
+            fs::remove_file(path)?;
+            create_file(path)
+        }
+        created => created,
+    }?;
+    // Where there are no locks, what is left has to be removed by hand.
+    let _ = file.try_lock();
+    Ok(file)
+}
+
 /// Mail is private: only its owner may read what is written.
 fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
@@ -222,4 +291,26 @@ fn create_file(path: &Path) -> io::Result<File> {
 
 fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A file system that is written to. It is synced as a whole: with a sync for each of many small files, an export takes ten
+/// times as long and more.
+struct Disk(File);
+
+impl Disk {
+    /// The one that a folder is on. Linux tells later what it could not write since now.
+    fn of(folder: &Path) -> io::Result<Self> {
+        File::open(folder).map(Self)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(&self.0)?)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn sync(&self) -> io::Result<()> {
+        rustix::fs::sync();
+        self.0.sync_all()
+    }
 }

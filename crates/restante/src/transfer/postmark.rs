@@ -38,10 +38,7 @@ pub(super) fn is_one(line: &[u8]) -> bool {
 pub(super) fn time(line: &[u8]) -> Option<Timestamp> {
     let line = std::str::from_utf8(line).ok()?;
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let words = match words.as_slice() {
-        [words @ .., "remote", "from", _] => words,
-        words => words,
-    };
+    let words = if let [words @ .., "remote", "from", _] = words.as_slice() { words } else { &words };
     plain(words).or_else(|| of_header(words))
 }
 

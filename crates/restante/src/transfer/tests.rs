@@ -409,3 +409,44 @@ fn nothing_is_overwritten() {
     }
     assert_eq!(fs::read_to_string(folder.join("there.mbox")).unwrap(), "precious");
 }
+
+#[tokio::test]
+async fn what_a_killed_export_has_left_is_replaced() {
+    let (one, folder) = (store(), Folder::new());
+    let mail = Mail { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
+    deliver(&*one, &mail).await;
+    folder.file("all.mbox.part", "half a mail that is longer than the whole of it".repeat(9));
+    let out = folder.join("all.mbox");
+    export_to(&*one, None, &[], out.clone()).await;
+    assert!(fs::read_to_string(&out).unwrap().starts_with("From ann@x.org "));
+    assert!(!folder.join("all.mbox.part").exists());
+}
+
+#[tokio::test]
+async fn two_exports_do_not_share_a_file() {
+    let folder = Folder::new();
+    let request = Export { format: None, mailboxes: Vec::new(), out: folder.join("all.mbox") };
+    let _first = output::open(&request).unwrap();
+    let refused = output::open(&request).err().unwrap();
+    assert!(refused.ends_with("all.mbox.part is there, perhaps of another export"), "{refused}");
+}
+
+/// Stopped before the first message, or before the last file has its name.
+#[tokio::test]
+async fn what_remains_of_an_export_that_is_stopped() {
+    let (one, folder) = (store(), Folder::new());
+    let mail = Mail { mailbox: "bob".to_owned(), trace: true, body: "x".to_owned(), seen: false, micros: 0 };
+    deliver(&*one, &mail).await;
+    for (name, expected) in [("all.mbox", "all.mbox was not made"), ("out", "out does not hold everything")] {
+        let out = folder.join(name);
+        let mut output = output::open(&Export { format: None, mailboxes: Vec::new(), out: out.clone() }).unwrap();
+        let (_sign, stop) = watch::channel(true);
+        let exported = export::export(&*one, &[], &mut *output, &mut silence(), &stop).await;
+        assert!(matches!(exported, Err(export::Failure::Interrupted)));
+        drop(output);
+        assert!(output::remains(&out).ends_with(expected), "{}", output::remains(&out));
+    }
+    assert_eq!(output::remains(Path::new("-")), "what was written is not everything");
+    let names: Vec<_> = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["out"]);
+}
