@@ -666,6 +666,7 @@ fn the_settings_of_the_container_image_are_understood() {
     let config = world.config();
     assert_eq!(config.smtp.addr, [ListenAddr::Any(2500)]);
     assert_eq!(config.smtp.timeout, Duration::from_secs(30));
+    assert!(config.smtp.policy.discard_domains.contains("bitbucket.local"));
     assert_eq!(config.web.hosts, Hosts::Any);
     assert!(config.log.json);
     assert_eq!(config.storage.retention_period, Some(Duration::from_hours(72)));
