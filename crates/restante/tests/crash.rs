@@ -53,7 +53,7 @@ fn load(server: &mut Server, promises: &Promises, chance: &mut Chance, round: u6
     let client = || Client::new(server, promises).unwrap();
     let senders: Vec<_> = (0..SENDERS).map(|_| client()).collect();
     let (janitor, mut purger) = (client(), client());
-    std::thread::scope(|scope| {
+    let lived = std::thread::scope(|scope| {
         for (number, mut client) in senders.into_iter().enumerate() {
             let (accepted, mut chance) = (&accepted, chance.fork());
             scope.spawn(move || send(&mut client, &mut chance, &format!("{round}-{number}"), accepted));
@@ -62,8 +62,12 @@ fn load(server: &mut Server, promises: &Promises, chance: &mut Chance, round: u6
         scope.spawn(move || change(&janitor, &mut chance));
         scope.spawn(move || purge(&mut purger, round));
         std::thread::sleep(time);
+        let lived = server.lives();
+        // Whatever has happened, everybody waits for the end.
         server.kill();
+        lived
     });
+    assert!(lived, "round {round}: the server ended by itself: {}", server.whole_log());
     println!("round {round}: {} letters in {time:?}", accepted.load(Ordering::Relaxed));
 }
 
