@@ -40,7 +40,7 @@ use self::changes::look_up;
 use self::directory::Directory;
 pub use self::directory::OpenError;
 use self::job::{Job, Reply};
-use self::reader::{Dated, Readers};
+use self::reader::Readers;
 use self::segment::Segments;
 use self::writer::Writer;
 use crate::cache::{Answer, Cache};
@@ -124,31 +124,6 @@ impl DiskStore {
         Ok(Self { shared, summaries: Cache::new(0), sources: Cache::new(0), writer: None })
     }
 
-    /// Answers a question about a mailbox from memory, if the mailbox is still as it was when the answer was found.
-    async fn ask<K: Eq + Hash, A: Answer + Send + 'static>(
-        &self,
-        answers: &Cache<(MailboxName, K), A>,
-        mailbox: &MailboxName,
-        about: K,
-        look: impl FnOnce(&Connection) -> Result<Dated<A>> + Send + 'static,
-    ) -> Result<Option<A>> {
-        let key = (mailbox.clone(), about);
-        let known = self.shared.look(mailbox);
-        if let Ok(book) = known
-            && let Some(answer) = answers.find(&key, book.version)
-        {
-            return Ok(Some(answer));
-        }
-        let Some((book, answer)) = self.shared.readers.ask(look).await? else { return Ok(None) };
-        if let Err(since) = known {
-            self.shared.recent().looked_up(since, mailbox, book);
-        }
-        if let Some(answer) = &answer {
-            answers.remember(key, book.version, answer.clone());
-        }
-        Ok(answer)
-    }
-
     /// Hands a job to the writer and waits until it is durable.
     async fn change<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
         let Some((queue, _)) = &self.writer else {
@@ -181,14 +156,14 @@ impl Store for DiskStore {
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        let since = match self.shared.look(mailbox) {
-            Ok(book) => return Ok(Version(book.version)),
-            Err(moment) => moment,
-        };
+        let known = self.shared.look(mailbox);
+        if let Ok(book) = known {
+            return Ok(Version(book.version));
+        }
         let name = mailbox.clone();
         let book = self.shared.readers.ask(move |database| look_up(database, &name)).await?;
         let Some(book) = book else { return Ok(Version(0)) };
-        self.shared.recent().looked_up(since, mailbox, book);
+        self.shared.learn(known, mailbox, book);
         Ok(Version(book.version))
     }
 
@@ -198,15 +173,35 @@ impl Store for DiskStore {
     }
 
     async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
-        let name = mailbox.clone();
-        let look = move |database: &Connection| reader::find(database, &name, which);
-        self.ask(&self.summaries, mailbox, which, look).await
+        let (key, known) = ((mailbox.clone(), which), self.shared.look(mailbox));
+        if let Some(summary) = recall(&self.summaries, &key, known) {
+            return Ok(Some(summary));
+        }
+        let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
+        let look = move |database: &Connection| reader::find(database, &segments, &name, which);
+        let Some((book, found)) = self.shared.readers.ask(look).await? else { return Ok(None) };
+        self.shared.learn(known, mailbox, book);
+        let Some((summary, source)) = found else { return Ok(None) };
+        self.summaries.remember(key, book.version, summary.clone());
+        if let Some(source) = source {
+            self.sources.remember((mailbox.clone(), summary.id), book.version, source);
+        }
+        Ok(Some(summary))
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
+        let (key, known) = ((mailbox.clone(), id), self.shared.look(mailbox));
+        if let Some(source) = recall(&self.sources, &key, known) {
+            return Ok(Some(source));
+        }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
         let look = move |database: &Connection| reader::source(database, &segments, &name, id);
-        self.ask(&self.sources, mailbox, id, look).await
+        let Some((book, source)) = self.shared.readers.ask(look).await? else { return Ok(None) };
+        self.shared.learn(known, mailbox, book);
+        if let Some(source) = &source {
+            self.sources.remember(key, book.version, source.clone());
+        }
+        Ok(source)
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
@@ -243,6 +238,14 @@ impl Store for DiskStore {
     }
 }
 
+/// What is known of a mailbox, or since when it is being looked up.
+type Known = Result<MailboxBook, Moment>;
+
+/// The answer that was given before, if the mailbox is still as it was then.
+fn recall<K: Eq + Hash, A: Answer>(answers: &Cache<K, A>, key: &K, known: Known) -> Option<A> {
+    answers.find(key, known.ok()?.version)
+}
+
 fn writer_ended() -> StoreError {
     StoreError::Unavailable("its writer has ended".to_owned())
 }
@@ -255,6 +258,13 @@ impl Shared {
             recent: Mutex::new(recent),
             usage: Mutex::default(),
             in_trouble: AtomicBool::new(false),
+        }
+    }
+
+    /// Remembers what was looked up.
+    fn learn(&self, known: Known, mailbox: &MailboxName, book: MailboxBook) {
+        if let Err(since) = known {
+            self.recent().looked_up(since, mailbox, book);
         }
     }
 
@@ -271,7 +281,7 @@ impl Shared {
     }
 
     /// What is known of a mailbox, or the moment from which it has to be looked up.
-    fn look(&self, mailbox: &MailboxName) -> Result<MailboxBook, Moment> {
+    fn look(&self, mailbox: &MailboxName) -> Known {
         let recent = self.recent();
         recent.find(mailbox).ok_or_else(|| recent.moment())
     }

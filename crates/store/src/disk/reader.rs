@@ -20,6 +20,8 @@ use crate::{Listing, Page, Result, StoreError, Version, Which};
 
 /// How many questions are answered at the same time. More would not make a disk faster.
 pub(super) const READERS: usize = 4;
+/// A record that is read with its summary.
+const SHORT: u64 = 32 << 10;
 /// How often a record that moved while we looked is looked for again.
 const ATTEMPTS: usize = 5;
 
@@ -117,8 +119,14 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
 /// An answer about a mailbox that is not empty, and the mailbox at the moment of the answer.
 pub(super) type Dated<T> = Option<(MailboxBook, Option<T>)>;
 
-/// See [`Store::find`](crate::Store::find).
-pub(super) fn find(database: &Connection, mailbox: &MailboxName, which: Which) -> Result<Dated<Summary>> {
+/// See [`Store::find`](crate::Store::find). Whoever asks for a summary asks for the source next, as a rule: when it is
+/// short, it comes along.
+pub(super) fn find(
+    database: &Connection,
+    segments: &Segments,
+    mailbox: &MailboxName,
+    which: Which,
+) -> Result<Dated<(Summary, Option<Source>)>> {
     let snapshot = database.unchecked_transaction()?;
     let Some(book) = look_up(&snapshot, mailbox)? else { return Ok(None) };
     let by_id = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id = ?2");
@@ -133,7 +141,14 @@ pub(super) fn find(database: &Connection, mailbox: &MailboxName, which: Which) -
             statement.query_row([mailbox.as_str()], |row| Copy::from_row(mailbox, row)).optional()?
         }
     };
-    Ok(Some((book, found.map(|copy| copy.summary))))
+    let found = found.map(|Copy { summary, location, .. }| {
+        let short = location.length <= SHORT;
+        let record = short.then(|| segments.read(location).ok()).flatten();
+        // What is wrong with it will be told to those who ask for it.
+        let source = record.and_then(|record| take_apart(record, mailbox, summary.id, location).ok());
+        (summary, source)
+    });
+    Ok(Some((book, found)))
 }
 
 /// See [`Store::source`](crate::Store::source).

@@ -157,7 +157,10 @@ impl Writer {
             }
             Err(failure) => Err(failure.into_error()),
         };
-        self.shared.note(outcome.as_ref().err());
+        // A deletion that succeeds says nothing about new mail.
+        if outcome.is_err() || jobs.iter().any(Job::needs_room) {
+            self.shared.note(outcome.as_ref().err());
+        }
         for job in jobs {
             job.settle(outcome.clone());
         }
