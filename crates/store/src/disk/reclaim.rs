@@ -92,6 +92,7 @@ impl Writer {
             if !self.books.segments.contains_key(id) && self.current() != Some(*id) {
                 tracing::info!(segment = id, "removing a leftover file");
                 self.reclaim.graves.dead.push(*id);
+                self.skip(*id);
             }
         }
         for (id, book) in &self.books.segments {

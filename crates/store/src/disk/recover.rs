@@ -83,7 +83,7 @@ fn lost_copies(database: &Connection, segments: &Segments, segment: u64) -> Resu
     for row in rows {
         let (mailbox, id, at) = row?;
         let is_lost = match segments.read(at) {
-            Ok(bytes) => View::of(&bytes).is_err() && was_never_written(&bytes),
+            Ok(bytes) => View::of(&bytes).is_err() && was_never_written(&bytes, at.offset),
             Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
         };
         if is_lost {
@@ -93,12 +93,12 @@ fn lost_copies(database: &Connection, segments: &Segments, segment: u64) -> Resu
     Ok(lost)
 }
 
-/// What a file was made longer by, but never written, reads as zeros, a sector or more of them.
-fn was_never_written(record: &[u8]) -> bool {
+/// What a file was made longer by, but never written, reads as zeros: whole sectors of them, counted from the beginning of
+/// the file.
+fn was_never_written(record: &[u8], offset: u64) -> bool {
     const SECTOR: usize = 512;
-    const FEW: usize = 16;
-    let zeros = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-    let start = &record[..FEW.min(record.len())];
-    let end = &record[record.len().saturating_sub(FEW)..];
-    zeros(start) || zeros(end) || record.chunks_exact(SECTOR).any(zeros)
+    let zeros = |bytes: &[u8]| !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0);
+    let first = usize::try_from(offset.next_multiple_of(SECTOR as u64) - offset).unwrap_or(0);
+    let (first, others) = record.split_at(first.min(record.len()));
+    zeros(first) || others.chunks(SECTOR).any(zeros)
 }

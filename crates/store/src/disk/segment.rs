@@ -184,8 +184,10 @@ impl Graves {
 /// The end of the last segment, where records are added.
 pub(super) struct Tail {
     segments: Arc<Segments>,
-    /// The last segment that was begun; no number is used twice.
+    /// The last segment that was begun.
     pub(super) segment: u64,
+    /// The number of the next one; none is used twice.
+    next: u64,
     /// None when the next record needs a new segment.
     file: Option<File>,
     /// A segment of this length is full.
@@ -198,7 +200,7 @@ pub(super) struct Tail {
 impl Tail {
     /// Goes on behind the last segment, or at its end when there is room. What lies behind `end` was never acknowledged.
     pub(super) fn new(segments: Arc<Segments>, full: u64, segment: u64, end: u64) -> Self {
-        let mut tail = Self { segments, segment, file: None, full, end };
+        let mut tail = Self { segments, segment, next: segment + 1, file: None, full, end };
         if segment > 0 && end < full {
             // When it cannot be gone on with, there will be a new one.
             tail.file =
@@ -225,13 +227,20 @@ impl Tail {
             self.file = Some(full);
             return Err(error);
         }
-        let path = self.segments.path(self.segment + 1);
-        // A file of this name can only be what a failed attempt has left.
+        let number = self.next;
+        self.next += 1;
+        let path = self.segments.path(number);
+        // A file of this name can only be what an attempt in an earlier life has left.
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         sync_dir(&self.segments.dir)?;
-        self.segment += 1;
+        self.segment = number;
         self.end = 0;
         Ok(file)
+    }
+
+    /// Never uses this number: somebody is going to remove the file.
+    pub(super) fn skip(&mut self, segment: u64) {
+        self.next = self.next.max(segment + 1);
     }
 
     /// The segment that is being written; none when the next record begins one.

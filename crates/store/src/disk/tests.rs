@@ -353,6 +353,21 @@ async fn leftovers_of_a_crash_are_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_leftover_does_not_take_new_mail_with_it() {
+    // The first segment was begun, and never committed: the first mail must not go to a file that is about to be removed.
+    for _ in 0..20 {
+        let dir = TestDir::new();
+        drop(open(dir.path()));
+        fs::write(dir.path().join("segments/0000000001.seg"), "garbage").unwrap();
+        let store = open(dir.path());
+        let stored = add(&store, &["ann"], b'a').await.remove(0);
+        eventually("the leftover is gone", || segments(dir.path()).len() == 1).await;
+        drop(store);
+        assert_eq!(body(&open(dir.path()), &stored).await.unwrap(), [b'a'; 1000]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lost_end_costs_only_the_messages_in_it() {
     let dir = TestDir::new();
     let store = open(dir.path());

@@ -329,6 +329,11 @@ impl Writer {
         self.database.as_ref()
     }
 
+    /// No segment gets this number.
+    pub(super) fn skip(&mut self, segment: u64) {
+        self.tail.skip(segment);
+    }
+
     /// The segment that is being written.
     pub(super) fn current(&self) -> Option<u64> {
         self.tail.current()
