@@ -11,8 +11,9 @@ use restante_mail::mime::header_summary;
 use restante_mail::naming::{MailboxName, NameError};
 use restante_store::{NewCopy, NewMessage, StoreError};
 
+use crate::Mailroom;
 use crate::hooks::{Inbound, Verdict};
-use crate::{Mailroom, to_the_end};
+use crate::to_the_end::to_the_end;
 
 /// What became of an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]

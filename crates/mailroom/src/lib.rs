@@ -9,21 +9,19 @@ pub mod events;
 pub mod hooks;
 pub mod policy;
 mod retention;
+mod to_the_end;
 
-use std::fmt::Display;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
 
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
-use restante_store::{Listing, Page, Result, Store, StoreError, Usage, Version, Which};
+use restante_store::{Listing, Page, Result, Store, Usage, Version, Which};
 
 pub use delivery::Outcome;
 use events::Hub;
 use hooks::Hooks;
 use policy::Policy;
+use to_the_end::to_the_end;
 
 /// How many messages of a mailbox go at once; deliveries take their turn in between.
 const PURGE_STEP: usize = 1000;
@@ -134,25 +132,6 @@ impl Mailroom {
     pub fn subscribe(&self) -> events::Subscription {
         self.desk.hub.subscribe()
     }
-}
-
-/// Runs a change of the store and its announcement to their end. A caller may leave at any moment, as a client that
-/// disconnects does, and a store that was asked by then changes all the same; nobody would be told.
-///
-/// A store in memory is done at once, and then nobody can have left. Only what has to wait gets a task of its own.
-async fn to_the_end<T: Send + 'static>(change: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
-    let mut change = Box::pin(change);
-    // A panic is a failure of this change, as it is in a task, and not the end of the session that asked for it.
-    let begin = poll_fn(|context| Poll::Ready(catch_unwind(AssertUnwindSafe(|| change.as_mut().poll(context)))));
-    match begin.await {
-        Ok(Poll::Ready(ended)) => ended,
-        Ok(Poll::Pending) => tokio::spawn(change).await.unwrap_or_else(|error| Err(unfinished(&error))),
-        Err(_) => Err(unfinished(&"it panicked")),
-    }
-}
-
-fn unfinished(cause: &dyn Display) -> StoreError {
-    StoreError::Broken(format!("a change did not come to its end: {cause}"))
 }
 
 impl Desk {

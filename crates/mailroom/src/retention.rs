@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use restante_store::Result;
 use tokio::time::Instant;
 
-use crate::{Mailroom, to_the_end};
+use crate::Mailroom;
+use crate::to_the_end::to_the_end;
 
 /// How often the oldest mail is looked at, which bounds how late it goes.
 const INTERVAL: Duration = Duration::from_secs(1);
