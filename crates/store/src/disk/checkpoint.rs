@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode};
@@ -22,7 +22,7 @@ use super::{Durability, OpenError, schema};
 /// With so many pages in the log, it is time.
 const MANY_PAGES: i32 = 1000;
 /// With so many, readers that never pause have kept it from beginning anew; then they have to.
-pub(super) const TOO_MANY_PAGES: i32 = 8 * MANY_PAGES;
+const TOO_MANY_PAGES: i32 = 8 * MANY_PAGES;
 /// How long changes may be at the mercy of the system when durability is relaxed.
 const RELAXED: Duration = Duration::from_secs(1);
 
@@ -31,6 +31,8 @@ pub(super) struct Checkpoints {
     progress: Arc<Progress>,
     /// How many pages there were when the other thread was asked last.
     asked_at: i32,
+    /// With so many, readers have to pause.
+    too_many: i32,
     helper: Option<(SyncSender<()>, JoinHandle<()>)>,
 }
 
@@ -67,7 +69,7 @@ impl Checkpoints {
         let helper = Helper { path: database, segments, durability, progress: progress.clone(), database: None };
         let thread = std::thread::Builder::new().name("checkpoint".to_owned());
         let thread = thread.spawn(move || helper.run(&asked))?;
-        Ok(Self { progress, asked_at: 0, helper: Some((ask, thread)) })
+        Ok(Self { progress, asked_at: 0, too_many: TOO_MANY_PAGES, helper: Some((ask, thread)) })
     }
 
     /// Watches the log that this connection writes.
@@ -80,16 +82,26 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// How many pages are in the log.
-    pub(super) fn pages(&self) -> i32 {
-        self.progress.pages.load(Ordering::Relaxed)
+    /// Whether readers that never pause keep the log from beginning anew.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.progress.pages.load(Ordering::Relaxed) > self.too_many
+    }
+
+    /// Brings all of it home while nobody reads. A reader in another process can be in the way even so; then it is tried
+    /// again when the log has grown a good deal more.
+    pub(super) fn begin_anew(&mut self, database: &Connection) {
+        // When the patience cannot be set, it stays as it is, which only costs time.
+        let _ = database.busy_timeout(Duration::ZERO);
+        let home = bring_home(database, CheckpointMode::TRUNCATE);
+        let _ = database.busy_timeout(schema::PATIENCE);
+        self.too_many = if home == Home::Whole { TOO_MANY_PAGES } else { self.too_many + TOO_MANY_PAGES };
     }
 
     /// Called after every commit: does what is due now, and asks for what takes longer.
     pub(super) fn keep_up(&mut self, database: &Connection, tail: u64, graves: Graves) {
         self.progress.tail.store(tail, Ordering::Relaxed);
         self.progress.unsynced.store(true, Ordering::Release);
-        let pages = self.pages();
+        let pages = self.progress.pages.load(Ordering::Relaxed);
         if self.progress.mostly_home.swap(false, Ordering::Acquire) {
             bring_home(database, CheckpointMode::PASSIVE);
         } else if pages < self.asked_at {
@@ -124,15 +136,26 @@ impl Drop for Checkpoints {
     }
 }
 
-/// Copies the log into the database. True when all of it is home, and synced.
-pub(super) fn bring_home(database: &Connection, mode: CheckpointMode) -> bool {
+/// How far the log came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// All of it is in the database, and synced.
+    Whole,
+    /// Others are still reading it, or bringing it home themselves.
+    Partly,
+    /// The disk did not want to.
+    Failed,
+}
+
+/// Copies the log into the database.
+pub(super) fn bring_home(database: &Connection, mode: CheckpointMode) -> Home {
     match database.wal_checkpoint_v2(rusqlite::MAIN_DB.into(), mode) {
-        Ok((pages, home)) => pages == home,
-        // The other thread is at it, or a reader in another process.
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => false,
+        Ok((pages, home)) if pages == home => Home::Whole,
+        Ok(_) => Home::Partly,
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Home::Partly,
         Err(error) => {
             tracing::error!(%error, "the log of the database cannot be brought home; trying again");
-            false
+            Home::Failed
         }
     }
 }
@@ -149,16 +172,21 @@ struct Helper {
 
 impl Helper {
     fn run(mut self, asked: &Receiver<()>) {
+        let mut last_sync = Instant::now();
         loop {
             let told = match self.durability {
                 Durability::Full => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Durability::Relaxed => asked.recv_timeout(RELAXED),
+                Durability::Relaxed => asked.recv_timeout(RELAXED.saturating_sub(last_sync.elapsed())),
             };
-            match told {
-                // With relaxed durability there is a sync every second, and none in between.
-                Ok(()) | Err(RecvTimeoutError::Timeout) => self.work(told.is_err()),
-                Err(RecvTimeoutError::Disconnected) => return self.work(true),
+            if told == Err(RecvTimeoutError::Disconnected) {
+                return self.work(true);
             }
+            // With relaxed durability there is a sync every second, and none in between.
+            let time_to_sync = last_sync.elapsed() >= RELAXED;
+            if time_to_sync {
+                last_sync = Instant::now();
+            }
+            self.work(time_to_sync);
         }
     }
 
@@ -185,9 +213,10 @@ impl Helper {
             return;
         }
         let Some(database) = self.database.take().or_else(|| self.open()) else { return };
-        bring_home(&database, CheckpointMode::PASSIVE);
-        self.database = Some(database);
-        self.progress.mostly_home.store(true, Ordering::Release);
+        if bring_home(&database, CheckpointMode::PASSIVE) != Home::Failed {
+            self.database = Some(database);
+            self.progress.mostly_home.store(true, Ordering::Release);
+        }
     }
 
     /// Makes everything durable that was committed so far.

@@ -85,11 +85,16 @@ impl Directory {
         made.map(|_| ()).map_err(|error| self.error("cannot write to", &error))
     }
 
-    /// How much room the file system has; none when it does not say.
-    pub(super) fn room(&self) -> Option<Room> {
-        let found = rustix::fs::statvfs(&self.path).ok()?;
+    /// How much room the file system has.
+    pub(super) fn room(&self) -> io::Result<Room> {
+        let found = rustix::fs::statvfs(&self.path)?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-        Some(Room { free: bytes(found.f_bavail), whole: bytes(found.f_blocks) })
+        Ok(Room { free: bytes(found.f_bavail), whole: bytes(found.f_blocks) })
+    }
+
+    /// Which file the database is; another one when somebody has put another one there.
+    pub(super) fn database_identity(&self) -> io::Result<(u64, u64)> {
+        fs::metadata(self.database()).map(|found| (found.dev(), found.ino()))
     }
 
     /// Whether a store was ever made here.

@@ -55,6 +55,18 @@ impl Reclaim {
         self.under_way.is_some() || !self.sparse.is_empty() || self.rows_went >= MANY_ROWS
     }
 
+    /// The segment that the next step is about.
+    fn next_segment(&self) -> Option<u64> {
+        self.under_way.as_ref().map(|sweep| sweep.segment).or_else(|| self.sparse.first().copied())
+    }
+
+    /// Leaves everything as it is, until the next message goes.
+    pub(super) fn give_up(&mut self) {
+        self.under_way = None;
+        self.sparse.clear();
+        self.rows_went = 0;
+    }
+
     /// Notes a segment, other than the one that is being written, of which less than half is in use.
     pub(super) fn consider(&mut self, id: u64, book: SegmentBook, current: Option<u64>) {
         let under_way = self.under_way.as_ref().is_some_and(|sweep| sweep.segment == id);
@@ -67,13 +79,20 @@ impl Reclaim {
 impl Writer {
     /// Takes one step.
     pub(super) fn reclaim_some(&mut self) {
+        let segment = self.reclaim.next_segment();
         let step = if self.reclaim.rows_went >= MANY_ROWS { self.shrink_database() } else { self.sweep() };
         if let Err(error) = step {
-            // It is thought of again when the next message goes.
             tracing::error!(%error, "space cannot be reclaimed");
             self.reclaim.under_way = None;
-            self.reclaim.sparse.clear();
-            self.reclaim.rows_went = 0;
+            match (error, segment) {
+                // One that is damaged stays as it is; it is not in the way of others.
+                (StoreError::Broken(_), Some(segment)) if self.reclaim.rows_went < MANY_ROWS => {
+                    self.reclaim.sparse.remove(&segment);
+                    self.reclaim.stuck.insert(segment);
+                }
+                // It is thought of again when the next message goes.
+                _ => self.reclaim.give_up(),
+            }
         }
         self.tidy_up();
     }
@@ -111,14 +130,7 @@ impl Writer {
         let mut records = Vec::new();
         let mut moves = Vec::new();
         while sweep.offset - start < STEP {
-            let (from, bytes, view) = match sweep.next() {
-                Ok(Some(found)) => found,
-                Ok(None) => break,
-                Err(error) => {
-                    self.reclaim.stuck.insert(sweep.segment);
-                    return Err(error);
-                }
-            };
+            let Some((from, bytes, view)) = sweep.next()? else { break };
             let Some(database) = self.database() else { break };
             let mut copies = Vec::new();
             for copy in view.copies() {
@@ -139,7 +151,6 @@ impl Writer {
         if !done {
             self.reclaim.under_way = Some(sweep);
         } else if self.books.segments.contains_key(&segment) {
-            self.reclaim.stuck.insert(segment);
             return Err(StoreError::Broken(format!("segment {segment} is counted as in use, but nobody uses it")));
         }
         Ok(())

@@ -9,6 +9,8 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{Durability, OpenError};
 
+/// How long the writer waits for others who write.
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 /// When the log begins anew, its file is not kept longer than this.
 const MAX_LOG: i64 = 16 << 20;
 /// Says that a database is ours; `file` and other tools show it. The letters `rmail`, as far as they fit.
@@ -72,9 +74,9 @@ const MIGRATIONS: &[&str] = &[
     ",
 ];
 
-/// Opens the database for its one writer, makes it when there is none, and brings it up to date.
+/// Opens the database for its one writer, fills it when it is empty, and brings it up to date.
 pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usize) -> Result<Connection, OpenError> {
-    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE, cache_bytes)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, cache_bytes)?;
     if version(&connection, MIGRATIONS.len())? == 0 {
         // Can be set only before the first table is made.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -85,7 +87,7 @@ pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usiz
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
     // Nobody else writes. Readers of another process can be in the way of bringing a long log home; then it stays long.
-    connection.busy_timeout(Duration::from_millis(100))?;
+    connection.busy_timeout(PATIENCE)?;
     migrate(&mut connection, MIGRATIONS)?;
     Ok(connection)
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -96,13 +96,14 @@ impl Segments {
     pub(super) fn ids(&self) -> io::Result<Vec<u64>> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
-            ids.extend(entry?.file_name().to_str().and_then(id_of));
+            let name = entry?.file_name();
+            ids.extend(name.to_str().and_then(id_of).filter(|id| *name == *file_name(*id)));
         }
         Ok(ids)
     }
 
     pub(super) fn path(&self, segment: u64) -> PathBuf {
-        self.dir.join(format!("{segment:010}.seg"))
+        self.dir.join(file_name(segment))
     }
 
     fn file(&self, segment: u64) -> io::Result<Arc<File>> {
@@ -135,8 +136,13 @@ fn punch_hole(_: &File, _: u64, _: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+fn file_name(segment: u64) -> String {
+    format!("{segment:010}.seg")
+}
+
+/// The number of a segment file. Numbers that are not counted to in a lifetime are somebody else's.
 fn id_of(name: &str) -> Option<u64> {
-    name.strip_suffix(".seg")?.parse().ok()
+    name.strip_suffix(".seg")?.parse().ok().filter(|id| *id < 1 << 40)
 }
 
 /// What nobody needs any more: it can go as soon as that is on the disk. After a power failure the database must not name
@@ -243,6 +249,21 @@ impl Tail {
         self.next = self.next.max(segment + 1);
     }
 
+    /// Makes sure that there is a segment to write to, and that it is where readers will look for it.
+    pub(super) fn prepare(&mut self) -> io::Result<()> {
+        let found = fs::metadata(self.segments.path(self.segment)).map(|found| (found.dev(), found.ino()));
+        let file = match self.file.take() {
+            Some(file)
+                if self.end < self.full && file.metadata().map(|own| (own.dev(), own.ino())).ok() == found.ok() =>
+            {
+                file
+            }
+            full => self.begin(full)?,
+        };
+        self.file = Some(file);
+        Ok(())
+    }
+
     /// The segment that is being written; none when the next record begins one.
     pub(super) fn current(&self) -> Option<u64> {
         self.file.is_some().then_some(self.segment)
@@ -270,23 +291,20 @@ impl Tail {
         if records.is_empty() {
             return Ok(Vec::new());
         }
-        let file = match self.file.take() {
-            Some(file) if self.end < self.full => file,
-            full => self.begin(full)?,
-        };
+        self.prepare()?;
+        let Some(file) = &self.file else { return Err(io::ErrorKind::NotFound.into()) };
         let start = self.end;
         let mut locations = Vec::with_capacity(records.len());
         for record in records {
             locations.push(Location { segment: self.segment, offset: self.end, length: record.len() });
             self.end += record.len();
         }
-        let written = write(&file, start, records);
+        let written = write(file, start, records);
         if written.is_err() {
             self.end = start;
             // Gives the space of the part that was written back; if not, the next record overwrites that part.
             let _ = file.set_len(start);
         }
-        self.file = Some(file);
         written.map(|()| locations)
     }
 
@@ -347,6 +365,10 @@ impl Sweep {
             let at = Location { segment: self.segment, offset, length };
             let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
             self.file.read_exact_at(&mut bytes, offset).map_err(|error| damaged(offset, &error))?;
+            // It may have been given back since we looked.
+            if bytes.starts_with(&record::HOLLOW) {
+                continue;
+            }
             let view = View::of(&bytes).map_err(|damage| damaged(offset, &damage))?;
             return Ok(Some((at, bytes, view)));
         }

@@ -310,6 +310,65 @@ async fn sparse_segments_are_written_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_segment_is_not_in_the_way_of_others() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let mut all = Vec::new();
+    for letter in 0..150 {
+        all.extend(add(&store, &["ann"], letter).await);
+    }
+    drop(store);
+    let first = &segments(dir.path())[0];
+    let mut bytes = fs::read(first).unwrap();
+    bytes[500] ^= 1;
+    fs::write(first, bytes).unwrap();
+    let store = open(dir.path());
+    for (number, summary) in all.iter().enumerate() {
+        if number % 5 != 0 {
+            store.remove(&summary.mailbox, summary.id).await.unwrap();
+        }
+    }
+    eventually("most segments are gone", || segments(dir.path()).len() <= 5).await;
+    assert!(first.exists());
+    assert_eq!(body(&store, &all[145]).await.unwrap(), [145; 1000]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_are_taken_away_are_noticed() {
+    for file in ["segments", "restante.db"] {
+        let dir = TestDir::new();
+        let store = open(dir.path());
+        let first = add(&store, &["ann"], b'a').await.remove(0);
+        let (place, aside) = (dir.path().join(file), dir.path().join("aside"));
+        fs::rename(&place, &aside).unwrap();
+        for _ in 0..2 {
+            store.append(message(2, &["ann"], b"lost?")).await.unwrap_err();
+            store.usage().await.unwrap_err();
+        }
+        fs::rename(&aside, &place).unwrap();
+        store.usage().await.unwrap();
+        add(&store, &["ann"], b'b').await;
+        assert_eq!(body(&store, &first).await.unwrap(), [b'a'; 1000]);
+        assert_eq!(store.list(&name("ann"), Page::ALL).await.unwrap().messages.len(), 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_answer_does_not_hold_a_long_record() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let names: Vec<String> = (0..100).map(|number| format!("box{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let stored = store.append(message(1, &names, b"short")).await.unwrap().stored.swap_remove(7);
+    let source = store.source(&stored.mailbox, stored.id).await.unwrap().unwrap();
+    assert_eq!((&source.trace[..], &source.body[..]), (&b"X-Trace: box7\r\n"[..], &b"short"[..]));
+    // Without anybody else who holds it, memory can be taken over; then its whole length can be seen.
+    drop(store);
+    let taken = source.body.try_into_mut().expect("nobody else holds it");
+    assert!(taken.capacity() < 100, "{}", taken.capacity());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_do_not_notice_that_mail_is_moved() {
     let dir = TestDir::new();
     let store = Arc::new(open(dir.path()));

@@ -24,7 +24,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 
 use super::books::Books;
 use super::changes::{Changes, Entries};
-use super::checkpoint::{Checkpoints, TOO_MANY_PAGES, bring_home, sync_log};
+use super::checkpoint::{Checkpoints, bring_home, sync_log};
 use super::directory::{Directory, Lock};
 use super::job::Job;
 use super::reclaim::Reclaim;
@@ -44,6 +44,8 @@ pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
     /// None after an error that leaves the state of the file in doubt.
     database: Option<Connection>,
+    /// Which file that is.
+    identity: (u64, u64),
     pub(super) books: Books,
     tail: Tail,
     checkpoints: Checkpoints,
@@ -82,11 +84,13 @@ impl Writer {
         shared: Arc<Shared>,
         lock: Lock,
     ) -> Result<Self, OpenError> {
-        let unclean = directory.has_log();
+        // With relaxed durability, a database can be closed before the mail that it names is on the disk.
+        let unclean = directory.has_log() || settings.durability == Durability::Relaxed;
         directory.make_database(&shared.segments)?;
         let checkpoints = Checkpoints::new(directory.database(), shared.segments.clone(), settings.durability)
             .map_err(|error| OpenError::Database(format!("no thread for its log: {error}")))?;
         let database = connect(&directory, &settings, &checkpoints)?;
+        let identity = directory.database_identity().map_err(|error| OpenError::Database(error.to_string()))?;
         let books = Books::load(&database)?;
         books.check(&database)?;
         shared.publish(books.counters.usage);
@@ -95,12 +99,24 @@ impl Writer {
         let mut reclaim = Reclaim::default();
         reclaim.look_around(&books, tail.current());
         let database = Some(database);
-        Ok(Self { directory, settings, shared, database, books, tail, checkpoints, reclaim, unclean, _lock: lock })
+        Ok(Self {
+            directory,
+            settings,
+            shared,
+            database,
+            identity,
+            books,
+            tail,
+            checkpoints,
+            reclaim,
+            unclean,
+            _lock: lock,
+        })
     }
 
     /// Works until nobody can ask any more.
     pub(super) fn run(mut self, mut queue: Receiver<Job>) {
-        self.recover();
+        self.guarded(Self::recover);
         let mut batches = 0_u64;
         while let Some(job) = self.next_job(&mut queue, batches) {
             // Whoever is about to ask may come along, if there is anybody else to run at all.
@@ -123,16 +139,29 @@ impl Writer {
     /// Waits for a job. Meanwhile space is reclaimed; and now and then also when there are jobs enough.
     fn next_job(&mut self, queue: &mut Receiver<Job>, batches: u64) -> Option<Job> {
         if self.reclaim.is_due() && batches.is_multiple_of(8) {
-            self.reclaim_some();
+            self.guarded(Self::reclaim_some);
         }
         loop {
             match queue.try_recv() {
                 Ok(job) => return Some(job),
                 Err(TryRecvError::Disconnected) => return None,
-                Err(TryRecvError::Empty) if self.reclaim.is_due() => self.reclaim_some(),
+                Err(TryRecvError::Empty) if self.reclaim.is_due() => self.guarded(Self::reclaim_some),
                 Err(TryRecvError::Empty) => return queue.blocking_recv(),
             }
         }
+    }
+
+    /// A mistake of ours in what nobody waits for is told, and not tried again; the store has to live on.
+    fn guarded(&mut self, work: fn(&mut Self)) {
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            self.after_a_panic();
+            self.reclaim.give_up();
+        }
+    }
+
+    fn after_a_panic(&mut self) {
+        self.shared.recent().end([]);
+        self.tail.give_up();
     }
 
     /// One transaction for all; one for each when that fails and surely nothing has happened. A mail that does not fit, or
@@ -140,8 +169,7 @@ impl Writer {
     fn work_off(&mut self, mut jobs: Vec<Job>) {
         // A mistake of ours costs these jobs an error; the store has to live on.
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
-            self.shared.recent().end([]);
-            self.tail.give_up();
+            self.after_a_panic();
             Err(Failure::InDoubt(StoreError::Broken("the writer panicked".to_owned())))
         });
         let outcome = match committed {
@@ -169,7 +197,7 @@ impl Writer {
     fn commit(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
         self.ready()?;
         if jobs.iter().any(Job::needs_room) {
-            self.check_room()?;
+            self.check_ground()?;
         }
         let (records, ids) = stage(jobs, self.books.counters.last_id);
         self.transact(&records, |changes, database, locations| {
@@ -184,24 +212,40 @@ impl Writer {
     /// Opens the database again after an error, and reads the books as they are on the disk.
     pub(super) fn ready(&mut self) -> Result<()> {
         if self.database.is_none() {
+            self.check_identity()?;
             let database = connect(&self.directory, &self.settings, &self.checkpoints)?;
-            self.books = Books::load(&database)?;
+            let books = Books::load(&database)?;
+            books.check(&database)?;
+            self.books = books;
             self.shared.publish(self.books.counters.usage);
             self.database = Some(database);
         }
         Ok(())
     }
 
-    /// New mail is refused before the disk is full to the last byte, because deletions need some room too.
-    fn check_room(&mut self) -> Result<()> {
-        let Some(room) = self.directory.room() else { return Ok(()) };
-        if room.free >= room.reserve() {
-            return Ok(());
+    /// Somebody may have moved the database, or all of the directory, away from under us.
+    fn check_identity(&self) -> Result<()> {
+        match self.directory.database_identity() {
+            Ok(found) if found == self.identity => Ok(()),
+            Ok(_) => Err(StoreError::Broken("the database was replaced by another; restart the server".to_owned())),
+            Err(error) => Err(StoreError::Unavailable(format!("the database is not where it was: {error}"))),
         }
-        self.make_room();
-        let mebibytes = |bytes: u64| bytes >> 20;
-        let (free, reserve) = (mebibytes(room.free), mebibytes(room.reserve()));
-        Err(StoreError::NoSpace(format!("{free} MiB are free, {reserve} MiB are kept for deletions")))
+    }
+
+    /// What has to be there before new mail is taken: the files, where readers will look for them; and room. Mail is
+    /// refused before the disk is full to the last byte, because deletions need some room too.
+    fn check_ground(&mut self) -> Result<()> {
+        self.check_identity()?;
+        let room = self.directory.room().map_err(|error| trouble::of_segment("looking for room", &error))?;
+        if room.free < room.reserve() {
+            self.make_room();
+            let (free, reserve) = (room.free >> 20, room.reserve() >> 20);
+            return Err(StoreError::NoSpace(format!("{free} MiB are free, {reserve} MiB are kept for deletions")));
+        }
+        self.tail.prepare().map_err(|error| {
+            self.reclaim.leftovers = true;
+            trouble::of_segment("beginning a segment", &error)
+        })
     }
 
     /// Gives back what can be given back when there is no room: the log begins anew, and the last segment is left when most
@@ -225,7 +269,10 @@ impl Writer {
         records: &[Record],
         apply: impl FnOnce(&mut Changes<'_>, &Connection, &[Location]) -> Result<()>,
     ) -> Result<(), Failure> {
-        let locations = self.tail.append(records).map_err(|error| trouble::of_segment("writing mail", &error))?;
+        let locations = self.tail.append(records).map_err(|error| {
+            self.reclaim.leftovers = true;
+            trouble::of_segment("writing mail", &error)
+        })?;
         if self.settings.durability == Durability::Full
             && !records.is_empty()
             && let Err(error) = self.tail.sync()
@@ -313,9 +360,10 @@ impl Writer {
         let Some(database) = &self.database else { return };
         let graves = std::mem::take(&mut self.reclaim.graves);
         self.checkpoints.keep_up(database, self.tail.segment, graves);
-        if self.checkpoints.pages() > TOO_MANY_PAGES {
+        // The database must not name on the disk what is not there yet.
+        if self.checkpoints.is_too_long() && self.tail.sync().is_ok() {
             let _alone = self.shared.without_readers();
-            bring_home(database, CheckpointMode::TRUNCATE);
+            self.checkpoints.begin_anew(database);
         }
     }
 
