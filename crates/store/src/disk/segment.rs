@@ -249,19 +249,26 @@ impl Tail {
         self.next = self.next.max(segment + 1);
     }
 
-    /// Makes sure that there is a segment to write to, and that it is where readers will look for it.
+    /// Makes sure that there is a segment to write to.
     pub(super) fn prepare(&mut self) -> io::Result<()> {
-        let found = fs::metadata(self.segments.path(self.segment)).map(|found| (found.dev(), found.ino()));
         let file = match self.file.take() {
-            Some(file)
-                if self.end < self.full && file.metadata().map(|own| (own.dev(), own.ino())).ok() == found.ok() =>
-            {
-                file
-            }
+            Some(file) if self.end < self.full => file,
             full => self.begin(full)?,
         };
         self.file = Some(file);
         Ok(())
+    }
+
+    /// Gives the segment up when it is no longer where readers will look for it.
+    pub(super) fn check(&mut self) {
+        let identity = |found: fs::Metadata| (found.dev(), found.ino());
+        let found = fs::metadata(self.segments.path(self.segment)).map(identity);
+        let own = self.file.as_ref().map(|file| file.metadata().map(identity));
+        if let Some(own) = own
+            && own.ok() != found.ok()
+        {
+            self.give_up();
+        }
     }
 
     /// The segment that is being written; none when the next record begins one.

@@ -341,6 +341,8 @@ async fn files_that_are_taken_away_are_noticed() {
         let first = add(&store, &["ann"], b'a').await.remove(0);
         let (place, aside) = (dir.path().join(file), dir.path().join("aside"));
         fs::rename(&place, &aside).unwrap();
+        // It is not looked for with every message.
+        tokio::time::sleep(Duration::from_millis(150)).await;
         for _ in 0..2 {
             store.append(message(2, &["ann"], b"lost?")).await.unwrap_err();
             store.usage().await.unwrap_err();

@@ -15,6 +15,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use restante_mail::message::MessageId;
 use rusqlite::wal::CheckpointMode;
@@ -37,6 +38,8 @@ use crate::{Result, StoreError};
 /// The most jobs and bytes of mail that share a transaction.
 const MAX_JOBS: usize = 256;
 const MAX_BYTES: usize = 16 << 20;
+/// How long it is believed that files and room are still there.
+const CHECKED: Duration = Duration::from_millis(100);
 
 pub(super) struct Writer {
     directory: Directory,
@@ -50,6 +53,8 @@ pub(super) struct Writer {
     tail: Tail,
     checkpoints: Checkpoints,
     pub(super) reclaim: Reclaim,
+    /// When the files and the room on the disk were looked at last, and found to be in order.
+    checked: Option<Instant>,
     /// Whether the store was not closed when it was used last.
     pub(super) unclean: bool,
     _lock: Lock,
@@ -109,6 +114,7 @@ impl Writer {
             tail,
             checkpoints,
             reclaim,
+            checked: None,
             unclean,
             _lock: lock,
         })
@@ -175,6 +181,7 @@ impl Writer {
         let outcome = match committed {
             Ok(()) => Ok(()),
             Err(Failure::Undone(error)) if jobs.len() > 1 => {
+                self.checked = None;
                 if matches!(error, StoreError::NoSpace(_)) {
                     self.make_room();
                 }
@@ -212,6 +219,7 @@ impl Writer {
     /// Opens the database again after an error, and reads the books as they are on the disk.
     pub(super) fn ready(&mut self) -> Result<()> {
         if self.database.is_none() {
+            self.checked = None;
             self.check_identity()?;
             let database = connect(&self.directory, &self.settings, &self.checkpoints)?;
             let books = Books::load(&database)?;
@@ -235,6 +243,10 @@ impl Writer {
     /// What has to be there before new mail is taken: the files, where readers will look for them; and room. Mail is
     /// refused before the disk is full to the last byte, because deletions need some room too.
     fn check_ground(&mut self) -> Result<()> {
+        if self.checked.is_some_and(|checked| checked.elapsed() < CHECKED) {
+            return Ok(());
+        }
+        self.checked = None;
         self.check_identity()?;
         let room = self.directory.room().map_err(|error| trouble::of_segment("looking for room", &error))?;
         if room.free < room.reserve() {
@@ -242,10 +254,13 @@ impl Writer {
             let (free, reserve) = (room.free >> 20, room.reserve() >> 20);
             return Err(StoreError::NoSpace(format!("{free} MiB are free, {reserve} MiB are kept for deletions")));
         }
+        self.tail.check();
         self.tail.prepare().map_err(|error| {
             self.reclaim.leftovers = true;
             trouble::of_segment("beginning a segment", &error)
-        })
+        })?;
+        self.checked = Some(Instant::now());
+        Ok(())
     }
 
     /// Gives back what can be given back when there is no room: the log begins anew, and the last segment is left when most
