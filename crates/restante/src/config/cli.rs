@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use super::Exit;
 use super::setting::{Setting, Status, Value};
 use super::table::SETTINGS;
+use super::transfer::{Export, ExportFormat, Import, ImportFormat};
 use super::values::boolean;
-use crate::transfer::{Export, ExportFormat, Import, ImportFormat};
 
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]

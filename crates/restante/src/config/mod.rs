@@ -19,6 +19,7 @@ mod render;
 mod setting;
 mod sources;
 mod table;
+mod transfer;
 mod types;
 mod values;
 
@@ -35,13 +36,13 @@ pub use network::Network;
 pub use problem::{Origin, Problem};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
+pub use transfer::{Export, ExportFormat, Import, ImportFormat};
 pub use types::{
     CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Pop3, Scripting, Smtp, Storage,
     StoreKind, Tls, Web,
 };
 
 use self::check::Purpose;
-use crate::transfer::{Export, Import};
 
 /// How files are read: `std::fs::read` in the program, a table of texts in a test.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;

@@ -13,7 +13,6 @@ mod mbox;
 mod names;
 mod output;
 mod postmark;
-mod request;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -27,15 +26,13 @@ use restante_mail::naming::{MailboxName, Naming};
 use restante_store::disk::{DiskStore, OpenError};
 use tokio::sync::watch;
 
-use crate::config::Config;
+use crate::config::{Config, Export, Import};
 use crate::process::Signals;
 use crate::storage;
 use console::{Console, messages, period, plain, size, thousands};
 use export::Exported;
 use import::{Imported, Rules};
 use walk::Walk;
-
-pub use request::{Export, ExportFormat, Import, ImportFormat};
 
 /// The largest message that is imported, unless the server itself takes larger ones.
 const MAX_MESSAGE: usize = 64 << 20;

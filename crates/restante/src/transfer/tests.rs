@@ -17,7 +17,8 @@ use super::console::Console;
 use super::export::{self, Exported};
 use super::import::{self, Imported, Rules};
 use super::walk::Walk;
-use super::{Export, ExportFormat, Import, ImportFormat, letters, output};
+use super::{letters, output};
+use crate::config::{Export, ExportFormat, Import, ImportFormat};
 
 const LIMIT: usize = 100_000;
 

@@ -8,7 +8,9 @@
 mod books;
 mod changes;
 mod checkpoint;
+mod compact;
 mod directory;
+mod ground;
 mod job;
 mod reader;
 mod reclaim;
@@ -17,6 +19,8 @@ mod recover;
 mod rows;
 mod schema;
 mod segment;
+mod sweep;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod trouble;

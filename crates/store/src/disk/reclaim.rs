@@ -3,27 +3,13 @@
 //! writer's other work.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs::File;
-
-use bytes::Bytes;
-use restante_mail::message::MessageId;
-use rusqlite::wal::CheckpointMode;
 
 use super::books::{Books, SegmentBook};
-use super::changes::Changes;
-use super::checkpoint::bring_home;
-use super::record::Record;
-use super::segment::{Graves, Location, Sweep};
-use super::trouble;
-use super::writer::{Failure, Writer};
-use crate::{Result, StoreError};
+use super::segment::Graves;
+use super::sweep::Sweep;
 
-/// How much of a segment is looked at in one step.
-const STEP: u64 = 1 << 20;
-/// How many pages the database gives back in one step.
-const PAGES: u32 = 256;
 /// After so many messages went, it is worth looking for pages that the database does not use.
-const MANY_ROWS: u64 = 10_000;
+pub(super) const MANY_ROWS: u64 = 10_000;
 
 /// What there is to do.
 #[derive(Default)]
@@ -33,11 +19,11 @@ pub(super) struct Reclaim {
     /// Whether there may be files that the database does not know.
     pub(super) leftovers: bool,
     /// Segments that are worth writing again.
-    sparse: BTreeSet<u64>,
+    pub(super) sparse: BTreeSet<u64>,
     /// Segments that cannot be written again, because they are damaged.
-    stuck: HashSet<u64>,
+    pub(super) stuck: HashSet<u64>,
     /// The segment that is being written again.
-    under_way: Option<Sweep>,
+    pub(super) under_way: Option<Sweep>,
     /// How many messages went since the database was last looked at.
     pub(super) rows_went: u64,
 }
@@ -56,7 +42,7 @@ impl Reclaim {
     }
 
     /// The segment that the next step is about.
-    fn next_segment(&self) -> Option<u64> {
+    pub(super) fn next_segment(&self) -> Option<u64> {
         self.under_way.as_ref().map(|sweep| sweep.segment).or_else(|| self.sparse.first().copied())
     }
 
@@ -75,142 +61,3 @@ impl Reclaim {
         }
     }
 }
-
-impl Writer {
-    /// Takes one step.
-    pub(super) fn reclaim_some(&mut self) {
-        let segment = self.reclaim.next_segment();
-        let step = if self.reclaim.rows_went >= MANY_ROWS { self.shrink_database() } else { self.sweep() };
-        if let Err(error) = step {
-            tracing::error!(%error, "space cannot be reclaimed");
-            self.reclaim.under_way = None;
-            match (error, segment) {
-                // One that is damaged stays as it is; it is not in the way of others.
-                (StoreError::Broken(_), Some(segment)) if self.reclaim.rows_went < MANY_ROWS => {
-                    self.reclaim.sparse.remove(&segment);
-                    self.reclaim.stuck.insert(segment);
-                }
-                // It is thought of again when the next message goes.
-                _ => self.reclaim.give_up(),
-            }
-        }
-        self.tidy_up();
-    }
-
-    /// Deletes segments that the database does not name: what a crash has left, or an attempt that failed.
-    pub(super) fn remove_leftovers(&mut self) {
-        self.reclaim.leftovers = false;
-        let files: HashSet<u64> = match self.shared.segments.ids() {
-            Ok(files) => files.into_iter().collect(),
-            Err(error) => {
-                tracing::error!(%error, "the folder of segments cannot be read");
-                return;
-            }
-        };
-        for id in &files {
-            if !self.books.segments.contains_key(id) && self.current() != Some(*id) {
-                tracing::info!(segment = id, "removing a leftover file");
-                self.reclaim.graves.dead.push(*id);
-                self.skip(*id);
-            }
-        }
-        for (id, book) in &self.books.segments {
-            if !files.contains(id) {
-                tracing::error!(segment = id, bytes = book.live, "a segment file is missing, and the mail in it");
-            }
-        }
-    }
-
-    /// Writes what is needed of a part of a sparse segment to the end of the last one. When all parts are done, the
-    /// segment is dead.
-    fn sweep(&mut self) -> Result<()> {
-        self.ready()?;
-        let Some(mut sweep) = self.next_sweep()? else { return Ok(()) };
-        let start = sweep.offset;
-        let mut records = Vec::new();
-        let mut moves = Vec::new();
-        while sweep.offset - start < STEP {
-            let Some((from, bytes, view)) = sweep.next()? else { break };
-            let Some(database) = self.database() else { break };
-            let mut copies = Vec::new();
-            for copy in view.copies() {
-                if Changes::needs(database, &copy.mailbox, copy.id, from)? {
-                    copies.push((copy.mailbox.clone(), copy.id));
-                }
-            }
-            if !copies.is_empty() {
-                records.push(Record { head: bytes, body: Bytes::new() });
-                moves.push((from, copies));
-            }
-        }
-        let done = sweep.offset >= sweep.end;
-        let segment = sweep.segment;
-        if !records.is_empty() || done {
-            self.move_records(segment, &records, &moves).map_err(Failure::into_error)?;
-        }
-        if !done {
-            self.reclaim.under_way = Some(sweep);
-        } else if self.books.segments.contains_key(&segment) {
-            return Err(StoreError::Broken(format!("segment {segment} is counted as in use, but nobody uses it")));
-        }
-        Ok(())
-    }
-
-    fn move_records(&mut self, segment: u64, records: &[Record], moves: &[(Location, Copies)]) -> Result<(), Failure> {
-        self.transact(records, |changes, database, locations| {
-            for ((from, copies), to) in moves.iter().zip(locations) {
-                changes.moved(database, copies, *from, *to)?;
-            }
-            changes.look_at(segment);
-            Ok(())
-        })
-    }
-
-    /// The sweep that is under way, or the next one.
-    fn next_sweep(&mut self) -> Result<Option<Sweep>> {
-        if let Some(sweep) = self.reclaim.under_way.take() {
-            return Ok(Some(sweep));
-        }
-        let Some(segment) = self.reclaim.sparse.pop_first() else { return Ok(None) };
-        let Some(book) = self.books.segments.get(&segment) else { return Ok(None) };
-        // Nothing has to be looked at when nothing is in use.
-        let offset = if book.live == 0 { book.end } else { 0 };
-        let file = File::open(self.shared.segments.path(segment));
-        let file = file.map_err(|error| trouble::of_segment("reading a segment", &error))?;
-        Ok(Some(Sweep { segment, file, offset, end: book.end }))
-    }
-
-    /// Gives pages that the database does not use back to the system, unless they are few and will be used soon.
-    fn shrink_database(&mut self) -> Result<()> {
-        self.ready()?;
-        let Some(database) = self.database() else { return Ok(()) };
-        let count = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
-        let (free, all) = (count("freelist_count")?, count("page_count")?);
-        if free <= all / 4 || free <= PAGES {
-            self.reclaim.rows_went = 0;
-            return Ok(());
-        }
-        let given_back = self.transact(&[], |_, database, _| {
-            // Every step of the statement gives one page back.
-            let mut vacuum = database.prepare_cached("PRAGMA incremental_vacuum")?;
-            let mut steps = vacuum.query([])?;
-            for _ in 0..PAGES {
-                if steps.next()?.is_none() {
-                    break;
-                }
-            }
-            Ok(())
-        });
-        given_back.map_err(Failure::into_error)?;
-        // The file becomes shorter when its log is home.
-        let Some(database) = self.database() else { return Ok(()) };
-        bring_home(database, CheckpointMode::PASSIVE);
-        if database.pragma_query_value(None, "freelist_count", |row| row.get::<_, u32>(0))? >= free {
-            self.reclaim.rows_went = 0;
-        }
-        Ok(())
-    }
-}
-
-/// The copies that need a record.
-type Copies = Vec<(String, MessageId)>;

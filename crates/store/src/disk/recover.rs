@@ -12,7 +12,8 @@ use rusqlite::Connection;
 
 use super::record::View;
 use super::rows::{self, number};
-use super::segment::{Location, Segments, Sweep};
+use super::segment::{Location, Segments};
+use super::sweep::Sweep;
 use super::writer::{Failure, Writer};
 use crate::Result;
 

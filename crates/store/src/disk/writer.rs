@@ -15,46 +15,44 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use restante_mail::message::MessageId;
-use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::books::Books;
 use super::changes::{Changes, Entries};
-use super::checkpoint::{Checkpoints, bring_home, sync_log};
+use super::checkpoint::{Checkpoints, sync_log};
 use super::directory::{Directory, Lock};
 use super::job::Job;
 use super::reclaim::Reclaim;
 use super::record::Record;
 use super::rows::nanoseconds;
-use super::segment::{Location, Tail};
+use super::segment::Location;
+use super::tail::Tail;
 use super::{Durability, OpenError, Settings, Shared, schema, trouble};
 use crate::{Result, StoreError};
 
 /// The most jobs and bytes of mail that share a transaction.
 const MAX_JOBS: usize = 256;
 const MAX_BYTES: usize = 16 << 20;
-/// How long it is believed that files and room are still there.
-const CHECKED: Duration = Duration::from_millis(100);
 
 pub(super) struct Writer {
-    directory: Directory,
-    settings: Settings,
+    pub(super) directory: Directory,
+    pub(super) settings: Settings,
     pub(super) shared: Arc<Shared>,
     /// None after an error that leaves the state of the file in doubt.
-    database: Option<Connection>,
+    pub(super) database: Option<Connection>,
     /// Which file that is.
-    identity: (u64, u64),
+    pub(super) identity: (u64, u64),
     pub(super) books: Books,
-    tail: Tail,
+    pub(super) tail: Tail,
     checkpoints: Checkpoints,
     pub(super) reclaim: Reclaim,
     /// When the files and the room on the disk were looked at last, and found to be in order.
-    checked: Option<Instant>,
+    pub(super) checked: Option<Instant>,
     /// Whether the store was not closed when it was used last.
     pub(super) unclean: bool,
     _lock: Lock,
@@ -231,53 +229,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Somebody may have moved the database, or all of the directory, away from under us.
-    fn check_identity(&self) -> Result<()> {
-        match self.directory.database_identity() {
-            Ok(found) if found == self.identity => Ok(()),
-            Ok(_) => Err(StoreError::Broken("the database was replaced by another; restart the server".to_owned())),
-            Err(error) => Err(StoreError::Unavailable(format!("the database is not where it was: {error}"))),
-        }
-    }
-
-    /// What has to be there before new mail is taken: the files, where readers will look for them; and room. Mail is
-    /// refused before the disk is full to the last byte, because deletions need some room too.
-    fn check_ground(&mut self) -> Result<()> {
-        if self.checked.is_some_and(|checked| checked.elapsed() < CHECKED) {
-            return Ok(());
-        }
-        self.checked = None;
-        self.check_identity()?;
-        let room = self.directory.room().map_err(|error| trouble::of_segment("looking for room", &error))?;
-        if room.free < room.reserve() {
-            self.make_room();
-            let (free, reserve) = (room.free >> 20, room.reserve() >> 20);
-            return Err(StoreError::NoSpace(format!("{free} MiB are free, {reserve} MiB are kept for deletions")));
-        }
-        self.tail.check();
-        self.tail.prepare().map_err(|error| {
-            self.reclaim.leftovers = true;
-            trouble::of_segment("beginning a segment", &error)
-        })?;
-        self.checked = Some(Instant::now());
-        Ok(())
-    }
-
-    /// Gives back what can be given back when there is no room: the log begins anew, and the last segment is left when most
-    /// of it is not in use.
-    fn make_room(&mut self) {
-        if let Some(database) = &self.database {
-            bring_home(database, CheckpointMode::PASSIVE);
-        }
-        let Some(current) = self.tail.current() else { return };
-        if let Some(book) = self.books.segments.get(&current).copied()
-            && book.live.saturating_mul(2) < book.end
-        {
-            self.tail.give_up();
-            self.reclaim.consider(current, book, None);
-        }
-    }
-
     /// Writes records, and makes the changes that name them: all of it, durably, or nothing.
     pub(super) fn transact(
         &mut self,
@@ -358,16 +309,6 @@ impl Writer {
         self.leave_an_empty_tail();
         self.shared.recent().end(mailboxes);
         self.shared.publish(counters.usage);
-    }
-
-    /// When nothing in the last segment is in use, its space need not wait until it is full.
-    fn leave_an_empty_tail(&mut self) {
-        let Some(current) = self.tail.current() else { return };
-        let Some(book) = self.books.segments.get(&current).copied() else { return };
-        if book.live == 0 && book.end > self.settings.segment_bytes / 16 {
-            self.tail.give_up();
-            self.reclaim.consider(current, book, None);
-        }
     }
 
     /// What can wait until the answers are given.

@@ -1,4 +1,4 @@
-//! What the command line asks of a transfer, as values. How the flags are spelt is known to `config::cli`.
+//! What the command line asks of an export or import, as values. How the flags are spelt is known to `cli`.
 
 use std::path::PathBuf;
 

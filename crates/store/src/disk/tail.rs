@@ -1,0 +1,162 @@
+//! The end of the last segment: where records are added, one behind the other.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::sync::Arc;
+
+use super::record::Record;
+use super::segment::{Location, SMALL, Segments, sync_dir};
+
+/// The end of the last segment, where records are added.
+pub(super) struct Tail {
+    segments: Arc<Segments>,
+    /// The last segment that was begun.
+    pub(super) segment: u64,
+    /// The number of the next one; none is used twice.
+    next: u64,
+    /// None when the next record needs a new segment.
+    file: Option<File>,
+    /// A segment of this length is full.
+    full: u64,
+    /// Where the next record goes. It moves on even when a commit fails: bytes that a commit may have named are never
+    /// written again.
+    end: u64,
+}
+
+impl Tail {
+    /// Goes on behind the last segment, or at its end when there is room. What lies behind `end` was never acknowledged.
+    pub(super) fn new(segments: Arc<Segments>, full: u64, segment: u64, end: u64) -> Self {
+        let mut tail = Self { segments, segment, next: segment + 1, file: None, full, end };
+        if segment > 0 && end < full {
+            // When it cannot be gone on with, there will be a new one.
+            tail.file =
+                tail.reopen().inspect_err(|error| tracing::error!(%error, segment, "no room in a segment")).ok();
+        }
+        tail
+    }
+
+    fn reopen(&self) -> io::Result<File> {
+        let file = OpenOptions::new().write(true).open(self.segments.path(self.segment))?;
+        match file.metadata()?.len() {
+            length if length < self.end => Err(io::ErrorKind::UnexpectedEof.into()),
+            length if length > self.end => file.set_len(self.end).map(|()| file),
+            _ => Ok(file),
+        }
+    }
+
+    /// Begins a new segment, whose name is on the disk when this returns.
+    fn begin(&mut self, full: Option<File>) -> io::Result<File> {
+        // From now on only the last segment can hold anything that is not on the disk.
+        if let Some(full) = full
+            && let Err(error) = full.sync_data()
+        {
+            self.file = Some(full);
+            return Err(error);
+        }
+        let number = self.next;
+        self.next += 1;
+        let path = self.segments.path(number);
+        // A file of this name can only be what an attempt in an earlier life has left.
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        sync_dir(&self.segments.dir)?;
+        self.segment = number;
+        self.end = 0;
+        Ok(file)
+    }
+
+    /// Never uses this number: somebody is going to remove the file.
+    pub(super) fn skip(&mut self, segment: u64) {
+        self.next = self.next.max(segment + 1);
+    }
+
+    /// Makes sure that there is a segment to write to.
+    pub(super) fn prepare(&mut self) -> io::Result<()> {
+        let file = match self.file.take() {
+            Some(file) if self.end < self.full => file,
+            full => self.begin(full)?,
+        };
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Gives the segment up when it is no longer where readers will look for it.
+    pub(super) fn check(&mut self) {
+        let identity = |found: fs::Metadata| (found.dev(), found.ino());
+        let found = fs::metadata(self.segments.path(self.segment)).map(identity);
+        let own = self.file.as_ref().map(|file| file.metadata().map(identity));
+        if let Some(own) = own
+            && own.ok() != found.ok()
+        {
+            self.give_up();
+        }
+    }
+
+    /// The segment that is being written; none when the next record begins one.
+    pub(super) fn current(&self) -> Option<u64> {
+        self.file.is_some().then_some(self.segment)
+    }
+
+    /// Leaves the segment as it is: the next record goes to a new one.
+    pub(super) fn give_up(&mut self) {
+        if let Some(file) = self.file.take() {
+            // Older mail in it may be waiting for its sync; a disk that fails now has failed before.
+            let _ = file.sync_data();
+        }
+    }
+
+    /// Takes back what was appended last, which nobody has named.
+    pub(super) fn take_back(&mut self, locations: &[Location]) {
+        if let (Some(first), Some(file)) = (locations.first(), &self.file) {
+            self.end = first.offset;
+            // Gives the space back; if not, the next record overwrites it.
+            let _ = file.set_len(self.end);
+        }
+    }
+
+    /// Writes records one behind the other. When that fails, it is as if nothing was written.
+    pub(super) fn append(&mut self, records: &[Record]) -> io::Result<Vec<Location>> {
+        if records.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.prepare()?;
+        let Some(file) = &self.file else { return Err(io::ErrorKind::NotFound.into()) };
+        let start = self.end;
+        let mut locations = Vec::with_capacity(records.len());
+        for record in records {
+            locations.push(Location { segment: self.segment, offset: self.end, length: record.len() });
+            self.end += record.len();
+        }
+        let written = write(file, start, records);
+        if written.is_err() {
+            self.end = start;
+            // Gives the space of the part that was written back; if not, the next record overwrites that part.
+            let _ = file.set_len(start);
+        }
+        written.map(|()| locations)
+    }
+
+    /// When this returns, everything that was written is on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), File::sync_data)
+    }
+}
+
+fn write(file: &File, mut offset: u64, records: &[Record]) -> io::Result<()> {
+    let length =
+        |record: &Record| record.head.len() + Some(record.body.len()).filter(|body| *body <= SMALL).unwrap_or(0);
+    let mut small = Vec::with_capacity(records.iter().map(length).sum());
+    for record in records {
+        small.extend_from_slice(&record.head);
+        if record.body.len() <= SMALL {
+            small.extend_from_slice(&record.body);
+            continue;
+        }
+        file.write_all_at(&small, offset)?;
+        offset += small.len() as u64;
+        small.clear();
+        file.write_all_at(&record.body, offset)?;
+        offset += record.body.len() as u64;
+    }
+    file.write_all_at(&small, offset)
+}
