@@ -9,7 +9,7 @@ use super::ReadFile;
 use super::check::{self, Purpose};
 use super::cli::Flags;
 use super::file;
-use super::problem::{Origin, Problem, hint, shown};
+use super::problem::{COMPAT_PREFIX, Origin, Problem, hint, shown};
 use super::setting::Setting;
 use super::sources::{Given, Sources};
 use super::table::SETTINGS;
@@ -18,8 +18,6 @@ use super::values;
 
 /// The prefix of our own variables.
 const PREFIX: &str = "RESTANTE_";
-/// The prefix of the variables of existing installations.
-pub(super) const COMPAT_PREFIX: &str = "INBUCKET_";
 /// The variable that names the configuration file.
 const CONFIG_VARIABLE: &str = "RESTANTE_CONFIG";
 

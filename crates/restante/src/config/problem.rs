@@ -4,8 +4,10 @@ use std::fmt;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use super::load::COMPAT_PREFIX;
 use super::setting::Setting;
+
+/// The prefix of the variables of existing installations.
+pub(super) const COMPAT_PREFIX: &str = "INBUCKET_";
 
 /// The most characters of a bad value that are shown.
 const SHOWN_CHARS: usize = 100;

@@ -1,9 +1,9 @@
 //! The store that remembers: a data directory with a SQLite database for everything but the mail itself, which lies in
 //! append-only segment files.
 //!
-//! [`Writer`](writer::Writer) is one thread and the only one that changes anything; [`Readers`](reader::Readers) answer
-//! questions beside it. What was appended is on the disk when [`Store::append`] returns; memory is bounded by the cache
-//! that the settings allow, whatever is stored.
+//! The writer is one thread and the only one that changes anything; readers answer questions beside it. What was
+//! appended is on the disk when [`Store::append`] returns; memory is bounded by the cache that the settings allow,
+//! whatever is stored.
 
 mod books;
 mod changes;
