@@ -44,8 +44,17 @@ fn status(server: &Server, method: &str, path: &str) -> u16 {
     answer.expect("an answer").status().as_u16()
 }
 
+/// Sends until there is no room, also not after the server has tried to make some.
 fn fill(server: &Server) -> usize {
-    (0..2000).take_while(|number| send(server, &format!("box{}@example.org", number % 10)) == "250").count()
+    let (mut stored, mut refused) = (0, 0);
+    while refused < 5 && stored < 2000 {
+        match send(server, &format!("box{}@example.org", stored % 10)).as_str() {
+            "250" => (stored, refused) = (stored + 1, 0),
+            "452" => refused += 1,
+            other => panic!("{other}"),
+        }
+    }
+    stored
 }
 
 #[test]
@@ -61,7 +70,6 @@ fn deleting_makes_room_on_a_full_disk() {
     for round in 0..3 {
         let stored = fill(&server);
         assert!((200..2000).contains(&stored), "round {round}: {stored}");
-        assert_eq!(send(&server, "ann@example.org"), "452");
         assert_eq!(status(&server, "GET", "/readyz"), 503);
         assert_eq!(status(&server, "GET", "/api/v1/mailbox/box0/latest"), 200);
         for number in 0..10 {

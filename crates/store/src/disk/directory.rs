@@ -42,9 +42,9 @@ impl Directory {
         self.path.join("restante.db")
     }
 
-    /// Whether the database has a log, which it loses when it is closed.
-    pub(super) fn has_log(&self) -> bool {
-        fs::metadata(self.path.join("restante.db-wal")).is_ok_and(|log| log.len() > 0)
+    /// How long the log of the database is. It goes when the database is closed.
+    pub(super) fn log_bytes(&self) -> u64 {
+        fs::metadata(self.path.join("restante.db-wal")).map_or(0, |log| log.len())
     }
 
     pub(super) fn segments(&self) -> PathBuf {

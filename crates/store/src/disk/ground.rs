@@ -2,15 +2,24 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::wal::CheckpointMode;
-
-use super::checkpoint::bring_home;
 use super::trouble;
 use super::writer::Writer;
 use crate::{Result, StoreError};
 
+/// A log that is worth cutting off when room is short.
+const LONG_LOG: u64 = 1 << 20;
 /// How long it is believed that files and room are still there.
 const CHECKED: Duration = Duration::from_millis(100);
+
+/// What a transaction takes beside the mail, at most, as a rule.
+const OVERHEAD: u64 = 64 << 10;
+
+/// A look at files and room that found them in order.
+pub(super) struct Checked {
+    at: Instant,
+    /// What may be written before the next look.
+    room: u64,
+}
 
 impl Writer {
     /// Somebody may have moved the database, or all of the directory, away from under us.
@@ -24,8 +33,14 @@ impl Writer {
 
     /// What has to be there before new mail is taken: the files, where readers will look for them; and room. Mail is
     /// refused before the disk is full to the last byte, because deletions need some room too.
-    pub(super) fn check_ground(&mut self) -> Result<()> {
-        if self.checked.is_some_and(|checked| checked.elapsed() < CHECKED) {
+    pub(super) fn check_ground(&mut self, bytes: u64) -> Result<()> {
+        // The database and its log grow as well.
+        let needed = bytes.saturating_mul(2) + OVERHEAD;
+        if let Some(checked) = &mut self.checked
+            && checked.at.elapsed() < CHECKED
+            && checked.room >= needed
+        {
+            checked.room -= needed;
             return Ok(());
         }
         self.checked = None;
@@ -41,15 +56,19 @@ impl Writer {
             self.reclaim.leftovers = true;
             trouble::of_segment("beginning a segment", &error)
         })?;
-        self.checked = Some(Instant::now());
+        self.checked = Some(Checked { at: Instant::now(), room: room.free - room.reserve() });
         Ok(())
     }
 
     /// Gives back what can be given back when there is no room: the log begins anew, and the last segment is left when most
     /// of it is not in use.
     pub(super) fn make_room(&mut self) {
-        if let Some(database) = &self.database {
-            bring_home(database, CheckpointMode::PASSIVE);
+        if let Some(database) = &self.database
+            && self.directory.log_bytes() > LONG_LOG
+            && self.tail.sync().is_ok()
+        {
+            let _alone = self.shared.without_readers();
+            self.checkpoints.begin_anew(database);
         }
         let Some(current) = self.tail.current() else { return };
         if let Some(book) = self.books.segments.get(&current).copied()

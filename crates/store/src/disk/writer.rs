@@ -15,7 +15,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
 
 use restante_mail::message::MessageId;
 use rusqlite::{Connection, ErrorCode};
@@ -26,6 +25,7 @@ use super::books::Books;
 use super::changes::{Changes, Entries};
 use super::checkpoint::{Checkpoints, sync_log};
 use super::directory::{Directory, Lock};
+use super::ground::Checked;
 use super::job::Job;
 use super::reclaim::Reclaim;
 use super::record::Record;
@@ -49,10 +49,10 @@ pub(super) struct Writer {
     pub(super) identity: (u64, u64),
     pub(super) books: Books,
     pub(super) tail: Tail,
-    checkpoints: Checkpoints,
+    pub(super) checkpoints: Checkpoints,
     pub(super) reclaim: Reclaim,
-    /// When the files and the room on the disk were looked at last, and found to be in order.
-    pub(super) checked: Option<Instant>,
+    /// The last look at files and room, if it found them in order.
+    pub(super) checked: Option<Checked>,
     /// Whether the store was not closed when it was used last.
     pub(super) unclean: bool,
     _lock: Lock,
@@ -88,7 +88,7 @@ impl Writer {
         lock: Lock,
     ) -> Result<Self, OpenError> {
         // With relaxed durability, a database can be closed before the mail that it names is on the disk.
-        let unclean = directory.has_log() || settings.durability == Durability::Relaxed;
+        let unclean = directory.log_bytes() > 0 || settings.durability == Durability::Relaxed;
         directory.make_database(&shared.segments)?;
         let checkpoints = Checkpoints::new(directory.database(), shared.segments.clone(), settings.durability)
             .map_err(|error| OpenError::Database(format!("no thread for its log: {error}")))?;
@@ -176,10 +176,12 @@ impl Writer {
             self.after_a_panic();
             Err(Failure::InDoubt(StoreError::Broken("the writer panicked".to_owned())))
         });
+        if committed.is_err() {
+            self.checked = None;
+        }
         let outcome = match committed {
             Ok(()) => Ok(()),
             Err(Failure::Undone(error)) if jobs.len() > 1 => {
-                self.checked = None;
                 if matches!(error, StoreError::NoSpace(_)) {
                     self.make_room();
                 }
@@ -202,7 +204,7 @@ impl Writer {
     fn commit(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
         self.ready()?;
         if jobs.iter().any(Job::needs_room) {
-            self.check_ground()?;
+            self.check_ground(jobs.iter().map(|job| job.bytes() as u64).sum())?;
         }
         let (records, ids) = stage(jobs, self.books.counters.last_id);
         self.transact(&records, |changes, database, locations| {
