@@ -20,6 +20,17 @@ pub(super) struct Counters {
     pub(super) usage: Usage,
 }
 
+impl Counters {
+    pub(super) fn load(connection: &Connection) -> rusqlite::Result<Self> {
+        let mut statement =
+            connection.prepare_cached("SELECT last_id, last_version, messages, mailboxes, bytes FROM state")?;
+        statement.query_row([], |row| {
+            let usage = Usage { messages: number(row, 2)?, mailboxes: number(row, 3)?, bytes: number(row, 4)? };
+            Ok(Self { last_id: number(row, 0)?.into(), last_version: number(row, 1)?, usage })
+        })
+    }
+}
+
 /// A row of the table `segments`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SegmentBook {
@@ -27,6 +38,13 @@ pub(super) struct SegmentBook {
     pub(super) end: u64,
     /// How much of it is in use.
     pub(super) live: u64,
+}
+
+impl SegmentBook {
+    /// Whether less than half of it is in use.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.live.saturating_mul(2) < self.end
+    }
 }
 
 /// A row of the table `mailboxes`.
@@ -45,11 +63,7 @@ pub(super) struct Books {
 impl Books {
     /// Reads what the database says.
     pub(super) fn load(connection: &Connection) -> rusqlite::Result<Self> {
-        let counters =
-            connection.query_row("SELECT last_id, last_version, messages, mailboxes, bytes FROM state", [], |row| {
-                let usage = Usage { messages: number(row, 2)?, mailboxes: number(row, 3)?, bytes: number(row, 4)? };
-                Ok(Counters { last_id: number(row, 0)?.into(), last_version: number(row, 1)?, usage })
-            })?;
+        let counters = Counters::load(connection)?;
         let mut statement = connection.prepare("SELECT id, end, live FROM segments")?;
         let rows = statement
             .query_map([], |row| Ok((number(row, 0)?, SegmentBook { end: number(row, 1)?, live: number(row, 2)? })))?;

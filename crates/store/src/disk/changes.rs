@@ -128,7 +128,7 @@ impl<'a> Changes<'a> {
         let excess = self.mailbox(database, mailbox)?.messages.saturating_sub(cap);
         if cap > 0 && excess > 0 {
             let excess = usize::try_from(excess).unwrap_or(usize::MAX);
-            gone.extend(self.take_first(database, mailbox, MessageId::MAX, excess)?);
+            gone.extend(self.purge(database, mailbox, MessageId::MAX, excess)?);
         }
         Ok(())
     }
@@ -186,7 +186,12 @@ impl<'a> Changes<'a> {
         last: MessageId,
         limit: usize,
     ) -> Result<Vec<Summary>> {
-        self.take_first(database, mailbox, last, limit)
+        let mut statement =
+            database.prepare_cached("SELECT id FROM copies WHERE mailbox = ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
+        let range = params![mailbox.as_str(), key(last), integer(limit)];
+        let ids = statement.query_map(range, |row| number(row, 0))?;
+        let ids: Vec<u64> = ids.collect::<rusqlite::Result<_>>()?;
+        self.take_all(database, ids.into_iter().map(|id| (mailbox.clone(), id.into())).collect())
     }
 
     /// See [`Store::expire`](crate::Store::expire).
@@ -261,22 +266,6 @@ impl<'a> Changes<'a> {
     pub(super) fn into_entries(self) -> Entries {
         let Self { counters, segments, mailboxes, released, .. } = self;
         Entries { counters, segments, mailboxes, released }
-    }
-
-    /// Removes the first messages of a mailbox, up to one of them.
-    fn take_first(
-        &mut self,
-        database: &Connection,
-        mailbox: &MailboxName,
-        last: MessageId,
-        limit: usize,
-    ) -> Result<Vec<Summary>> {
-        let mut statement =
-            database.prepare_cached("SELECT id FROM copies WHERE mailbox = ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
-        let range = params![mailbox.as_str(), key(last), integer(limit)];
-        let ids = statement.query_map(range, |row| number(row, 0))?;
-        let ids: Vec<u64> = ids.collect::<rusqlite::Result<_>>()?;
-        self.take_all(database, ids.into_iter().map(|id| (mailbox.clone(), id.into())).collect())
     }
 
     fn take_all(&mut self, database: &Connection, copies: Vec<(MailboxName, MessageId)>) -> Result<Vec<Summary>> {

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode};
 
+use super::directory::log_of;
 use super::segment::{Graves, Segments};
 use super::{Durability, OpenError, schema};
 
@@ -240,10 +241,8 @@ impl Helper {
 }
 
 /// Makes the log of a database durable.
-pub(super) fn sync_log(database: &std::path::Path) -> io::Result<()> {
-    let mut log = database.as_os_str().to_owned();
-    log.push("-wal");
-    match File::open(log) {
+pub(super) fn sync_log(database: &Path) -> io::Result<()> {
+    match File::open(log_of(database)) {
         Ok(log) => log.sync_data(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

@@ -54,10 +54,10 @@ impl Writer {
             }
         };
         for id in &files {
-            if !self.books.segments.contains_key(id) && self.current() != Some(*id) {
+            if !self.books.segments.contains_key(id) && self.tail.current() != Some(*id) {
                 tracing::info!(segment = id, "removing a leftover file");
                 self.reclaim.graves.dead.push(*id);
-                self.skip(*id);
+                self.tail.skip(*id);
             }
         }
         for (id, book) in &self.books.segments {
@@ -77,7 +77,7 @@ impl Writer {
         let mut moves = Vec::new();
         while sweep.offset - start < STEP {
             let Some((from, bytes, view)) = sweep.next()? else { break };
-            let Some(database) = self.database() else { break };
+            let Some(database) = &self.database else { break };
             let mut copies = Vec::new();
             for copy in view.copies() {
                 if Changes::needs(database, &copy.mailbox, copy.id, from)? {
@@ -129,7 +129,7 @@ impl Writer {
     /// Gives pages that the database does not use back to the system, unless they are few and will be used soon.
     fn shrink_database(&mut self) -> Result<()> {
         self.ready()?;
-        let Some(database) = self.database() else { return Ok(()) };
+        let Some(database) = &self.database else { return Ok(()) };
         let count = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
         let (free, all) = (count("freelist_count")?, count("page_count")?);
         if free <= all / 4 || free <= PAGES {
@@ -149,7 +149,7 @@ impl Writer {
         });
         given_back.map_err(Failure::into_error)?;
         // The file becomes shorter when its log is home.
-        let Some(database) = self.database() else { return Ok(()) };
+        let Some(database) = &self.database else { return Ok(()) };
         bring_home(database, CheckpointMode::PASSIVE);
         if database.pragma_query_value(None, "freelist_count", |row| row.get::<_, u32>(0))? >= free {
             self.reclaim.rows_went = 0;

@@ -19,6 +19,20 @@ pub(super) struct Lock {
     _file: File,
 }
 
+/// The log of a database.
+pub(super) fn log_of(database: &Path) -> PathBuf {
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
+/// Which file it is, whatever its name.
+pub(super) type Identity = (u64, u64);
+
+pub(super) fn identity(found: &fs::Metadata) -> Identity {
+    (found.dev(), found.ino())
+}
+
 /// The room on a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
@@ -44,7 +58,7 @@ impl Directory {
 
     /// How long the log of the database is. It goes when the database is closed.
     pub(super) fn log_bytes(&self) -> u64 {
-        fs::metadata(self.path.join("restante.db-wal")).map_or(0, |log| log.len())
+        fs::metadata(log_of(&self.database())).map_or(0, |log| log.len())
     }
 
     pub(super) fn segments(&self) -> PathBuf {
@@ -93,8 +107,8 @@ impl Directory {
     }
 
     /// Which file the database is; another one when somebody has put another one there.
-    pub(super) fn database_identity(&self) -> io::Result<(u64, u64)> {
-        fs::metadata(self.database()).map(|found| (found.dev(), found.ino()))
+    pub(super) fn database_identity(&self) -> io::Result<Identity> {
+        fs::metadata(self.database()).map(|found| identity(&found))
     }
 
     /// Whether a store was ever made here.

@@ -2,24 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use super::books::SegmentBook;
 use super::trouble;
-use super::writer::Writer;
+use super::writer::{Checked, Writer};
 use crate::{Result, StoreError};
 
 /// A log that is worth cutting off when room is short.
 const LONG_LOG: u64 = 1 << 20;
 /// How long it is believed that files and room are still there.
 const CHECKED: Duration = Duration::from_millis(100);
-
 /// What a transaction takes beside the mail, at most, as a rule.
 const OVERHEAD: u64 = 64 << 10;
-
-/// A look at files and room that found them in order.
-pub(super) struct Checked {
-    at: Instant,
-    /// What may be written before the next look.
-    room: u64,
-}
 
 impl Writer {
     /// Somebody may have moved the database, or all of the directory, away from under us.
@@ -63,27 +56,22 @@ impl Writer {
     /// Gives back what can be given back when there is no room: the log begins anew, and the last segment is left when most
     /// of it is not in use.
     pub(super) fn make_room(&mut self) {
-        if let Some(database) = &self.database
-            && self.directory.log_bytes() > LONG_LOG
-            && self.tail.sync().is_ok()
-        {
-            let _alone = self.shared.without_readers();
-            self.checkpoints.begin_anew(database);
+        if self.directory.log_bytes() > LONG_LOG {
+            self.begin_the_log_anew();
         }
-        let Some(current) = self.tail.current() else { return };
-        if let Some(book) = self.books.segments.get(&current).copied()
-            && book.live.saturating_mul(2) < book.end
-        {
-            self.tail.give_up();
-            self.reclaim.consider(current, book, None);
-        }
+        self.leave_the_tail_if(SegmentBook::is_sparse);
     }
 
     /// When nothing in the last segment is in use, its space need not wait until it is full.
     pub(super) fn leave_an_empty_tail(&mut self) {
-        let Some(current) = self.tail.current() else { return };
-        let Some(book) = self.books.segments.get(&current).copied() else { return };
-        if book.live == 0 && book.end > self.settings.segment_bytes / 16 {
+        let worth_it = self.settings.segment_bytes / 16;
+        self.leave_the_tail_if(|book| book.live == 0 && book.end > worth_it);
+    }
+
+    fn leave_the_tail_if(&mut self, wanted: impl Fn(&SegmentBook) -> bool) {
+        if let Some(current) = self.tail.current()
+            && let Some(book) = self.books.segments.get(&current).copied().filter(wanted)
+        {
             self.tail.give_up();
             self.reclaim.consider(current, book, None);
         }

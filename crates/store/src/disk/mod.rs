@@ -29,7 +29,7 @@ mod writer;
 use std::hash::Hash;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -39,7 +39,7 @@ use restante_mail::naming::MailboxName;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use self::books::{MailboxBook, Moment, Recent};
+use self::books::{Counters, MailboxBook, Moment, Recent};
 use self::changes::look_up;
 use self::directory::Directory;
 pub use self::directory::OpenError;
@@ -60,7 +60,7 @@ pub struct Settings {
     pub limits: Limits,
     /// When mail is safe.
     pub durability: Durability,
-    /// The memory for the database's pages, in bytes.
+    /// The memory for pages of the database and for answers that were given before, in bytes.
     pub cache_bytes: usize,
     /// A segment file of this length gets no further mail. Space comes back a segment at a time.
     pub segment_bytes: u64,
@@ -98,7 +98,6 @@ struct Shared {
     segments: Arc<Segments>,
     readers: Arc<Readers>,
     recent: Mutex<Recent>,
-    usage: Mutex<Usage>,
     /// Whether the last change failed.
     in_trouble: AtomicBool,
 }
@@ -237,8 +236,7 @@ impl Store for DiskStore {
         if self.writer.as_ref().is_some_and(|(_, thread)| thread.is_finished()) {
             return Err(writer_ended());
         }
-        let read = self.shared.readers.ask(|database| Ok(books::Books::load(database)?.counters.usage)).await?;
-        Ok(if self.writer.is_some() { *self.shared.usage() } else { read })
+        self.shared.readers.ask(|database| Ok(Counters::load(database)?.usage)).await
     }
 }
 
@@ -260,7 +258,6 @@ impl Shared {
             segments: Arc::new(Segments::new(directory.segments())),
             readers: Arc::new(Readers::new(directory.database(), cache_bytes)),
             recent: Mutex::new(recent),
-            usage: Mutex::default(),
             in_trouble: AtomicBool::new(false),
         }
     }
@@ -270,11 +267,6 @@ impl Shared {
         if let Err(since) = known {
             self.recent().looked_up(since, mailbox, book);
         }
-    }
-
-    /// Nobody reads until the returned value is dropped.
-    fn without_readers(&self) -> RwLockWriteGuard<'_, ()> {
-        self.readers.pause()
     }
 
     /// Notes how the last change went.
@@ -292,14 +284,6 @@ impl Shared {
 
     fn recent(&self) -> MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn usage(&self) -> MutexGuard<'_, Usage> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn publish(&self, usage: Usage) {
-        *self.usage() = usage;
     }
 }
 

@@ -19,7 +19,7 @@ use super::{schema, trouble};
 use crate::{Listing, Page, Result, StoreError, Version, Which};
 
 /// How many questions are answered at the same time. More would not make a disk faster.
-pub(super) const READERS: usize = 4;
+const READERS: usize = 4;
 /// A record that is read with its summary.
 const SHORT: u64 = 32 << 10;
 /// How often a record that moved while we looked is looked for again.

@@ -56,7 +56,7 @@ impl Reclaim {
     /// Notes a segment, other than the one that is being written, of which less than half is in use.
     pub(super) fn consider(&mut self, id: u64, book: SegmentBook, current: Option<u64>) {
         let under_way = self.under_way.as_ref().is_some_and(|sweep| sweep.segment == id);
-        if current != Some(id) && book.live.saturating_mul(2) < book.end && !under_way && !self.stuck.contains(&id) {
+        if current != Some(id) && book.is_sparse() && !under_way && !self.stuck.contains(&id) {
             self.sparse.insert(id);
         }
     }

@@ -20,7 +20,7 @@ use crate::Result;
 impl Writer {
     /// What is done once, when the store is open already.
     pub(super) fn recover(&mut self) {
-        if self.unclean
+        if self.end_in_doubt
             && let Err(error) = self.check_the_end()
         {
             tracing::error!(%error, "the last segment cannot be checked");
@@ -42,7 +42,7 @@ impl Writer {
         if is_whole(&self.shared.segments, segment, book.end) {
             return Ok(());
         }
-        let Some(database) = self.database() else { return Ok(()) };
+        let Some(database) = &self.database else { return Ok(()) };
         let lost = lost_copies(database, &self.shared.segments, segment)?;
         let count = lost.len();
         if count == 0 {

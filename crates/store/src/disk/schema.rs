@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use super::directory::log_of;
 use super::{Durability, OpenError};
 
 /// How long the writer waits for others who write.
@@ -129,7 +130,7 @@ fn open_unchanging(path: &Path, cache_bytes: usize) -> Result<Connection, OpenEr
 fn cannot_be_written(path: &Path) -> bool {
     let dir = path.parent().unwrap_or(path);
     let writable = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
-    !writable && !path.with_extension("db-wal").exists()
+    !writable && !log_of(path).exists()
 }
 
 fn connect(path: &Path, access: OpenFlags, cache_bytes: usize) -> Result<Connection, OpenError> {

@@ -54,9 +54,10 @@ impl Segments {
 
     /// Removes a segment. Whoever is reading it may finish.
     pub(super) fn remove(&self, segment: u64) -> io::Result<()> {
-        let mut files = self.files();
-        files.remove(&segment);
-        fs::remove_file(self.path(segment))
+        // Once its name is gone, nobody opens it any more: what was open until then can be forgotten.
+        let removed = fs::remove_file(self.path(segment));
+        self.files().remove(&segment);
+        removed
     }
 
     /// Gives the space of large records that nobody needs back to the system, in the middle of their segment. Not every
@@ -107,7 +108,7 @@ impl Segments {
     }
 
     fn file(&self, segment: u64) -> io::Result<Arc<File>> {
-        // Nobody removes it between the opening and the remembering.
+        // Whoever removes it waits until it is remembered, and then forgets it.
         let mut files = self.files();
         if let Some(file) = files.get(&segment) {
             return Ok(file.clone());

@@ -2,9 +2,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::sync::Arc;
 
+use super::directory::identity;
 use super::record::Record;
 use super::segment::{Location, SMALL, Segments, sync_dir};
 
@@ -30,8 +31,10 @@ impl Tail {
         let mut tail = Self { segments, segment, next: segment + 1, file: None, full, end };
         if segment > 0 && end < full {
             // When it cannot be gone on with, there will be a new one.
-            tail.file =
-                tail.reopen().inspect_err(|error| tracing::error!(%error, segment, "no room in a segment")).ok();
+            tail.file = tail
+                .reopen()
+                .inspect_err(|error| tracing::error!(%error, segment, "the last segment stays as it is"))
+                .ok();
         }
         tail
     }
@@ -82,12 +85,10 @@ impl Tail {
 
     /// Gives the segment up when it is no longer where readers will look for it.
     pub(super) fn check(&mut self) {
-        let identity = |found: fs::Metadata| (found.dev(), found.ino());
-        let found = fs::metadata(self.segments.path(self.segment)).map(identity);
-        let own = self.file.as_ref().map(|file| file.metadata().map(identity));
-        if let Some(own) = own
-            && own.ok() != found.ok()
-        {
+        let Some(file) = &self.file else { return };
+        let there = fs::metadata(self.segments.path(self.segment)).ok();
+        let ours = file.metadata().ok();
+        if there.as_ref().map(identity) != ours.as_ref().map(identity) {
             self.give_up();
         }
     }

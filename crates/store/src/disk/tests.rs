@@ -32,6 +32,13 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Damages the first record of a segment.
+fn flip_a_bit(segment: &Path) {
+    let mut bytes = fs::read(segment).unwrap();
+    bytes[500] ^= 1;
+    fs::write(segment, bytes).unwrap();
+}
+
 /// Waits for what the writer does by itself.
 async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..2000 {
@@ -202,11 +209,7 @@ async fn what_was_not_lost_in_the_crash_is_not_taken_for_lost() {
     let changes: [fn(&Path); 2] = [
         // As on a disk that is not mounted.
         |segment| fs::rename(segment, segment.with_extension("away")).unwrap(),
-        |segment| {
-            let mut bytes = fs::read(segment).unwrap();
-            bytes[500] ^= 1;
-            fs::write(segment, bytes).unwrap();
-        },
+        flip_a_bit,
     ];
     for change in changes {
         let copy = crashed(dir.path());
@@ -319,9 +322,7 @@ async fn a_damaged_segment_is_not_in_the_way_of_others() {
     }
     drop(store);
     let first = &segments(dir.path())[0];
-    let mut bytes = fs::read(first).unwrap();
-    bytes[500] ^= 1;
-    fs::write(first, bytes).unwrap();
+    flip_a_bit(first);
     let store = open(dir.path());
     for (number, summary) in all.iter().enumerate() {
         if number % 5 != 0 {
@@ -462,9 +463,7 @@ async fn damage_is_noticed_and_does_not_spread() {
     }
     drop(store);
     let first = &segments(dir.path())[0];
-    let mut bytes = fs::read(first).unwrap();
-    bytes[500] ^= 1;
-    fs::write(first, bytes).unwrap();
+    flip_a_bit(first);
     let store = open(dir.path());
     let damaged = body(&store, &all[0]).await.unwrap_err();
     assert!(

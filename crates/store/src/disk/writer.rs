@@ -15,6 +15,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use restante_mail::message::MessageId;
 use rusqlite::{Connection, ErrorCode};
@@ -24,8 +25,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use super::books::Books;
 use super::changes::{Changes, Entries};
 use super::checkpoint::{Checkpoints, sync_log};
-use super::directory::{Directory, Lock};
-use super::ground::Checked;
+use super::directory::{Directory, Identity, Lock};
 use super::job::Job;
 use super::reclaim::Reclaim;
 use super::record::Record;
@@ -46,16 +46,23 @@ pub(super) struct Writer {
     /// None after an error that leaves the state of the file in doubt.
     pub(super) database: Option<Connection>,
     /// Which file that is.
-    pub(super) identity: (u64, u64),
+    pub(super) identity: Identity,
     pub(super) books: Books,
     pub(super) tail: Tail,
     pub(super) checkpoints: Checkpoints,
     pub(super) reclaim: Reclaim,
     /// The last look at files and room, if it found them in order.
     pub(super) checked: Option<Checked>,
-    /// Whether the store was not closed when it was used last.
-    pub(super) unclean: bool,
+    /// Whether the end of the last segment may not have reached the disk.
+    pub(super) end_in_doubt: bool,
     _lock: Lock,
+}
+
+/// A look at files and room that found them in order.
+pub(super) struct Checked {
+    pub(super) at: Instant,
+    /// What may be written before the next look.
+    pub(super) room: u64,
 }
 
 /// Why a transaction did not happen.
@@ -87,8 +94,9 @@ impl Writer {
         shared: Arc<Shared>,
         lock: Lock,
     ) -> Result<Self, OpenError> {
-        // With relaxed durability, a database can be closed before the mail that it names is on the disk.
-        let unclean = directory.log_bytes() > 0 || settings.durability == Durability::Relaxed;
+        // A log says that the store was not closed when it was used last. With relaxed durability, a database can be closed
+        // before the mail that it names is on the disk.
+        let end_in_doubt = directory.log_bytes() > 0 || settings.durability == Durability::Relaxed;
         directory.make_database(&shared.segments)?;
         let checkpoints = Checkpoints::new(directory.database(), shared.segments.clone(), settings.durability)
             .map_err(|error| OpenError::Database(format!("no thread for its log: {error}")))?;
@@ -96,7 +104,6 @@ impl Writer {
         let identity = directory.database_identity().map_err(|error| OpenError::Database(error.to_string()))?;
         let books = Books::load(&database)?;
         books.check(&database)?;
-        shared.publish(books.counters.usage);
         let (last, end) = books.segments.last_key_value().map_or((0, 0), |(id, book)| (*id, book.end));
         let tail = Tail::new(shared.segments.clone(), settings.segment_bytes, last, end);
         let mut reclaim = Reclaim::default();
@@ -113,7 +120,7 @@ impl Writer {
             checkpoints,
             reclaim,
             checked: None,
-            unclean,
+            end_in_doubt,
             _lock: lock,
         })
     }
@@ -225,7 +232,6 @@ impl Writer {
             let books = Books::load(&database)?;
             books.check(&database)?;
             self.books = books;
-            self.shared.publish(self.books.counters.usage);
             self.database = Some(database);
         }
         Ok(())
@@ -310,7 +316,6 @@ impl Writer {
         }
         self.leave_an_empty_tail();
         self.shared.recent().end(mailboxes);
-        self.shared.publish(counters.usage);
     }
 
     /// What can wait until the answers are given.
@@ -318,9 +323,18 @@ impl Writer {
         let Some(database) = &self.database else { return };
         let graves = std::mem::take(&mut self.reclaim.graves);
         self.checkpoints.keep_up(database, self.tail.segment, graves);
+        if self.checkpoints.is_too_long() {
+            self.begin_the_log_anew();
+        }
+    }
+
+    /// Cuts the log off, while nobody reads.
+    pub(super) fn begin_the_log_anew(&mut self) {
         // The database must not name on the disk what is not there yet.
-        if self.checkpoints.is_too_long() && self.tail.sync().is_ok() {
-            let _alone = self.shared.without_readers();
+        if let Some(database) = &self.database
+            && self.tail.sync().is_ok()
+        {
+            let _alone = self.shared.readers.pause();
             self.checkpoints.begin_anew(database);
         }
     }
@@ -329,20 +343,6 @@ impl Writer {
     pub(super) fn settle_down(&self) -> std::io::Result<()> {
         self.shared.segments.sync(self.tail.segment)?;
         sync_log(&self.directory.database())
-    }
-
-    pub(super) fn database(&self) -> Option<&Connection> {
-        self.database.as_ref()
-    }
-
-    /// No segment gets this number.
-    pub(super) fn skip(&mut self, segment: u64) {
-        self.tail.skip(segment);
-    }
-
-    /// The segment that is being written.
-    pub(super) fn current(&self) -> Option<u64> {
-        self.tail.current()
     }
 }
 
