@@ -13,13 +13,14 @@ use tokio::time::{sleep, sleep_until};
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::http::{Base, Client};
+use crate::http::Client;
 use crate::load::{Load, at_least_one, envelopes, recovered};
 use crate::measure::{Percentiles, Tally, ratio, real};
 use crate::message::{self, Envelope, Kind, mailbox_name};
 use crate::report::{Report, Row, rounded};
 use crate::rest::Mailboxes;
-use crate::smtp::{self, Pace, resolve};
+use crate::servers::Servers;
+use crate::smtp::{self, Pace};
 
 const PREFIX: &str = "expiry";
 /// How often it is looked at what is still there.
@@ -30,12 +31,8 @@ const MAX_WATCHED: usize = 4;
 /// Options of the `expiry` command.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The SMTP server, which has to be set to a short retention.
-    #[arg(long, value_name = "HOST:PORT")]
-    smtp: String,
-    /// The web server, with its base path if it has one.
-    #[arg(long, value_name = "URL")]
-    http: String,
+    #[command(flatten)]
+    servers: Servers,
     /// Messages that will expire.
     #[arg(long, default_value_t = 100_000, value_parser = at_least_one)]
     messages: usize,
@@ -67,7 +64,7 @@ pub(crate) struct Options {
 
 /// Runs the `expiry` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
-    let addresses = resolve(&options.smtp).await?;
+    let addresses = options.servers.addresses().await?;
     let mut watch = Watch::new(options).await?;
     watch.purge().await?;
     let fill = Arc::new(Load {
@@ -137,7 +134,7 @@ struct Watch {
 
 impl Watch {
     async fn new(options: &Options) -> Result<Self, Error> {
-        let mailboxes = Mailboxes::new(Base::parse(&options.http).await?);
+        let mailboxes = options.servers.mailboxes().await?;
         let watched = options.mailboxes.min(MAX_WATCHED);
         let names = (0..watched).map(|n| mailbox_name(PREFIX, n * options.mailboxes / watched)).collect();
         Ok(Self { client: mailboxes.client(), mailboxes, names })

@@ -8,13 +8,14 @@ use clap::Args;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::http::{Base, Client};
+use crate::http::Client;
 use crate::load::{Load, at_least_one, envelopes};
 use crate::measure::{Latencies, Sample, ratio, real};
 use crate::message::{self, Kind, mailbox_name};
 use crate::report::{Report, Row};
 use crate::rest::Mailboxes;
-use crate::smtp::{self, Pace, resolve};
+use crate::servers::Servers;
+use crate::smtp::{self, Pace};
 
 const PREFIX: &str = "growth";
 /// The most mailboxes whose messages are read and deleted.
@@ -23,12 +24,8 @@ const MAX_SAMPLES: usize = 50;
 /// Options of the `growth` command.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The SMTP server.
-    #[arg(long, value_name = "HOST:PORT")]
-    smtp: String,
-    /// The web server, with its base path if it has one.
-    #[arg(long, value_name = "URL")]
-    http: String,
+    #[command(flatten)]
+    servers: Servers,
     /// Numbers of stored messages at which to measure.
     #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000,1000000", value_parser = at_least_one)]
     steps: Vec<usize>,
@@ -84,14 +81,14 @@ impl Growth {
     /// Empties all mailboxes.
     async fn prepare(options: &Options) -> Result<Self, Error> {
         let load = Arc::new(Load {
-            addresses: resolve(&options.smtp).await?,
+            addresses: options.servers.addresses().await?,
             connections: 10,
             per_message: false,
             pace: Pace::Pipelined,
             envelopes: envelopes(PREFIX, options.mailboxes, 1),
             message: message::build(Kind::Text, "growth", options.size),
         });
-        let mailboxes = Mailboxes::new(Base::parse(&options.http).await?);
+        let mailboxes = options.servers.mailboxes().await?;
         let mut client = mailboxes.client();
         for n in 0..options.mailboxes {
             mailboxes.purge(&mut client, &mailbox_name(PREFIX, n)).await?;

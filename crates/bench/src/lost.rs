@@ -10,25 +10,21 @@ use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::http::Base;
 use crate::load::{at_least_one, recovered};
 use crate::measure::Tally;
 use crate::message::{self, Envelope, Kind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::rest::{Entry, Mailboxes};
-use crate::smtp::{Client, Pace, resolve};
+use crate::rest::Entry;
+use crate::servers::Servers;
+use crate::smtp::{Client, Pace};
 
 const PREFIX: &str = "lost";
 
 /// Options of the `lost` command.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The SMTP server.
-    #[arg(long, value_name = "HOST:PORT")]
-    smtp: String,
-    /// The web server, with its base path if it has one.
-    #[arg(long, value_name = "URL")]
-    http: String,
+    #[command(flatten)]
+    servers: Servers,
     /// Connections that send at the same time, each to a mailbox of its own.
     #[arg(long, default_value_t = 50, value_parser = at_least_one)]
     connections: usize,
@@ -48,8 +44,8 @@ pub(crate) struct Options {
 
 /// Runs the `lost` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
-    let addresses = resolve(&options.smtp).await?;
-    let mailboxes = Mailboxes::new(Base::parse(&options.http).await?);
+    let addresses = options.servers.addresses().await?;
+    let mailboxes = options.servers.mailboxes().await?;
     let mut client = mailboxes.client();
     for n in 0..options.connections {
         mailboxes.purge(&mut client, &mailbox_name(PREFIX, n)).await?;

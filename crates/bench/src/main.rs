@@ -11,6 +11,7 @@ mod measure;
 mod message;
 mod report;
 mod rest;
+mod servers;
 mod smtp;
 mod start;
 
@@ -36,7 +37,7 @@ enum Command {
     Http(rest::Options),
     /// Cost of append, get, latest and delete while the number of stored messages grows.
     Growth(growth::Options),
-    /// Latency of delivery before, during and after the expiry of many messages.
+    /// Latency of delivery before, during and after the expiry of many messages; the server needs a short retention.
     Expiry(expiry::Options),
     /// Time from starting a server to its first greeting, and its idle memory.
     Start(start::Options),
