@@ -168,10 +168,10 @@ fn an_environment_written_for_inbucket_works_unchanged() {
     assert_eq!(about("INBUCKET_WEB_COOKIEAUTHKEY"), 1);
     assert_eq!(about("without effect: web.uidir"), 1);
     assert_eq!(about("storage.retentionsleep"), 1);
-    assert_eq!(about("later version only: pop3.addr"), 1);
+    assert_eq!(about("later version only: web.monitorvisible"), 1);
     assert_eq!(about("web.monitorhistory"), 0, "it says what is the default anyway");
     assert_eq!(about("web.greetingfile") + about("lua.path"), 0, "there are no such files");
-    assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, web.addr 0.0.0.0:9000"), 1);
+    assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, pop3.addr 0.0.0.0:1100, web.addr 0.0.0.0:9000"), 1);
     assert_eq!(about("less than one message"), 1);
     assert_eq!(warnings.len(), 5, "{warnings:#?}");
 }
@@ -322,6 +322,10 @@ fn values_that_are_refused() {
         (&["--smtp-forcetls"], "smtp.forcetls = \"true\" (flag --smtp-forcetls): needs smtp.tlsenabled"),
         (&["--smtp-tlsaddr", ":465"], "needs smtp.tlsenabled"),
         (&["--smtp-tlsenabled"], "smtp.tlscert = \"cert.crt\" (default): cannot be read"),
+        (&["--pop3-tlsaddr", ":995"], "needs pop3.tlsenabled"),
+        (&["--pop3-tlsenabled"], "pop3.tlscert = \"cert.crt\" (default): cannot be read"),
+        (&["--pop3-credentials", "james"], "pop3.credentials = \"***\" (flag --pop3-credentials): entry 1"),
+        (&["--pop3-proxyprotocol", "10.0.0.0/x"], "is no network"),
         (&["--pop3-forcetls"], "pop3.forcetls = \"true\" (flag --pop3-forcetls): needs pop3.tlsenabled"),
         (&["--smtp-addr", ":25", "--web-addr", ":80,:25"], ":25 is taken by smtp.addr already"),
         (&["--smtp-addr", "localhost:25,127.0.0.1:25"], "127.0.0.1:25 is taken by smtp.addr already"),
@@ -330,7 +334,7 @@ fn values_that_are_refused() {
         (&["--pidfile", "/proc/version/x"], "pidfile = \"/proc/version/x\" (flag --pidfile): cannot be written"),
         (&["--smtp-defaultaccept", "false"], "Write --smtp-defaultaccept=false, with an equals sign."),
         (&["config", "check", "-logjson", "off"], "Write --logjson=off, with an equals sign."),
-        (&["--smtp-addr=", "--web-addr="], "nothing to serve"),
+        (&["--smtp-addr=", "--pop3-addr=", "--web-addr="], "nothing to serve"),
         (&["--pidfile"], "a value is required"),
         (&["--smtp-adr", ":25"], "--smtp-addr"),
         (&["serve"], "unrecognized subcommand"),

@@ -14,7 +14,7 @@ use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
 use super::sources::Sources;
 use super::table::{SETTINGS, row};
-use super::types::{Certificate, Config, Hosts, LogOutput};
+use super::types::{Certificate, Config, Hosts, LogOutput, Tls};
 use super::values::host_of;
 use crate::net;
 
@@ -29,8 +29,12 @@ const SMTP_KEY: &Setting = row("smtp.tlsprivkey");
 const SMTP_CREDENTIALS: &Setting = row("smtp.credentials");
 const SMTP_REQUIRE_AUTH: &Setting = row("smtp.requireauth");
 const LMTP_ADDR: &Setting = row("lmtp.addr");
+const POP3_ADDR: &Setting = row("pop3.addr");
+const POP3_TLS_ADDR: &Setting = row("pop3.tlsaddr");
 const POP3_TLS: &Setting = row("pop3.tlsenabled");
 const POP3_FORCE_TLS: &Setting = row("pop3.forcetls");
+const POP3_CERT: &Setting = row("pop3.tlscert");
+const POP3_KEY: &Setting = row("pop3.tlsprivkey");
 const WEB_ADDR: &Setting = row("web.addr");
 const GREETING_FILE: &Setting = row("web.greetingfile");
 const LUA_PATH: &Setting = row("lua.path");
@@ -109,9 +113,11 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     if let Some(names) = of_status(Status::Reserved) {
         warnings.push(format!("settings that take effect in a later version only: {names}"));
     }
-    let certificate = [SMTP_CERT, SMTP_KEY].into_iter().any(|setting| changed(setting).is_some());
-    if !config.smtp.tls.enabled && certificate {
-        warnings.push("TLS is off although a certificate is set: see smtp.tlsenabled".to_owned());
+    for TlsRows { tls, enabled, cert, key } in tls_rows(config) {
+        let certificate = [cert, key].into_iter().any(|setting| changed(setting).is_some());
+        if !tls.enabled && certificate {
+            warnings.push(format!("TLS is off although a certificate is set: see {}", enabled.key));
+        }
     }
     warnings.extend(storage::warnings(config, sources));
     warnings.extend(open_to_all(config));
@@ -120,9 +126,14 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
 
 /// The warning about listeners that other machines reach without having to authenticate.
 fn open_to_all(config: &Config) -> Option<String> {
+    let asks_for_credentials = |setting: &Setting| match setting.section() {
+        "SMTP" | "LMTP" => config.smtp.require_auth,
+        "POP3" => !config.pop3.credentials.is_empty(),
+        _ => false,
+    };
     let open: Vec<String> = listeners(config)
         .into_iter()
-        .filter(|(setting, _)| setting.key == WEB_ADDR.key || !config.smtp.require_auth)
+        .filter(|(setting, _)| !asks_for_credentials(setting))
         .flat_map(|(setting, addrs)| addrs.iter().map(move |addr| (setting.key, addr)))
         .filter(|(_, addr)| !addr.is_loopback())
         .map(|(key, addr)| format!("{key} {addr}"))
@@ -134,12 +145,29 @@ fn open_to_all(config: &Config) -> Option<String> {
 }
 
 /// The listeners, by their settings.
-fn listeners(config: &Config) -> [(&'static Setting, &[ListenAddr]); 4] {
+fn listeners(config: &Config) -> [(&'static Setting, &[ListenAddr]); 6] {
     [
         (SMTP_ADDR, &config.smtp.addr),
         (SMTP_TLS_ADDR, &config.smtp.tls_addr),
         (LMTP_ADDR, &config.lmtp.addr),
+        (POP3_ADDR, &config.pop3.addr),
+        (POP3_TLS_ADDR, &config.pop3.tls_addr),
         (WEB_ADDR, &config.web.addr),
+    ]
+}
+
+/// The TLS of a protocol, and the settings it comes from.
+struct TlsRows<'a> {
+    tls: &'a Tls,
+    enabled: &'static Setting,
+    cert: &'static Setting,
+    key: &'static Setting,
+}
+
+fn tls_rows(config: &Config) -> [TlsRows<'_>; 2] {
+    [
+        TlsRows { tls: &config.smtp.tls, enabled: SMTP_TLS, cert: SMTP_CERT, key: SMTP_KEY },
+        TlsRows { tls: &config.pop3.tls, enabled: POP3_TLS, cert: POP3_CERT, key: POP3_KEY },
     ]
 }
 
@@ -160,14 +188,15 @@ impl Found<'_> {
             (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
             (smtp.require_auth, SMTP_REQUIRE_AUTH, !smtp.credentials.is_empty(), SMTP_CREDENTIALS),
             (pop3.tls.force, POP3_FORCE_TLS, pop3.tls.enabled, POP3_TLS),
+            (!pop3.tls_addr.is_empty(), POP3_TLS_ADDR, pop3.tls.enabled, POP3_TLS),
         ];
         for (on, setting, needed_on, needed) in needs {
             if on && !needed_on && self.is_sound(needed) {
                 self.add(setting, &format!("needs {}", needed.key));
             }
         }
-        if let Some(Certificate::Files { cert, key }) = smtp.tls.certificate() {
-            self.certificate(cert, key, read_file);
+        for rows in tls_rows(config) {
+            self.certificate(&rows, read_file);
         }
         if let LogOutput::File(path) = &config.log.output {
             self.writable(LOG_FILE, path);
@@ -195,14 +224,15 @@ impl Found<'_> {
     }
 
     /// Certificate and key can be read, and belong together.
-    fn certificate(&mut self, cert: &Path, key: &Path, read_file: ReadFile<'_>) {
-        if !self.is_sound(SMTP_TLS) || !self.is_sound(SMTP_CERT) || !self.is_sound(SMTP_KEY) {
+    fn certificate(&mut self, rows: &TlsRows<'_>, read_file: ReadFile<'_>) {
+        let Some(Certificate::Files { cert, key }) = rows.tls.certificate() else { return };
+        if ![rows.enabled, rows.cert, rows.key].into_iter().all(|setting| self.is_sound(setting)) {
             return;
         }
         let read = |path| read_file(path).map_err(|error| format!("cannot be read: {error}"));
         let chain = read(cert).and_then(|pem| net::Tls::chain(&pem));
         let private = read(key).and_then(|pem| net::Tls::private_key(&pem));
-        for (setting, error) in [(SMTP_CERT, chain.as_ref().err()), (SMTP_KEY, private.as_ref().err())] {
+        for (setting, error) in [(rows.cert, chain.as_ref().err()), (rows.key, private.as_ref().err())] {
             if let Some(error) = error {
                 self.add(setting, error);
             }
@@ -210,7 +240,7 @@ impl Found<'_> {
         if let (Ok(chain), Ok(private)) = (chain, private)
             && let Err(error) = net::Tls::server_config(chain, private)
         {
-            self.add(SMTP_CERT, &format!("cannot be used with smtp.tlsprivkey: {error}"));
+            self.add(rows.cert, &format!("cannot be used with {}: {error}", rows.key.key));
         }
     }
 

@@ -23,6 +23,7 @@ const DAY: u64 = 86_400;
 
 const ADDRESSES: Value = Value::List("ADDRESS");
 const DOMAINS: Value = Value::List("DOMAIN");
+const NETWORKS: Value = Value::List("NETWORK");
 const FILE: Value = Value::Text("FILE");
 
 /// Every setting there is.
@@ -46,7 +47,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "netdebug", "false", Value::Bool,
-        "Dumps the SMTP and LMTP dialogue into the log. Passwords are left out.",
+        "Dumps the SMTP, LMTP and POP3 dialogue into the log. Passwords are left out.",
         |c, v| put(&mut c.log.netdebug, boolean(v)),
     ),
     Setting::new(
@@ -180,6 +181,12 @@ pub const SETTINGS: &[Setting] = &[
          others are done. Raised to the size of one message where it is less.",
         |c, v| put(&mut c.smtp.max_inflight_bytes, kibibytes(v, 1..=MAX_KIB)),
     ),
+    Setting::new(
+        "smtp.proxyprotocol", "", NETWORKS,
+        "Addresses or networks of proxies whose SMTP and LMTP connections begin with a PROXY protocol header, version 1 or \
+         2, which names the client. Connections from elsewhere must not have one.",
+        |c, v| put(&mut c.smtp.proxies, parsed_list(v)),
+    ),
     // LMTP
     Setting::new(
         "lmtp.addr", "", ADDRESSES,
@@ -189,39 +196,73 @@ pub const SETTINGS: &[Setting] = &[
     // POP3
     Setting::new(
         "pop3.addr", "localhost:1100", ADDRESSES,
-        "Where POP3 will be served.",
+        "Where POP3 is served, with STLS when TLS is on. Empty means nowhere.",
         |c, v| put(&mut c.pop3.addr, parsed_list(v)),
-    ).reserved(),
+    ),
+    Setting::new(
+        "pop3.tlsaddr", "", ADDRESSES,
+        "Where POP3 is served with TLS from the first byte. Needs pop3.tlsenabled.",
+        |c, v| put(&mut c.pop3.tls_addr, parsed_list(v)),
+    ),
     Setting::new(
         "pop3.domain", "localhost", Value::Text("DOMAIN"),
-        "The name the POP3 server will greet with.",
+        "The name the POP3 server greets with. A machine without a usable name is localhost.",
         |c, v| put(&mut c.pop3.domain, host_name(v)),
-    ).or_host_name().reserved(),
+    ).or_host_name(),
     Setting::new(
         "pop3.timeout", "600s", Value::Duration,
-        "How long a POP3 client may stay silent before its connection is closed.",
+        "How long a client may stay silent before its connection is closed.",
         |c, v| put(&mut c.pop3.timeout, seconds(v, 1..=DAY)),
-    ).reserved(),
+    ),
     Setting::new(
         "pop3.tlsenabled", "false", Value::Bool,
         "Offers STLS.",
         |c, v| put(&mut c.pop3.tls.enabled, boolean(v)),
-    ).reserved(),
+    ),
     Setting::new(
         "pop3.tlscert", "cert.crt", FILE,
-        "The PEM file of the certificate chain, or the word self-signed.",
+        "The PEM file of the certificate chain, or the word self-signed for a certificate made at start, for \
+         development. Read again on SIGHUP.",
         |c, v| certificate(&mut c.pop3.tls, v),
-    ).reserved(),
+    ),
     Setting::new(
         "pop3.tlsprivkey", "cert.key", FILE,
-        "The PEM file of the certificate's private key.",
+        "The PEM file of the certificate's private key. Not needed for a self-signed certificate.",
         |c, v| put(&mut c.pop3.tls.key, required_path(v)),
-    ).reserved(),
+    ),
     Setting::new(
         "pop3.forcetls", "false", Value::Bool,
-        "Makes pop3.addr speak TLS from the first byte.",
+        "Makes pop3.addr itself speak TLS from the first byte. Needs pop3.tlsenabled.",
         |c, v| put(&mut c.pop3.tls.force, boolean(v)),
-    ).reserved(),
+    ),
+    Setting::new(
+        "pop3.credentials", "", Value::List("USER:PASSWORD"),
+        "The passwords that open mailboxes; the user is the mailbox or an address of it, and `*` stands for all of them. \
+         With none, every password opens every mailbox. Everybody on the machine can read flags, so prefer the variable \
+         or the file.",
+        |c, v| put(&mut c.pop3.credentials, Credential::parse_list(&list(v))),
+    ).secret(),
+    Setting::new(
+        "pop3.maxconnections", "1000", Value::Number,
+        "The most POP3 connections at the same time.",
+        |c, v| put(&mut c.pop3.max_connections, number(v, 1..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "pop3.maxconnectionsperip", "0", Value::Number,
+        "The most POP3 connections at the same time from one IP address; 0 means no limit.",
+        |c, v| put(&mut c.pop3.max_connections_per_ip, limit(v, MAX_COUNT)),
+    ),
+    Setting::new(
+        "pop3.maxbadcommands", "20", Value::Number,
+        "How many bad commands and failed logins a session may send before it is closed.",
+        |c, v| put(&mut c.pop3.max_bad_commands, number(v, 1..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "pop3.proxyprotocol", "", NETWORKS,
+        "Addresses or networks of proxies whose POP3 connections begin with a PROXY protocol header, version 1 or 2, which \
+         names the client. Connections from elsewhere must not have one.",
+        |c, v| put(&mut c.pop3.proxies, parsed_list(v)),
+    ),
     // Web
     Setting::new(
         "web.addr", "localhost:9000", ADDRESSES,
@@ -245,14 +286,27 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| put(&mut c.web.hosts, hosts(v)),
     ),
     Setting::new(
-        "web.trustedproxies", "", Value::List("NETWORK"),
-        "Addresses or networks of proxies whose X-Forwarded-Proto and X-Forwarded-Host headers are believed.",
+        "web.trustedproxies", "", NETWORKS,
+        "Addresses or networks of proxies whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host headers are \
+         believed.",
         |c, v| put(&mut c.web.trusted_proxies, parsed_list(v)),
     ),
     Setting::new(
         "web.maxconnections", "1000", Value::Number,
         "The most HTTP connections at the same time.",
         |c, v| put(&mut c.web.max_connections, number(v, 1..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "web.maxconnectionsperip", "0", Value::Number,
+        "The most HTTP connections at the same time from one IP address; 0 means no limit. Of a client behind one of \
+         web.trustedproxies, its requests are counted instead.",
+        |c, v| put(&mut c.web.max_connections_per_ip, limit(v, MAX_COUNT)),
+    ),
+    Setting::new(
+        "web.proxyprotocol", "", NETWORKS,
+        "Addresses or networks of proxies whose HTTP connections begin with a PROXY protocol header, version 1 or 2, which \
+         names the client. Connections from elsewhere must not have one.",
+        |c, v| put(&mut c.web.proxies, parsed_list(v)),
     ),
     Setting::new(
         "web.cachekb", "16384", Value::Number,
@@ -273,7 +327,7 @@ pub const SETTINGS: &[Setting] = &[
         "web.monitorhistory", "30", Value::Number,
         "How many of the last messages a new reader of the live monitor is told of.",
         |c, v| put(&mut c.web.monitor_history, number(v, 0..=10_000)),
-    ).reserved(),
+    ),
     Setting::new(
         "web.uidir", "", Value::Text("DIR"),
         "The directory of the web interface in Inbucket; here it is part of the program.",

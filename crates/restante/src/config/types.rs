@@ -122,6 +122,8 @@ pub struct Smtp {
     pub max_bad_commands: u32,
     /// Bytes of messages being received at the same time; never less than one message.
     pub max_inflight_bytes: usize,
+    /// Proxies whose connections begin with a PROXY protocol header; for LMTP too.
+    pub proxies: Vec<Network>,
 }
 
 /// TLS of one protocol.
@@ -184,14 +186,26 @@ pub struct Lmtp {
 /// The POP3 listeners.
 #[derive(Debug, Clone, Default)]
 pub struct Pop3 {
-    /// Where to listen.
+    /// Where to listen, with STLS when TLS is on.
     pub addr: Vec<ListenAddr>,
+    /// Where to listen with TLS from the first byte.
+    pub tls_addr: Vec<ListenAddr>,
     /// The name the server calls itself.
     pub domain: String,
     /// How long a client may stay silent.
     pub timeout: Duration,
     /// STLS and implicit TLS.
     pub tls: Tls,
+    /// The passwords of mailboxes; none listed means that anything opens all of them.
+    pub credentials: Vec<Credential>,
+    /// Connections at the same time.
+    pub max_connections: usize,
+    /// Connections at the same time from one IP address.
+    pub max_connections_per_ip: Option<usize>,
+    /// Bad commands in a session before it is closed.
+    pub max_bad_commands: u32,
+    /// Proxies whose connections begin with a PROXY protocol header.
+    pub proxies: Vec<Network>,
 }
 
 /// The HTTP listeners.
@@ -209,6 +223,10 @@ pub struct Web {
     pub trusted_proxies: Vec<Network>,
     /// Connections at the same time.
     pub max_connections: usize,
+    /// Connections at the same time from one IP address, or requests where a trusted proxy stands between.
+    pub max_connections_per_ip: Option<usize>,
+    /// Proxies whose connections begin with a PROXY protocol header.
+    pub proxies: Vec<Network>,
     /// Bytes of rendered answers to remember.
     pub cache_bytes: usize,
     /// HTML for the home page.

@@ -34,7 +34,10 @@ pub(crate) fn command() -> Command {
             command.env_remove(name);
         }
     }
-    command.args(["--smtp-addr", "127.0.0.1:0", "--web-addr", "127.0.0.1:0", "--smtp-domain", "mx.test"]);
+    for listener in ["--smtp-addr", "--pop3-addr", "--web-addr"] {
+        command.args([listener, "127.0.0.1:0"]);
+    }
+    command.args(["--smtp-domain", "mx.test", "--pop3-domain", "mx.test"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
