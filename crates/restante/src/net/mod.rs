@@ -7,6 +7,7 @@ mod listener;
 mod shutdown;
 mod stream;
 mod tls;
+mod wire;
 
 pub use accept::accept;
 pub use limits::{Admission, Limits, TooMany};
@@ -14,3 +15,4 @@ pub use listener::{Listener, bind};
 pub use shutdown::{Shutdown, ShutdownTrigger};
 pub use stream::Stream;
 pub use tls::Tls;
+pub use wire::{Heard, Wire};

@@ -4,40 +4,30 @@
 use std::io;
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mailroom::Outcome;
 use restante_proto::smtp::{Action, Session, Speaker};
 use restante_store::StoreError;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout_at};
 
 use super::Server;
 use super::budget::Reservation;
 use super::patience::Patience;
-use crate::net::{Shutdown, Stream};
+use crate::net::{Heard, Shutdown, Stream, Wire};
 
 /// How much is read at once while commands are exchanged.
 const COMMAND_BUFFER: usize = 4 * 1024;
 /// How much is read at once while a message comes in.
 const MESSAGE_BUFFER: usize = 64 * 1024;
-/// How much room for replies an idle connection keeps.
-const REPLY_BUFFER: usize = 1024;
 /// How long a mail that is under way when the server stops may take; a little less than the server waits.
 const GRACE: Duration = Duration::from_secs(13);
-/// How long a peer has to close when we have.
-const LINGER: Duration = Duration::from_millis(500);
-/// How many more reads of what it sends meanwhile are thrown away.
-const LINGER_READS: usize = 256;
-
 pub(super) struct Connection<'a> {
     server: &'a Server,
-    stream: Stream,
+    wire: Wire,
     session: Session,
     shutdown: Shutdown,
     name: &'a str,
-    /// What was read and not yet used.
-    input: BytesMut,
     /// The memory that the message under way has been granted.
     reservation: Reservation,
     patience: Patience,
@@ -45,9 +35,7 @@ pub(super) struct Connection<'a> {
 
 /// What a wait for input ended with.
 enum Read {
-    Some,
-    End,
-    Silence,
+    Heard(Heard),
     NoMemory,
     Shutdown,
 }
@@ -65,7 +53,8 @@ impl<'a> Connection<'a> {
         }
         let reservation = server.budget.reservation();
         let patience = Patience::new(server.timeout, Instant::now());
-        Self { server, stream, session, shutdown, name, input: BytesMut::new(), reservation, patience }
+        let wire = Wire::new(stream, server.timeout);
+        Self { server, wire, session, shutdown, name, reservation, patience }
     }
 
     /// Says that there is too much to do, and closes.
@@ -78,18 +67,18 @@ impl<'a> Connection<'a> {
     pub(super) async fn run(mut self) -> io::Result<()> {
         self.session.greet();
         loop {
-            let (used, action) = self.session.step(&self.input);
+            let (used, action) = self.session.step(&self.wire.input);
             if used > 0 {
-                self.input.advance(used);
+                self.wire.input.advance(used);
                 self.patience.progress(Instant::now());
             }
             match action {
                 Action::Read => {
                     self.flush().await?;
                     match self.read().await? {
-                        Read::Some => {}
-                        Read::End => return Ok(()),
-                        Read::Silence => {
+                        Read::Heard(Heard::Something) => {}
+                        Read::Heard(Heard::End) => return Ok(()),
+                        Read::Heard(Heard::Silence) => {
                             self.session.time_out();
                             return self.close().await;
                         }
@@ -169,83 +158,38 @@ impl<'a> Connection<'a> {
         let now = Instant::now();
         self.patience.forgive(now - before);
         let deadline = self.patience.deadline(now, self.session.transferred());
-        self.make_room(receiving > 0);
+        self.wire.make_room(if receiving > 0 { MESSAGE_BUFFER } else { COMMAND_BUFFER });
         // A mail under way may be finished, but not at any price.
         let grace = if between_mails { Duration::ZERO } else { GRACE };
-        let read = tokio::select! {
+        tokio::select! {
             biased;
-            read = timeout_at(deadline, self.stream.read_buf(&mut self.input)) => read,
-            () = self.shutdown.going_on_for(grace) => return Ok(Read::Shutdown),
-        };
-        match read {
-            Err(_) => Ok(Read::Silence),
-            Ok(Ok(0)) => Ok(Read::End),
-            Ok(Ok(_)) => Ok(Read::Some),
-            Ok(Err(error)) => Err(error),
+            heard = self.wire.read(deadline) => heard.map(Read::Heard),
+            () = self.shutdown.going_on_for(grace) => Ok(Read::Shutdown),
         }
-    }
-
-    /// An idle connection holds a small buffer only.
-    fn make_room(&mut self, in_message: bool) {
-        let wanted = if in_message { MESSAGE_BUFFER } else { COMMAND_BUFFER };
-        if self.input.is_empty() && !in_message && self.input.capacity() > COMMAND_BUFFER {
-            self.input = BytesMut::new();
-        }
-        self.input.reserve(wanted);
     }
 
     async fn flush(&mut self) -> io::Result<()> {
         self.log_dialogue();
         self.log_refusals();
-        let (stream, replies) = (&mut self.stream, self.session.replies());
-        if replies.is_empty() {
-            return Ok(());
-        }
-        // A peer that sends and never reads would block us here for ever.
-        let written = async {
-            stream.write_all(replies).await?;
-            stream.flush().await
-        };
-        timeout_at(Instant::now() + self.server.timeout, written).await??;
-        replies.clear();
-        replies.shrink_to(REPLY_BUFFER);
-        Ok(())
+        self.wire.write(self.session.replies()).await
     }
 
-    /// Says goodbye to a peer that has said it first.
     async fn quit(&mut self) -> io::Result<()> {
         self.flush().await?;
-        if self.stream.is_tls() {
-            // Without TLS the end of the connection says it all.
-            timeout_at(Instant::now() + LINGER, self.stream.shutdown()).await??;
-        }
-        Ok(())
+        self.wire.quit().await
     }
 
-    /// Says the last words and waits a moment until the peer has closed too. Closing with input unread would make the
-    /// system reset the connection, and the peer could miss them.
     async fn close(&mut self) -> io::Result<()> {
         self.flush().await?;
-        let lingering = async {
-            self.stream.shutdown().await?;
-            for _ in 0..LINGER_READS {
-                self.input.clear();
-                if self.stream.read_buf(&mut self.input).await? == 0 {
-                    break;
-                }
-            }
-            Ok(())
-        };
-        timeout_at(Instant::now() + LINGER, lingering).await.unwrap_or(Ok(()))
+        self.wire.close().await
     }
 
-    /// RFC 3207 section 4.2: whatever came in the clear behind STARTTLS is thrown away, not obeyed.
     async fn start_tls(mut self) -> io::Result<Self> {
         self.flush().await?;
         let Some(tls) = &self.server.tls else { return Err(io::ErrorKind::Unsupported.into()) };
-        let stream = tls.accept(self.stream).await?;
+        let wire = self.wire.start_tls(tls).await?;
         self.session.tls_started();
-        Ok(Self { stream, input: BytesMut::new(), ..self })
+        Ok(Self { wire, ..self })
     }
 
     /// Whatever was refused, for whatever reason, is in the replies.
