@@ -3,4 +3,5 @@
 //! Nothing here owns a socket, reads a clock or knows a runtime, so every conversation can be tested as text. The
 //! drivers that move the bytes live in the binary.
 
+pub mod proxy;
 pub mod smtp;

@@ -1,0 +1,326 @@
+//! The header of the PROXY protocol, versions 1 and 2: what a proxy says about its client before the client's first byte.
+//!
+//! The rules are those of HAProxy's document "The PROXY protocol", cited here by its sections. Who may send such a header
+//! is not known here, nor how it is read; only how many bytes may be read without touching what comes behind it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use memchr::memchr_iter;
+
+/// The longest header that is taken. Addresses need 232 bytes at most; the rest is for what proxies add to them.
+pub const MAX_HEADER: usize = 4096;
+
+/// Section 2.1: the longest line of version 1, with its CRLF.
+const MAX_LINE: usize = 107;
+/// `PROXY UNKNOWN` and CRLF, the shortest header of all: so much can be read before anything is known.
+const SHORTEST: usize = 15;
+
+const LINE_START: &[u8] = b"PROXY ";
+/// Section 2.2: no protocol in use begins like this.
+const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+/// Signature, version and command, family and protocol, length.
+const FIXED_PART: usize = 16;
+
+/// What the header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The client's address. `None` when the proxy speaks for itself or for somebody without an IP address: then the
+    /// connection's own address counts.
+    pub source: Option<IpAddr>,
+}
+
+/// How far the header has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// At least so many more bytes belong to the header.
+    More(usize),
+    /// It is complete.
+    Header(Header),
+}
+
+/// This is no header, or not one that we take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Looks at what has been read. Whoever never reads more than is asked for never reads a byte that is not the header's;
+/// bytes behind the header are therefore malformed too.
+pub fn parse(read: &[u8]) -> Result<Progress, Malformed> {
+    if read.is_empty() {
+        return Ok(Progress::More(SHORTEST));
+    }
+    if begins_like(read, LINE_START) {
+        return line(read);
+    }
+    if begins_like(read, SIGNATURE) {
+        return binary(read);
+    }
+    Err(Malformed)
+}
+
+/// Whether one can become, or is, the continuation of the other.
+fn begins_like(read: &[u8], start: &[u8]) -> bool {
+    let common = read.len().min(start.len());
+    read[..common] == start[..common]
+}
+
+/// Section 2.1, the human-readable version.
+fn line(read: &[u8]) -> Result<Progress, Malformed> {
+    let (text, missing) = match read {
+        [text @ .., b'\r', b'\n'] => (text, 0),
+        [text @ .., b'\r'] => (text, 1),
+        text => (text, shortest_rest(text)),
+    };
+    if !text.iter().all(|&byte| byte == b' ' || byte.is_ascii_graphic()) || read.len() + missing > MAX_LINE {
+        return Err(Malformed);
+    }
+    if missing > 0 {
+        return Ok(Progress::More(missing));
+    }
+    let text = str::from_utf8(text).map_err(|_| Malformed)?;
+    let source = source_in_line(text)?;
+    Ok(Progress::Header(Header { source }))
+}
+
+/// The fewest bytes that complete a line, CRLF included.
+fn shortest_rest(text: &[u8]) -> usize {
+    const CRLF: usize = 2;
+    const FAMILY_END: usize = b"PROXY TCP4 ".len();
+    // The shortest addresses and ports.
+    let fields: &[usize] = match text.get(..FAMILY_END) {
+        Some(b"PROXY TCP4 ") => &[7, 7, 1, 1],
+        Some(b"PROXY TCP6 ") => &[2, 2, 1, 1],
+        _ => return SHORTEST.saturating_sub(text.len()).max(CRLF),
+    };
+    let begun = memchr_iter(b' ', &text[FAMILY_END..]).count();
+    let current = if text.ends_with(b" ") { fields.get(begun).copied().unwrap_or(0) } else { 0 };
+    let following: usize = fields.iter().skip(begun + 1).map(|field| 1 + field).sum();
+    current + following + CRLF
+}
+
+/// The address in a whole line.
+fn source_in_line(text: &str) -> Result<Option<IpAddr>, Malformed> {
+    let mut fields = text.split(' ').skip(1);
+    let mut field = || fields.next().ok_or(Malformed);
+    let source: IpAddr = match field()? {
+        // What follows is to be ignored, whatever it is.
+        "UNKNOWN" => return Ok(None),
+        "TCP4" => both_addresses::<Ipv4Addr>(field()?, field()?)?.into(),
+        "TCP6" => both_addresses::<Ipv6Addr>(field()?, field()?)?.into(),
+        _ => return Err(Malformed),
+    };
+    let ports_are_good = is_port(field()?) && is_port(field()?);
+    if ports_are_good && fields.next().is_none() { Ok(Some(source.to_canonical())) } else { Err(Malformed) }
+}
+
+/// The source's address. The other one must be good too.
+fn both_addresses<A: FromStr>(source: &str, target: &str) -> Result<A, Malformed> {
+    match (source.parse(), target.parse::<A>()) {
+        (Ok(source), Ok(_)) => Ok(source),
+        _ => Err(Malformed),
+    }
+}
+
+/// 0 to 65535, without sign and leading zeros.
+fn is_port(text: &str) -> bool {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    digits && (text == "0" || !text.starts_with('0')) && text.parse::<u16>().is_ok()
+}
+
+/// Section 2.2, the binary version.
+fn binary(read: &[u8]) -> Result<Progress, Malformed> {
+    let Some((fixed, block)) = read.split_first_chunk::<FIXED_PART>() else {
+        return Ok(Progress::More(FIXED_PART - read.len()));
+    };
+    let [.., version_and_command, family_and_protocol, high, low] = *fixed;
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    if FIXED_PART + length > MAX_HEADER || block.len() > length {
+        return Err(Malformed);
+    }
+    // A bad header is refused before its block is waited for, but not every one can be.
+    let source = source_in_block(version_and_command, family_and_protocol, length, block)?;
+    let progress = match length - block.len() {
+        0 => Progress::Header(Header { source }),
+        missing => Progress::More(missing),
+    };
+    Ok(progress)
+}
+
+/// The source's address stands first in the block, behind which there may be more than addresses: that is skipped. As
+/// long as the block is not complete, what comes back only says that nothing is wrong yet.
+fn source_in_block(command: u8, family: u8, length: usize, block: &[u8]) -> Result<Option<IpAddr>, Malformed> {
+    const LOCAL: u8 = 0x20;
+    const PROXY: u8 = 0x21;
+    match command {
+        // The proxy's own connection, a health check for instance. The family is to be ignored.
+        LOCAL => return Ok(None),
+        PROXY => {}
+        _ => return Err(Malformed),
+    }
+    let (family, protocol) = (family >> 4, family & 0x0f);
+    // Unspecified, stream and datagram.
+    if protocol > 2 {
+        return Err(Malformed);
+    }
+    let (needed, source) = match family {
+        // Unspecified.
+        0 => (0, None),
+        1 => (12, block.first_chunk::<4>().map(|octets| IpAddr::from(*octets))),
+        2 => (36, block.first_chunk::<16>().map(|octets| IpAddr::from(*octets))),
+        // Unix sockets.
+        3 => (216, None),
+        _ => return Err(Malformed),
+    };
+    if length < needed { Err(Malformed) } else { Ok(source.map(|source| source.to_canonical())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The outcome for a reader that gets the whole of it, as far as it asks.
+    fn outcome(bytes: &[u8]) -> Result<Progress, Malformed> {
+        let mut read = 0;
+        loop {
+            match parse(&bytes[..read])? {
+                Progress::More(more) if read < bytes.len() => read = bytes.len().min(read + more),
+                progress => return Ok(progress),
+            }
+        }
+    }
+
+    /// A header that names this address, or none.
+    fn from(source: &str) -> Progress {
+        let source = if source.is_empty() { None } else { Some(source.parse().expect("an address")) };
+        Progress::Header(Header { source })
+    }
+
+    #[test]
+    fn good_lines() {
+        let longest = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
+        let table = [
+            ("PROXY TCP4 192.0.2.1 198.51.100.7 56324 25\r\n", "192.0.2.1"),
+            ("PROXY TCP4 0.0.0.0 0.0.0.0 0 0\r\n", "0.0.0.0"),
+            ("PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535\r\n", "255.255.255.255"),
+            ("PROXY TCP6 2001:db8::1 ::1 1 65535\r\n", "2001:db8::1"),
+            ("PROXY TCP6 :: :: 0 0\r\n", "::"),
+            ("PROXY TCP6 ::ffff:192.0.2.1 ::1 1 1\r\n", "192.0.2.1"),
+            (&format!("PROXY TCP6 {longest} {longest} 65535 65535\r\n"), longest),
+            ("PROXY UNKNOWN\r\n", ""),
+            ("PROXY UNKNOWN 192.0.2.1 whatever\r\n", ""),
+            (&format!("PROXY UNKNOWN {longest} {longest} 65535 65535\r\n"), ""),
+        ];
+        for (line, source) in table {
+            assert_eq!(outcome(line.as_bytes()), Ok(from(source)), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn bad_lines() {
+        let endless = format!("PROXY UNKNOWN {}", "x".repeat(200));
+        let one_too_long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_LINE - 15));
+        let table = [
+            "EHLO client.test\r\n",
+            "GET / HTTP/1.1\r\n",
+            "proxy UNKNOWN\r\n",
+            " PROXY UNKNOWN\r\n",
+            "PROXY  UNKNOWN\r\n",
+            "PROXY UNKNOWNX\r\n",
+            "PROXY UDP4 192.0.2.1 192.0.2.2 1 2\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\n..",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r..",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 \r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3\r\n",
+            "PROXY TCP4 192.0.2.1  192.0.2.2 1 2\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 65536\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 01 2\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 00 2\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 +1 2\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 -1 2\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 \r\n",
+            "PROXY TCP4 192.0.2.01 192.0.2.2 1 2\r\n",
+            "PROXY TCP4 192.0.2 192.0.2.2 1 2\r\n",
+            "PROXY TCP4 192.0.2.256 192.0.2.2 1 2\r\n",
+            "PROXY TCP4 2001:db8::1 ::1 1 2\r\n",
+            "PROXY TCP6 192.0.2.1 192.0.2.2 1 2\r\n",
+            "PROXY TCP6 2001:db8::1%1 ::1 1 2\r\n",
+            "PROXY TCP6 [2001:db8::1] ::1 1 2\r\n",
+            "PROXY TCP4 192.0.2.1\t192.0.2.2 1 2\r\n",
+            "PROXY TCP4 192.0.2.\u{661} 192.0.2.2 1 2\r\n",
+            "PROXY UNKNOWN \0\r\n..",
+            &endless,
+            &one_too_long,
+        ];
+        for line in table {
+            assert_eq!(outcome(line.as_bytes()), Err(Malformed), "{line:?}");
+        }
+    }
+
+    /// The signature, a command, a family, and a block of this length that begins like this.
+    fn binary(command: u8, family: u8, block: &[u8], length: usize) -> Vec<u8> {
+        let mut header = SIGNATURE.to_vec();
+        header.extend([command, family]);
+        header.extend(u16::try_from(length).expect("a length").to_be_bytes());
+        header.extend(block);
+        header.resize(FIXED_PART + length, 0xee);
+        header
+    }
+
+    #[test]
+    fn binary_headers() {
+        let v4: &[u8] = &[192, 0, 2, 1, 192, 0, 2, 2, 0, 1, 0, 25];
+        let v6: &[u8] = &"2001:db8::1".parse::<Ipv6Addr>().expect("an address").octets();
+        let mapped: &[u8] = &Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped().octets();
+        let most = MAX_HEADER - FIXED_PART;
+        let table = [
+            ("IPv4", binary(0x21, 0x11, v4, 12), Ok(from("192.0.2.1"))),
+            ("IPv4 with more behind it", binary(0x21, 0x11, v4, 300), Ok(from("192.0.2.1"))),
+            ("IPv4, datagrams", binary(0x21, 0x12, v4, 12), Ok(from("192.0.2.1"))),
+            ("IPv6", binary(0x21, 0x21, v6, 36), Ok(from("2001:db8::1"))),
+            ("IPv4 in IPv6", binary(0x21, 0x21, mapped, 36), Ok(from("192.0.2.1"))),
+            ("a unix socket", binary(0x21, 0x31, b"/run/x", 216), Ok(from(""))),
+            ("unspecified", binary(0x21, 0x00, b"", 0), Ok(from(""))),
+            ("unspecified with a block", binary(0x21, 0x00, v4, 12), Ok(from(""))),
+            ("local", binary(0x20, 0x00, b"", 0), Ok(from(""))),
+            ("local with an address", binary(0x20, 0x11, v4, 12), Ok(from(""))),
+            ("local with any family", binary(0x20, 0xff, b"", 7), Ok(from(""))),
+            ("the longest", binary(0x21, 0x11, v4, most), Ok(from("192.0.2.1"))),
+            ("too long", binary(0x21, 0x11, v4, most + 1), Err(Malformed)),
+            ("much too long", binary(0x20, 0x00, b"", 0xffff), Err(Malformed)),
+            ("version 1", binary(0x11, 0x11, v4, 12), Err(Malformed)),
+            ("version 3", binary(0x31, 0x11, v4, 12), Err(Malformed)),
+            ("an unknown command", binary(0x22, 0x11, v4, 12), Err(Malformed)),
+            ("an unknown family", binary(0x21, 0x41, v4, 12), Err(Malformed)),
+            ("an unknown protocol", binary(0x21, 0x13, v4, 12), Err(Malformed)),
+            ("IPv4 too short", binary(0x21, 0x11, v4, 11), Err(Malformed)),
+            ("IPv6 too short", binary(0x21, 0x21, v6, 35), Err(Malformed)),
+            ("unix too short", binary(0x21, 0x31, b"", 215), Err(Malformed)),
+            ("no addresses at all", binary(0x21, 0x11, b"", 0), Err(Malformed)),
+        ];
+        for (name, header, expected) in table {
+            assert_eq!(outcome(&header), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn bytes_behind_the_header_are_not_taken() {
+        assert_eq!(parse(b"PROXY UNKNOWN\r\nEHLO"), Err(Malformed));
+        assert_eq!(parse(b"PROXY UNKNOWN\r\nQUIT\r\n"), Err(Malformed));
+        let mut header = binary(0x20, 0, b"", 0);
+        header.push(b'E');
+        assert_eq!(parse(&header), Err(Malformed));
+    }
+
+    #[test]
+    fn a_line_takes_few_reads() {
+        let line = b"PROXY TCP4 192.168.200.201 192.168.200.202 56324 2500\r\n";
+        let (mut read, mut reads) = (0, 0);
+        while let Ok(Progress::More(more)) = parse(&line[..read]) {
+            read += more;
+            reads += 1;
+        }
+        assert_eq!(read, line.len());
+        assert!(reads < 12, "{reads}");
+    }
+}

@@ -1,0 +1,126 @@
+//! PROXY headers at random: good ones in pieces, good ones with faults, and noise.
+
+use std::net::{IpAddr, SocketAddr};
+
+use proptest::prelude::*;
+use restante_proto::proxy::{Header, MAX_HEADER, Malformed, Progress, parse};
+
+const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// The header of version 1 that a proxy sends for this connection. Both addresses are of the same family.
+fn line(source: SocketAddr, target: SocketAddr) -> Vec<u8> {
+    let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
+    let (from, to) = (source.ip(), target.ip());
+    format!("PROXY {family} {from} {to} {} {}\r\n", source.port(), target.port()).into_bytes()
+}
+
+/// The same of version 2, with `extra` behind the addresses.
+fn binary(source: SocketAddr, target: SocketAddr, extra: &[u8]) -> Vec<u8> {
+    let octets = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let ports = [source.port().to_be_bytes(), target.port().to_be_bytes()].concat();
+    let block = [octets(source.ip()), octets(target.ip()), ports, extra.to_vec()].concat();
+    let family = if source.is_ipv4() { 0x11 } else { 0x21 };
+    let length = u16::try_from(block.len()).expect("a short block").to_be_bytes();
+    [SIGNATURE, &[0x21, family], &length, &block].concat()
+}
+
+/// A good header, and the address that it names.
+fn good() -> impl Strategy<Value = (Vec<u8>, Option<IpAddr>)> {
+    let v4 = any::<([u8; 4], u16)>().prop_map(SocketAddr::from);
+    let v6 = prop_oneof![any::<[u16; 8]>(), any::<u16>().prop_map(|last| [0x2001, 0xdb8, 0, 0, 0, 0, 0, last])];
+    let v6 = (v6, any::<u16>()).prop_map(SocketAddr::from);
+    let pair = prop_oneof![(v4.clone(), v4).boxed(), (v6.clone(), v6).boxed()];
+    let extra = prop::collection::vec(any::<u8>(), 0..300);
+    let named = (pair, any::<bool>(), extra).prop_map(|((source, target), old, extra)| {
+        let header = if old { line(source, target) } else { binary(source, target, &extra) };
+        (header, Some(source.ip().to_canonical()))
+    });
+    let unnamed = "[ -~]{0,90}".prop_map(|rest| (format!("PROXY UNKNOWN {rest}\r\n").into_bytes(), None));
+    prop_oneof![4 => named, 1 => unnamed]
+}
+
+/// What makes noise look like a header.
+fn start() -> impl Strategy<Value = &'static [u8]> {
+    prop::sample::select(vec![
+        &b""[..],
+        b"PROXY ",
+        b"PROXY TCP4 ",
+        b"PROXY TCP6 :",
+        SIGNATURE,
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11",
+    ])
+}
+
+/// Reads as a server does that gets `pieces` bytes at a time, never more than are asked for. How much was read, and what
+/// came of it: a header, a refusal, or the wish for more than there is.
+fn serve(bytes: &[u8], pieces: usize) -> (usize, Result<Progress, Malformed>) {
+    let mut read = 0;
+    loop {
+        let progress = parse(&bytes[..read]);
+        let Ok(Progress::More(more)) = progress else { return (read, progress) };
+        assert!(more > 0 && read + more <= MAX_HEADER, "{more} after {read}");
+        if read == bytes.len() {
+            return (read, progress);
+        }
+        read = bytes.len().min(read + more.min(pieces));
+    }
+}
+
+proptest! {
+    #[test]
+    fn good_headers_are_read_to_their_end_and_no_further(
+        (header, source) in good(), behind in prop::collection::vec(any::<u8>(), 0..50), pieces in 1..5000_usize,
+    ) {
+        let stream = [&header[..], &behind].concat();
+        prop_assert_eq!(serve(&stream, pieces), (header.len(), Ok(Progress::Header(Header { source }))));
+    }
+
+    #[test]
+    fn every_beginning_of_a_good_header_wants_more_but_never_too_much((header, _) in good()) {
+        for read in 0..header.len() {
+            let progress = parse(&header[..read]);
+            let Ok(Progress::More(more)) = progress else { panic!("{progress:?} after {read} of {header:?}") };
+            prop_assert!((1..=header.len() - read).contains(&more), "{} after {} of {:?}", more, read, header);
+        }
+    }
+
+    #[test]
+    fn faults_are_refused_or_make_another_header(
+        (mut header, _) in good(),
+        faults in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3), 1..4),
+        pieces in 1..5000_usize,
+    ) {
+        for (place, byte, kind) in faults {
+            let place = place.index(header.len());
+            match kind {
+                0 => header[place] = byte,
+                1 => header.insert(place, byte),
+                _ => header.truncate(place.max(1)),
+            }
+        }
+        // Whatever comes of it, it is the same however the bytes arrive, except how much of a bad one was read.
+        let (read, outcome) = serve(&header, usize::MAX);
+        match outcome {
+            Ok(Progress::Header(_)) => prop_assert_eq!(serve(&header, pieces), (read, outcome)),
+            _ => prop_assert!(!matches!(serve(&header, pieces).1, Ok(Progress::Header(_)))),
+        }
+    }
+
+    #[test]
+    fn noise_never_panics_nor_asks_for_too_much(
+        start in start(), noise in prop::collection::vec(any::<u8>(), 0..200), text in "[0-9:. \r\n]{0,120}",
+    ) {
+        for rest in [&noise[..], text.as_bytes()] {
+            let bytes = [start, rest].concat();
+            let is_header = |pieces| matches!(serve(&bytes, pieces).1, Ok(Progress::Header(_)));
+            prop_assert_eq!(is_header(usize::MAX), is_header(1));
+            // Also what no reader of ours would hand over at once.
+            if let Ok(Progress::More(more)) = parse(&bytes) {
+                prop_assert!(bytes.len() + more <= MAX_HEADER);
+            }
+        }
+    }
+}
