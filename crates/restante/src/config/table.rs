@@ -167,7 +167,8 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "smtp.maxconnectionsperip", "0", Value::Number,
-        "The most SMTP and LMTP connections at the same time from one IP address; 0 means no limit.",
+        "The most SMTP and LMTP connections at the same time from one client, that is from one IPv4 address or one IPv6 network \
+         of 64 bits; 0 means no limit.",
         |c, v| put(&mut c.smtp.max_connections_per_ip, limit(v, MAX_COUNT)),
     ),
     Setting::new(
@@ -249,7 +250,8 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "pop3.maxconnectionsperip", "0", Value::Number,
-        "The most POP3 connections at the same time from one IP address; 0 means no limit.",
+        "The most POP3 connections at the same time from one client, that is from one IPv4 address or one IPv6 network \
+         of 64 bits; 0 means no limit.",
         |c, v| put(&mut c.pop3.max_connections_per_ip, limit(v, MAX_COUNT)),
     ),
     Setting::new(
@@ -298,8 +300,8 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "web.maxconnectionsperip", "0", Value::Number,
-        "The most HTTP connections at the same time from one IP address; 0 means no limit. Of a client behind one of \
-         web.trustedproxies, its requests are counted instead.",
+        "The most HTTP connections at the same time from one client, that is from one IPv4 address or one IPv6 network of 64 \
+         bits; 0 means no limit. Connections of web.trustedproxies are not counted; requests of clients behind them are.",
         |c, v| put(&mut c.web.max_connections_per_ip, limit(v, MAX_COUNT)),
     ),
     Setting::new(
