@@ -14,7 +14,7 @@ use restante_store::disk::OpenError;
 use tokio::runtime::Runtime;
 
 use crate::config::{Config, ListenAddr, Loaded};
-use crate::net::{self, Admission, Limits, Listener, Shutdown, ShutdownTrigger, Stream, Tls, TooMany};
+use crate::net::{self, Admission, Gate, Limits, Listener, Readiness, Shutdown, ShutdownTrigger, Stream, Tls, TooMany};
 use crate::process::{self, PidFile, Signals, Told};
 use crate::smtp::{Budget, Login, Server};
 use crate::{http, log, storage};
@@ -96,19 +96,30 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
     }
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
-    let connections = Limits::new(config.smtp.max_connections, config.smtp.max_connections_per_ip);
+    let readiness = Arc::new(Readiness::default());
+    let gate = Arc::new(Gate {
+        limits: Limits::new(config.smtp.max_connections, config.smtp.max_connections_per_ip),
+        proxies: config.smtp.proxies.clone(),
+        exempt: Vec::new(),
+        readiness: readiness.clone(),
+    });
     for MailListener { name, listener, server } in smtp {
         tracing::info!("{name} listening on {listener}");
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        tokio::spawn(net::accept(listener, connections.clone(), shutdown.clone(), serve));
+        tokio::spawn(net::accept(listener, gate.clone(), shutdown.clone(), serve));
     }
-    let connections = Limits::new(config.web.max_connections, None);
-    let router = http::router(mailroom.clone(), http_settings(config));
+    let gate = Arc::new(Gate {
+        limits: Limits::new(config.web.max_connections, config.web.max_connections_per_ip),
+        proxies: config.web.proxies.clone(),
+        exempt: config.web.trusted_proxies.clone(),
+        readiness: readiness.clone(),
+    });
+    let router = http::router(mailroom.clone(), http_settings(config, &gate));
     for listener in web {
         tracing::info!("HTTP listening on {listener}");
         let router = router.clone();
         let serve = move |stream, ip, admission, shutdown| serve_http(stream, ip, admission, router.clone(), shutdown);
-        tokio::spawn(net::accept(listener, connections.clone(), shutdown.clone(), serve));
+        tokio::spawn(net::accept(listener, gate.clone(), shutdown.clone(), serve));
     }
     if let Some(period) = config.storage.retention_period {
         tokio::spawn(async move { mailroom.keep_retention(period).await });
@@ -119,6 +130,7 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
         reload(log, tls.as_deref());
     }
     tracing::info!("shutting down");
+    readiness.end();
     tokio::select! {
         all_ended = trigger.run(PATIENCE) => if !all_ended {
             tracing::warn!("some sessions did not end in time and were cut off");
@@ -230,13 +242,15 @@ fn bind_all(name: &str, addrs: &[ListenAddr], problems: &mut Vec<String>) -> Vec
     listeners
 }
 
-fn http_settings(config: &Config) -> http::Settings {
+fn http_settings(config: &Config, gate: &Gate) -> http::Settings {
     http::Settings {
         base_path: config.web.base_path.clone(),
         public_url: config.web.public_url.clone(),
         hosts: config.web.hosts.clone(),
         trusted_proxies: config.web.trusted_proxies.clone(),
         cache_bytes: config.web.cache_bytes,
+        clients: gate.limits.clients().clone(),
+        readiness: gate.readiness.clone(),
     }
 }
 
@@ -252,6 +266,6 @@ async fn serve_http(
             let peer = http::Peer { ip, tls: stream.is_tls() };
             http::serve_connection(stream, peer, router, async move { shutdown.begun().await }).await;
         }
-        Err(_) => http::refuse_connection(stream).await,
+        Err(too_many) => http::refuse_connection(stream, too_many).await,
     }
 }

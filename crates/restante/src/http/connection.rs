@@ -19,6 +19,8 @@ use tokio::time::timeout;
 use tower::Service as _;
 
 use super::impatient::{Impatient, Patience};
+use super::problem::Problem;
+use crate::net::TooMany;
 
 /// How long a client may take to send the header of its next request, counted from the last answer.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,7 +39,7 @@ const MAX_BUFFER: usize = 64 * 1024;
 /// Who is at the other end, and how the connection came about. Every request carries it as an extension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// The address; `None` on a unix socket.
+    /// The client's address, be it by the word of a proxy; `None` on a unix socket.
     pub ip: Option<IpAddr>,
     /// Whether the connection is encrypted.
     pub tls: bool,
@@ -57,21 +59,12 @@ impl From<Option<IpAddr>> for Peer {
     }
 }
 
-/// The whole answer to a connection that is one too many.
-const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-    content-type: application/problem+json\r\n\
-    content-length: 114\r\n\
-    retry-after: 1\r\n\
-    connection: close\r\n\
-    \r\n\
-    {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
-    \"detail\":\"The server has too many connections.\"}\n";
-
 /// Refuses a connection that is one too many. It is closed only when the client has closed or had the time to: closing
 /// with a request unread would make the system reset the connection, and the client could miss the answer.
-pub async fn refuse_connection<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
+pub async fn refuse_connection<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, too_many: TooMany) {
+    let answer = refusal(&too_many.into());
     let refusal = async {
-        stream.write_all(TOO_MANY_CONNECTIONS).await?;
+        stream.write_all(&answer).await?;
         stream.shutdown().await?;
         let mut unwanted = [0; 4096];
         for _ in 0..REFUSAL_READS {
@@ -118,4 +111,17 @@ where
     if let Err(error) = ended {
         tracing::debug!(%error, ip = ?peer.ip, "HTTP connection broke off");
     }
+}
+
+/// A problem as a whole answer, for a connection on which no request is read.
+fn refusal(problem: &Problem) -> Vec<u8> {
+    let (status, body) = (problem.status(), problem.body());
+    // `StatusCode` writes itself with its phrase.
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\nretry-after: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len(),
+        problem.retry_after().unwrap_or("1"),
+    );
+    [head.into_bytes(), body].concat()
 }

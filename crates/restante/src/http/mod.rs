@@ -37,6 +37,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 use crate::config::{Hosts, Network};
+use crate::net::{Clients, Readiness};
 use budget::{Allowance, Budget, SMALL};
 use etag::Tags;
 use page::Page;
@@ -61,6 +62,10 @@ pub struct Settings {
     pub trusted_proxies: Vec<Network>,
     /// Bytes of rendered answers to remember; 0 remembers none.
     pub cache_bytes: usize,
+    /// How many requests a client behind a trusted proxy may have open, beside its connections from elsewhere.
+    pub clients: Arc<Clients>,
+    /// Whether new work is welcome.
+    pub readiness: Arc<Readiness>,
 }
 
 /// The whole service. It answers under the base path and at the root, because some clients drop the base path.

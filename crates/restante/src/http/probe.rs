@@ -27,8 +27,9 @@ pub(super) async fn live() -> Response {
     ok()
 }
 
-/// Asks the store.
+/// Asks the listeners and the store.
 pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    server.settings.readiness.check()?;
     let too_slow = |_| StoreError::Unavailable(format!("no answer within {PATIENCE:?}"));
     timeout(PATIENCE, server.mailroom.usage()).await.map_err(too_slow)??;
     Ok(ok())

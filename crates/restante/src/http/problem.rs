@@ -10,6 +10,7 @@ use restante_store::StoreError;
 
 use super::budget::Excess;
 use super::json;
+use crate::net::{NotReady, TooMany};
 
 /// Why a request is not answered as asked.
 #[derive(Debug)]
@@ -41,6 +42,10 @@ pub(super) enum Problem {
     BrokenJson(serde_json::Error),
     /// The request's body is JSON that does not say what is wanted.
     WrongShape,
+    /// There are too many connections, or too many of this client.
+    TooMany(TooMany),
+    /// New work is not welcome now.
+    NotReady(NotReady),
     /// Too many large answers are under way.
     Busy(Excess),
     /// The store did not do its work.
@@ -55,6 +60,18 @@ impl From<Excess> for Problem {
     }
 }
 
+impl From<TooMany> for Problem {
+    fn from(too_many: TooMany) -> Self {
+        Self::TooMany(too_many)
+    }
+}
+
+impl From<NotReady> for Problem {
+    fn from(why: NotReady) -> Self {
+        Self::NotReady(why)
+    }
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
@@ -62,7 +79,7 @@ impl From<StoreError> for Problem {
 }
 
 impl Problem {
-    fn status(&self) -> StatusCode {
+    pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::Malformed(_) | Self::BadHost => StatusCode::BAD_REQUEST,
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
@@ -74,7 +91,10 @@ impl Problem {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::BrokenJson(_) | Self::WrongShape => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Busy(_) | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooMany(TooMany::FromPeer) => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooMany(TooMany::InTotal) | Self::NotReady(_) | Self::Busy(_) | Self::Store(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -99,12 +119,28 @@ impl Problem {
                 return Cow::Owned(format!("The body of the request is no valid JSON: {error}."));
             }
             Self::WrongShape => "The body of the request must be {\"seen\": true} or {\"seen\": false}.",
+            Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
+            Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
+            Self::NotReady(NotReady::Ending) => "The server is about to end.",
+            Self::NotReady(NotReady::NotAccepting) => "The server cannot accept connections at the moment.",
             Self::Busy(_) => "Other clients are taking large answers at the moment, and there is no room for this one.",
             Self::Store(StoreError::NoSpace(_)) => "The store is full.",
             Self::Store(StoreError::Unavailable(_)) => "The store cannot be reached at the moment.",
             Self::Store(StoreError::Broken(_)) => "The store could not do its work.",
             Self::Fault(_) => "The server made a mistake.",
         })
+    }
+
+    /// When it is worth while to ask again, in seconds; nothing where that is not known.
+    pub(super) fn retry_after(&self) -> Option<&'static str> {
+        match self {
+            // Places come and go.
+            Self::TooMany(_) => Some("1"),
+            Self::Busy(_)
+            | Self::NotReady(NotReady::NotAccepting)
+            | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) => Some("5"),
+            _ => None,
+        }
     }
 
     fn log(&self) {
@@ -115,7 +151,7 @@ impl Problem {
         }
     }
 
-    fn body(&self) -> Vec<u8> {
+    pub(super) fn body(&self) -> Vec<u8> {
         let status = self.status();
         let mut out = Vec::with_capacity(256);
         // A problem without a type of its own has the phrase of its status as title (RFC 9457 section 4.2.1).
@@ -139,8 +175,8 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         // What is missing now may be there at the next look.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Self::Busy(_) | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) = self {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        if let Some(seconds) = self.retry_after() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
         }
         response
     }

@@ -1,73 +1,138 @@
-//! How many connections there may be, in all and from one address. An [`Admission`] is a place that is free again when
-//! it is dropped.
+//! How many connections there may be, in all and from one client. An [`Admission`] is a place among all connections and a
+//! [`Place`] one of a client's; both are free again when they are dropped. Who a client is may be known only later than
+//! the connection, so the two are taken in two steps.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many connections that are sent away may be told so at the same time. It takes each up to half a second, and under
+/// a flood that would be as good as letting them in.
+const MAX_REFUSALS: usize = 256;
 
 /// The limits of one protocol, shared by its listeners.
 #[derive(Debug)]
 pub struct Limits {
-    total: usize,
-    per_ip: Option<usize>,
-    present: Mutex<Present>,
+    connections: Count,
+    refusals: Count,
+    clients: Arc<Clients>,
 }
 
+/// How much each client has: connections, and for HTTP behind a proxy requests.
 #[derive(Debug, Default)]
-struct Present {
-    total: usize,
-    /// Only filled when there is a limit per address; holds nobody who is not here.
-    by_ip: HashMap<IpAddr, usize>,
+pub struct Clients {
+    limit: Option<usize>,
+    /// Only filled when there is a limit; holds nobody who is not here.
+    present: Mutex<HashMap<Client, usize>>,
 }
+
+/// Who counts as one client: an IPv4 address, or an IPv6 network of 64 bits. Of the latter a single machine usually has a
+/// whole one to choose its addresses from (RFC 7421 section 1), so an address alone would limit nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Client(IpAddr);
 
 /// A connection's place.
 #[derive(Debug)]
 pub struct Admission {
     limits: Arc<Limits>,
-    ip: Option<IpAddr>,
+    place: Option<Place>,
 }
+
+/// A place of one client's.
+#[derive(Debug)]
+pub struct Place {
+    clients: Arc<Clients>,
+    client: Client,
+}
+
+/// The right to tell a connection that there are too many.
+#[derive(Debug)]
+pub(super) struct Refusal(Arc<Limits>);
 
 /// Which limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooMany {
     /// The one on all connections.
     InTotal,
-    /// The one on this peer's connections.
+    /// The one on this client's.
     FromPeer,
 }
 
 impl Limits {
-    /// Limits of so many connections in total and, if wanted, from one address.
-    pub fn new(total: usize, per_ip: Option<usize>) -> Arc<Self> {
-        Arc::new(Self { total, per_ip, present: Mutex::default() })
+    /// Limits of so many connections in total and, if wanted, from one client.
+    pub fn new(total: usize, per_client: Option<usize>) -> Arc<Self> {
+        let clients = Arc::new(Clients::new(per_client));
+        Arc::new(Self { connections: Count::new(total), refusals: Count::new(MAX_REFUSALS), clients })
     }
 
-    /// A place for one more connection, if there is one.
-    pub fn admit(self: &Arc<Self>, ip: Option<IpAddr>) -> Result<Admission, TooMany> {
-        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        if present.total >= self.total {
-            return Err(TooMany::InTotal);
+    /// The part of the limits that concerns single clients.
+    pub fn clients(&self) -> &Arc<Clients> {
+        &self.clients
+    }
+
+    /// A place among all connections, if there is one.
+    pub fn admit(self: &Arc<Self>) -> Result<Admission, TooMany> {
+        if self.connections.take() {
+            Ok(Admission { limits: self.clone(), place: None })
+        } else {
+            Err(TooMany::InTotal)
         }
-        let counted = ip.filter(|_| self.per_ip.is_some());
-        if let (Some(limit), Some(ip)) = (self.per_ip, counted) {
-            let count = present.by_ip.get(&ip).copied().unwrap_or(0);
-            if count >= limit {
-                return Err(TooMany::FromPeer);
-            }
-            present.by_ip.insert(ip, count + 1);
-        }
-        present.total += 1;
-        Ok(Admission { limits: self.clone(), ip: counted })
+    }
+
+    /// The right to tell one more connection that there are too many, unless that is being told to too many.
+    pub(super) fn refusal(self: &Arc<Self>) -> Option<Refusal> {
+        self.refusals.take().then(|| Refusal(self.clone()))
+    }
+}
+
+impl Admission {
+    /// Counts the connection as this client's.
+    pub fn of(mut self, client: IpAddr) -> Result<Self, TooMany> {
+        self.place = self.limits.clients.admit(client)?;
+        Ok(self)
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        let mut present = self.limits.present.lock().unwrap_or_else(PoisonError::into_inner);
-        present.total -= 1;
-        let Some(ip) = self.ip else { return };
-        if let Entry::Occupied(mut count) = present.by_ip.entry(ip) {
+        // First its own, so that nobody finds a place among all and none of its own.
+        self.place = None;
+        self.limits.connections.give_back();
+    }
+}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        self.0.refusals.give_back();
+    }
+}
+
+impl Clients {
+    /// A limit of so many for each, or none.
+    pub fn new(limit: Option<usize>) -> Self {
+        Self { limit, present: Mutex::default() }
+    }
+
+    /// A place of this client's, if it has one left. Without a limit nothing is counted, and there is no place to hold.
+    pub fn admit(self: &Arc<Self>, ip: IpAddr) -> Result<Option<Place>, TooMany> {
+        let Some(limit) = self.limit else { return Ok(None) };
+        let client = Client::from(ip);
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = present.get(&client).copied().unwrap_or(0);
+        if count >= limit {
+            return Err(TooMany::FromPeer);
+        }
+        present.insert(client, count + 1);
+        Ok(Some(Place { clients: self.clone(), client }))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut present = self.clients.present.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut count) = present.entry(self.client) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
@@ -76,29 +141,110 @@ impl Drop for Admission {
     }
 }
 
+impl From<IpAddr> for Client {
+    fn from(ip: IpAddr) -> Self {
+        Self(match ip.to_canonical() {
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
+            v4 @ IpAddr::V4(_) => v4,
+        })
+    }
+}
+
+/// So many of something, and how many are taken.
+#[derive(Debug)]
+struct Count {
+    limit: usize,
+    taken: AtomicUsize,
+}
+
+impl Count {
+    fn new(limit: usize) -> Self {
+        Self { limit, taken: AtomicUsize::new(0) }
+    }
+
+    fn take(&self) -> bool {
+        let one_more = |taken| (taken < self.limit).then_some(taken + 1);
+        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
+    }
+
+    fn give_back(&self) {
+        self.taken.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn places_are_counted_and_come_back() {
-        let limits = Limits::new(3, Some(2));
-        let (a, b) = (Some(IpAddr::from([192, 0, 2, 1])), Some(IpAddr::from([192, 0, 2, 2])));
-        let first = limits.admit(a).unwrap();
-        let _second = limits.admit(a).unwrap();
-        assert_eq!(limits.admit(a).unwrap_err(), TooMany::FromPeer);
-        let _third = limits.admit(b).unwrap();
-        assert_eq!(limits.admit(b).unwrap_err(), TooMany::InTotal);
-        drop(first);
-        let _again = limits.admit(a).unwrap();
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    /// A connection's way in, in one step.
+    fn admit(limits: &Arc<Limits>, client: &str) -> Result<Admission, TooMany> {
+        limits.admit()?.of(ip(client))
     }
 
     #[test]
-    fn nothing_is_remembered_of_peers_that_left() {
+    fn places_are_counted_and_come_back() {
+        let limits = Limits::new(3, Some(2));
+        let (a, b) = ("192.0.2.1", "192.0.2.2");
+        let first = admit(&limits, a).unwrap();
+        let _second = admit(&limits, a).unwrap();
+        // Who is refused for its own limit leaves its place among all to others.
+        for _ in 0..10 {
+            assert_eq!(admit(&limits, a).unwrap_err(), TooMany::FromPeer);
+        }
+        let _third = admit(&limits, b).unwrap();
+        assert_eq!(admit(&limits, b).unwrap_err(), TooMany::InTotal);
+        assert_eq!(limits.admit().unwrap_err(), TooMany::InTotal);
+        drop(first);
+        let _again = admit(&limits, a).unwrap();
+    }
+
+    #[test]
+    fn who_is_not_counted_has_no_limit_of_its_own() {
+        let limits = Limits::new(3, Some(1));
+        let _three = [limits.admit().unwrap(), limits.admit().unwrap(), limits.admit().unwrap()];
+        assert_eq!(limits.admit().unwrap_err(), TooMany::InTotal);
+    }
+
+    #[test]
+    fn who_is_one_client() {
+        let table = [
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("::ffff:192.0.2.1", "::ffff:192.0.2.2", false),
+            ("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", true),
+            ("2001:db8:1:2::1", "2001:db8:1:3::1", false),
+            ("::1", "127.0.0.1", false),
+        ];
+        for (one, other, same) in table {
+            let clients = Arc::new(Clients::new(Some(1)));
+            let _place = clients.admit(ip(one)).unwrap();
+            assert_eq!(clients.admit(ip(other)).is_err(), same, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_clients_that_left() {
         let limits = Limits::new(10, Some(10));
         for last in 0..=255 {
-            drop(limits.admit(Some([192, 0, 2, last].into())).unwrap());
+            drop(admit(&limits, &format!("192.0.2.{last}")).unwrap());
         }
-        assert!(limits.present.lock().unwrap().by_ip.is_empty());
+        assert!(limits.clients.present.lock().unwrap().is_empty());
+        let unlimited = Limits::new(10, None);
+        let _here = admit(&unlimited, "192.0.2.1").unwrap();
+        assert!(unlimited.clients.present.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn refusals_are_bounded_too() {
+        let limits = Limits::new(0, None);
+        let mut refusals: Vec<_> = (0..MAX_REFUSALS).map(|_| limits.refusal().unwrap()).collect();
+        assert!(limits.refusal().is_none());
+        refusals.pop();
+        assert!(limits.refusal().is_some());
     }
 }

@@ -2,16 +2,20 @@
 //! known here; each server gets its listeners and its [`Shutdown`] from outside.
 
 mod accept;
+mod gate;
 mod limits;
 mod listener;
+mod readiness;
 mod shutdown;
 mod stream;
 mod tls;
 mod wire;
 
 pub use accept::accept;
-pub use limits::{Admission, Limits, TooMany};
+pub use gate::Gate;
+pub use limits::{Admission, Clients, Limits, Place, TooMany};
 pub use listener::{Listener, bind};
+pub use readiness::{NotReady, Readiness};
 pub use shutdown::{Shutdown, ShutdownTrigger};
 pub use stream::Stream;
 pub use tls::Tls;

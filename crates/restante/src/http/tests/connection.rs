@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::http::{refuse_connection, serve_connection};
+use crate::net::TooMany;
 
 const GET: &str = "GET /api/v1/mailbox/test HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -204,7 +205,7 @@ async fn one_connection_too_many() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     client.write_all(GET.as_bytes()).await.unwrap();
-    let server = tokio::spawn(refuse_connection(listener.accept().await.unwrap().0));
+    let server = tokio::spawn(refuse_connection(listener.accept().await.unwrap().0, TooMany::InTotal));
     sleep(Duration::from_millis(50)).await;
     client.write_all(GET.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -221,7 +222,7 @@ async fn one_connection_too_many() {
 #[tokio::test(start_paused = true)]
 async fn one_that_does_not_leave_is_left() {
     let (mut client, server) = duplex(1 << 16);
-    let server = tokio::spawn(refuse_connection(server));
+    let server = tokio::spawn(refuse_connection(server, TooMany::FromPeer));
     let start = Instant::now();
     while client.write_all(b"x").await.is_ok() {
         sleep(Duration::from_millis(100)).await;

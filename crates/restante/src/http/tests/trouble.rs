@@ -92,6 +92,17 @@ async fn a_store_that_does_not_answer_is_not_ready() {
     assert_eq!(ask(&router, "GET /livez", Body::empty(), Peer::default()).await.status, 200);
 }
 
+#[tokio::test]
+async fn a_server_that_ends_is_not_ready_but_lives() {
+    let settings = Settings::default();
+    let readiness = settings.readiness.clone();
+    let house = House::with(settings);
+    assert_eq!(house.ask("GET /readyz").await.text(), "ok\n");
+    readiness.end();
+    assert_eq!(house.ask("GET /readyz").await.problem(503), "The server is about to end.");
+    assert_eq!(house.ask("GET /livez").await.text(), "ok\n");
+}
+
 fn over(store: Failing) -> Router {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), None);
     router(Arc::new(mailroom), Settings::default())
