@@ -1,5 +1,5 @@
 //! The door: whether a request is meant for this server, what the client calls it, and whether a web page that the
-//! request comes from may change anything. Who the client is, is not asked here.
+//! request comes from may change anything. Who the client is, is not asked here but in `client`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::client::Forwarded;
 use super::connection::Peer;
 use super::problem::Problem;
 use super::{Server, Settings};
@@ -31,10 +32,15 @@ pub(super) struct Visit {
 
 /// Lets in the requests that are meant for this server, and answers the others.
 pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
-    let mut response = match visit(&server.settings, &request) {
-        Ok(visit) => {
+    let settings = &server.settings;
+    let admitted = visit(settings, &request).and_then(|visit| Ok((visit, Forwarded::of(settings, &request)?)));
+    let mut response = match admitted {
+        Ok((visit, forwarded)) => {
             request.extensions_mut().insert(visit);
-            next.run(request).await
+            match forwarded {
+                Some(client) => client.serve(request, next).await,
+                None => next.run(request).await,
+            }
         }
         Err(problem) => problem.into_response(),
     };
@@ -45,7 +51,7 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
 
 fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
-    let trusted = peer.ip.is_some_and(|ip| settings.trusted_proxies.iter().any(|network| network.contains(ip)));
+    let trusted = peer.ip.is_some_and(|ip| settings.trusts(ip));
     let headers = request.headers();
     let forwarded = |name| if trusted { first_of_list(headers, name) } else { None };
 

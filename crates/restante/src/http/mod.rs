@@ -1,12 +1,13 @@
 //! HTTP: the REST API, the attachment links, the home page, and what a supervisor asks.
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
-//! meant for us, may it write), is turned into values by `target`, answered by `rest` or `attachment` from what the
+//! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by `rest` or `attachment` from what the
 //! mailroom says, and leaves through `reply`, or through `problem` when something is wrong. `render` writes the JSON,
 //! `cache` remembers it and `budget` bounds it. Listening and TLS are not done here.
 
 mod attachment;
 mod budget;
+mod client;
 mod connection;
 mod etag;
 mod guard;
@@ -24,6 +25,7 @@ mod target;
 mod tests;
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
@@ -66,6 +68,13 @@ pub struct Settings {
     pub clients: Arc<Clients>,
     /// Whether new work is welcome.
     pub readiness: Arc<Readiness>,
+}
+
+impl Settings {
+    /// Whether what this peer says about its clients is believed.
+    fn trusts(&self, peer: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|network| network.contains(peer))
+    }
 }
 
 /// The whole service. It answers under the base path and at the root, because some clients drop the base path.

@@ -3,6 +3,7 @@
 
 mod api;
 mod connection;
+mod crowd;
 mod door;
 mod files;
 mod hostile;
