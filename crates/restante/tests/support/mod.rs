@@ -223,6 +223,15 @@ impl<S: std::io::Read + std::io::Write> Talk<S> {
         }
     }
 
+    /// The next bytes, exactly so many.
+    pub(crate) fn exactly(&mut self, length: usize) -> String {
+        let missing = length.saturating_sub(self.read.len());
+        let mut rest = vec![0; missing];
+        self.stream.read_exact(&mut rest).unwrap();
+        self.read.extend(rest);
+        String::from_utf8(self.read.drain(..length).collect()).unwrap()
+    }
+
     /// Reads a whole reply, and checks its code.
     pub(crate) fn expect(&mut self, code: &str) -> String {
         let mut reply = String::new();
