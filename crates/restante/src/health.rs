@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::config::{Config, ListenAddr, Loaded};
+use crate::config::{Config, ListenAddr, Loaded, Network};
 
 /// How long everything together may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -48,6 +48,8 @@ fn check(config: &Config, patience: Duration) -> Result<String, String> {
 struct Target {
     question: Question,
     place: Place,
+    /// Those from whom the listener expects a PROXY header. We may be among them.
+    proxies: Vec<Network>,
 }
 
 enum Question {
@@ -70,25 +72,25 @@ impl Target {
     /// HTTP knows most about the server, so the mail listeners are asked only where there is none.
     fn of(config: &Config) -> Result<Self, String> {
         let smtp = &config.smtp;
-        let web = || Question::Http(format!("{}/readyz", config.web.base_path));
-        let plain = || if smtp.tls.force { Question::Connection("SMTP") } else { Question::Greeting("SMTP") };
-        let lists: [(&[ListenAddr], &dyn Fn() -> Question); 4] = [
-            (&config.web.addr, &web),
-            (&smtp.addr, &plain),
-            (&config.lmtp.addr, &|| Question::Greeting("LMTP")),
-            (&smtp.tls_addr, &|| Question::Connection("SMTP")),
+        let web = Question::Http(format!("{}/readyz", config.web.base_path));
+        let plain = if smtp.tls.force { Question::Connection("SMTP") } else { Question::Greeting("SMTP") };
+        let lists: [(_, &[ListenAddr], &[Network]); 4] = [
+            (web, &config.web.addr, &config.web.proxies),
+            (plain, &smtp.addr, &smtp.proxies),
+            (Question::Greeting("LMTP"), &config.lmtp.addr, &smtp.proxies),
+            (Question::Connection("SMTP"), &smtp.tls_addr, &smtp.proxies),
         ];
         lists
-            .iter()
-            .find_map(|(addrs, question)| {
+            .into_iter()
+            .find_map(|(question, addrs, proxies)| {
                 let place = addrs.iter().find_map(Place::of)?;
-                Some(Self { question: question(), place })
+                Some(Self { question, place, proxies: proxies.to_vec() })
             })
             .ok_or_else(|| "the port is not known, because every address to listen on has port 0".to_owned())
     }
 
     fn ask(&self) -> Result<String, String> {
-        let mut stream = self.place.connect().map_err(|error| format!("cannot be reached: {error}"))?;
+        let mut stream = self.place.connect(&self.proxies).map_err(|error| format!("cannot be reached: {error}"))?;
         match &self.question {
             Question::Http(path) => http(&mut *stream, path),
             Question::Greeting(_) => greeting(&mut *stream),
@@ -130,11 +132,18 @@ impl Place {
         (port != 0).then(|| Self::Tcp(ips.into_iter().map(|ip| (ip, port).into()).collect()))
     }
 
-    fn connect(&self) -> io::Result<Box<dyn Stream>> {
-        Ok(match self {
-            Self::Tcp(addrs) => Box::new(TcpStream::connect(addrs.as_slice())?),
-            Self::Unix(path) => Box::new(UnixStream::connect(path)?),
-        })
+    /// Connects, and says as one of the proxies that nobody is behind us.
+    fn connect(&self, proxies: &[Network]) -> io::Result<Box<dyn Stream>> {
+        let addrs = match self {
+            Self::Tcp(addrs) => addrs,
+            Self::Unix(path) => return Ok(Box::new(UnixStream::connect(path)?)),
+        };
+        let mut stream = TcpStream::connect(addrs.as_slice())?;
+        let ours = stream.local_addr()?.ip();
+        if proxies.iter().any(|network| network.contains(ours)) {
+            stream.write_all(b"PROXY UNKNOWN\r\n")?;
+        }
+        Ok(Box::new(stream))
     }
 }
 
@@ -253,6 +262,17 @@ mod tests {
             let expected = format!("SMTP on {silent} takes connections, with TLS from the first byte");
             assert_eq!(check(&config, PATIENCE), Ok(expected));
         }
+    }
+
+    #[test]
+    fn a_listener_behind_a_proxy_is_asked_as_the_proxy_would() {
+        let addr = server("PROXY UNKNOWN\r\n".len(), "220 mx.test ready\r\n");
+        let mut behind = config(&[], &[tcp(addr)]);
+        behind.smtp.proxies = vec!["127.0.0.0/8".parse().expect("a network")];
+        assert_eq!(check(&behind, PATIENCE), Ok(format!("SMTP on {addr} greets")));
+        behind.smtp.proxies = vec!["192.0.2.0/24".parse().expect("a network")];
+        let patience = Duration::from_millis(50);
+        check(&behind, patience).expect_err("the server waits for a header");
     }
 
     #[test]
