@@ -9,7 +9,7 @@ use std::io;
 pub(crate) enum Error {
     /// The server understood and refused; the session can go on.
     Refused(String),
-    /// The server sent what is neither SMTP nor HTTP, or more of it than we accept.
+    /// The server sent what its protocol does not know, or more of it than we accept.
     Protocol(&'static str),
     /// The operating system said no while doing the thing named.
     Io(&'static str, io::Error),

@@ -7,8 +7,10 @@ mod growth;
 mod http;
 mod load;
 mod lost;
+mod maildrop;
 mod measure;
 mod message;
+mod pop3;
 mod report;
 mod rest;
 mod servers;
@@ -21,7 +23,7 @@ use clap::{Parser, Subcommand};
 
 use crate::error::Error;
 
-/// Measures a mail server from outside, over SMTP and HTTP only.
+/// Measures a mail server from outside, over SMTP, POP3 and HTTP only.
 #[derive(Parser)]
 #[command(version, about)]
 struct Cli {
@@ -43,6 +45,8 @@ enum Command {
     Start(start::Options),
     /// Check that every acknowledged message is stored exactly once.
     Lost(lost::Options),
+    /// Fetch mailboxes over POP3: log in, STAT, LIST, UIDL, RETR, DELE, QUIT.
+    Pop3(maildrop::Options),
 }
 
 /// What a measurement that ran to its end has to say about the server.
@@ -85,6 +89,7 @@ fn run(command: Command) -> Result<Verdict, Error> {
         Command::Expiry(options) => runtime.block_on(expiry::run(&options)),
         Command::Start(options) => start::run(&options),
         Command::Lost(options) => runtime.block_on(lost::run(&options)),
+        Command::Pop3(options) => runtime.block_on(maildrop::run(&options)),
     }
 }
 

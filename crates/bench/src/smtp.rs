@@ -175,7 +175,8 @@ fn complete_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
     Ok(None)
 }
 
-async fn in_time<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+/// Does the work, or gives up when it takes longer than anything should.
+pub(crate) async fn in_time<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     timeout(PATIENCE, work).await.unwrap_or(Err(Error::Timeout))
 }
 

@@ -1,5 +1,8 @@
-//! A mail server just large enough to be measured: it stores messages in memory, lists them as chunked JSON and can be
-//! told to misbehave. It listens on loopback and a free port, and its threads end with the test process.
+//! A mail server just large enough to be measured: it stores messages in memory, lists them as chunked JSON, hands
+//! them out over POP3 and can be told to misbehave. It listens on loopback and a free port, and its
+//! threads end with the test process.
+
+mod pop3;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -29,6 +32,7 @@ pub(crate) enum Manner {
 pub(crate) struct Fake {
     pub(crate) smtp: SocketAddr,
     pub(crate) http: SocketAddr,
+    pub(crate) pop3: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
@@ -55,7 +59,9 @@ impl Fake {
         let smtp = listen(move |stream| smtp_session(stream, manner, &shared));
         let shared = Arc::clone(&state);
         let http = listen(move |stream| http_session(stream, manner, &shared));
-        Self { smtp, http, state }
+        let shared = Arc::clone(&state);
+        let pop3 = listen(move |stream| pop3::session(stream, &shared));
+        Self { smtp, http, pop3, state }
     }
 
     /// SMTP sessions that were opened.

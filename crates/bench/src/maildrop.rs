@@ -1,0 +1,268 @@
+//! The `pop3` command: how long does it take to open a mailbox, to look around in it, and to fetch and delete what it
+//! holds? Every session has a mailbox of its own, because POP3 lets one client in at a time; all of them finish a step
+//! before the next one begins, so that each step has a rate.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use tokio::task::JoinSet;
+
+use crate::Verdict;
+use crate::error::Error;
+use crate::load::{Load, at_least_one, envelopes};
+use crate::measure::{Sample, Tally, mib, ratio, real};
+use crate::message::{self, Kind, mailbox_name};
+use crate::pop3::{Client, Stat};
+use crate::report::{Report, Row};
+use crate::smtp::{Pace, resolve};
+
+/// Options of the `pop3` command.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The POP3 server.
+    #[arg(long, value_name = "HOST:PORT")]
+    pop3: String,
+    /// Empty the mailboxes and fill them over this SMTP server first.
+    #[arg(long, value_name = "HOST:PORT", required_unless_present = "filled")]
+    smtp: Option<String>,
+    /// Take the mailboxes as they are.
+    #[arg(long, conflicts_with = "smtp")]
+    filled: bool,
+    /// What the names of the mailboxes begin with: pop3-0, pop3-1.
+    #[arg(long, default_value = "pop3")]
+    mailbox: String,
+    /// The password of each.
+    #[arg(long, default_value = "bench")]
+    password: String,
+    /// Sessions at the same time, each with a mailbox of its own.
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    sessions: usize,
+    /// Messages in each mailbox; the server must not have a lower cap.
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    messages: usize,
+    /// Size of each in bytes with its header.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// The most messages to fetch in each session; with more, they are a sample that is spread evenly.
+    #[arg(long, default_value_t = 10_000)]
+    retrieve: usize,
+    /// Delete nothing at the end.
+    #[arg(long)]
+    keep: bool,
+    /// The server's process, to measure its CPU time and memory.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the `pop3` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    let addresses = resolve(&options.pop3).await?;
+    if let Some(smtp) = &options.smtp {
+        for n in 0..options.sessions {
+            empty(&addresses, &mailbox_name(&options.mailbox, n), &options.password).await?;
+        }
+        fill(smtp, options).await?;
+    }
+    let plan = Arc::new(Plan { password: options.password.clone(), retrieve: options.retrieve });
+    let mut sessions = Vec::new();
+    for n in 0..options.sessions {
+        let client = Client::connect(&addresses).await?;
+        let held = Stat { messages: 0, octets: 0 };
+        sessions.push(Session { client, user: mailbox_name(&options.mailbox, n), held, plan: Arc::clone(&plan) });
+    }
+
+    let mut report = Report::new(options.json);
+    let mut verdict = Verdict::Clean;
+    for step in Step::ALL {
+        if step == Step::Dele && options.keep {
+            continue;
+        }
+        let before = options.pid.map(Sample::of).transpose()?;
+        let start = Instant::now();
+        let tally;
+        (sessions, tally) = all(sessions, step).await;
+        let elapsed = start.elapsed().as_secs_f64();
+        let after = options.pid.map(Sample::of).transpose()?;
+        verdict = verdict.and(tally.verdict());
+        if step == Step::Stat {
+            verdict = verdict.and(complete(&sessions, options));
+        }
+        report.row(&row(step, tally, elapsed, before.zip(after)));
+    }
+    Ok(verdict)
+}
+
+/// What a session does, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// USER and PASS.
+    Login,
+    Stat,
+    List,
+    Uidl,
+    /// Each message, or a sample of them.
+    Retr,
+    /// Each message.
+    Dele,
+    /// Here the server really deletes.
+    Quit,
+}
+
+impl Step {
+    const ALL: [Self; 7] = [Self::Login, Self::Stat, Self::List, Self::Uidl, Self::Retr, Self::Dele, Self::Quit];
+}
+
+/// What all sessions have in common.
+struct Plan {
+    password: String,
+    retrieve: usize,
+}
+
+struct Session {
+    client: Client,
+    user: String,
+    /// What STAT said.
+    held: Stat,
+    plan: Arc<Plan>,
+}
+
+impl Session {
+    /// Takes one step; nothing of the session is left when it went wrong, or when it was the last one.
+    async fn take(mut self, step: Step) -> (Option<Self>, Tally) {
+        let mut tally = Tally::default();
+        let outcome = match step {
+            Step::Quit => {
+                let start = Instant::now();
+                let outcome = self.client.quit().await.map(|()| tally.success(start.elapsed(), 0));
+                return (None, noted(tally, outcome));
+            }
+            Step::Login => self.login(&mut tally).await,
+            Step::Stat => self.stat(&mut tally).await,
+            Step::List => self.list("LIST\r\n", &mut tally).await,
+            Step::Uidl => self.list("UIDL\r\n", &mut tally).await,
+            Step::Retr => self.retrieve(&mut tally).await,
+            Step::Dele => self.delete(&mut tally).await,
+        };
+        let left = outcome.is_ok().then_some(self);
+        (left, noted(tally, outcome))
+    }
+
+    async fn login(&mut self, tally: &mut Tally) -> Result<(), Error> {
+        let start = Instant::now();
+        self.client.login(&self.user, &self.plan.password).await?;
+        tally.success(start.elapsed(), 0);
+        Ok(())
+    }
+
+    async fn stat(&mut self, tally: &mut Tally) -> Result<(), Error> {
+        let start = Instant::now();
+        self.held = self.client.stat().await?;
+        tally.success(start.elapsed(), 0);
+        Ok(())
+    }
+
+    async fn list(&mut self, command: &str, tally: &mut Tally) -> Result<(), Error> {
+        let start = Instant::now();
+        let lines = self.client.fetch(command).await?;
+        tally.success(start.elapsed(), lines.len());
+        if memchr::memchr_iter(b'\n', lines).count() != self.held.messages {
+            return Err(Error::Protocol("a list that is not as long as STAT says"));
+        }
+        Ok(())
+    }
+
+    async fn retrieve(&mut self, tally: &mut Tally) -> Result<(), Error> {
+        let all = self.held.messages;
+        let share = self.plan.retrieve.min(all);
+        for n in 0..share {
+            let start = Instant::now();
+            let message = self.client.fetch(&format!("RETR {}\r\n", 1 + n * all / share)).await?;
+            tally.success(start.elapsed(), message.len());
+        }
+        Ok(())
+    }
+
+    async fn delete(&mut self, tally: &mut Tally) -> Result<(), Error> {
+        for number in 1..=self.held.messages {
+            let start = Instant::now();
+            self.client.delete(number).await?;
+            tally.success(start.elapsed(), 0);
+        }
+        Ok(())
+    }
+}
+
+/// Takes a step in all sessions at the same time. Those that fail are left out of the steps that follow.
+async fn all(sessions: Vec<Session>, step: Step) -> (Vec<Session>, Tally) {
+    let mut steps = JoinSet::new();
+    for session in sessions {
+        steps.spawn(session.take(step));
+    }
+    let (left, tallies): (Vec<_>, Vec<_>) = steps.join_all().await.into_iter().unzip();
+    (left.into_iter().flatten().collect(), Tally::of(tallies))
+}
+
+fn noted(mut tally: Tally, outcome: Result<(), Error>) -> Tally {
+    if let Err(error) = outcome {
+        tally.failure(&error);
+    }
+    tally
+}
+
+/// Deletes what a mailbox holds, by the protocol's own means.
+async fn empty(addresses: &[SocketAddr], user: &str, password: &str) -> Result<(), Error> {
+    let mut client = Client::connect(addresses).await?;
+    client.login(user, password).await?;
+    for number in 1..=client.stat().await?.messages {
+        client.delete(number).await?;
+    }
+    client.quit().await
+}
+
+async fn fill(smtp: &str, options: &Options) -> Result<(), Error> {
+    let load = Arc::new(Load {
+        addresses: resolve(smtp).await?,
+        connections: 10,
+        per_message: false,
+        pace: Pace::Pipelined,
+        envelopes: envelopes(&options.mailbox, options.sessions, 1),
+        message: message::build(Kind::Text, "pop3", options.size),
+    });
+    let outcome = load.run(options.messages * options.sessions).await;
+    outcome.tally.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailboxes: {error}"))))
+}
+
+/// Whether the mailboxes hold what they were filled with.
+fn complete(sessions: &[Session], options: &Options) -> Verdict {
+    let held: usize = sessions.iter().map(|session| session.held.messages).sum();
+    let octets: u64 = sessions.iter().map(|session| session.held.octets).sum();
+    let sent = sessions.len() * options.messages;
+    if options.filled || held == sent {
+        eprintln!("restante-bench: {} mailboxes hold {held} messages, {octets} octets", sessions.len());
+        return Verdict::Clean;
+    }
+    let count = sessions.len();
+    eprintln!("restante-bench: {count} mailboxes hold {held} of {sent} messages: does the server cap them?");
+    Verdict::Faulty
+}
+
+fn row(step: Step, tally: Tally, seconds: f64, samples: Option<(Sample, Sample)>) -> Row {
+    let count = real(tally.latencies.len());
+    let row = Row::default()
+        .with("step", format!("{step:?}").to_lowercase())
+        .with("operations", tally.latencies.len())
+        .with("errors", tally.errors)
+        .with_rounded("per_s", ratio(count, seconds), 0)
+        .with_rounded("mib_per_s", ratio(mib(tally.bytes), seconds), 1)
+        .with_rounded("bytes_each", ratio(real(tally.bytes), count), 0)
+        .with_percentiles(tally.latencies.percentiles());
+    match samples {
+        Some((before, after)) => row.with_cpu(before, after, count).with_memory(before, after),
+        None => row,
+    }
+}

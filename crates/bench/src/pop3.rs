@@ -1,0 +1,225 @@
+//! A small POP3 client (RFC 1939) over a plain TCP connection: greeting, commands with one line or many in answer, QUIT.
+//! It knows nothing of load or measurement.
+
+use std::net::SocketAddr;
+
+use memchr::{memchr, memmem};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::error::Error;
+use crate::smtp::in_time;
+
+/// The longest status line that we take.
+const MAX_LINE: usize = 4 * 1024;
+/// The longest list or message that we take.
+const MAX_CONTENT: usize = 1 << 28;
+/// How much more room there is for each read.
+const READ: usize = 64 * 1024;
+
+/// How many messages a mailbox holds and how large they are together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// Messages; they have the numbers from 1 to this one.
+    pub(crate) messages: usize,
+    /// Octets.
+    pub(crate) octets: u64,
+}
+
+/// An open session. After an error other than [`Error::Refused`] it is of no use any more.
+pub(crate) struct Client {
+    stream: TcpStream,
+    /// What was read; everything before `taken` has been handed out.
+    buffer: Vec<u8>,
+    taken: usize,
+}
+
+impl Client {
+    /// Connects and is greeted.
+    pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
+        in_time(async {
+            let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
+            stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
+            let mut client = Self { stream, buffer: Vec::with_capacity(READ), taken: 0 };
+            client.status().await?;
+            Ok(client)
+        })
+        .await
+    }
+
+    /// Opens a mailbox.
+    pub(crate) async fn login(&mut self, user: &str, password: &str) -> Result<(), Error> {
+        self.command(&format!("USER {user}\r\n")).await?;
+        self.command(&format!("PASS {password}\r\n")).await
+    }
+
+    /// What the mailbox holds.
+    pub(crate) async fn stat(&mut self) -> Result<Stat, Error> {
+        in_time(async {
+            self.write(b"STAT\r\n").await?;
+            let line = self.status().await?;
+            parse_stat(line).ok_or(Error::Protocol("an answer to STAT without its two numbers"))
+        })
+        .await
+    }
+
+    /// Marks a message as deleted.
+    pub(crate) async fn delete(&mut self, number: usize) -> Result<(), Error> {
+        self.command(&format!("DELE {number}\r\n")).await
+    }
+
+    /// Ends the session; what was marked is deleted now.
+    pub(crate) async fn quit(mut self) -> Result<(), Error> {
+        self.command("QUIT\r\n").await
+    }
+
+    /// A command that is answered with many lines. They are given as they came over the wire, dots and all, without the
+    /// line that ends them.
+    pub(crate) async fn fetch(&mut self, command: &str) -> Result<&[u8], Error> {
+        in_time(async {
+            self.write(command.as_bytes()).await?;
+            self.status().await?;
+            self.content().await
+        })
+        .await
+    }
+
+    async fn command(&mut self, line: &str) -> Result<(), Error> {
+        in_time(async {
+            self.write(line.as_bytes()).await?;
+            self.status().await.map(|_| ())
+        })
+        .await
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.stream.write_all(bytes).await.map_err(|error| Error::io("sending", error))
+    }
+
+    /// The next status line, if it says `+OK` (RFC 1939 section 3).
+    async fn status(&mut self) -> Result<&[u8], Error> {
+        if self.taken == self.buffer.len() {
+            self.buffer.clear();
+            self.taken = 0;
+        }
+        let start = self.taken;
+        let length = loop {
+            if let Some(newline) = memchr(b'\n', &self.buffer[start..]) {
+                break newline + 1;
+            }
+            if self.buffer.len() - start > MAX_LINE {
+                return Err(Error::Protocol("a status line that does not end"));
+            }
+            self.fill().await?;
+        };
+        self.taken = start + length;
+        let line = &self.buffer[start..self.taken];
+        match line {
+            [b'+', b'O', b'K', ..] => Ok(line),
+            [b'-', b'E', b'R', b'R', ..] => Err(Error::refused(line)),
+            _ => Err(Error::Protocol("a line that is no POP3 status")),
+        }
+    }
+
+    /// The lines behind a status line, up to the one that is a single dot.
+    async fn content(&mut self) -> Result<&[u8], Error> {
+        const END: &[u8] = b"\r\n.\r\n";
+        let start = self.taken;
+        // Nothing may stand between the status line and the dot: its line end then begins what is searched.
+        let mut searched = start.saturating_sub(2);
+        let end = loop {
+            if let Some(found) = memmem::find(&self.buffer[searched..], END) {
+                break searched + found + 2;
+            }
+            searched = searched.max(self.buffer.len().saturating_sub(END.len() - 1));
+            if self.buffer.len() - start > MAX_CONTENT {
+                return Err(Error::Protocol("a list or message that does not end"));
+            }
+            self.fill().await?;
+        };
+        self.taken = end + END.len() - 2;
+        Ok(&self.buffer[start..end])
+    }
+
+    async fn fill(&mut self) -> Result<(), Error> {
+        self.buffer.reserve(READ);
+        let read = self.stream.read_buf(&mut self.buffer).await;
+        match read.map_err(|error| Error::io("receiving", error))? {
+            0 => Err(Error::Protocol("the connection was closed before the answer")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// RFC 1939 section 5: `+OK`, a space, the number of messages, a space, their size; anything may follow.
+fn parse_stat(line: &[u8]) -> Option<Stat> {
+    let mut words = str::from_utf8(line).ok()?.split_ascii_whitespace().skip(1);
+    Some(Stat { messages: words.next()?.parse().ok()?, octets: words.next()?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What the client makes of a server that sends these bytes, a few at a time, whatever it is asked.
+    fn fetched(script: &'static str) -> Result<Vec<String>, String> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            stream.set_nodelay(true).expect("a socket option");
+            for piece in script.as_bytes().chunks(3) {
+                // The client leaves as soon as it has seen enough.
+                let _ = stream.write_all(piece);
+            }
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let result = runtime.block_on(async {
+            let mut client = Client::connect(&[address]).await?;
+            let mut contents = Vec::new();
+            for command in ["LIST\r\n", "RETR 1\r\n"] {
+                contents.push(String::from_utf8_lossy(client.fetch(command).await?).into_owned());
+            }
+            Ok(contents)
+        });
+        server.join().expect("the server");
+        result.map_err(|error: Error| error.to_string())
+    }
+
+    #[test]
+    fn many_lines_end_with_a_dot_of_their_own() {
+        let cases = [
+            ("+OK\r\n+OK\r\n.\r\n+OK\r\n.\r\n", ["", ""]),
+            ("+OK hello\r\n+OK\r\n1 5\r\n2 7\r\n.\r\n+OK\r\nx\r\n.\r\n", ["1 5\r\n2 7\r\n", "x\r\n"]),
+            ("+OK\r\n+OK\r\n..\r\n..a\r\na.\r\n.\r\n+OK\r\n\r\n.\r\n", ["..\r\n..a\r\na.\r\n", "\r\n"]),
+        ];
+        for (script, expected) in cases {
+            assert_eq!(fetched(script).expect("a good script"), expected, "{script:?}");
+        }
+    }
+
+    #[test]
+    fn refusals_and_nonsense_are_errors() {
+        let cases = [
+            ("-ERR busy\r\n", "refused: -ERR busy"),
+            ("220 this is SMTP\r\n", "protocol error of the server: a line that is no POP3 status"),
+            ("+OK\r\n+OK\r\n1 5\r\n", "protocol error of the server: the connection was closed before the answer"),
+        ];
+        for (script, expected) in cases {
+            assert_eq!(fetched(script), Err(expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn stat_has_two_numbers() {
+        assert_eq!(parse_stat(b"+OK 2 320\r\n"), Some(Stat { messages: 2, octets: 320 }));
+        assert_eq!(parse_stat(b"+OK 0 0 nothing here\r\n"), Some(Stat { messages: 0, octets: 0 }));
+        assert_eq!(parse_stat(b"+OK 2\r\n"), None);
+        assert_eq!(parse_stat(b"+OK -1 5\r\n"), None);
+    }
+}

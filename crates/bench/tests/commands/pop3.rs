@@ -1,0 +1,57 @@
+//! The `pop3` command against the fake server.
+
+use crate::fake::{Fake, Manner};
+use crate::{bench, errors, rows};
+
+#[test]
+fn pop3_measures_each_step() {
+    let fake = Fake::start(Manner::Honest);
+    let options = format!("--sessions 3 --messages 20 --size 500 --retrieve 10 --pid {}", std::process::id());
+    let output = bench(&format!("pop3 --pop3 {} --smtp {} {options}", fake.pop3, fake.smtp));
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert!(errors(&output).contains("3 mailboxes hold 60 messages, 30000 octets"), "{}", errors(&output));
+    let rows = rows(&output);
+    let steps: Vec<_> = rows.iter().map(|row| (row["step"].as_str().unwrap(), row["operations"].as_u64())).collect();
+    let expected = [("login", 3), ("stat", 3), ("list", 3), ("uidl", 3), ("retr", 30), ("dele", 60), ("quit", 3)];
+    assert_eq!(steps, expected.map(|(step, operations)| (step, Some(operations))));
+    assert_eq!(rows[4]["bytes_each"], 500);
+    assert!(rows.iter().all(|row| row["errors"] == 0));
+    assert_eq!(fake.stored("pop3-0") + fake.stored("pop3-1") + fake.stored("pop3-2"), 0, "all are deleted");
+}
+
+#[test]
+fn pop3_takes_mailboxes_as_they_are_and_leaves_them() {
+    let fake = Fake::start(Manner::Honest);
+    bench(&format!("smtp --smtp {} --messages 7", fake.smtp));
+    let output = bench(&format!("pop3 --pop3 {} --filled --mailbox bench --keep", fake.pop3));
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let rows = rows(&output);
+    assert_eq!((&rows[4]["step"], &rows[4]["operations"]), (&"retr".into(), &7.into()));
+    assert_eq!(rows[5]["step"], "quit");
+    assert_eq!(fake.stored("bench-0"), 7);
+}
+
+#[test]
+fn pop3_empties_before_it_fills() {
+    let fake = Fake::start(Manner::Honest);
+    for _ in 0..2 {
+        let output = bench(&format!("pop3 --pop3 {} --smtp {} --messages 5 --keep", fake.pop3, fake.smtp));
+        assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+        assert_eq!(fake.stored("pop3-0"), 5);
+    }
+}
+
+#[test]
+fn pop3_notices_mail_that_is_not_kept() {
+    let fake = Fake::start(Manner::LosesEachTenth);
+    let output = bench(&format!("pop3 --pop3 {} --smtp {} --messages 30", fake.pop3, fake.smtp));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("1 mailboxes hold 27 of 30 messages"), "{}", errors(&output));
+}
+
+#[test]
+fn pop3_needs_to_know_how_to_fill() {
+    let output = bench("pop3 --pop3 127.0.0.1:1");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors(&output).contains("--smtp"), "{}", errors(&output));
+}
