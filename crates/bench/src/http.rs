@@ -41,8 +41,18 @@ impl Base {
 
     /// The bytes of a request without a body. `path` begins with a slash and is already encoded.
     pub(crate) fn request(&self, method: &str, path: &str) -> Vec<u8> {
+        self.request_with(method, path, "Accept: */*\r\n")
+    }
+
+    /// The same with other header lines, each of which ends with CRLF.
+    pub(crate) fn request_with(&self, method: &str, path: &str, fields: &str) -> Vec<u8> {
         let Self { authority, path: base, .. } = self;
-        format!("{method} {base}{path} HTTP/1.1\r\nHost: {authority}\r\nAccept: */*\r\n\r\n").into_bytes()
+        format!("{method} {base}{path} HTTP/1.1\r\nHost: {authority}\r\n{fields}\r\n").into_bytes()
+    }
+
+    /// Where the server is.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 }
 
@@ -224,15 +234,18 @@ impl Client {
 
 /// What decides how a response goes on.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Head {
-    status: u16,
+pub(crate) struct Head {
+    /// The status code.
+    pub(crate) status: u16,
     length: Option<usize>,
-    chunked: bool,
+    /// Whether the body comes in chunks.
+    pub(crate) chunked: bool,
     close: bool,
 }
 
 impl Head {
-    fn parse(status_line: &[u8]) -> Result<Self, Error> {
+    /// From the first line, without its end.
+    pub(crate) fn parse(status_line: &[u8]) -> Result<Self, Error> {
         let no_status = Error::Protocol("a line that is no HTTP status line");
         let (close, rest) = match status_line.split_at_checked(9) {
             Some((b"HTTP/1.1 ", rest)) => (false, rest),
@@ -244,7 +257,8 @@ impl Head {
         Ok(Self { status, close, ..Self::default() })
     }
 
-    fn field(&mut self, line: &[u8]) -> Result<(), Error> {
+    /// Notes a header line, without its end.
+    pub(crate) fn field(&mut self, line: &[u8]) -> Result<(), Error> {
         let colon = line.iter().position(|&byte| byte == b':');
         let (name, value) = line.split_at(colon.ok_or(Error::Protocol("a header line without a colon"))?);
         let value = value[1..].trim_ascii();
@@ -285,7 +299,7 @@ fn content_length(value: &[u8]) -> Result<usize, Error> {
 }
 
 /// The length that a chunk's first line gives, before any extension (RFC 9112 section 7.1.1).
-fn chunk_length(line: &[u8]) -> Result<usize, Error> {
+pub(crate) fn chunk_length(line: &[u8]) -> Result<usize, Error> {
     let digits = line.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
     let length = str::from_utf8(digits).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
     length.filter(|&length| length <= MAX_BODY).ok_or(Error::Protocol("a chunk length that cannot be"))

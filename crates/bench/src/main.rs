@@ -10,6 +10,7 @@ mod lost;
 mod maildrop;
 mod measure;
 mod message;
+mod monitors;
 mod pop3;
 mod report;
 mod rest;
@@ -45,6 +46,8 @@ enum Command {
     Start(start::Options),
     /// Check that every acknowledged message is stored exactly once.
     Lost(lost::Options),
+    /// Delivery without and with live monitors, some of which never read: rate, latency, memory, and what the monitors got.
+    Monitors(monitors::Options),
     /// Fetch mailboxes over POP3: log in, STAT, LIST, UIDL, RETR, DELE, QUIT.
     Pop3(maildrop::Options),
 }
@@ -89,6 +92,7 @@ fn run(command: Command) -> Result<Verdict, Error> {
         Command::Expiry(options) => runtime.block_on(expiry::run(&options)),
         Command::Start(options) => start::run(&options),
         Command::Lost(options) => runtime.block_on(lost::run(&options)),
+        Command::Monitors(options) => runtime.block_on(monitors::run(&options)),
         Command::Pop3(options) => runtime.block_on(maildrop::run(&options)),
     }
 }

@@ -28,6 +28,11 @@ impl Servers {
 
     /// Where mail is read.
     pub(crate) async fn mailboxes(&self) -> Result<Mailboxes, Error> {
-        Ok(Mailboxes::new(Base::parse(&self.http).await?))
+        Ok(Mailboxes::new(self.base().await?))
+    }
+
+    /// Where the web server is.
+    pub(crate) async fn base(&self) -> Result<Base, Error> {
+        Base::parse(&self.http).await
     }
 }

@@ -1,7 +1,8 @@
-//! A mail server just large enough to be measured: it stores messages in memory, lists them as chunked JSON, hands
-//! them out over POP3 and can be told to misbehave. It listens on loopback and a free port, and its
+//! A mail server just large enough to be measured: it stores messages in memory, lists them as chunked JSON, tells monitors
+//! about them, hands them out over POP3 and can be told to misbehave. It listens on loopback and a free port, and its
 //! threads end with the test process.
 
+mod monitor;
 mod pop3;
 
 use std::collections::HashMap;
@@ -26,6 +27,10 @@ pub(crate) enum Manner {
     DropsEachTenth,
     /// Has a retention of a second and a half.
     ForgetsSoon,
+    /// Tells each monitor after twenty events that it lagged.
+    CutsMonitorsOff,
+    /// Does not tell monitors about each tenth message.
+    HidesEachTenth,
 }
 
 /// A running server.
@@ -43,6 +48,7 @@ struct State {
     transactions: usize,
     largest_batch: usize,
     mailboxes: HashMap<String, Vec<Stored>>,
+    monitors: monitor::Hub,
 }
 
 struct Stored {
@@ -62,6 +68,11 @@ impl Fake {
         let shared = Arc::clone(&state);
         let pop3 = listen(move |stream| pop3::session(stream, &shared));
         Self { smtp, http, pop3, state }
+    }
+
+    /// Pings that were answered by a monitor.
+    pub(crate) fn pongs(&self) -> usize {
+        self.state.lock().unwrap().monitors.pongs
     }
 
     /// SMTP sessions that were opened.
@@ -175,6 +186,9 @@ fn store(state: &Mutex<State>, manner: Manner, recipients: Vec<String>, source: 
     };
     let subject = source.lines().find_map(|line| line.strip_prefix("Subject: ")).unwrap_or_default();
     for mailbox in recipients {
+        if !(manner == Manner::HidesEachTenth && tenth) {
+            state.monitors.publish(&mailbox, subject);
+        }
         for _ in 0..copies {
             let messages = state.mailboxes.entry(mailbox.clone()).or_default();
             messages.push(Stored {
@@ -193,9 +207,12 @@ fn http_session(stream: TcpStream, manner: Manner, state: &Mutex<State>) -> Opti
     let mut input = BufReader::new(stream);
     loop {
         let request = next_line(&mut input)?;
-        while !next_line(&mut input)?.is_empty() {}
+        let fields = fields(&mut input)?;
         let mut words = request.split(' ');
         let (method, path) = (words.next()?, words.next()?);
+        if let Some(wanted) = monitor::Wanted::parse(path, &fields) {
+            return monitor::session(output, &wanted, manner, state);
+        }
         let segments: Vec<&str> = path.trim_start_matches("/api/v1/mailbox/").split('/').collect();
         let mut state = state.lock().unwrap();
         if manner == Manner::ForgetsSoon
@@ -206,6 +223,16 @@ fn http_session(stream: TcpStream, manner: Manner, state: &Mutex<State>) -> Opti
         let answer = respond(method, &segments, &mut state);
         drop(state);
         output.write_all(answer.as_bytes()).ok()?;
+    }
+}
+
+fn fields(input: &mut impl BufRead) -> Option<Vec<String>> {
+    let mut fields = Vec::new();
+    loop {
+        match next_line(input)? {
+            line if line.is_empty() => return Some(fields),
+            line => fields.push(line),
+        }
     }
 }
 

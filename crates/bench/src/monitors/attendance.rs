@@ -1,0 +1,207 @@
+//! What monitors heard, and what comes of it when it is compared with what was acknowledged. No socket, no thread.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use super::Topic;
+use crate::error::Error;
+use crate::measure::Latencies;
+
+/// What one monitor heard of the messages with some numbers.
+#[derive(Debug)]
+pub(super) struct Seen {
+    numbers: Range<u64>,
+    /// Whether it heard of each of them.
+    heard: Bits,
+    /// When, unless nobody wants to know.
+    arrivals: Option<Vec<(u64, Instant)>>,
+    /// How often it was told that it lagged.
+    lagged: u64,
+    /// How often it came back.
+    pub(super) reconnected: u64,
+    /// How often it was cut off without having been told why.
+    dropped: u64,
+    /// The first time, in words.
+    first_error: Option<String>,
+}
+
+impl Seen {
+    /// Nothing yet.
+    pub(super) fn nothing(numbers: Range<u64>, timed: bool) -> Self {
+        let heard = Bits::zero(numbers.clone().count());
+        let arrivals = timed.then(Vec::new);
+        Self { numbers, heard, arrivals, lagged: 0, reconnected: 0, dropped: 0, first_error: None }
+    }
+
+    /// Notes that the monitor hears of a message; true when it is one of those that count, and for the first time. Older
+    /// ones come when a monitor is opened, and others come again when it comes back.
+    pub(super) fn hear(&mut self, number: u64) -> bool {
+        let Some(offset) = offset(&self.numbers, number) else { return false };
+        if !self.heard.set(offset) {
+            return false;
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.push((number, Instant::now()));
+        }
+        true
+    }
+
+    /// Notes that the server ended it: in good order because it lagged, or otherwise.
+    pub(super) fn cut_off(&mut self, end: Result<(), Error>) {
+        match end {
+            Ok(()) => self.lagged += 1,
+            Err(error) => {
+                self.dropped += 1;
+                self.first_error.get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+}
+
+/// The figures of all monitors that read.
+#[derive(Debug, Default)]
+pub(super) struct Attendance {
+    /// Messages that single monitors heard of, in ascending order.
+    pub(super) events: Vec<u64>,
+    /// Messages that were acknowledged and not heard of by a monitor that was cut off, over all of them.
+    pub(super) missed: u64,
+    /// The same by monitors that were not. This must not happen.
+    pub(super) lost: u64,
+    /// See [`Seen::lagged`].
+    pub(super) lagged: u64,
+    /// See [`Seen::reconnected`].
+    pub(super) reconnected: u64,
+    /// See [`Seen::dropped`].
+    pub(super) dropped: u64,
+    /// See [`Seen::first_error`].
+    pub(super) first_error: Option<String>,
+    /// From the acknowledgement of a message to its event; nothing when the event came first.
+    pub(super) latencies: Latencies,
+}
+
+impl Attendance {
+    /// Compares what monitors heard with what was acknowledged.
+    pub(super) fn of(all: &[&Seen], acknowledged: &[Option<Instant>], topic: Topic) -> Self {
+        let mut attendance = Self::default();
+        for (index, seen) in all.iter().enumerate() {
+            attendance.add(seen, acknowledged, |number| topic.concerns(number, index, all.len()));
+        }
+        attendance.events.sort_unstable();
+        attendance
+    }
+
+    fn add(&mut self, seen: &Seen, acknowledged: &[Option<Instant>], is_due: impl Fn(u64) -> bool) {
+        let unheard = |(number, (offset, at)): &(u64, (usize, &Option<Instant>))| {
+            at.is_some() && !seen.heard.contains(*offset) && is_due(*number)
+        };
+        let unheard = seen.numbers.clone().zip(acknowledged.iter().enumerate()).filter(unheard).count() as u64;
+        if seen.lagged + seen.dropped > 0 {
+            self.missed += unheard;
+        } else {
+            self.lost += unheard;
+        }
+        self.events.push(seen.heard.count());
+        self.lagged += seen.lagged;
+        self.reconnected += seen.reconnected;
+        self.dropped += seen.dropped;
+        self.first_error = self.first_error.take().or_else(|| seen.first_error.clone());
+        for &(number, arrival) in seen.arrivals.iter().flatten() {
+            let at = offset(&seen.numbers, number).and_then(|offset| acknowledged.get(offset).copied().flatten());
+            if let Some(at) = at {
+                self.latencies.push(arrival.saturating_duration_since(at));
+            }
+        }
+    }
+}
+
+/// A set of small numbers; a thousand monitors have one each, so it should be small itself.
+#[derive(Debug)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    /// No number below `end`, where there could be all of them.
+    fn zero(end: usize) -> Self {
+        Self(vec![0; end.div_ceil(64)])
+    }
+
+    /// Adds a number; false when it was there already.
+    fn set(&mut self, number: usize) -> bool {
+        let (word, bit) = (&mut self.0[number / 64], 1 << (number % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    fn contains(&self, number: usize) -> bool {
+        self.0[number / 64] & (1 << (number % 64)) != 0
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+/// The place of a number among those that count.
+fn offset(numbers: &Range<u64>, number: u64) -> Option<usize> {
+    if numbers.contains(&number) { usize::try_from(number - numbers.start).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn heard(numbers: &[u64]) -> Seen {
+        let mut seen = Seen::nothing(10..14, true);
+        for &number in numbers {
+            seen.hear(number);
+        }
+        seen
+    }
+
+    #[test]
+    fn a_set_of_bits_is_a_set() {
+        let mut bits = Bits::zero(130);
+        let added: Vec<_> = [0, 63, 64, 129, 63].iter().map(|&number| bits.set(number)).collect();
+        assert_eq!(added, [true, true, true, true, false]);
+        assert_eq!(bits.count(), 4);
+        assert!(bits.contains(129) && !bits.contains(128));
+    }
+
+    #[test]
+    fn messages_count_once_and_old_ones_not_at_all() {
+        let mut seen = Seen::nothing(10..14, false);
+        let counted: Vec<_> = [9, 10, 10, 13, 14, 10].iter().map(|&number| seen.hear(number)).collect();
+        assert_eq!(counted, [false, true, false, true, false, false]);
+    }
+
+    #[test]
+    fn only_a_monitor_that_was_cut_off_may_miss_something() {
+        let acknowledged = [Some(Instant::now()), Some(Instant::now()), None, Some(Instant::now())];
+        let mut told = heard(&[10]);
+        told.cut_off(Ok(()));
+        told.reconnected += 1;
+        let (deaf, perfect) = (heard(&[10, 13]), heard(&[10, 11, 13]));
+        let attendance = Attendance::of(&[&told, &perfect, &deaf], &acknowledged, Topic::All);
+        assert_eq!(attendance.events, [1, 2, 3]);
+        assert_eq!((attendance.missed, attendance.lost), (2, 1), "the one without a 250 is not due");
+        assert_eq!((attendance.lagged, attendance.reconnected, attendance.dropped), (1, 1, 0));
+        assert_eq!(attendance.latencies.len(), 6);
+    }
+
+    #[test]
+    fn a_monitor_of_one_mailbox_is_due_its_own_share() {
+        let acknowledged = [Some(Instant::now()); 4];
+        let attendance = Attendance::of(&[&heard(&[10, 12]), &heard(&[11])], &acknowledged, Topic::Mailbox);
+        assert_eq!((attendance.events, attendance.lost), (vec![1, 2], 1), "13 belongs to the second");
+    }
+
+    #[test]
+    fn an_event_before_its_acknowledgement_took_no_time() {
+        let seen = heard(&[10]);
+        let later = Some(Instant::now() + Duration::from_mins(1));
+        let attendance = Attendance::of(&[&seen], &[later, None, None, None], Topic::All);
+        assert_eq!(attendance.latencies.percentiles().max, 0);
+    }
+}

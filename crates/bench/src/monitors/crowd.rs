@@ -1,0 +1,270 @@
+//! Many monitors on a thread of their own: those that read, and come back when they were cut off, and those that never
+//! read. In reality they are other machines; here they share one with the server, so their thread has the lowest priority.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit, setpriority_process, setrlimit};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::Topic;
+use super::attendance::{Attendance, Seen};
+use super::monitor::{Happening, Monitor, Protocol, Subscription};
+use crate::error::Error;
+use crate::http::Base;
+use crate::message::mailbox_name;
+
+/// Between being cut off and coming back.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Of how many monitors the latency is noted when all hear the same; every event of every monitor would be too much.
+const TIMED: usize = 20;
+/// How often it is looked whether anything still happens.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// The longest wait for that.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// How long nothing comes to a stalled monitor, once it reads, when the server has kept it.
+const KEPT: Duration = Duration::from_millis(500);
+
+/// Who listens to what.
+#[derive(Clone)]
+pub(super) struct Plan {
+    /// The server.
+    pub(super) base: Base,
+    /// How it tells.
+    pub(super) protocol: Protocol,
+    /// What the reading monitors listen to; the stalled ones listen to everything, or nothing much would come to them.
+    pub(super) topic: Topic,
+    /// What the names of the mailboxes begin with.
+    pub(super) prefix: &'static str,
+    /// How many read.
+    pub(super) monitors: usize,
+    /// How many never do.
+    pub(super) stalled: usize,
+    /// The messages that count.
+    pub(super) numbers: Range<u64>,
+}
+
+/// Monitors that are open.
+pub(super) struct Crowd {
+    shared: Arc<Shared>,
+    leave: oneshot::Sender<()>,
+    /// Tells how many of the stalled ones the server had given up.
+    gone: oneshot::Receiver<usize>,
+}
+
+/// What came of a crowd.
+pub(super) struct Outcome {
+    /// Of the reading monitors.
+    pub(super) attendance: Attendance,
+    /// Stalled ones that the server had given up.
+    pub(super) stalled_dropped: usize,
+}
+
+struct Shared {
+    plan: Plan,
+    seen: Vec<Mutex<Seen>>,
+    /// Everything that happened at any reading monitor.
+    happenings: AtomicU64,
+    /// What of it counts.
+    heard: AtomicU64,
+}
+
+impl Crowd {
+    /// Opens all monitors, and waits until they have heard what the server tells about the past.
+    pub(super) async fn gather(plan: Plan) -> Result<Self, Error> {
+        allow_open_files(plan.monitors + plan.stalled)?;
+        let is_timed =
+            |index: usize| plan.topic == Topic::Mailbox || index.is_multiple_of(plan.monitors.div_ceil(TIMED).max(1));
+        let seen = (0..plan.monitors).map(|index| Mutex::new(Seen::nothing(plan.numbers.clone(), is_timed(index))));
+        let seen = seen.collect();
+        let shared = Arc::new(Shared { plan, seen, happenings: AtomicU64::new(0), heard: AtomicU64::new(0) });
+        let (opened, is_open) = oneshot::channel();
+        let (leave, left) = oneshot::channel();
+        let (went, gone) = oneshot::channel();
+        let theirs = Arc::clone(&shared);
+        thread::spawn(move || {
+            // Whoever is not there any more to hear this has failed for another reason.
+            match open_all(&theirs) {
+                Err(error) => {
+                    let _ = opened.send(Err(error));
+                }
+                Ok(hall) => {
+                    let _ = opened.send(Ok(()));
+                    let _ = went.send(hall.listen(&theirs, left));
+                }
+            }
+        });
+        is_open.await.unwrap_or_else(|_| Err(ended()))?;
+        let crowd = Self { shared, leave, gone };
+        crowd.wait(u64::MAX, Duration::from_millis(300)).await;
+        Ok(crowd)
+    }
+
+    /// Waits until all monitors have heard of what was acknowledged, or do not hear of anything any more.
+    pub(super) async fn wait_for(&self, acknowledged: &[Option<Instant>]) {
+        let messages = acknowledged.iter().flatten().count() as u64;
+        let due = match self.shared.plan.topic {
+            Topic::All => messages * self.shared.seen.len() as u64,
+            Topic::Mailbox => messages,
+        };
+        // Long enough for those that were cut off to come back.
+        self.wait(due, PAUSE * 2).await;
+    }
+
+    /// Closes all monitors.
+    pub(super) async fn disperse(self, acknowledged: &[Option<Instant>]) -> Result<Outcome, Error> {
+        // The thread waits for this, or has ended, which the next line notices.
+        let _ = self.leave.send(());
+        let stalled_dropped = self.gone.await.map_err(|_| ended())?;
+        let seen: Vec<_> = self.shared.seen.iter().map(lock).collect();
+        let seen: Vec<&Seen> = seen.iter().map(|seen| &**seen).collect();
+        Ok(Outcome { attendance: Attendance::of(&seen, acknowledged, self.shared.plan.topic), stalled_dropped })
+    }
+
+    /// Waits until so many events that count were heard, or for some time nothing happened.
+    async fn wait(&self, due: u64, quiet: Duration) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut last = (Instant::now(), 0);
+        while self.shared.heard.load(Ordering::Relaxed) < due && last.0.elapsed() < quiet && Instant::now() < deadline {
+            sleep(INTERVAL).await;
+            let happenings = self.shared.happenings.load(Ordering::Relaxed);
+            if happenings != last.1 {
+                last = (Instant::now(), happenings);
+            }
+        }
+    }
+}
+
+/// The thread's own: its runtime and the open monitors in it.
+struct Hall {
+    runtime: tokio::runtime::Runtime,
+    reading: Vec<(Subscription, Monitor)>,
+    stalled: Vec<Monitor>,
+}
+
+/// Opens the monitors one after the other; who is open hears nothing yet.
+fn open_all(shared: &Shared) -> Result<Hall, Error> {
+    // On Linux a priority belongs to a thread, and no process means the calling one.
+    setpriority_process(None, 19).map_err(|error| Error::io("lowering the priority of the monitors", error.into()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Error::io("starting the runtime of the monitors", error))?;
+    let plan = &shared.plan;
+    let subscription = |mailbox, stalled| {
+        let (base, protocol) = (plan.base.clone(), plan.protocol);
+        Subscription { base, protocol, mailbox, last_id: None, stalled }
+    };
+    let (mut reading, mut stalled) = (Vec::new(), Vec::new());
+    runtime.block_on(async {
+        for index in 0..plan.monitors {
+            let mailbox = (plan.topic == Topic::Mailbox).then(|| mailbox_name(plan.prefix, index));
+            let subscription = subscription(mailbox, false);
+            let monitor = Monitor::open(&subscription).await?;
+            reading.push((subscription, monitor));
+        }
+        for _ in 0..plan.stalled {
+            stalled.push(Monitor::open(&subscription(None, true)).await?);
+        }
+        Ok(())
+    })?;
+    Ok(Hall { runtime, reading, stalled })
+}
+
+impl Hall {
+    /// Lets the monitors listen until they are to leave; how many of the stalled ones the server has given up by then.
+    fn listen(self, shared: &Arc<Shared>, left: oneshot::Receiver<()>) -> usize {
+        self.runtime.block_on(async {
+            let mut reading = JoinSet::new();
+            for (index, (subscription, monitor)) in self.reading.into_iter().enumerate() {
+                reading.spawn(read(Arc::clone(shared), index, subscription, monitor));
+            }
+            // An error means that nobody waits for the monitors any more, which is the same.
+            let _ = left.await;
+            reading.shutdown().await;
+            let mut stalled = JoinSet::new();
+            for monitor in self.stalled {
+                stalled.spawn(was_dropped(monitor));
+            }
+            stalled.join_all().await.into_iter().filter(|&dropped| dropped).count()
+        })
+    }
+}
+
+/// One reading monitor, which comes back whenever it is cut off.
+async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription, mut monitor: Monitor) {
+    loop {
+        let end = until_cut_off(&shared, index, &mut monitor).await;
+        lock(&shared.seen[index]).cut_off(end);
+        if let Some(id) = monitor.last_id() {
+            subscription.last_id = Some(id.to_owned());
+        }
+        monitor = loop {
+            sleep(PAUSE).await;
+            match Monitor::open(&subscription).await {
+                Ok(monitor) => break monitor,
+                Err(error) => lock(&shared.seen[index]).cut_off(Err(error)),
+            }
+        };
+        lock(&shared.seen[index]).reconnected += 1;
+    }
+}
+
+/// Listens until the server says that the monitor lagged, or cuts it off without a word.
+async fn until_cut_off(shared: &Shared, index: usize, monitor: &mut Monitor) -> Result<(), Error> {
+    loop {
+        let happening = monitor.next().await?;
+        shared.happenings.fetch_add(1, Ordering::Relaxed);
+        match happening {
+            Happening::Stored(number) => {
+                if lock(&shared.seen[index]).hear(number) {
+                    shared.heard.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Happening::Other => {}
+            Happening::Lagged => return Ok(()),
+        }
+    }
+}
+
+/// Reads what had come to a monitor that did not read, to see whether the server has ended it.
+async fn was_dropped(mut monitor: Monitor) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        match timeout(KEPT, monitor.next()).await {
+            Err(_) => return false,
+            Ok(Ok(Happening::Lagged) | Err(_)) => return true,
+            Ok(Ok(Happening::Stored(_) | Happening::Other)) => {}
+        }
+    }
+    false
+}
+
+/// The thread of the monitors has panicked, and said why.
+fn ended() -> Error {
+    Error::Usage("the monitors ended by themselves".to_owned())
+}
+
+/// What a monitor has seen is never left half noted.
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks the system for as many open files as it lets us have, and refuses to begin when that is too few.
+fn allow_open_files(monitors: usize) -> Result<(), Error> {
+    /// For the connections that send, and what every program has open.
+    const OTHERS: u64 = 200;
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).map_err(|error| Error::io("raising the limit of open files", error.into()))?;
+    let needed = monitors as u64 + OTHERS;
+    match limit.maximum {
+        Some(maximum) if maximum < needed => {
+            Err(Error::Usage(format!("{needed} open files are needed and {maximum} allowed: see ulimit -n")))
+        }
+        _ => Ok(()),
+    }
+}

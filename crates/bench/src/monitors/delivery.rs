@@ -1,0 +1,178 @@
+//! The mail that monitors are told about: equal messages but for a number in the subject, sent as fast as the server
+//! takes them or at a fixed rate. The number says which message an event is about.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use memchr::memmem;
+use tokio::task::JoinSet;
+use tokio::time::sleep_until;
+
+use crate::error::Error;
+use crate::load::recovered;
+use crate::measure::{Tally, real};
+use crate::message::{self, END_OF_DATA, Envelope, Kind};
+use crate::smtp::{Client, Pace};
+
+/// What stands before the number in a subject.
+const MARK: &str = "monitored-message-";
+/// Digits of the number.
+const DIGITS: usize = 10;
+
+/// Where and how mail is sent.
+pub(super) struct Delivery {
+    /// The SMTP server.
+    pub(super) addresses: Vec<SocketAddr>,
+    /// How many connections send at the same time.
+    pub(super) connections: usize,
+    /// Messages per second; as fast as it goes without.
+    pub(super) rate: Option<u32>,
+    /// The transactions; a message takes the one that its number says.
+    pub(super) envelopes: Vec<Envelope>,
+    /// The size of a message in bytes.
+    pub(super) size: usize,
+}
+
+/// What came of sending.
+pub(super) struct Sent {
+    /// Successes and failures.
+    pub(super) tally: Tally,
+    /// From the first command to the last reply.
+    pub(super) elapsed: Duration,
+    /// When each message was acknowledged, if it was, beginning with the first number.
+    pub(super) acknowledged: Vec<Option<Instant>>,
+}
+
+impl Delivery {
+    /// Sends the messages with these numbers.
+    pub(super) async fn run(self: &Arc<Self>, numbers: Range<u64>) -> Sent {
+        let start = Instant::now();
+        let next = Arc::new(AtomicU64::new(numbers.start));
+        let mut workers = JoinSet::new();
+        for _ in 0..self.connections {
+            workers.spawn(Arc::clone(self).work(Arc::clone(&next), numbers.clone(), start));
+        }
+        let (tallies, noted): (Vec<_>, Vec<_>) = workers.join_all().await.into_iter().unzip();
+        let elapsed = start.elapsed();
+        let mut acknowledged = vec![None; numbers.count()];
+        for (offset, at) in noted.concat() {
+            acknowledged[offset] = Some(at);
+        }
+        Sent { tally: Tally::of(tallies), elapsed, acknowledged }
+    }
+
+    /// One connection: sends the next message when it is due until there are no more.
+    async fn work(
+        self: Arc<Self>,
+        next: Arc<AtomicU64>,
+        numbers: Range<u64>,
+        start: Instant,
+    ) -> (Tally, Vec<(usize, Instant)>) {
+        // A server that is gone or mute would otherwise be asked in vain for every single message.
+        const MAX_BROKEN_IN_A_ROW: u32 = 10;
+        let mut message = Numbered::new(self.size);
+        let mut tally = Tally::default();
+        let mut acknowledged = Vec::new();
+        let mut session = None;
+        let mut broken = 0;
+        while broken < MAX_BROKEN_IN_A_ROW {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= numbers.end {
+                break;
+            }
+            let offset = usize::try_from(number - numbers.start).unwrap_or(usize::MAX);
+            let begun = self.due(start, offset).await;
+            match self.deliver(number, &mut message, &mut session).await {
+                Ok(()) => {
+                    let now = Instant::now();
+                    broken = 0;
+                    tally.success(now - begun, message.bytes.len() - END_OF_DATA.len());
+                    acknowledged.push((offset, now));
+                }
+                Err(error) => {
+                    tally.failure(&error);
+                    broken = if matches!(error, Error::Refused(_)) { 0 } else { broken + 1 };
+                    session = recovered(session, &error).await;
+                }
+            }
+        }
+        if let Some(client) = session {
+            // Every message has been answered for; how the server says goodbye changes nothing.
+            let _ = client.quit().await;
+        }
+        (tally, acknowledged)
+    }
+
+    /// Waits until a message is due, and says from when on its latency counts: a message that is late because those before
+    /// it took long has been waiting since it was due. The timer, which only knows milliseconds, is not the server's fault.
+    async fn due(&self, start: Instant, offset: usize) -> Instant {
+        let Some(rate) = self.rate else { return Instant::now() };
+        let due = start + Duration::from_secs(1).mul_f64(real(offset) / f64::from(rate));
+        if Instant::now() > due {
+            return due;
+        }
+        sleep_until(due.into()).await;
+        Instant::now()
+    }
+
+    async fn deliver(&self, number: u64, message: &mut Numbered, session: &mut Option<Client>) -> Result<(), Error> {
+        let client = match session {
+            Some(client) => client,
+            None => session.insert(Client::connect(&self.addresses).await?),
+        };
+        message.set(number);
+        let envelope = usize::try_from(number).unwrap_or(0) % self.envelopes.len();
+        client.send(&self.envelopes[envelope], &message.bytes, Pace::Pipelined).await
+    }
+}
+
+/// The number in the subject of a message that some text is about.
+pub(super) fn number_in(text: &[u8]) -> Option<u64> {
+    let digits = memmem::find(text, MARK.as_bytes())? + MARK.len();
+    str::from_utf8(text.get(digits..digits + DIGITS)?).ok()?.parse().ok()
+}
+
+/// A message whose number can be changed.
+struct Numbered {
+    bytes: Vec<u8>,
+    /// Where the number stands.
+    places: Vec<usize>,
+}
+
+impl Numbered {
+    fn new(size: usize) -> Self {
+        let bytes = message::build(Kind::Text, &format!("{MARK}{}", "0".repeat(DIGITS)), size);
+        let places = memmem::find_iter(&bytes, MARK.as_bytes()).map(|at| at + MARK.len()).collect();
+        Self { bytes, places }
+    }
+
+    fn set(&mut self, number: u64) {
+        let digits = format!("{number:0DIGITS$}");
+        for &place in &self.places {
+            self.bytes[place..place + DIGITS].copy_from_slice(&digits.as_bytes()[..DIGITS]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_again() {
+        let mut message = Numbered::new(1024);
+        let length = message.bytes.len();
+        for number in [0, 7, 1_234_567_890] {
+            message.set(number);
+            assert_eq!(number_in(&message.bytes), Some(number));
+            assert_eq!(message.bytes.len(), length);
+        }
+        assert_eq!(message.places.len(), 2, "the subject and the Message-ID");
+        for other in ["", "monitored-message-", "monitored-message-12", "{\"variant\":\"message-deleted\"}"] {
+            assert_eq!(number_in(other.as_bytes()), None, "{other}");
+        }
+    }
+}

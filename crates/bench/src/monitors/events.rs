@@ -1,0 +1,162 @@
+//! The client's half of Server-Sent Events (the HTML standard, section 9.2), as far as listening needs it: the lines of an
+//! event stream out of a response that is chunked or not. No socket is touched here.
+
+use memchr::memchr;
+
+use crate::error::Error;
+use crate::http::chunk_length;
+
+/// The longest line that we take; a summary is some hundred bytes.
+const MAX_LINE: usize = 1 << 20;
+
+/// A stream of events as it comes in.
+pub(super) struct Stream {
+    /// Where we are in the chunks, if there are any.
+    chunks: Option<Chunks>,
+    /// Content that has no chunks around it any more; everything before `taken` has been handed out.
+    text: Vec<u8>,
+    taken: usize,
+    /// The id of the event whose lines are coming in.
+    id: Option<String>,
+    /// The id of the last event that was complete.
+    last_id: Option<String>,
+}
+
+impl Stream {
+    /// The body of a response.
+    pub(super) fn new(chunked: bool) -> Self {
+        let chunks = chunked.then(Chunks::default);
+        Self { chunks, text: Vec::new(), taken: 0, id: None, last_id: None }
+    }
+
+    /// Takes more bytes of the body.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.text.drain(..self.taken);
+        self.taken = 0;
+        if self.text.len() > MAX_LINE {
+            return Err(Error::Protocol("an event that does not end"));
+        }
+        match &mut self.chunks {
+            Some(chunks) => chunks.unwrap(bytes, &mut self.text)?,
+            None => self.text.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+
+    /// The data of the next event that has come in, or of a line of it.
+    pub(super) fn next(&mut self) -> Option<&[u8]> {
+        loop {
+            let start = self.taken;
+            let end = start + memchr(b'\n', &self.text[start..])?;
+            self.taken = end + 1;
+            let line = self.text[start..end].trim_ascii_end();
+            if line.is_empty() {
+                // Only the empty line makes an event of the lines before it.
+                self.last_id = self.id.take().or(self.last_id.take());
+            } else if let Some(id) = line.strip_prefix(b"id:") {
+                self.id = Some(String::from_utf8_lossy(id.trim_ascii_start()).into_owned());
+            } else if line.starts_with(b"data:") {
+                return Some(&self.text[start + b"data:".len()..end]);
+            }
+        }
+    }
+
+    /// Whether the response has come to its end in good order.
+    pub(super) fn is_over(&self) -> bool {
+        self.chunks.as_ref().is_some_and(|chunks| chunks.over)
+    }
+
+    /// The id of the last event, to go on from there.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+}
+
+/// Chunks (RFC 9112 section 7.1), of which parts come in.
+#[derive(Default)]
+struct Chunks {
+    /// Bytes that the current chunk still has.
+    left: usize,
+    /// The line between two chunks, as far as it is there.
+    line: Vec<u8>,
+    over: bool,
+}
+
+impl Chunks {
+    fn unwrap(&mut self, mut bytes: &[u8], text: &mut Vec<u8>) -> Result<(), Error> {
+        const MAX_CHUNK_LINE: usize = 256;
+        while !bytes.is_empty() && !self.over {
+            if self.left > 0 {
+                let (content, rest) = bytes.split_at(self.left.min(bytes.len()));
+                text.extend_from_slice(content);
+                self.left -= content.len();
+                bytes = rest;
+                continue;
+            }
+            let newline = memchr(b'\n', bytes);
+            let (part, rest) = bytes.split_at(newline.map_or(bytes.len(), |at| at + 1));
+            self.line.extend_from_slice(part);
+            bytes = rest;
+            if self.line.len() > MAX_CHUNK_LINE {
+                return Err(Error::Protocol("a chunk length that does not end"));
+            }
+            if newline.is_none() {
+                return Ok(());
+            }
+            // An empty line ends the chunk before it.
+            let line = self.line.trim_ascii_end();
+            if !line.is_empty() {
+                self.left = chunk_length(line)?;
+                self.over = self.left == 0;
+            }
+            self.line.clear();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENTS: &str =
+        ": hello\n\nid: 7\nevent: stored\ndata: one\n\nid:8\r\ndata:two\r\n\r\ndata: three\n\nid: 9\ndata: four\n";
+
+    /// The data of all events, and the last id, when the stream comes in pieces of this size.
+    fn heard(body: &str, chunked: bool, piece: usize) -> (Vec<String>, Option<String>, bool) {
+        let mut stream = Stream::new(chunked);
+        let mut data = Vec::new();
+        for piece in body.as_bytes().chunks(piece) {
+            stream.feed(piece).expect("a good stream");
+            while let Some(line) = stream.next() {
+                data.push(String::from_utf8_lossy(line).trim().to_owned());
+            }
+        }
+        (data, stream.last_id().map(str::to_owned), stream.is_over())
+    }
+
+    #[test]
+    fn events_are_found_however_they_are_cut() {
+        let chunks = EVENTS.as_bytes().chunks(13).map(|chunk| String::from_utf8_lossy(chunk));
+        let chunked = chunks.map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect::<Vec<_>>().concat();
+        for piece in [1, 2, 3, 7, 1000] {
+            for (body, is_chunked) in [(EVENTS, false), (&chunked, true)] {
+                let (data, last_id, _) = heard(body, is_chunked, piece);
+                assert_eq!(data, ["one", "two", "three", "four"], "in pieces of {piece}");
+                assert_eq!(last_id.as_deref(), Some("8"), "event 9 has not ended");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_chunk_is_the_end() {
+        assert!(!heard("5\r\ndata:\r\n", true, 3).2);
+        assert!(heard("5\r\ndata:\r\n0\r\n\r\n", true, 3).2);
+    }
+
+    #[test]
+    fn what_is_no_chunk_is_an_error() {
+        assert!(Stream::new(true).feed(b"zz\r\n").is_err());
+        assert!(Stream::new(true).feed(&[b'1'; 300]).is_err());
+    }
+}

@@ -1,0 +1,228 @@
+//! The `monitors` command: do live monitors slow down delivery? The same mail is sent without and with them, in turns, so
+//! that what else goes on at the machine concerns both. Some of the monitors never read.
+
+mod attendance;
+mod crowd;
+mod delivery;
+mod events;
+mod monitor;
+mod tables;
+mod websocket;
+
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tokio::time::{sleep, timeout};
+
+use self::crowd::{Crowd, Outcome, Plan};
+use self::delivery::Delivery;
+use self::monitor::Protocol;
+use self::tables::{Turn, compare, crowd_row, judge};
+use crate::Verdict;
+use crate::error::Error;
+use crate::load::{at_least_one, envelopes};
+use crate::measure::Sample;
+use crate::report::Report;
+use crate::servers::Servers;
+
+const PREFIX: &str = "monitor";
+/// How often the server's memory is looked at while something goes on.
+const SAMPLING: Duration = Duration::from_millis(50);
+/// What the server gets to clean up when the monitors have left; the turn that follows is not to pay for it.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// What the help says behind the options.
+const NOTES: &str = "\
+The monitors run in a thread of the lowest priority, because in reality they are other machines. Where the kernel groups \
+processes by session (sched_autogroup_enabled), that helps only if the server was started from the same terminal. The \
+server has to allow as many connections as there are monitors, and some more.
+
+The first table shows each turn, the second what the monitors heard, the third the medians. In the second:
+  missed           acknowledged messages that monitors did not hear of because they were cut off
+  lost             the same by monitors that were not cut off: a fault of the server
+  lagged           how often a monitor was told so, by close code 1013 or the end of an event stream
+  dropped          how often a connection ended otherwise: a fault of the server
+  stalled_dropped  monitors that never read and that the server had given up at the end
+  event_p50_us     from the 250 of a message to its event, the monitor's wait for the processor included";
+
+/// Options of the `monitors` command.
+#[derive(Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    servers: Servers,
+    /// Monitors that read; one that is told that it lagged comes back after a second.
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    monitors: usize,
+    /// Monitors that never read; they listen to all mail in any case.
+    #[arg(long, default_value_t = 10)]
+    stalled: usize,
+    /// What the reading ones listen to.
+    #[arg(long, value_enum, default_value = "all")]
+    topic: Topic,
+    /// How they are told.
+    #[arg(long, value_enum, default_value = "v2")]
+    protocol: Protocol,
+    /// Connections that send at the same time.
+    #[arg(long, default_value_t = 10, value_parser = at_least_one)]
+    connections: usize,
+    /// Messages to send in each turn, to as many mailboxes as there are reading monitors.
+    #[arg(long, default_value_t = 20_000, value_parser = at_least_one)]
+    messages: usize,
+    /// Size of each in bytes with its header.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// Messages per second; without it, as fast as the server takes them, which monitors of all mail cannot follow.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
+    /// How many turns without and with monitors.
+    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    rounds: usize,
+    /// Messages to send before measuring begins.
+    #[arg(long, default_value_t = 1000)]
+    warmup: usize,
+    /// The server's process, to measure its CPU time and memory.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a reading monitor listens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Topic {
+    /// All mail.
+    All,
+    /// One mailbox, each monitor another one.
+    Mailbox,
+}
+
+impl Topic {
+    /// Whether a message is for the monitor of this index, out of so many.
+    fn concerns(self, number: u64, index: usize, monitors: usize) -> bool {
+        self == Self::All || number % monitors as u64 == index as u64
+    }
+}
+
+/// Runs the `monitors` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    let mut bench = Bench::prepare(options).await?;
+    let warmup = bench.numbers(options.warmup);
+    bench.delivery.run(warmup).await;
+    let mut report = Report::new(options.json);
+    let mut verdict = Verdict::Clean;
+    let mut turns = [Vec::new(), Vec::new()];
+    let mut crowds = Vec::new();
+    for round in 1..=options.rounds {
+        // Every other round begins with the monitors, so that what changes steadily concerns both alike.
+        for with_monitors in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
+            let (turn, crowd) = bench.turn(with_monitors).await?;
+            verdict = verdict.and(turn.sent.tally.verdict());
+            let monitors = if with_monitors { options.monitors } else { 0 };
+            let (row, figures) = turn.row(round, monitors);
+            report.row(&row);
+            turns[usize::from(with_monitors)].push(figures);
+            crowds.extend(crowd.map(|outcome| (round, outcome)));
+        }
+    }
+    let mut report = Report::new(options.json);
+    for (round, outcome) in crowds {
+        verdict = verdict.and(judge(&outcome));
+        report.row(&crowd_row(round, outcome));
+    }
+    compare(options.json, &turns);
+    Ok(verdict)
+}
+
+/// What all turns have in common.
+struct Bench {
+    delivery: Arc<Delivery>,
+    plan: Plan,
+    messages: usize,
+    pid: Option<u32>,
+    /// The number of the next message.
+    next: u64,
+}
+
+impl Bench {
+    async fn prepare(options: &Options) -> Result<Self, Error> {
+        let delivery = Arc::new(Delivery {
+            addresses: options.servers.addresses().await?,
+            connections: options.connections,
+            rate: options.rate,
+            envelopes: envelopes(PREFIX, options.monitors, 1),
+            size: options.size,
+        });
+        let plan = Plan {
+            base: options.servers.base().await?,
+            protocol: options.protocol,
+            topic: options.topic,
+            prefix: PREFIX,
+            monitors: options.monitors,
+            stalled: options.stalled,
+            numbers: 0..0,
+        };
+        Ok(Self { delivery, plan, messages: options.messages, pid: options.pid, next: 0 })
+    }
+
+    /// Numbers that no message has had yet.
+    fn numbers(&mut self, count: usize) -> Range<u64> {
+        let first = self.next;
+        self.next += count as u64;
+        first..self.next
+    }
+
+    /// Sends all messages once.
+    async fn turn(&mut self, with_monitors: bool) -> Result<(Turn, Option<Outcome>), Error> {
+        let numbers = self.numbers(self.messages);
+        if !with_monitors {
+            let (sent, samples) = watched(self.pid, self.delivery.run(numbers)).await?;
+            return Ok((Turn { sent, samples }, None));
+        }
+        let plan = Plan { numbers: numbers.clone(), ..self.plan.clone() };
+        let work = async {
+            let crowd = Crowd::gather(plan).await?;
+            let sent = self.delivery.run(numbers).await;
+            crowd.wait_for(&sent.acknowledged).await;
+            Ok((sent, crowd))
+        };
+        let (done, samples) = watched(self.pid, work).await?;
+        let (sent, crowd) = done?;
+        let outcome = crowd.disperse(&sent.acknowledged).await?;
+        sleep(SETTLE).await;
+        Ok((Turn { sent, samples }, Some(outcome)))
+    }
+}
+
+/// Does the work; what the server's process was before and after it. As the peak counts the most that was seen meanwhile,
+/// because the kernel only knows the most that ever was.
+async fn watched<T>(pid: Option<u32>, work: impl Future<Output = T>) -> Result<(T, Option<(Sample, Sample)>), Error> {
+    let Some(pid) = pid else { return Ok((work.await, None)) };
+    let mut work = pin!(work);
+    let before = Sample::of(pid)?;
+    let mut peak = before.resident;
+    let done = loop {
+        let done = timeout(SAMPLING, work.as_mut()).await;
+        peak = peak.max(Sample::of(pid)?.resident);
+        if let Ok(done) = done {
+            break done;
+        }
+    };
+    let after = Sample::of(pid)?;
+    Ok((done, Some((before, Sample { peak: peak.max(after.resident), ..after }))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mailboxes_are_dealt_to_monitors() {
+        assert!(Topic::Mailbox.concerns(1007, 7, 1000) && !Topic::Mailbox.concerns(1007, 8, 1000));
+        assert!(Topic::All.concerns(1007, 8, 1000));
+    }
+}

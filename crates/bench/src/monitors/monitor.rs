@@ -1,0 +1,244 @@
+//! One live monitor: opens a WebSocket or an event stream, and tells which numbered messages it hears of. What is counted,
+//! and when it is opened again, is the business of `crowd`.
+
+use std::net::SocketAddr;
+
+use clap::ValueEnum;
+use memchr::memmem;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::delivery::number_in;
+use super::events::Stream;
+use super::websocket::{self, Frame};
+use crate::error::Error;
+use crate::http::{Base, Head};
+use crate::smtp::in_time;
+
+/// The most that is read at once.
+const READ: usize = 8 * 1024;
+const MAX_HEAD: usize = 16 * 1024;
+/// What the kernel keeps for a monitor that never reads: as little as it allows, so that the server soon feels it.
+const STALLED_BUFFER: u32 = 4 * 1024;
+
+/// How a monitor is told about messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocol {
+    /// WebSocket, a frame for each stored message.
+    V1,
+    /// WebSocket, a frame for each stored or deleted message.
+    V2,
+    /// Server-Sent Events.
+    Sse,
+}
+
+impl Protocol {
+    fn path(self, mailbox: Option<&str>) -> String {
+        let path = match self {
+            Self::V1 => "/api/v1/monitor/messages",
+            Self::V2 => "/api/v2/monitor/messages",
+            Self::Sse => "/api/v2/events",
+        };
+        mailbox.map_or(path.to_owned(), |mailbox| format!("{path}/{mailbox}"))
+    }
+}
+
+/// What a monitor is to listen to.
+#[derive(Clone)]
+pub(super) struct Subscription {
+    /// The server.
+    pub(super) base: Base,
+    /// How.
+    pub(super) protocol: Protocol,
+    /// One mailbox; without a name, all of them.
+    pub(super) mailbox: Option<String>,
+    /// The event to go on from.
+    pub(super) last_id: Option<String>,
+    /// Whether it will never read.
+    pub(super) stalled: bool,
+}
+
+/// What happened at a monitor.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Happening {
+    /// It heard of the message with this number.
+    Stored(u64),
+    /// It heard of something else.
+    Other,
+    /// The server told it that it lagged.
+    Lagged,
+}
+
+/// An open monitor.
+pub(super) struct Monitor {
+    stream: TcpStream,
+    /// Room for what is read at once.
+    piece: Box<[u8]>,
+    decoder: Decoder,
+}
+
+impl Monitor {
+    /// Asks for the events and waits until the server agrees.
+    pub(super) async fn open(subscription: &Subscription) -> Result<Self, Error> {
+        let Subscription { base, protocol, mailbox, last_id, stalled } = subscription;
+        let mut fields = match protocol {
+            Protocol::V1 | Protocol::V2 => websocket::REQUEST_FIELDS.to_owned(),
+            Protocol::Sse => "Accept: text/event-stream\r\n".to_owned(),
+        };
+        if let Some(id) = last_id {
+            fields.extend(["Last-Event-ID: ", id, "\r\n"]);
+        }
+        let request = base.request_with("GET", &protocol.path(mailbox.as_deref()), &fields);
+        in_time(async {
+            let mut stream = if *stalled {
+                connect_narrow(base.addresses()).await
+            } else {
+                TcpStream::connect(base.addresses()).await.map_err(|error| Error::io("connecting", error))
+            }?;
+            stream.write_all(&request).await.map_err(|error| Error::io("sending", error))?;
+            let decoder = opened(&mut stream, *protocol).await?;
+            Ok(Self { stream, piece: vec![0; READ].into(), decoder })
+        })
+        .await
+    }
+
+    /// Waits for what happens next. After an error, and after [`Happening::Lagged`], nothing happens any more.
+    pub(super) async fn next(&mut self) -> Result<Happening, Error> {
+        loop {
+            match self.decoder.next()? {
+                Some(Heard::Happening(happening)) => return Ok(happening),
+                Some(Heard::Ping(pong)) => {
+                    self.stream.write_all(&pong).await.map_err(|error| Error::io("sending", error))?;
+                    continue;
+                }
+                None => {}
+            }
+            let read = self.stream.read(&mut self.piece).await.map_err(|error| Error::io("receiving", error))?;
+            if read == 0 {
+                return self.decoder.end();
+            }
+            self.decoder.feed(&self.piece[..read])?;
+        }
+    }
+
+    /// The last event that has an id, to go on from there.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        match &self.decoder {
+            Decoder::WebSocket(_) => None,
+            Decoder::Events(stream) => stream.last_id(),
+        }
+    }
+}
+
+enum Heard {
+    Happening(Happening),
+    /// A ping, with the answer to it.
+    Ping(Vec<u8>),
+}
+
+/// What has come in of the events.
+enum Decoder {
+    WebSocket(Frames),
+    Events(Stream),
+}
+
+/// Bytes that are to become frames.
+#[derive(Default)]
+struct Frames {
+    buffer: Vec<u8>,
+    /// Everything before this has been handed out.
+    taken: usize,
+}
+
+impl Decoder {
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match self {
+            Self::WebSocket(Frames { buffer, taken }) => {
+                buffer.drain(..*taken);
+                *taken = 0;
+                buffer.extend_from_slice(bytes);
+                Ok(())
+            }
+            Self::Events(stream) => stream.feed(bytes),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Heard>, Error> {
+        let about = |text: &[u8]| Heard::Happening(number_in(text).map_or(Happening::Other, Happening::Stored));
+        match self {
+            Self::WebSocket(Frames { buffer, taken }) => {
+                let Some((frame, length)) = websocket::frame(&buffer[*taken..])? else { return Ok(None) };
+                let heard = match frame {
+                    Frame::Text(text) => about(text),
+                    Frame::Ping(content) => Heard::Ping(websocket::pong(content)),
+                    Frame::TryAgainLater => Heard::Happening(Happening::Lagged),
+                    Frame::Closed => return Err(Error::Protocol("a monitor was closed without having lagged")),
+                    Frame::Other => Heard::Happening(Happening::Other),
+                };
+                *taken += length;
+                Ok(Some(heard))
+            }
+            Self::Events(stream) => {
+                if let Some(data) = stream.next() {
+                    return Ok(Some(about(data)));
+                }
+                Ok(stream.is_over().then_some(Heard::Happening(Happening::Lagged)))
+            }
+        }
+    }
+
+    /// What it means when the connection ends. An event stream has no words for it, so that the end is all there is.
+    fn end(&self) -> Result<Happening, Error> {
+        match self {
+            Self::WebSocket(_) => Err(Error::Protocol("the connection of a monitor was closed without a word")),
+            Self::Events(_) => Ok(Happening::Lagged),
+        }
+    }
+}
+
+/// Reads the head of the response; what follows it is the beginning of the events.
+async fn opened(stream: &mut TcpStream, protocol: Protocol) -> Result<Decoder, Error> {
+    let mut buffer = Vec::new();
+    let end = loop {
+        if let Some(end) = memmem::find(&buffer, b"\r\n\r\n") {
+            break end;
+        }
+        if buffer.len() > MAX_HEAD {
+            return Err(Error::Protocol("a response head that does not end"));
+        }
+        let read = stream.read_buf(&mut buffer).await.map_err(|error| Error::io("receiving", error))?;
+        if read == 0 {
+            return Err(Error::Protocol("the connection was closed before the response"));
+        }
+    };
+    let mut lines = buffer[..end].split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let mut head = Head::parse(lines.next().unwrap_or_default())?;
+    let mut accepted = false;
+    for line in lines {
+        head.field(line)?;
+        accepted |= websocket::accepts(line);
+    }
+    let mut decoder = match (protocol, head.status) {
+        (Protocol::V1 | Protocol::V2, 101) if accepted => Decoder::WebSocket(Frames::default()),
+        (Protocol::V1 | Protocol::V2, 101) => return Err(Error::Protocol("a WebSocket with a wrong key")),
+        (Protocol::Sse, 200) => Decoder::Events(Stream::new(head.chunked)),
+        _ => return Err(Error::refused(&buffer[..end])),
+    };
+    decoder.feed(&buffer[end + 4..])?;
+    Ok(decoder)
+}
+
+/// Connects with hardly any room for what the server will send.
+async fn connect_narrow(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
+    let mut outcome = Err(Error::Timeout);
+    for &address in addresses {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        let socket = socket.map_err(|error| Error::io("connecting", error))?;
+        socket.set_recv_buffer_size(STALLED_BUFFER).map_err(|error| Error::io("connecting", error))?;
+        outcome = socket.connect(address).await.map_err(|error| Error::io("connecting", error));
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}

@@ -1,0 +1,119 @@
+//! What is shown of the turns and of the monitors: three tables, and a verdict.
+
+use super::crowd::Outcome;
+use super::delivery::Sent;
+use crate::Verdict;
+use crate::measure::{Percentiles, Sample, ratio, real};
+use crate::report::{Report, Row};
+
+/// What came of sending all messages once.
+pub(super) struct Turn {
+    /// The mail.
+    pub(super) sent: Sent,
+    /// Before the monitors came, and before they left.
+    pub(super) samples: Option<(Sample, Sample)>,
+}
+
+/// The figures that are compared.
+pub(super) struct Figures {
+    per_second: f64,
+    latency: Percentiles,
+}
+
+type Figure = fn(&Figures) -> f64;
+
+impl Turn {
+    /// The row of the first table, and what is compared in the last one.
+    pub(super) fn row(self, round: usize, monitors: usize) -> (Row, Figures) {
+        let Sent { tally, elapsed, .. } = self.sent;
+        let sent = real(tally.latencies.len());
+        let per_second = ratio(sent, elapsed.as_secs_f64());
+        let row = Row::default()
+            .with("round", round)
+            .with("monitors", monitors)
+            .with("messages", tally.latencies.len())
+            .with("errors", tally.errors)
+            .with_rounded("per_s", per_second, 0);
+        let latency = tally.latencies.percentiles();
+        let row = row.with_percentiles(latency);
+        let row = match self.samples {
+            Some((before, after)) => row.with_cpu(before, after, sent).with_memory(before, after),
+            None => row,
+        };
+        (row, Figures { per_second, latency })
+    }
+}
+
+/// Monitors may lag, but they have to be told.
+pub(super) fn judge(outcome: &Outcome) -> Verdict {
+    let attendance = &outcome.attendance;
+    if attendance.lost > 0 {
+        eprintln!("restante-bench: {} events did not come to monitors that were not cut off", attendance.lost);
+    }
+    if let Some(error) = &attendance.first_error {
+        eprintln!("restante-bench: {} monitors were cut off, the first one: {error}", attendance.dropped);
+    }
+    if attendance.lost + attendance.dropped == 0 { Verdict::Clean } else { Verdict::Faulty }
+}
+
+/// The row of the second table.
+pub(super) fn crowd_row(round: usize, outcome: Outcome) -> Row {
+    let Outcome { attendance, stalled_dropped } = outcome;
+    let events = &attendance.events;
+    let row = Row::default()
+        .with("round", round)
+        .with("events_min", events.first().copied())
+        .with("events_median", events.get(events.len() / 2).copied())
+        .with("events_max", events.last().copied())
+        .with("missed", attendance.missed)
+        .with("lost", attendance.lost)
+        .with("lagged", attendance.lagged)
+        .with("dropped", attendance.dropped)
+        .with("reconnected", attendance.reconnected)
+        .with("stalled_dropped", stalled_dropped);
+    let latency = attendance.latencies.percentiles();
+    row.with("event_p50_us", latency.p50).with("event_p99_us", latency.p99).with("event_max_us", latency.max)
+}
+
+/// Shows the medians of all rounds, and the median of what monitors change in each.
+pub(super) fn compare(json: bool, [without, with]: &[Vec<Figures>; 2]) {
+    let mut report = Report::new(json);
+    let figures: [(&str, Figure); 3] = [
+        ("per_s", |turn| turn.per_second),
+        ("p50_us", |turn| f64::from(turn.latency.p50)),
+        ("p99_us", |turn| f64::from(turn.latency.p99)),
+    ];
+    for (name, figure) in figures {
+        let ratios = without.iter().zip(with).map(|(without, with)| ratio(figure(with), figure(without)));
+        let row = Row::default()
+            .with("median", name)
+            .with_rounded("without", median(without.iter().map(figure)), 0)
+            .with_rounded("with", median(with.iter().map(figure)), 0)
+            .with_rounded("ratio", median(ratios), 3);
+        report.row(&row);
+    }
+}
+
+/// The middle one, or the mean of the two in the middle; 0 when there are none.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let upper = values.len() / 2;
+    match (values.get(upper), values.len().is_multiple_of(2)) {
+        (Some(&middle), false) => middle,
+        (Some(&above), true) => values[upper - 1].midpoint(above),
+        (None, _) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        for (values, expected) in [(&[][..], 0.0), (&[3.0], 3.0), (&[9.0, 1.0], 5.0), (&[9.0, 1.0, 2.0], 2.0)] {
+            assert!((median(values.iter().copied()) - expected).abs() < 1e-9, "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The client's half of a WebSocket (RFC 6455), as far as listening needs it: the opening handshake, the frames of a
+//! server, which are not masked, and the answer to a ping. No socket is touched here.
+
+use crate::error::Error;
+
+/// The close code of a server that asks to come back later; monitors that lag are told so (IANA registry, "Try Again
+/// Later").
+const TRY_AGAIN_LATER: u16 = 1013;
+/// The longest frame that we take; a summary is some hundred bytes.
+const MAX_FRAME: usize = 1 << 20;
+/// RFC 6455 section 5.3 wants a fresh key for each frame, to keep scripts in browsers from choosing what intermediaries
+/// see. Nothing chooses anything here.
+const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
+
+/// The header lines that ask for a WebSocket. The key is the example of RFC 6455 section 1.3, so that the right answer
+/// to it is known without computing SHA-1.
+pub(super) const REQUEST_FIELDS: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                                         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+const ACCEPTED: &[u8] = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+
+/// Whether a header line of the response is the right answer to our key.
+pub(super) fn accepts(line: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', line) else { return false };
+    line[..colon].eq_ignore_ascii_case(b"sec-websocket-accept") && line[colon + 1..].trim_ascii() == ACCEPTED
+}
+
+/// A frame of the server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Frame<'a> {
+    /// One message.
+    Text(&'a [u8]),
+    /// To be answered with a pong of the same content.
+    Ping(&'a [u8]),
+    /// The end, because we lagged.
+    TryAgainLater,
+    /// The end for another reason.
+    Closed,
+    /// A pong or something binary.
+    Other,
+}
+
+/// The frame that `bytes` begins with and its length, once it is all there (RFC 6455 section 5.2).
+pub(super) fn frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Error> {
+    let [first, second, rest @ ..] = bytes else { return Ok(None) };
+    if second & 0x80 != 0 {
+        return Err(Error::Protocol("a masked frame from a server"));
+    }
+    // 126 and 127 say that the length follows, in two and in eight bytes.
+    let (length, head) = match second {
+        127 => (rest.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)), 10),
+        126 => (rest.first_chunk().map(|bytes| u64::from(u16::from_be_bytes(*bytes))), 4),
+        short => (Some(u64::from(*short)), 2),
+    };
+    let Some(length) = length else { return Ok(None) };
+    let length = usize::try_from(length).ok().filter(|&length| length <= MAX_FRAME);
+    let end = head + length.ok_or(Error::Protocol("a frame that is too large"))?;
+    let Some(payload) = bytes.get(head..end) else { return Ok(None) };
+    // The first bit says that the message ends with this frame, the next three belong to extensions.
+    let frame = match first {
+        0x81 => Frame::Text(payload),
+        0x88 => match payload {
+            &[a, b, ..] if u16::from_be_bytes([a, b]) == TRY_AGAIN_LATER => Frame::TryAgainLater,
+            _ => Frame::Closed,
+        },
+        0x89 => Frame::Ping(payload),
+        0x82 | 0x8a => Frame::Other,
+        _ => return Err(Error::Protocol("a frame in parts, or of an unknown kind")),
+    };
+    Ok(Some((frame, end)))
+}
+
+/// The answer to a ping, masked as everything must be that a client sends.
+pub(super) fn pong(ping: &[u8]) -> Vec<u8> {
+    // RFC 6455 section 5.5: a control frame has at most 125 bytes.
+    let ping = &ping[..ping.len().min(125)];
+    let mut frame = vec![0x8a, 0x80 | u8::try_from(ping.len()).unwrap_or(0)];
+    frame.extend_from_slice(&MASK);
+    frame.extend(ping.iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_cut_out_of_the_stream() {
+        let long = [&[0x81, 126, 1, 0][..], &[b'x'; 256]].concat();
+        let longer = [&[0x81, 127, 0, 0, 0, 0, 0, 0, 1, 0][..], &[b'y'; 256]].concat();
+        let cases = [
+            (&b"\x81\x05hello\x81"[..], Frame::Text(b"hello"), 7),
+            (b"\x81\x00", Frame::Text(b""), 2),
+            (&long, Frame::Text(&[b'x'; 256]), 260),
+            (&longer, Frame::Text(&[b'y'; 256]), 266),
+            (b"\x89\x02hi", Frame::Ping(b"hi"), 4),
+            (b"\x88\x05\x03\xf5lag", Frame::TryAgainLater, 7),
+            (b"\x88\x02\x03\xe8", Frame::Closed, 4),
+            (b"\x88\x00", Frame::Closed, 2),
+            (b"\x8a\x00", Frame::Other, 2),
+        ];
+        for (bytes, expected, length) in cases {
+            assert_eq!(frame(bytes).expect("a frame"), Some((expected, length)));
+            for end in 0..length {
+                assert_eq!(frame(&bytes[..end]).expect("the beginning of one"), None, "{end} of {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_server_may_send_is_an_error() {
+        let cases: [&[u8]; 4] = [b"\x81\x85", b"\x01\x05hello", b"\xc1\x05hello", b"\x81\x7f\xff\0\0\0\0\0\0\0"];
+        for bytes in cases {
+            assert!(frame(bytes).is_err(), "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_pong_carries_the_ping_under_a_mask() {
+        let masked = pong(b"hello");
+        assert_eq!(masked[..2], [0x8a, 0x85]);
+        let shown: Vec<u8> = masked[6..].iter().zip(masked[2..6].iter().cycle()).map(|(a, b)| a ^ b).collect();
+        assert_eq!(shown, b"hello");
+    }
+
+    #[test]
+    fn only_the_answer_to_our_key_is_accepted() {
+        assert!(accepts(b"sec-websocket-accept:  s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+        assert!(!accepts(b"Sec-WebSocket-Accept: dGhlIHNhbXBsZSBub25jZQ=="));
+        assert!(!accepts(b"Upgrade: websocket"));
+    }
+}
