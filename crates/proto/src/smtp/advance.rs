@@ -1,13 +1,14 @@
 //! Moves input through the states: lines to the commands, data and chunks to the mail. What each command does is in
 //! [`super::obey`].
 
+use crate::line::Line;
+
 use super::auth::Exchange;
 use super::body::{Body, TooLong};
 use super::chunk::Chunk;
-use super::command;
+use super::command::{self, AUTH_LIMIT};
 use super::data::DataReader;
 use super::fault::Fault;
-use super::line::{AUTH_LIMIT, Line};
 use super::session::Session;
 use super::state::{Client, Idle, State, Transaction};
 use super::{Action, Dialect, reply};

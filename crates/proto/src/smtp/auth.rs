@@ -6,7 +6,8 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::command;
+use crate::line::word;
+
 use super::fault::Fault;
 use super::reply;
 
@@ -57,8 +58,8 @@ pub(crate) enum Progress {
 
 /// Parses what follows the verb: a mechanism, and perhaps the first response with it.
 pub(crate) fn begin(arguments: &[u8]) -> Result<Progress, Fault> {
-    let (mechanism, rest) = command::word(arguments);
-    let (initial, rest) = command::word(rest);
+    let (mechanism, rest) = word(arguments);
+    let (initial, rest) = word(rest);
     if mechanism.is_empty() || !rest.is_empty() {
         return Err(Fault::Bad(reply::SYNTAX_AUTH));
     }

@@ -1,7 +1,8 @@
 //! BDAT (RFC 3030): the announcement of a chunk, and the count of its octets. They are exact: nothing is looked for in
 //! them and nothing is taken out.
 
-use super::command;
+use crate::line::word;
+
 use super::fault::Fault;
 use super::reply;
 
@@ -20,8 +21,8 @@ impl Chunk {
     /// command starts, so there is nothing to skip.
     pub(crate) fn parse(arguments: &[u8]) -> Result<Self, Fault> {
         let malformed = || Fault::Bad(reply::SYNTAX_BDAT);
-        let (size, rest) = command::word(arguments);
-        let last = match command::word(rest) {
+        let (size, rest) = word(arguments);
+        let last = match word(rest) {
             (b"", _) => false,
             (word, b"") if word.eq_ignore_ascii_case(b"LAST") => true,
             _ => return Err(malformed()),

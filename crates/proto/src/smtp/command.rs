@@ -4,11 +4,18 @@
 use restante_mail::address::{Address, AddressError, Alphabet};
 use restante_mail::envelope::ReversePath;
 
+use crate::line::word;
+
 use super::fault::Fault;
-use super::line::{AUTH_LIMIT, COMMAND_LIMIT, EXTENDED_LIMIT};
 use super::params::{MailParameters, check_rcpt_parameters};
 use super::reply;
 
+/// The longest command line, CRLF included (RFC 5321 section 4.5.3.1.4).
+const COMMAND_LIMIT: usize = 512;
+/// The longest line of a command that takes parameters or long names; RFC 1870, 3461 and 6531 each add to the 512.
+const EXTENDED_LIMIT: usize = 2_048;
+/// The longest line of an AUTH exchange (RFC 4954 section 4).
+pub(crate) const AUTH_LIMIT: usize = 12_288;
 /// The longest name that a peer may give itself (RFC 5321 section 4.5.3.1.2).
 const MAX_HELLO: usize = 255;
 
@@ -48,14 +55,6 @@ pub(crate) fn split(line: &[u8]) -> Result<(Verb, &[u8]), Fault> {
     let (verb, arguments) = word(line);
     let verb = verb_named(verb).ok_or(Fault::Bad(reply::UNKNOWN))?;
     Ok((verb, arguments.trim_ascii()))
-}
-
-/// Splits off the first word; the rest starts with the next one.
-pub(crate) fn word(text: &[u8]) -> (&[u8], &[u8]) {
-    match text.iter().position(|byte| matches!(byte, b' ' | b'\t')) {
-        Some(end) => (&text[..end], text[end..].trim_ascii_start()),
-        None => (text, b""),
-    }
 }
 
 /// The limit of the line that starts like this.

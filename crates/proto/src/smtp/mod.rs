@@ -36,7 +36,6 @@ mod chunk;
 mod command;
 mod data;
 mod fault;
-mod line;
 mod obey;
 mod params;
 mod record;

@@ -1,6 +1,8 @@
 //! The record of a dialogue, for a person to read: who said what, line by line. It never holds a password, and
 //! of a mail only how long it was. What a peer sends where a command is due counts as a command.
 
+use crate::line::word;
+
 use super::command::{self, Verb};
 
 /// The most lines that are kept until somebody takes them.
@@ -100,7 +102,7 @@ impl Recording {
 }
 
 fn masked_auth(arguments: &[u8]) -> String {
-    let (mechanism, rest) = command::word(arguments);
+    let (mechanism, rest) = word(arguments);
     let known = MECHANISMS.iter().find(|known| known.eq_ignore_ascii_case(mechanism));
     match known {
         Some(known) if rest.is_empty() => format!("AUTH {}", escape(known)),

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use restante_mail::envelope::{Envelope, Refusal};
 
+use crate::line::LineReader;
+
 use super::fault::Fault;
-use super::line::LineReader;
 use super::record::{Recorded, Recording};
 use super::state::{Idle, Link, State, Trust};
 use super::{Action, Settings, reply};

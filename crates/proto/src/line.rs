@@ -1,14 +1,7 @@
-//! Cuts the input into command lines and keeps them short: a line beyond its limit is dropped while it streams in and
+//! Cuts the input into command lines, and lines into words, and keeps them short: a line beyond its limit is dropped while it streams in and
 //! reported once at its end, so that an endless line never makes a buffer grow. What the lines mean is not known here.
 
 use memchr::memchr;
-
-/// The longest command line, CRLF included (RFC 5321 section 4.5.3.1.4).
-pub(crate) const COMMAND_LIMIT: usize = 512;
-/// The longest line of a command that takes parameters or long names; RFC 1870, 3461 and 6531 each add to the 512.
-pub(crate) const EXTENDED_LIMIT: usize = 2_048;
-/// The longest line of an AUTH exchange (RFC 4954 section 4).
-pub(crate) const AUTH_LIMIT: usize = 12_288;
 
 /// What the input held.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,9 +52,19 @@ impl LineReader {
     }
 }
 
+/// Splits off the first word; the rest starts with the next one.
+pub(crate) fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    match text.iter().position(|byte| matches!(byte, b' ' | b'\t')) {
+        Some(end) => (&text[..end], text[end..].trim_ascii_start()),
+        None => (text, b""),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LIMIT: usize = 512;
 
     #[test]
     fn lines_end_in_lf() {
@@ -86,11 +89,11 @@ mod tests {
     #[test]
     fn endless_line_is_consumed_as_it_streams() {
         let mut reader = LineReader::default();
-        assert_eq!(reader.take(&[b'x'; 600], COMMAND_LIMIT), (600, Line::Partial));
+        assert_eq!(reader.take(&[b'x'; 600], LIMIT), (600, Line::Partial));
         for _ in 0..100 {
-            assert_eq!(reader.take(&[b'x'; 4096], COMMAND_LIMIT), (4096, Line::Partial));
+            assert_eq!(reader.take(&[b'x'; 4096], LIMIT), (4096, Line::Partial));
         }
-        assert_eq!(reader.take(b"x\r\nNOOP\r\n", COMMAND_LIMIT), (3, Line::TooLong));
-        assert_eq!(reader.take(b"NOOP\r\n", COMMAND_LIMIT), (6, Line::Whole(b"NOOP")));
+        assert_eq!(reader.take(b"x\r\nNOOP\r\n", LIMIT), (3, Line::TooLong));
+        assert_eq!(reader.take(b"NOOP\r\n", LIMIT), (6, Line::Whole(b"NOOP")));
     }
 }
