@@ -5,4 +5,5 @@
 
 mod line;
 pub mod proxy;
+mod record;
 pub mod smtp;

@@ -2,6 +2,7 @@
 //! [`super::obey`].
 
 use crate::line::Line;
+use crate::record::Speaker;
 
 use super::auth::Exchange;
 use super::body::{Body, TooLong};
@@ -39,7 +40,7 @@ impl Session {
         let action = match line {
             Line::Whole(line) => {
                 if let Some(recording) = &mut self.recording {
-                    recording.command(line);
+                    recording.command(self.mask.show(line));
                 }
                 self.obey(idle, line)
             }
@@ -161,7 +162,7 @@ impl Session {
 
     fn record_data(&mut self, octets: usize) {
         if let Some(recording) = &mut self.recording {
-            recording.data(octets);
+            recording.mail(Speaker::Client, octets);
         }
     }
 }

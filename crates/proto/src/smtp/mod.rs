@@ -36,9 +36,9 @@ mod chunk;
 mod command;
 mod data;
 mod fault;
+mod mask;
 mod obey;
 mod params;
-mod record;
 mod reply;
 mod session;
 mod state;
@@ -46,8 +46,8 @@ mod state;
 use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 
+pub use crate::record::{Recorded, Speaker};
 pub use auth::Secret;
-pub use record::{Recorded, Speaker};
 pub use session::Session;
 
 /// What every session of one listener knows.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use restante_mail::envelope::{Envelope, Refusal};
 
 use crate::line::LineReader;
+use crate::record::{Recorded, Recording};
 
 use super::fault::Fault;
-use super::record::{Recorded, Recording};
+use super::mask::Mask;
 use super::state::{Idle, Link, State, Trust};
 use super::{Action, Settings, reply};
 
@@ -27,6 +28,7 @@ pub struct Session {
     replies: Vec<u8>,
     bad_commands: usize,
     pub(super) recording: Option<Recording>,
+    pub(super) mask: Mask,
 }
 
 impl Session {
@@ -41,6 +43,7 @@ impl Session {
             replies: Vec::new(),
             bad_commands: 0,
             recording: None,
+            mask: Mask::default(),
         }
     }
 

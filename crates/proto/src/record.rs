@@ -1,9 +1,7 @@
 //! The record of a dialogue, for a person to read: who said what, line by line. It never holds a password, and
-//! of a mail only how long it was. What a peer sends where a command is due counts as a command.
+//! of a mail only how long it was. What may be shown of a command is for each protocol to say.
 
 use crate::line::word;
-
-use super::command::{self, Verb};
 
 /// The most lines that are kept until somebody takes them.
 const MAX_LINES: usize = 10_000;
@@ -32,32 +30,13 @@ pub enum Speaker {
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     lines: Vec<Recorded>,
-    octets: usize,
-    suspicion: Suspicion,
-}
-
-/// Whether a line that is no command may be a password that the peer sent without being asked for it.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Suspicion {
-    #[default]
-    None,
-    AuthWasTried,
+    /// Octets of a mail that are not in a line yet, and who sent them.
+    mail: Option<(Speaker, usize)>,
 }
 
 impl Recording {
-    /// A command line of the peer.
-    pub(crate) fn command(&mut self, line: &[u8]) {
-        let text = match command::split(line) {
-            Ok((Verb::Auth, arguments)) => {
-                self.suspicion = Suspicion::AuthWasTried;
-                masked_auth(arguments)
-            }
-            Err(_) if self.suspicion == Suspicion::AuthWasTried || mentions_auth(line) => {
-                self.suspicion = Suspicion::AuthWasTried;
-                hidden(line.len())
-            }
-            Ok(_) | Err(_) => escape(line),
-        };
+    /// What may be shown of a command.
+    pub(crate) fn command(&mut self, text: String) {
         self.push(Speaker::Client, text);
     }
 
@@ -72,8 +51,11 @@ impl Recording {
     }
 
     /// Octets of a mail, which become one line when something else is said.
-    pub(crate) fn data(&mut self, octets: usize) {
-        self.octets += octets;
+    pub(crate) fn mail(&mut self, speaker: Speaker, octets: usize) {
+        if octets > 0 {
+            let (_, sum) = self.mail.get_or_insert((speaker, 0));
+            *sum += octets;
+        }
     }
 
     /// Replies of the server, each with its CRLF.
@@ -91,9 +73,8 @@ impl Recording {
     }
 
     fn push(&mut self, speaker: Speaker, text: String) {
-        if self.octets > 0 {
-            let octets = std::mem::take(&mut self.octets);
-            self.push(Speaker::Client, format!("({octets} octets of mail)"));
+        if let Some((sender, octets)) = self.mail.take() {
+            self.push(sender, format!("({octets} octets of mail)"));
         }
         if self.lines.len() < MAX_LINES {
             self.lines.push(Recorded { speaker, text });
@@ -101,7 +82,8 @@ impl Recording {
     }
 }
 
-fn masked_auth(arguments: &[u8]) -> String {
+/// AUTH, by what follows the verb: the mechanism is shown when it surely is one.
+pub(crate) fn masked_auth(arguments: &[u8]) -> String {
     let (mechanism, rest) = word(arguments);
     let known = MECHANISMS.iter().find(|known| known.eq_ignore_ascii_case(mechanism));
     match known {
@@ -112,16 +94,13 @@ fn masked_auth(arguments: &[u8]) -> String {
     }
 }
 
-/// Whether a broken line looks like an attempt at AUTH.
-fn mentions_auth(line: &[u8]) -> bool {
-    line.windows(4).any(|window| window.eq_ignore_ascii_case(b"AUTH"))
+/// A line of which nothing may be shown.
+pub(crate) fn hidden(line: &[u8]) -> String {
+    format!("*** ({} octets)", line.len())
 }
 
-fn hidden(octets: usize) -> String {
-    format!("*** ({octets} octets)")
-}
-
-fn escape(line: &[u8]) -> String {
+/// A line of which everything may be shown, its control characters escaped.
+pub(crate) fn escape(line: &[u8]) -> String {
     let mut text = String::with_capacity(line.len());
     for c in String::from_utf8_lossy(line).chars() {
         if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
@@ -134,35 +113,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_masked() {
-        let table: &[(&[u8], &str)] = &[
-            (b"EHLO client", "EHLO client"),
-            (b"NO\0OP\x1b[31m", "NO\\u{0}OP\\u{1b}[31m"),
-            (b"NOPE nope", "NOPE nope"),
-            (b" auth plain hunter2", "*** (19 octets)"),
-            (b"\0AUTH PLAIN hunter2", "*** (19 octets)"),
-            (b"auth plain hunter2", "AUTH PLAIN ***"),
-            (b"AUTH LOGIN", "AUTH LOGIN"),
-            (b"AUTH", "AUTH"),
-            (b"AUTH hunter2", "AUTH ***"),
-            // Sent behind an AUTH that was refused, this may be what was meant for it.
-            (b"aHVudGVyMg==", "*** (12 octets)"),
-            (b"QUIT", "QUIT"),
-        ];
-        let mut recording = Recording::default();
-        for (line, expected) in table {
-            recording.command(line);
-            assert_eq!(recording.take(), [Recorded { speaker: Speaker::Client, text: (*expected).to_owned() }]);
-        }
-    }
-
-    #[test]
     fn replies_are_split_into_lines_and_the_record_is_bounded() {
         let mut recording = Recording::default();
         recording.replies(b"250-one\r\n250 two\r\n");
-        recording.data(10);
-        recording.data(0);
-        recording.data(7);
+        recording.mail(Speaker::Client, 10);
+        recording.mail(Speaker::Client, 0);
+        recording.mail(Speaker::Client, 7);
         recording.replies(b"250 three\r\n");
         let texts: Vec<String> = recording.take().into_iter().map(|line| line.text).collect();
         assert_eq!(texts, ["250-one", "250 two", "(17 octets of mail)", "250 three"]);
