@@ -6,4 +6,5 @@
 mod line;
 pub mod proxy;
 mod record;
+mod sasl;
 pub mod smtp;

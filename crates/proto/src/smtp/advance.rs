@@ -3,11 +3,12 @@
 
 use crate::line::Line;
 use crate::record::Speaker;
+use crate::sasl;
 
 use super::auth::Exchange;
 use super::body::{Body, TooLong};
 use super::chunk::Chunk;
-use super::command::{self, AUTH_LIMIT};
+use super::command;
 use super::data::DataReader;
 use super::fault::Fault;
 use super::session::Session;
@@ -58,7 +59,7 @@ impl Session {
     }
 
     fn advance_challenge(&mut self, client: Client, exchange: Exchange, input: &[u8]) -> (usize, Option<Action>) {
-        let (taken, line) = self.lines.take(input, AUTH_LIMIT);
+        let (taken, line) = self.lines.take(input, sasl::LINE_LIMIT);
         let action = match line {
             Line::Whole(line) => {
                 if let Some(recording) = &mut self.recording {

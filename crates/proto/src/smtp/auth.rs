@@ -1,32 +1,11 @@
 //! AUTH (RFC 4954): the exchanges of PLAIN (RFC 4616) and LOGIN up to a user name and a password. Whether they are
 //! right is for the driver to say.
 
-use std::fmt;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use crate::line::word;
+use crate::sasl::{Plain, Secret, decode};
 
 use super::fault::Fault;
 use super::reply;
-
-/// A password. Its debug form does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The password itself.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
 
 /// An exchange that waits for the peer's next line.
 #[derive(Debug, PartialEq, Eq)]
@@ -88,22 +67,15 @@ impl Exchange {
         match self {
             Self::Plain => plain(&response).ok_or(Fault::Bad(reply::AUTH_MALFORMED)),
             Self::LoginUser => Ok(Progress::Ask(Self::LoginPassword { user: response }, reply::CHALLENGE_PASSWORD)),
-            Self::LoginPassword { user } => Ok(Progress::Done { user, password: Secret(response) }),
+            Self::LoginPassword { user } => Ok(Progress::Done { user, password: Secret::new(response) }),
         }
     }
 }
 
-/// RFC 4616 wants UTF-8 inside. A name or password that is none is wrong, but where anything is right it is no fault.
-fn decode(line: &[u8]) -> Option<String> {
-    let decoded = STANDARD.decode(line).ok()?;
-    Some(String::from_utf8_lossy(&decoded).into_owned())
-}
-
-/// RFC 4616 section 2: whom to act as, the user name and the password, with NUL between them. The first is ignored.
+/// Whom the user wants to act as is ignored: there is nothing that only some may do.
 fn plain(message: &str) -> Option<Progress> {
-    let (_, rest) = message.split_once('\0')?;
-    let (user, password) = rest.split_once('\0')?;
-    (!password.contains('\0')).then(|| Progress::Done { user: user.to_owned(), password: Secret(password.to_owned()) })
+    let Plain { user, password, .. } = Plain::parse(message)?;
+    Some(Progress::Done { user, password })
 }
 
 #[cfg(test)]
@@ -111,7 +83,7 @@ mod tests {
     use super::*;
 
     fn done(user: &str, password: &str) -> Progress {
-        Progress::Done { user: user.to_owned(), password: Secret(password.to_owned()) }
+        Progress::Done { user: user.to_owned(), password: Secret::new(password) }
     }
 
     #[test]
@@ -144,10 +116,5 @@ mod tests {
         for (arguments, expected) in table {
             assert_eq!(&begin(arguments.as_bytes()), expected, "{arguments:?}");
         }
-    }
-
-    #[test]
-    fn a_secret_does_not_show() {
-        assert_eq!(format!("{:?}", Secret("hunter2".to_owned())), "***");
     }
 }

@@ -5,6 +5,7 @@ use restante_mail::address::{Address, AddressError, Alphabet};
 use restante_mail::envelope::ReversePath;
 
 use crate::line::word;
+use crate::sasl;
 
 use super::fault::Fault;
 use super::params::{MailParameters, check_rcpt_parameters};
@@ -14,8 +15,6 @@ use super::reply;
 const COMMAND_LIMIT: usize = 512;
 /// The longest line of a command that takes parameters or long names; RFC 1870, 3461 and 6531 each add to the 512.
 const EXTENDED_LIMIT: usize = 2_048;
-/// The longest line of an AUTH exchange (RFC 4954 section 4).
-pub(crate) const AUTH_LIMIT: usize = 12_288;
 /// The longest name that a peer may give itself (RFC 5321 section 4.5.3.1.2).
 const MAX_HELLO: usize = 255;
 
@@ -60,7 +59,7 @@ pub(crate) fn split(line: &[u8]) -> Result<(Verb, &[u8]), Fault> {
 /// The limit of the line that starts like this.
 pub(crate) fn line_limit(start: &[u8]) -> usize {
     match start.get(..4).and_then(verb_named) {
-        Some(Verb::Auth) => AUTH_LIMIT,
+        Some(Verb::Auth) => sasl::LINE_LIMIT,
         Some(Verb::Mail | Verb::Rcpt | Verb::Ehlo | Verb::Helo | Verb::Lhlo) => EXTENDED_LIMIT,
         _ => COMMAND_LIMIT,
     }
@@ -231,7 +230,7 @@ mod tests {
     #[test]
     fn limits_of_lines() {
         let table: &[(&[u8], usize)] = &[
-            (b"auth plain", AUTH_LIMIT),
+            (b"auth plain", sasl::LINE_LIMIT),
             (b"MAIL", EXTENDED_LIMIT),
             (b"rcpt to:", EXTENDED_LIMIT),
             (b"EHLO x", EXTENDED_LIMIT),

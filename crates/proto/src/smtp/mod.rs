@@ -47,7 +47,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 
 pub use crate::record::{Recorded, Speaker};
-pub use auth::Secret;
+pub use crate::sasl::Secret;
 pub use session::Session;
 
 /// What every session of one listener knows.

@@ -1,0 +1,92 @@
+//! What the protocols share of SASL: a password that does not show, base64, and the one message of PLAIN. The exchanges
+//! around it, and whether a password is right, are not known here.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The longest line of an AUTH exchange (RFC 4954 section 4).
+pub(crate) const LINE_LIMIT: usize = 12_288;
+
+/// A password. Its debug form does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides a password.
+    pub fn new(password: impl Into<String>) -> Self {
+        Self(password.into())
+    }
+
+    /// The password itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// The message of PLAIN (RFC 4616 section 2).
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Plain {
+    /// Whom to act as; empty when that is the user.
+    pub(crate) identity: String,
+    /// The user name.
+    pub(crate) user: String,
+    /// The password.
+    pub(crate) password: Secret,
+}
+
+impl Plain {
+    /// Splits the decoded message: three texts with NUL between them.
+    pub(crate) fn parse(message: &str) -> Option<Self> {
+        let (identity, rest) = message.split_once('\0')?;
+        let (user, password) = rest.split_once('\0')?;
+        (!password.contains('\0')).then(|| Self {
+            identity: identity.to_owned(),
+            user: user.to_owned(),
+            password: Secret::new(password),
+        })
+    }
+}
+
+/// Undoes base64. RFC 4616 wants UTF-8 inside. A name or password that is none is wrong, but where anything is right it is
+/// no fault.
+pub(crate) fn decode(line: &[u8]) -> Option<String> {
+    let decoded = STANDARD.decode(line).ok()?;
+    Some(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_plain() {
+        let parts = |message: &str| {
+            let plain = Plain::parse(message)?;
+            Some([plain.identity, plain.user, plain.password.expose().to_owned()])
+        };
+        let table: &[(&str, Option<[&str; 3]>)] = &[
+            ("\0james\0secret", Some(["", "james", "secret"])),
+            ("admin\0james\0secret", Some(["admin", "james", "secret"])),
+            ("\0\0", Some(["", "", ""])),
+            ("james", None),
+            ("\0james", None),
+            ("\0james\0secret\0", None),
+        ];
+        for (message, expected) in table {
+            assert_eq!(parts(message), expected.map(|parts| parts.map(str::to_owned)), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_does_not_show() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2")), "***");
+    }
+}
