@@ -1,0 +1,106 @@
+//! Answers of many lines, which go out in portions: a listing of the mailbox, and a message. What has gone out is
+//! remembered here, so that no answer is ever in memory as a whole.
+
+use restante_mail::message::Source;
+
+use super::maildrop::Maildrop;
+use super::reply;
+use super::state::Extent;
+use super::stuffing::Stuffing;
+use super::top;
+
+/// The part of an answer behind its first line that is still to be sent.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Listing(Listing),
+    Mail(Mail),
+}
+
+/// How far an answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// There is more to send.
+    Partial,
+    /// Only the dot that ends the answer is missing.
+    Complete,
+}
+
+/// One line for each message that is not marked.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) column: Column,
+    /// The number of the message to go on with.
+    next: u64,
+}
+
+/// What is listed behind the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    Sizes,
+    Ids,
+}
+
+/// A message, or the top of it.
+#[derive(Debug)]
+pub(super) struct Mail {
+    source: Source,
+    /// How much of it is sent, and how much is to be.
+    sent: usize,
+    length: usize,
+    stuffing: Stuffing,
+}
+
+impl Listing {
+    pub(super) fn new(column: Column) -> Self {
+        Self { column, next: 1 }
+    }
+
+    /// Appends lines until the output has about the given length.
+    pub(super) fn fill(&mut self, maildrop: &Maildrop, out: &mut Vec<u8>, length: usize) -> Progress {
+        while let Some((number, entry)) = maildrop.next_from(self.next) {
+            if out.len() >= length {
+                return Progress::Partial;
+            }
+            reply::listed(out, number, entry, self.column);
+            self.next = number + 1;
+        }
+        Progress::Complete
+    }
+}
+
+impl Mail {
+    pub(super) fn new(source: Source, extent: Extent) -> Self {
+        let length = match extent {
+            Extent::Whole => source.len(),
+            Extent::Top(lines) => top::length(&source, lines),
+        };
+        Self { source, sent: 0, length, stuffing: Stuffing::new() }
+    }
+
+    /// The bytes of the message, which are held until all of it is sent.
+    pub(super) fn held(&self) -> usize {
+        self.source.len()
+    }
+
+    /// Appends text until the output has about the given length. Also returns how many octets of the message these were.
+    pub(super) fn fill(&mut self, out: &mut Vec<u8>, length: usize) -> (usize, Progress) {
+        let before = self.sent;
+        while self.sent < self.length && out.len() < length {
+            let trace = self.source.trace.len();
+            let part = match self.sent.checked_sub(trace) {
+                None => &self.source.trace[self.sent..],
+                Some(at) => &self.source.body[at..],
+            };
+            let room = (length - out.len()).min(self.length - self.sent);
+            let portion = &part[..part.len().min(room)];
+            self.stuffing.push(portion, out);
+            self.sent += portion.len();
+        }
+        let octets = self.sent - before;
+        if self.sent < self.length {
+            return (octets, Progress::Partial);
+        }
+        out.extend_from_slice(self.stuffing.missing());
+        (octets, Progress::Complete)
+    }
+}

@@ -1,0 +1,343 @@
+//! Parses one command line into a command, or into the reply that says what is wrong with it. Whether a command is allowed
+//! right now is decided in [`super::obey`].
+
+use crate::line::word;
+use crate::sasl::{self, Plain, Secret};
+
+use super::reply;
+
+/// The longest command line, CRLF included (RFC 2449 section 4).
+const COMMAND_LIMIT: usize = 255;
+/// The longest line with a name or a password. RFC 2449 lets a server take more than the 255, and an address of 320
+/// characters in UTF-8 (RFC 6856 section 2.2) needs it.
+const LOGIN_LIMIT: usize = 2_048;
+
+/// A command that is well-formed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Capa,
+    User(String),
+    Pass(Secret),
+    Apop { user: String, digest: [u8; 16] },
+    Auth(Auth),
+    Stls,
+    Utf8,
+    Stat,
+    List(Which),
+    Uidl(Which),
+    Retr(u64),
+    Top { number: u64, lines: u64 },
+    Dele(u64),
+    Rset,
+    Noop,
+    Quit,
+}
+
+/// Of which messages something is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    All,
+    Number(u64),
+}
+
+/// What AUTH begins with.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Auth {
+    /// The question which mechanisms there are.
+    Mechanisms,
+    /// PLAIN without a response yet.
+    Plain,
+    /// PLAIN with its response.
+    Response(Response),
+}
+
+/// The peer's response to the challenge of PLAIN; without one it has cancelled.
+pub(crate) type Response = Option<Plain>;
+
+/// The first word of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Capa,
+    User,
+    Pass,
+    Apop,
+    Auth,
+    Stls,
+    Utf8,
+    Stat,
+    List,
+    Uidl,
+    Retr,
+    Top,
+    Dele,
+    Rset,
+    Noop,
+    Quit,
+}
+
+/// Parses a line. The error is the reply to it.
+pub(crate) fn parse(line: &[u8]) -> Result<Command, &'static str> {
+    let verb = verb(line)?;
+    let (_, arguments) = word(line);
+    let arguments = arguments.trim_ascii();
+    match verb {
+        Verb::Capa => alone(Command::Capa, arguments),
+        Verb::Stls => alone(Command::Stls, arguments),
+        Verb::Utf8 => alone(Command::Utf8, arguments),
+        Verb::Stat => alone(Command::Stat, arguments),
+        Verb::Rset => alone(Command::Rset, arguments),
+        Verb::Noop => alone(Command::Noop, arguments),
+        Verb::Quit => alone(Command::Quit, arguments),
+        Verb::User => user(arguments),
+        Verb::Pass => pass(line),
+        Verb::Apop => apop(arguments),
+        Verb::Auth => auth(arguments).map(Command::Auth),
+        Verb::List => which(arguments).map(Command::List).ok_or(reply::SYNTAX_LIST),
+        Verb::Uidl => which(arguments).map(Command::Uidl).ok_or(reply::SYNTAX_UIDL),
+        Verb::Retr => number(arguments).map(Command::Retr).ok_or(reply::SYNTAX_RETR),
+        Verb::Dele => number(arguments).map(Command::Dele).ok_or(reply::SYNTAX_DELE),
+        Verb::Top => top(arguments).ok_or(reply::SYNTAX_TOP),
+    }
+}
+
+/// The verb of a line, in any case of letters.
+pub(crate) fn verb(line: &[u8]) -> Result<Verb, &'static str> {
+    if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return Err(reply::CONTROL_CHARACTER);
+    }
+    verb_named(word(line).0).ok_or(reply::UNKNOWN)
+}
+
+/// The limit of the line that starts like this.
+pub(crate) fn line_limit(start: &[u8]) -> usize {
+    match start.get(..4).and_then(verb_named) {
+        Some(Verb::Auth) => sasl::LINE_LIMIT,
+        Some(Verb::User | Verb::Pass | Verb::Apop) => LOGIN_LIMIT,
+        _ => COMMAND_LIMIT,
+    }
+}
+
+/// Parses a line of the peer within an AUTH exchange. The error is the reply to it.
+pub(crate) fn response(line: &[u8]) -> Result<Response, &'static str> {
+    if line == b"*" {
+        return Ok(None);
+    }
+    let plain = sasl::decode(line).and_then(|message| Plain::parse(&message));
+    plain.map(Some).ok_or(reply::AUTH_MALFORMED)
+}
+
+fn verb_named(word: &[u8]) -> Option<Verb> {
+    let mut upper = [0_u8; 4];
+    let upper = upper.get_mut(..word.len())?;
+    upper.copy_from_slice(word);
+    upper.make_ascii_uppercase();
+    Some(match &*upper {
+        b"CAPA" => Verb::Capa,
+        b"USER" => Verb::User,
+        b"PASS" => Verb::Pass,
+        b"APOP" => Verb::Apop,
+        b"AUTH" => Verb::Auth,
+        b"STLS" => Verb::Stls,
+        b"UTF8" => Verb::Utf8,
+        b"STAT" => Verb::Stat,
+        b"LIST" => Verb::List,
+        b"UIDL" => Verb::Uidl,
+        b"RETR" => Verb::Retr,
+        b"TOP" => Verb::Top,
+        b"DELE" => Verb::Dele,
+        b"RSET" => Verb::Rset,
+        b"NOOP" => Verb::Noop,
+        b"QUIT" => Verb::Quit,
+        _ => return None,
+    })
+}
+
+fn alone(command: Command, arguments: &[u8]) -> Result<Command, &'static str> {
+    if arguments.is_empty() { Ok(command) } else { Err(reply::NO_ARGUMENT) }
+}
+
+fn user(arguments: &[u8]) -> Result<Command, &'static str> {
+    match word(arguments) {
+        (b"", _) => Err(reply::SYNTAX_USER),
+        (user, b"") => name(user).map(Command::User),
+        _ => Err(reply::SYNTAX_USER),
+    }
+}
+
+/// RFC 1939 section 7: the password is the rest of the line, and blanks in it belong to it.
+fn pass(line: &[u8]) -> Result<Command, &'static str> {
+    let password = line.get(5..).ok_or(reply::SYNTAX_PASS)?;
+    Ok(Command::Pass(Secret::new(String::from_utf8_lossy(password))))
+}
+
+fn apop(arguments: &[u8]) -> Result<Command, &'static str> {
+    let (user, digest) = word(arguments);
+    let digest = hexadecimal(digest).ok_or(reply::SYNTAX_APOP)?;
+    Ok(Command::Apop { user: name(user)?, digest })
+}
+
+/// RFC 5034 section 4: without an argument AUTH was a question in older servers, and clients still ask it so.
+fn auth(arguments: &[u8]) -> Result<Auth, &'static str> {
+    let (mechanism, rest) = word(arguments);
+    if mechanism.is_empty() {
+        return Ok(Auth::Mechanisms);
+    }
+    let (initial, rest) = word(rest);
+    if !rest.is_empty() {
+        return Err(reply::SYNTAX_AUTH);
+    }
+    if !mechanism.eq_ignore_ascii_case(b"PLAIN") {
+        return Err(reply::AUTH_UNKNOWN);
+    }
+    match initial {
+        b"" => Ok(Auth::Plain),
+        // RFC 5034 section 4: an empty first response is written as one equals sign.
+        b"=" => response(b"").map(Auth::Response),
+        initial => response(initial).map(Auth::Response),
+    }
+}
+
+fn top(arguments: &[u8]) -> Option<Command> {
+    let (message, lines) = word(arguments);
+    Some(Command::Top { number: number(message)?, lines: number(lines)? })
+}
+
+/// RFC 6856 section 2.2: a name is UTF-8, whether the peer said UTF8 or not.
+fn name(octets: &[u8]) -> Result<String, &'static str> {
+    std::str::from_utf8(octets).map(str::to_owned).map_err(|_| reply::NOT_UTF8)
+}
+
+fn which(text: &[u8]) -> Option<Which> {
+    if text.is_empty() { Some(Which::All) } else { number(text).map(Which::Number) }
+}
+
+/// Decimal digits and nothing else. What no number can hold is more than there are messages or lines.
+fn number(digits: &[u8]) -> Option<u64> {
+    let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    let valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    valid.then(|| digits.iter().fold(0, add))
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<[u8; 16]> {
+    let digits: &[u8; 32] = digits.try_into().ok()?;
+    let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+    let mut octets = [0; 16];
+    for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
+        *octet = value(pair[0])? << 4 | value(pair[1])?;
+    }
+    Some(octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(password: &str) -> Command {
+        Command::Pass(Secret::new(password))
+    }
+
+    #[test]
+    fn commands() {
+        let table: &[(&[u8], Result<Command, &str>)] = &[
+            (b"STAT", Ok(Command::Stat)),
+            (b"stat  ", Ok(Command::Stat)),
+            (b"Stat 1", Err(reply::NO_ARGUMENT)),
+            (b"utf8", Ok(Command::Utf8)),
+            (b"USER james", Ok(Command::User("james".to_owned()))),
+            (b"user\t james@x.test ", Ok(Command::User("james@x.test".to_owned()))),
+            ("USER jürgen".as_bytes(), Ok(Command::User("jürgen".to_owned()))),
+            (b"USER j\xfcrgen", Err(reply::NOT_UTF8)),
+            (b"USER", Err(reply::SYNTAX_USER)),
+            (b"USER two words", Err(reply::SYNTAX_USER)),
+            (b"PASS secret", Ok(secret("secret"))),
+            (b"PASS  two words ", Ok(secret(" two words "))),
+            (b"PASS ", Ok(secret(""))),
+            (b"PASS \xff", Ok(secret("\u{fffd}"))),
+            (b"PASS", Err(reply::SYNTAX_PASS)),
+            (b"LIST", Ok(Command::List(Which::All))),
+            (b"LIST 007", Ok(Command::List(Which::Number(7)))),
+            (b"LIST 1 2", Err(reply::SYNTAX_LIST)),
+            (b"UIDL -1", Err(reply::SYNTAX_UIDL)),
+            (b"RETR +1", Err(reply::SYNTAX_RETR)),
+            (b"RETR 0x1", Err(reply::SYNTAX_RETR)),
+            ("RETR ١".as_bytes(), Err(reply::SYNTAX_RETR)),
+            (b"RETR", Err(reply::SYNTAX_RETR)),
+            (b"DELE 1.0", Err(reply::SYNTAX_DELE)),
+            (b"DELE 18446744073709551616", Ok(Command::Dele(u64::MAX))),
+            (b"TOP 1 0", Ok(Command::Top { number: 1, lines: 0 })),
+            (b"TOP 1  10", Ok(Command::Top { number: 1, lines: 10 })),
+            (b"TOP 1", Err(reply::SYNTAX_TOP)),
+            (b"TOP 1 2 3", Err(reply::SYNTAX_TOP)),
+            (b"", Err(reply::UNKNOWN)),
+            (b" STAT", Err(reply::UNKNOWN)),
+            (b"STATS", Err(reply::UNKNOWN)),
+            (b"LANG", Err(reply::UNKNOWN)),
+            (b"EHLO client.test", Err(reply::UNKNOWN)),
+            (b"STAT\0", Err(reply::CONTROL_CHARACTER)),
+            (b"PASS a\rb", Err(reply::CONTROL_CHARACTER)),
+        ];
+        for (line, expected) in table {
+            assert_eq!(&parse(line), expected, "{}", String::from_utf8_lossy(line));
+        }
+    }
+
+    #[test]
+    fn logins_by_digest() {
+        let digest = *b"\xc4\xc9\x33\x4b\xac\x56\x0e\xcc\x97\x9e\x58\x00\x1b\x3e\x22\xfb";
+        let apop = || Ok(Command::Apop { user: "mrose".to_owned(), digest });
+        let syntax = || Err(reply::SYNTAX_APOP);
+        let table: &[(&[u8], Result<Command, &str>)] = &[
+            (b"APOP mrose c4c9334bac560ecc979e58001b3e22fb", apop()),
+            (b"apop mrose C4C9334BAC560ECC979E58001B3E22FB", apop()),
+            (b"APOP m\xff c4c9334bac560ecc979e58001b3e22fb", Err(reply::NOT_UTF8)),
+            (b"APOP mrose c4c9334bac560ecc979e58001b3e22f", syntax()),
+            (b"APOP mrose c4c9334bac560ecc979e58001b3e22fbb", syntax()),
+            (b"APOP mrose c4c9334bac560ecc979e58001b3e22f+", syntax()),
+            (b"APOP c4c9334bac560ecc979e58001b3e22fb", syntax()),
+            (b"APOP", syntax()),
+        ];
+        for (line, expected) in table {
+            assert_eq!(&parse(line), expected, "{}", String::from_utf8_lossy(line));
+        }
+    }
+
+    #[test]
+    fn first_lines_of_auth() {
+        let plain = |identity: &str| {
+            let plain =
+                Plain { identity: identity.to_owned(), user: "james".to_owned(), password: Secret::new("secret") };
+            Ok(Command::Auth(Auth::Response(Some(plain))))
+        };
+        let table: &[(&[u8], Result<Command, &str>)] = &[
+            (b"AUTH", Ok(Command::Auth(Auth::Mechanisms))),
+            (b"auth plain", Ok(Command::Auth(Auth::Plain))),
+            (b"AUTH PLAIN AGphbWVzAHNlY3JldA==", plain("")),
+            (b"AUTH Plain YWRtaW4AamFtZXMAc2VjcmV0", plain("admin")),
+            (b"AUTH PLAIN *", Ok(Command::Auth(Auth::Response(None)))),
+            (b"AUTH PLAIN =", Err(reply::AUTH_MALFORMED)),
+            (b"AUTH PLAIN AGphbWVzAHNlY3JldA", Err(reply::AUTH_MALFORMED)),
+            (b"AUTH PLAIN AAA= AAA=", Err(reply::SYNTAX_AUTH)),
+            (b"AUTH CRAM-MD5", Err(reply::AUTH_UNKNOWN)),
+        ];
+        for (line, expected) in table {
+            assert_eq!(&parse(line), expected, "{}", String::from_utf8_lossy(line));
+        }
+    }
+
+    #[test]
+    fn limits_of_lines() {
+        let table: &[(&[u8], usize)] = &[
+            (b"auth plain", sasl::LINE_LIMIT),
+            (b"USER", LOGIN_LIMIT),
+            (b"pass x", LOGIN_LIMIT),
+            (b"APOP", LOGIN_LIMIT),
+            (b"RETR 1", COMMAND_LIMIT),
+            (b"USE", COMMAND_LIMIT),
+            (b"", COMMAND_LIMIT),
+            (b"\xff\xff\xff\xff", COMMAND_LIMIT),
+        ];
+        for (start, limit) in table {
+            assert_eq!(line_limit(start), *limit, "{start:?}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Every reply of the POP3 session, to the word. The codes in brackets are those of RFC 2449 section 8 and RFC 3206.
+
+use std::fmt::Display;
+use std::io::Write as _;
+
+use super::Settings;
+use super::answer::Column;
+use super::maildrop::{Absent, Entry, Total};
+use super::state::Request;
+
+/// The longest reason in somebody else's words, so that the line keeps within the 512 of RFC 2449 section 4.
+const MAX_REASON: usize = 400;
+
+/// The last line of an answer of many lines.
+pub(crate) const END: &str = ".\r\n";
+
+pub(crate) const OK: &str = "+OK\r\n";
+pub(crate) const BYE: &str = "+OK Bye\r\n";
+pub(crate) const USER_OK: &str = "+OK Now the password\r\n";
+pub(crate) const UTF8_OK: &str = "+OK UTF-8 it is\r\n";
+pub(crate) const GO_AHEAD_TLS: &str = "+OK Ready to start TLS\r\n";
+pub(crate) const TOP: &str = "+OK Top of the message follows\r\n";
+pub(crate) const IDS: &str = "+OK Ids follow\r\n";
+pub(crate) const MECHANISMS: &str = "+OK Mechanisms follow\r\nPLAIN\r\n.\r\n";
+/// An empty challenge: RFC 5034 section 4 wants the space.
+pub(crate) const CHALLENGE: &str = "+ \r\n";
+
+pub(crate) const UNKNOWN: &str = "-ERR Unknown command\r\n";
+pub(crate) const CONTROL_CHARACTER: &str = "-ERR Control character in the command\r\n";
+pub(crate) const LINE_TOO_LONG: &str = "-ERR Line too long\r\n";
+pub(crate) const NOT_UTF8: &str = "-ERR The name is not UTF-8\r\n";
+pub(crate) const TOO_MANY_ERRORS: &str = "-ERR Too many errors, closing\r\n";
+
+pub(crate) const NO_ARGUMENT: &str = "-ERR This command takes no argument\r\n";
+pub(crate) const SYNTAX_USER: &str = "-ERR Syntax: USER name\r\n";
+pub(crate) const SYNTAX_PASS: &str = "-ERR Syntax: PASS password\r\n";
+pub(crate) const SYNTAX_APOP: &str = "-ERR Syntax: APOP name digest\r\n";
+pub(crate) const SYNTAX_AUTH: &str = "-ERR Syntax: AUTH [mechanism [initial-response]]\r\n";
+pub(crate) const SYNTAX_LIST: &str = "-ERR Syntax: LIST [number]\r\n";
+pub(crate) const SYNTAX_UIDL: &str = "-ERR Syntax: UIDL [number]\r\n";
+pub(crate) const SYNTAX_RETR: &str = "-ERR Syntax: RETR number\r\n";
+pub(crate) const SYNTAX_DELE: &str = "-ERR Syntax: DELE number\r\n";
+pub(crate) const SYNTAX_TOP: &str = "-ERR Syntax: TOP number lines\r\n";
+
+pub(crate) const LOGIN_FIRST: &str = "-ERR Log in first\r\n";
+pub(crate) const LOGIN_TWICE: &str = "-ERR You are logged in already\r\n";
+pub(crate) const USER_FIRST: &str = "-ERR Need USER first\r\n";
+pub(crate) const UTF8_TOO_LATE: &str = "-ERR UTF8 must come before the login\r\n";
+pub(crate) const TLS_UNAVAILABLE: &str = "-ERR TLS is not available\r\n";
+pub(crate) const TLS_TWICE: &str = "-ERR TLS is already on\r\n";
+pub(crate) const TLS_TOO_LATE: &str = "-ERR STLS must come before UTF8 and the login\r\n";
+
+pub(crate) const AUTH_UNKNOWN: &str = "-ERR Unknown authentication mechanism; known is PLAIN\r\n";
+pub(crate) const AUTH_CANCELLED: &str = "-ERR Authentication cancelled\r\n";
+pub(crate) const AUTH_MALFORMED: &str = "-ERR Cannot decode the response\r\n";
+pub(crate) const NOT_AUTHENTICATED: &str = "-ERR [AUTH] Wrong user name or password\r\n";
+pub(crate) const UNAVAILABLE: &str = "-ERR [SYS/TEMP] The mailbox cannot be read now, try again later\r\n";
+pub(crate) const NOT_REMOVED: &str = "-ERR [SYS/TEMP] Some deleted messages are not removed\r\n";
+
+/// The greeting. Its last word is what makes APOP possible (RFC 1939 section 7).
+pub(crate) fn greeting(out: &mut Vec<u8>, timestamp: &str) {
+    line(out, format_args!("+OK Restante POP3 server ready {timestamp}"));
+}
+
+/// What is to be had (RFC 2449 section 5); STLS only while it can be.
+pub(crate) fn capabilities(out: &mut Vec<u8>, stls: bool) {
+    out.extend_from_slice(b"+OK Capabilities follow\r\nTOP\r\nUSER\r\nUIDL\r\nRESP-CODES\r\nAUTH-RESP-CODE\r\n");
+    out.extend_from_slice(b"SASL PLAIN\r\nPIPELINING\r\nUTF8 USER\r\n");
+    out.extend_from_slice(if stls { b"STLS\r\n" } else { b"" });
+    out.extend_from_slice(b"IMPLEMENTATION Restante\r\n.\r\n");
+}
+
+/// The answer to a login, to RSET, and the first line of LIST.
+pub(crate) fn total(out: &mut Vec<u8>, total: Total) {
+    let plural = if total.messages == 1 { "" } else { "s" };
+    line(out, format_args!("+OK {} message{plural} ({} octets)", total.messages, total.octets));
+}
+
+/// The answer to STAT, whose form RFC 1939 section 5 prescribes.
+pub(crate) fn stat(out: &mut Vec<u8>, total: Total) {
+    line(out, format_args!("+OK {} {}", total.messages, total.octets));
+}
+
+/// The answer to LIST and UIDL of one message.
+pub(crate) fn listed_alone(out: &mut Vec<u8>, number: u64, entry: Entry, column: Column) {
+    out.extend_from_slice(b"+OK ");
+    listed(out, number, entry, column);
+}
+
+/// One line of a listing.
+pub(crate) fn listed(out: &mut Vec<u8>, number: u64, entry: Entry, column: Column) {
+    match column {
+        Column::Sizes => line(out, format_args!("{number} {}", entry.octets)),
+        Column::Ids => line(out, format_args!("{number} {}", entry.id)),
+    }
+}
+
+/// The first line of RETR.
+pub(crate) fn mail(out: &mut Vec<u8>, octets: usize) {
+    line(out, format_args!("+OK {octets} octets"));
+}
+
+pub(crate) fn marked(out: &mut Vec<u8>, number: u64) {
+    line(out, format_args!("+OK Message {number} deleted"));
+}
+
+pub(crate) fn absent(out: &mut Vec<u8>, number: u64, absent: Absent) {
+    match absent {
+        Absent::Unknown => line(out, format_args!("-ERR There is no message {number}")),
+        Absent::Deleted => line(out, format_args!("-ERR Message {number} is deleted")),
+    }
+}
+
+/// The message was there at login, but somebody else has deleted it since.
+pub(crate) fn gone(out: &mut Vec<u8>, request: Request) {
+    line(out, format_args!("-ERR Message {} is gone", request.number));
+}
+
+/// A name that no mailbox can have, with the reason made fit for the wire: one line of printable ASCII.
+pub(crate) fn bad_name(out: &mut Vec<u8>, reason: &str) {
+    out.extend_from_slice(b"-ERR [AUTH] Bad mailbox name: ");
+    out.extend(reason.chars().take(MAX_REASON).map(printable));
+    out.extend_from_slice(b"\r\n");
+}
+
+pub(crate) fn shutting_down(out: &mut Vec<u8>, settings: &Settings) {
+    line(out, format_args!("-ERR [SYS/TEMP] {} is shutting down", settings.domain));
+}
+
+pub(crate) fn busy(out: &mut Vec<u8>, settings: &Settings) {
+    line(out, format_args!("-ERR [SYS/TEMP] {} has too many connections, try again later", settings.domain));
+}
+
+fn line(out: &mut Vec<u8>, text: impl Display) {
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "{text}\r\n");
+}
+
+fn printable(c: char) -> u8 {
+    match u8::try_from(c) {
+        Ok(byte) if byte == b' ' || byte.is_ascii_graphic() => byte,
+        Ok(byte) if byte.is_ascii() => b' ',
+        _ => b'?',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_made_fit_for_the_wire() {
+        let long = "x".repeat(10_000);
+        let table: &[(&str, &str)] = &[
+            ("the domain is missing", "the domain is missing"),
+            ("a\r\n+OK\0b", "a  +OK b"),
+            ("naïve", "na?ve"),
+            (&long, &long[..MAX_REASON]),
+        ];
+        for (reason, expected) in table {
+            let mut out = Vec::new();
+            bad_name(&mut out, reason);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("-ERR [AUTH] Bad mailbox name: {expected}\r\n"));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Dot-stuffing (RFC 1939 section 3): a line of an answer that begins with a dot gets one more, so that none of them can be
+//! taken for the end of the answer.
+//!
+//! A line begins at the start and behind every LF, also a bare one. By the letter only CRLF ends a line, but most clients
+//! end it at LF: to them a bare LF, a dot and CRLF within a mail would be the end, and what follows in it would speak to
+//! them as the server.
+
+use memchr::memmem::Finder;
+
+/// What stands before the next octet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nothing, or a CRLF.
+    Start,
+    /// A bare LF.
+    Lf,
+    /// A CR.
+    Cr,
+    /// Anything else.
+    Within,
+}
+
+/// Stuffs one text, which may come in pieces.
+#[derive(Debug)]
+pub(crate) struct Stuffing {
+    place: Place,
+}
+
+impl Stuffing {
+    /// The start of a text.
+    pub(crate) fn new() -> Self {
+        Self { place: Place::Start }
+    }
+
+    /// Appends the next piece.
+    pub(crate) fn push(&mut self, mut text: &[u8], out: &mut Vec<u8>) {
+        let finder = Finder::new(b"\n.");
+        while !text.is_empty() {
+            if text[0] == b'.' && matches!(self.place, Place::Start | Place::Lf) {
+                out.push(b'.');
+            }
+            let end = finder.find(text).map_or(text.len(), |lf| lf + 1);
+            let (lines, rest) = text.split_at(end);
+            out.extend_from_slice(lines);
+            self.place = self.place.after(lines);
+            text = rest;
+        }
+    }
+
+    /// What the text lacks at its end: it has to be followed by the dot on a line of its own.
+    pub(crate) fn missing(&self) -> &'static [u8] {
+        if self.place == Place::Start { b"" } else { b"\r\n" }
+    }
+}
+
+impl Place {
+    fn after(self, text: &[u8]) -> Self {
+        match text {
+            [] => self,
+            [.., b'\r', b'\n'] => Self::Start,
+            [b'\n'] if self == Self::Cr => Self::Start,
+            [.., b'\n'] => Self::Lf,
+            [.., b'\r'] => Self::Cr,
+            _ => Self::Within,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stuffed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+        let (mut stuffing, mut out) = (Stuffing::new(), Vec::new());
+        pieces.into_iter().for_each(|piece| stuffing.push(piece, &mut out));
+        out.extend_from_slice(stuffing.missing());
+        out
+    }
+
+    /// What a client does that ends lines at LF.
+    fn unstuffed(text: &[u8]) -> Vec<u8> {
+        let lines = text.split_inclusive(|byte| *byte == b'\n');
+        lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect()
+    }
+
+    #[test]
+    fn dots_at_the_start_of_lines() {
+        let table: &[(&str, &str)] = &[
+            ("", ""),
+            (".", "..\r\n"),
+            (".\r\n", "..\r\n"),
+            ("a.b\r\n.c\r\n", "a.b\r\n..c\r\n"),
+            ("a\r\n.\r\nb\r\n", "a\r\n..\r\nb\r\n"),
+            ("a\n.\r\n+OK\r\n", "a\n..\r\n+OK\r\n"),
+            ("a\n.\n", "a\n..\n\r\n"),
+            ("\n\n..\n", "\n\n...\n\r\n"),
+            ("a\r.\r\n", "a\r.\r\n"),
+            ("a", "a\r\n"),
+            ("a\r", "a\r\r\n"),
+            ("a\n", "a\n\r\n"),
+        ];
+        for (text, expected) in table {
+            let octets = text.as_bytes();
+            assert_eq!(stuffed([octets]), expected.as_bytes(), "{text:?}");
+            assert_eq!(stuffed(octets.chunks(1)), expected.as_bytes(), "{text:?}, octet by octet");
+        }
+    }
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        let octet = prop_oneof![3 => Just(b'.'), 3 => Just(b'\n'), 3 => Just(b'\r'), 1 => any::<u8>()];
+        prop::collection::vec(octet, 0..200)
+    }
+
+    proptest! {
+        #[test]
+        fn unstuffing_gives_the_text_again(text in text(), size in 1..50_usize) {
+            let stuffed = stuffed(text.chunks(size));
+            prop_assert!(stuffed.is_empty() || stuffed.ends_with(b"\r\n"));
+            prop_assert!(stuffed.split(|byte| *byte == b'\n').all(|line| line != b"." && line != b".\r"));
+            let back = unstuffed(&stuffed);
+            let added = if text.is_empty() || text.ends_with(b"\r\n") { &b""[..] } else { &b"\r\n"[..] };
+            prop_assert_eq!(back, [&text, added].concat());
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Finds how far TOP reaches into a message (RFC 1939 section 7): the header, the blank line, and so many lines of the body.
+
+use memchr::memchr_iter;
+use restante_mail::message::Source;
+
+/// The octets of the message up to the end of the header and of so many lines behind it. A message without a blank line
+/// is all header. A bare LF ends a line here, as it does in [`super::stuffing`].
+pub(crate) fn length(source: &Source, lines: u64) -> usize {
+    let mut wanted = None;
+    let mut before = 0;
+    // What the part before has left of a line.
+    let mut tail: &[u8] = b"";
+    for part in [&source.trace, &source.body] {
+        let mut start = 0;
+        for end in memchr_iter(b'\n', part) {
+            let blank = matches!((tail, &part[start..end]), (b"", b"" | b"\r") | (b"\r", b""));
+            (tail, start) = (b"", end + 1);
+            wanted = match wanted {
+                None if blank => Some(lines),
+                None => None,
+                Some(more) => Some(more - 1),
+            };
+            if wanted == Some(0) {
+                return before + start;
+            }
+        }
+        before += part.len();
+        tail = &part[start..];
+    }
+    before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_and_so_many_lines() {
+        let table: &[(&str, u64, &str)] = &[
+            ("A: b\r\n\r\none\r\ntwo\r\n", 0, "A: b\r\n\r\n"),
+            ("A: b\r\n\r\none\r\ntwo\r\n", 1, "A: b\r\n\r\none\r\n"),
+            ("A: b\r\n\r\none\r\ntwo\r\n", 2, "A: b\r\n\r\none\r\ntwo\r\n"),
+            ("A: b\r\n\r\none\r\ntwo\r\n", u64::MAX, "A: b\r\n\r\none\r\ntwo\r\n"),
+            ("A: b\r\n\r\none\r\ntwo", 1, "A: b\r\n\r\none\r\n"),
+            ("A: b\r\n\r\none\r\ntwo", 2, "A: b\r\n\r\none\r\ntwo"),
+            ("A: b\n\none\ntwo\n", 1, "A: b\n\none\n"),
+            ("A: b\n\r\none\n\n\ntwo\n", 2, "A: b\n\r\none\n\n"),
+            ("A: b\r\n", 5, "A: b\r\n"),
+            ("A: b", 0, "A: b"),
+            ("A: b\r\n\r\n", 5, "A: b\r\n\r\n"),
+            ("\r\nbody\r\n", 0, "\r\n"),
+            ("A: b\r\n\r\r\n\r\nx", 0, "A: b\r\n\r\r\n\r\n"),
+            ("", 0, ""),
+        ];
+        for (text, lines, expected) in table {
+            // The border between the two parts means nothing, wherever it is.
+            for border in 0..=text.len() {
+                let (trace, body) = text.as_bytes().split_at(border);
+                let source = Source { trace: trace.to_vec().into(), body: body.to_vec().into() };
+                assert_eq!(length(&source, *lines), expected.len(), "{text:?}, {lines}, {border}");
+            }
+        }
+    }
+}
