@@ -1,7 +1,7 @@
 //! The conversations of `restante-proto`, held with the real program: over TCP, and over TLS from the first byte. The
 //! same text files run on the bare state machine there.
 
-#[path = "../../proto/tests/smtp/script.rs"]
+#[path = "../../proto/tests/script/mod.rs"]
 mod script;
 mod support;
 
@@ -86,9 +86,13 @@ fn hold(script: &Script, talk: &mut Talk<Wire>, server: &Server, about: &str) {
                 let line = talk.line();
                 assert!(line.as_ref().is_some_and(|line| line.starts_with(prefix)), "{about}: {line:?}, not {prefix}");
             }
+            Turn::ServerUntil(line) => while talk.line().expect(about) != *line {},
             Turn::Tls => talk.stream.start_tls(),
             Turn::Eof => assert_eq!(talk.line(), None, "{about}"),
-            Turn::Delivered(text) => assert_delivered(server, text, about),
+            Turn::Event(event, text) => {
+                assert_eq!(event, "DELIVERED", "{about}");
+                assert_delivered(server, text, about);
+            }
         }
     }
 }

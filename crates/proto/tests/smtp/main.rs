@@ -2,6 +2,9 @@
 
 mod attacks;
 mod conversations;
+#[path = "../script/cuts.rs"]
+mod cuts;
 mod driver;
+#[path = "../script/mod.rs"]
 mod script;
 mod soup;

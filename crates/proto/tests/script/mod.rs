@@ -1,5 +1,5 @@
-//! Reads the text files of conversations; `README.md` beside this file describes their form. Whoever runs them decides
-//! what their settings mean: the tests of the bare session and those of the program both include this file.
+//! Reads the text files of conversations; `README.md` above this folder describes their form. Whoever runs them decides
+//! what their settings and events mean: the tests of the bare sessions and those of the program include this file.
 
 /// One conversation.
 #[derive(Debug)]
@@ -16,10 +16,12 @@ pub(crate) enum Turn {
     Client(Vec<u8>),
     Server(String),
     ServerPrefix(String),
+    /// Any lines, and this one behind them.
+    ServerUntil(String),
     Tls,
     Eof,
-    /// The rest of a DELIVERED line, its escapes undone.
-    Delivered(Vec<u8>),
+    /// Something that happens around the connection: the word for it, and the rest of the line, its escapes undone.
+    Event(String, Vec<u8>),
 }
 
 impl Script {
@@ -30,12 +32,13 @@ impl Script {
             match tag {
                 "" | "#" => {}
                 "@" => script.set(text),
-                "S:" => script.turns.push(Turn::Server(text.to_owned())),
-                "S~" => script.turns.push(Turn::ServerPrefix(text.to_owned())),
+                "S:" => script.turns.push(Turn::Server(server(text))),
+                "S~" => script.turns.push(Turn::ServerPrefix(server(text))),
+                "S*" => script.turns.push(Turn::ServerUntil(server(text))),
                 "TLS" => script.turns.push(Turn::Tls),
                 "EOF" => script.turns.push(Turn::Eof),
-                "DELIVERED" => script.turns.push(Turn::Delivered(unescape(text))),
-                _ => script.client(tag, text),
+                _ if tag.starts_with('C') => script.client(tag, text),
+                _ => script.turns.push(Turn::Event(tag.to_owned(), unescape(text))),
             }
         }
         script
@@ -62,6 +65,11 @@ impl Script {
             _ => self.turns.push(Turn::Client(input)),
         }
     }
+}
+
+/// A line of the server, as whoever reads it makes it a text.
+fn server(text: &str) -> String {
+    String::from_utf8_lossy(&unescape(text)).into_owned()
 }
 
 fn unescape(text: &str) -> Vec<u8> {
