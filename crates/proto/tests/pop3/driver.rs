@@ -1,0 +1,159 @@
+//! A driver without a socket: it feeds a session, answers its questions from a list of mails, and deletes from it.
+
+use std::sync::Arc;
+
+use md5::{Digest as _, Md5};
+use restante_mail::message::{MessageId, Source};
+use restante_mail::naming::Naming;
+use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session, Settings};
+
+/// What stands in the greeting.
+pub(crate) const TIMESTAMP: &str = "<1896.697170952@mx.test>";
+/// What a delivery adds in front of a mail.
+const TRACE: &str =
+    "Return-Path: <>\r\nReceived: from client.test ([192.0.2.1]) by mx.test\r\n  for <james>; today\r\n";
+
+/// What the session wants before it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    Input,
+    Tls,
+    Close,
+}
+
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) session: Session,
+    /// The mailbox `james`; every other one is empty.
+    pub(crate) mails: Vec<(MessageId, Source)>,
+    pub(crate) wants: Wants,
+    /// User names and passwords; none means that every login is right.
+    pub(crate) credentials: Vec<(String, String)>,
+    unread: Vec<u8>,
+    replies: Vec<u8>,
+    delivered: u64,
+}
+
+pub(crate) fn default_settings() -> Settings {
+    Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }
+}
+
+impl Driver {
+    /// A session with the settings of a script.
+    pub(crate) fn with(settings: &[(String, String)]) -> Self {
+        let (mut session, mut credentials) = (default_settings(), Vec::new());
+        for (name, value) in settings {
+            match name.as_str() {
+                "pop3.maxbadcommands" => session.max_bad_commands = value.parse().expect("the setting is a number"),
+                "pop3.tlsenabled" => session.stls = value == "true",
+                // Which certificate is shown means nothing without a socket.
+                "pop3.tlscert" => {}
+                "pop3.credentials" => {
+                    let pair = |pair: &str| pair.split_once(':').map(|(user, password)| (user.into(), password.into()));
+                    credentials = value.split(',').map(|text| pair(text).expect("user:password")).collect();
+                }
+                _ => panic!("unknown setting {name}"),
+            }
+        }
+        Self { credentials, ..Self::new(session) }
+    }
+
+    pub(crate) fn new(settings: Settings) -> Self {
+        let mut session = Session::new(Arc::new(settings), TIMESTAMP.to_owned(), false);
+        session.greet();
+        Self {
+            session,
+            mails: Vec::new(),
+            wants: Wants::Input,
+            credentials: Vec::new(),
+            unread: Vec::new(),
+            replies: Vec::new(),
+            delivered: 0,
+        }
+    }
+
+    /// Puts a mail into the mailbox.
+    pub(crate) fn deliver(&mut self, body: &[u8]) {
+        self.delivered += 1;
+        let source = Source { trace: TRACE.as_bytes().into(), body: body.to_vec().into() };
+        self.mails.push((MessageId::from(1000 + self.delivered), source));
+    }
+
+    /// Deletes the mail that was delivered as the n-th.
+    pub(crate) fn remove(&mut self, number: u64) {
+        self.mails.retain(|(id, _)| *id != MessageId::from(1000 + number));
+    }
+
+    /// Hands input over and does what the session asks for, until it wants more.
+    pub(crate) fn feed(&mut self, input: &[u8]) {
+        self.unread.extend_from_slice(input);
+        loop {
+            let before = self.unread.len();
+            let (consumed, action) = self.session.step(&self.unread);
+            assert!(consumed <= before, "consumed {consumed} of {before}");
+            self.unread.drain(..consumed);
+            assert!(self.session.replies().len() < 80_000, "{} octets of replies", self.session.replies().len());
+            match action {
+                Action::Read => {
+                    assert!(self.unread.len() < 12_288, "{} octets are left to be kept", self.unread.len());
+                    self.wants = Wants::Input;
+                    return;
+                }
+                Action::Write => self.replies.append(self.session.replies()),
+                Action::StartTls => {
+                    assert!(self.unread.is_empty(), "input from before TLS survived");
+                    self.wants = Wants::Tls;
+                    return;
+                }
+                Action::Quit | Action::Close => {
+                    self.wants = Wants::Close;
+                    return;
+                }
+                Action::Open { mailbox, user, proof } => {
+                    let answer = self.open(&mailbox, &user, &proof);
+                    self.session.opened(answer);
+                }
+                Action::Fetch(id) => {
+                    let mail = self.mails.iter().find(|(other, _)| *other == id);
+                    self.session.fetched(Ok(mail.map(|(_, source)| source.clone())));
+                }
+                Action::Delete(ids) => {
+                    assert!(!ids.is_empty());
+                    self.mails.retain(|(id, _)| !ids.contains(id));
+                    self.session.deleted(Ok(()));
+                }
+            }
+        }
+    }
+
+    /// The replies since the last time.
+    pub(crate) fn replies(&mut self) -> Vec<u8> {
+        self.replies.append(self.session.replies());
+        std::mem::take(&mut self.replies)
+    }
+
+    fn open(&self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
+        let is_right = |password: &str| match proof {
+            Proof::Password(secret) => secret.expose() == password,
+            Proof::Digest { timestamp, digest } => *digest == apop(timestamp, password),
+        };
+        let known = self.credentials.iter().any(|(name, password)| name == user && is_right(password));
+        if !known && !self.credentials.is_empty() {
+            return Err(Refusal::Credentials);
+        }
+        let name = Naming::Local.mailbox_named(mailbox).map_err(|error| Refusal::Name(error.to_string()))?;
+        let mails = self.mails.iter().filter(|_| name.as_str() == "james");
+        Ok(mails.map(|(id, source)| (*id, source.len() as u64)).collect())
+    }
+}
+
+/// The digest of RFC 1939 section 7.
+pub(crate) fn apop(timestamp: &str, password: &str) -> [u8; 16] {
+    Md5::new().chain_update(timestamp).chain_update(password).finalize().into()
+}
+
+#[test]
+fn the_example_of_the_rfc() {
+    let digest = u128::from_be_bytes(apop("<1896.697170952@dbc.mtview.ca.us>", "tanstaaf"));
+    assert_eq!(format!("{digest:032x}"), "c4c9334bac560ecc979e58001b3e22fb");
+}

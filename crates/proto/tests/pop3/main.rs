@@ -1,0 +1,8 @@
+//! Tests of the POP3 session from the outside: conversations kept as text, attacks by name, and random input.
+
+mod conversations;
+#[path = "../script/cuts.rs"]
+mod cuts;
+mod driver;
+#[path = "../script/mod.rs"]
+mod script;
