@@ -9,6 +9,10 @@ use super::state::Extent;
 use super::stuffing::Stuffing;
 use super::top;
 
+/// How much of a message is stuffed at once. Stuffing makes at most half as much again of it, so the pieces are small
+/// against the portions.
+const PIECE: usize = 8 * 1024;
+
 /// The part of an answer behind its first line that is still to be sent.
 #[derive(Debug)]
 pub(super) enum Answer {
@@ -91,10 +95,9 @@ impl Mail {
                 None => &self.source.trace[self.sent..],
                 Some(at) => &self.source.body[at..],
             };
-            let room = (length - out.len()).min(self.length - self.sent);
-            let portion = &part[..part.len().min(room)];
-            self.stuffing.push(portion, out);
-            self.sent += portion.len();
+            let piece = &part[..part.len().min(self.length - self.sent).min(PIECE)];
+            self.stuffing.push(piece, out);
+            self.sent += piece.len();
         }
         let octets = self.sent - before;
         if self.sent < self.length {

@@ -10,7 +10,7 @@ use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session, Settings};
 /// What stands in the greeting.
 pub(crate) const TIMESTAMP: &str = "<1896.697170952@mx.test>";
 /// What a delivery adds in front of a mail.
-const TRACE: &str =
+pub(crate) const TRACE: &str =
     "Return-Path: <>\r\nReceived: from client.test ([192.0.2.1]) by mx.test\r\n  for <james>; today\r\n";
 
 /// What the session wants before it goes on.

@@ -1,0 +1,203 @@
+//! Attacks by name, where a conversation cannot show all of it: what the session holds, what it makes the driver hold,
+//! what is written down about it, and answers of the driver that no conversation has.
+
+use std::sync::Arc;
+
+use restante_mail::message::{MessageId, Source};
+use restante_proto::pop3::{Action, Proof, Recorded, Refusal, Session, Settings, Speaker};
+
+use crate::driver::{Driver, TIMESTAMP, Wants, default_settings};
+
+fn session() -> Session {
+    Session::new(Arc::new(default_settings()), TIMESTAMP.to_owned(), false)
+}
+
+/// A session with one message in its mailbox, and nothing queued.
+fn logged_in() -> Session {
+    let mut session = session();
+    session.step(b"USER james\r\nPASS x\r\n");
+    session.opened(Ok([(MessageId::from(7), 3)].into_iter().collect()));
+    session.replies().clear();
+    session
+}
+
+fn text(session: &mut Session) -> String {
+    String::from_utf8(std::mem::take(session.replies())).unwrap()
+}
+
+#[test]
+fn endless_line() {
+    let mut driver = Driver::new(default_settings());
+    driver.replies();
+    for _ in 0..1_000 {
+        // The driver checks that no more than a line's worth is left to keep.
+        driver.feed(&[b'x'; 10_000]);
+    }
+    assert_eq!(driver.replies(), b"");
+    driver.feed(b"\r\nQUIT\r\n");
+    assert_eq!(driver.replies(), b"-ERR Line too long\r\n+OK Bye\r\n");
+}
+
+#[test]
+fn endless_commands() {
+    let mut driver = Driver::new(Settings { max_bad_commands: 5, ..default_settings() });
+    driver.replies();
+    driver.feed(&b"BOGUS\r\n".repeat(1_000));
+    assert_eq!(driver.replies().split(|byte| *byte == b'\n').count(), 6);
+    assert_eq!(driver.wants, Wants::Close);
+}
+
+#[test]
+fn no_limit_on_bad_commands() {
+    let mut driver = Driver::new(Settings { max_bad_commands: 0, ..default_settings() });
+    driver.feed(&b"BOGUS\r\n".repeat(1_000));
+    assert_eq!(driver.wants, Wants::Input);
+}
+
+#[test]
+fn reply_injection_by_a_reason() {
+    let mut session = session();
+    session.step(b"USER james\r\nPASS x\r\n");
+    session.replies().clear();
+    session.opened(Err(Refusal::Name("no\r\n+OK 0 messages".to_owned())));
+    assert_eq!(text(&mut session), "-ERR [AUTH] Bad mailbox name: no  +OK 0 messages\r\n");
+}
+
+#[test]
+fn what_is_asked_for_at_a_login() {
+    let opened = |input: &[u8]| match session().step(input).1 {
+        Action::Open { mailbox, user, proof } => (mailbox, user, proof),
+        other => panic!("{other:?}"),
+    };
+    let (mailbox, user, proof) = opened(b"USER james@x.test\r\nPASS a b \r\n");
+    assert_eq!((mailbox.as_str(), user.as_str()), ("james@x.test", "james@x.test"));
+    assert!(matches!(proof, Proof::Password(secret) if secret.expose() == "a b "));
+    let (mailbox, user, proof) = opened(b"AUTH PLAIN amFtZXMAYWRtaW4Ac2VjcmV0\r\n");
+    assert_eq!((mailbox.as_str(), user.as_str()), ("james", "admin"));
+    assert!(matches!(proof, Proof::Password(secret) if secret.expose() == "secret"));
+    let (.., proof) = opened(b"APOP james 000102030405060708090a0b0c0d0e0f\r\n");
+    let digest = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+    assert_eq!(proof, Proof::Digest { timestamp: TIMESTAMP.to_owned(), digest });
+}
+
+#[test]
+fn secrets_and_mails_stay_out_of_the_record() {
+    use Speaker::{Client, Server};
+    let mut driver = Driver::new(default_settings());
+    driver.session.record();
+    driver.deliver(b"hunter2\r\n");
+    driver.feed(b"PASS hunter2\r\nhunter2\r\nAUTH PLAIN\r\nhunter2\r\nAPOP james 000102030405060708090a0b0c0d0e0f\r\n");
+    driver.feed(b"RETR 1\r\nTOP 1 0\r\nQUIT\r\n");
+    let record = driver.session.take_recording();
+    assert!(record.iter().all(|line| !line.text.contains("hunter2") && !line.text.contains("0001")));
+    let said: Vec<(Speaker, &str)> = record.iter().map(|line| (line.speaker, line.text.as_str())).collect();
+    assert_eq!(
+        said,
+        [
+            (Client, "PASS ***"),
+            (Server, "-ERR Need USER first"),
+            (Client, "*** (7 octets)"),
+            (Server, "-ERR Unknown command"),
+            (Client, "AUTH PLAIN"),
+            (Server, "+ "),
+            (Client, "***"),
+            (Server, "-ERR Cannot decode the response"),
+            (Client, "APOP james ***"),
+            (Server, "+OK 1 message (101 octets)"),
+            (Client, "RETR 1"),
+            (Server, "+OK 101 octets"),
+            (Server, "(101 octets of mail)"),
+            (Server, "."),
+            (Client, "TOP 1 0"),
+            (Server, "+OK Top of the message follows"),
+            (Server, "(101 octets of mail)"),
+            (Server, "."),
+            (Client, "QUIT"),
+            (Server, "+OK Bye"),
+        ]
+    );
+    assert_eq!(driver.session.take_recording(), [] as [Recorded; 0]);
+}
+
+#[test]
+fn the_end_comes_from_the_driver_too() {
+    type End = fn(&mut Session);
+    let endings: [(End, &str); 3] = [
+        (Session::time_out, ""),
+        (Session::shut_down, "-ERR [SYS/TEMP] mx.test is shutting down\r\n"),
+        (Session::refuse_busy, "-ERR [SYS/TEMP] mx.test has too many connections, try again later\r\n"),
+    ];
+    for (end, last_words) in endings {
+        let mut session = logged_in();
+        session.step(b"DELE 1\r\n");
+        session.replies().clear();
+        end(&mut session);
+        // Nothing is deleted, and nothing is obeyed any more.
+        assert_eq!(session.step(b"QUIT\r\n"), (6, Action::Close));
+        assert_eq!(text(&mut session), last_words);
+    }
+}
+
+#[test]
+fn no_last_words_in_the_middle_of_a_message() {
+    let mut session = logged_in();
+    session.step(b"RETR 1\r\n");
+    session.fetched(Ok(Some(Source { trace: b""[..].into(), body: vec![b'x'; 1_000_000].into() })));
+    session.step(b"");
+    session.replies().clear();
+    session.shut_down();
+    assert_eq!((text(&mut session).as_str(), session.sending()), ("", 0));
+    assert_eq!(session.step(b""), (0, Action::Close));
+}
+
+#[test]
+fn an_open_question_stops_the_session() {
+    let mut session = session();
+    let input = b"USER james\r\nPASS x\r\nQUIT\r\n";
+    let (consumed, action) = session.step(input);
+    assert!(matches!(action, Action::Open { .. }));
+    assert_eq!(session.step(&input[consumed..]), (0, Action::Read));
+    // Answers to questions that were not asked are ignored.
+    session.fetched(Ok(None));
+    session.deleted(Ok(()));
+    session.tls_started();
+    assert_eq!(session.step(&input[consumed..]), (0, Action::Read));
+    session.opened(Ok([].into_iter().collect()));
+    session.opened(Err(Refusal::Credentials));
+    assert_eq!(session.step(&input[consumed..]), (6, Action::Quit));
+}
+
+#[test]
+fn a_store_that_fails_at_every_step() {
+    let mut session = session();
+    session.step(b"USER james\r\nPASS x\r\n");
+    session.replies().clear();
+    session.opened(Err(Refusal::Unavailable));
+    let unavailable = "-ERR [SYS/TEMP] The mailbox cannot be read now, try again later\r\n";
+    assert_eq!(text(&mut session), unavailable);
+
+    let mut session = logged_in();
+    session.step(b"RETR 1\r\n");
+    session.fetched(Err(Refusal::Unavailable));
+    assert_eq!(text(&mut session), unavailable);
+    assert_eq!(session.step(b"DELE 1\r\nQUIT\r\n"), (14, Action::Delete(vec![MessageId::from(7)])));
+    session.replies().clear();
+    session.deleted(Err(Refusal::Unavailable));
+    assert_eq!(session.step(b"STAT\r\n"), (6, Action::Quit));
+    assert_eq!(text(&mut session), "-ERR [SYS/TEMP] Some deleted messages are not removed\r\n");
+}
+
+#[test]
+fn sizes_are_those_of_the_stored_message() {
+    let mut driver = Driver::new(default_settings());
+    driver.deliver(b"\r\n.\r\n.");
+    let size = driver.mails[0].1.len();
+    driver.feed(b"USER james\r\nPASS x\r\nSTAT\r\nLIST 1\r\nUIDL 1\r\nRETR 1\r\n");
+    let said = driver.replies();
+    let said = String::from_utf8(said).unwrap();
+    let expected = format!(
+        "+OK 1 message ({size} octets)\r\n+OK 1 {size}\r\n+OK 1 {size}\r\n+OK 1 {}\r\n+OK {size} octets\r\n",
+        driver.mails[0].0
+    );
+    assert!(said.contains(&expected), "{said}");
+}

@@ -1,0 +1,96 @@
+//! Answers of any length go out in portions: what is queued at a time is bounded, and nothing is lost between them.
+
+use std::sync::Arc;
+
+use restante_mail::message::{MessageId, Source};
+use restante_proto::pop3::{Action, Maildrop, Session};
+
+use crate::driver::{Driver, TIMESTAMP, default_settings};
+
+/// The most that is queued at a time.
+const PORTION: usize = 80_000;
+
+/// A session with this mailbox open, and nothing queued.
+fn open(maildrop: Maildrop) -> Session {
+    let mut session = Session::new(Arc::new(default_settings()), TIMESTAMP.to_owned(), false);
+    let (_, action) = session.step(b"USER james\r\nPASS x\r\n");
+    assert!(matches!(action, Action::Open { .. }));
+    session.opened(Ok(maildrop));
+    session.replies().clear();
+    session
+}
+
+/// Everything that is said until there is input wanted, and in how many portions.
+fn drain(session: &mut Session, input: &[u8]) -> (Vec<u8>, usize) {
+    let (mut said, mut portions, mut at) = (Vec::new(), 0, 0);
+    loop {
+        let (consumed, action) = session.step(&input[at..]);
+        at += consumed;
+        portions += 1;
+        assert!(session.replies().len() < PORTION);
+        said.append(session.replies());
+        match action {
+            Action::Write => {}
+            Action::Read => return (said, portions),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_mailbox_of_100_000_messages() {
+    let mut session = open((1..=100_000).map(|number| (MessageId::from(number), 2 * number)).collect());
+    let (sizes, portions) = drain(&mut session, b"LIST\r\n");
+    assert!(portions > 10, "{portions}");
+    let sizes = String::from_utf8(sizes).unwrap();
+    let lines: Vec<&str> = sizes.split_terminator("\r\n").collect();
+    assert_eq!(lines[0], "+OK 100000 messages (10000100000 octets)");
+    assert!((1..=100_000).all(|number| lines[number] == format!("{number} {}", 2 * number)));
+    assert_eq!(lines[100_001..], ["."]);
+
+    let (ids, _) = drain(&mut session, b"DELE 99999\r\nUIDL\r\nSTAT\r\n");
+    let ids = String::from_utf8(ids).unwrap();
+    assert!(ids.ends_with("\r\n99998 99998\r\n100000 100000\r\n.\r\n+OK 99999 9999900002\r\n"));
+}
+
+#[test]
+fn a_large_message_is_held_only_while_it_is_sent() {
+    let body = b".a line\r\n\n.\n".repeat(100_000);
+    let source = Source { trace: b"Received: x\r\n"[..].into(), body: body.into() };
+    let text = source.to_bytes();
+    let mut session = open([(MessageId::from(7), text.len() as u64)].into_iter().collect());
+    assert_eq!(session.step(b"RETR 1\r\n"), (8, Action::Fetch(MessageId::from(7))));
+    assert_eq!(session.sending(), 0);
+    session.fetched(Ok(Some(source)));
+    assert_eq!(session.sending(), text.len());
+    // What comes meanwhile waits until the answer is complete.
+    assert_eq!(session.step(b"NOOP\r\n"), (0, Action::Write));
+    let mut said = std::mem::take(session.replies());
+    let (rest, portions) = drain(&mut session, b"NOOP\r\n");
+    assert!(portions > 10, "{portions}");
+    assert_eq!(session.sending(), 0);
+    said.extend(rest);
+    let expected = text.split_inclusive(|byte| *byte == b'\n').fold(Vec::new(), |mut stuffed, line| {
+        stuffed.extend_from_slice(if line.starts_with(b".") { b"." } else { b"" });
+        stuffed.extend_from_slice(line);
+        stuffed
+    });
+    let head = format!("+OK {} octets\r\n", text.len());
+    assert!(said == [head.as_bytes(), &expected, b"\r\n.\r\n+OK\r\n"].concat());
+}
+
+#[test]
+fn answers_that_fill_a_portion_to_the_last_octet() {
+    // However the answers meet the ends of the portions, each of them is whole.
+    for length in [0, 1, 40, 8_000, 65_000, 65_536, 70_000] {
+        let mut driver = Driver::new(default_settings());
+        driver.deliver(&vec![b'x'; length]);
+        driver.feed(b"USER james\r\nPASS x\r\n");
+        driver.replies();
+        driver.feed(b"RETR 1\r\n");
+        let once = driver.replies();
+        let times = 1 + 200_000 / once.len();
+        driver.feed(&b"RETR 1\r\n".repeat(times));
+        assert!(driver.replies() == once.repeat(times), "{length}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Random input: whatever comes in whatever pieces, the session goes on or ends, and says the same; and whatever is in the
+//! mailbox, a client that follows the protocol reads it as it is.
+
+use proptest::prelude::*;
+use restante_proto::pop3::Settings;
+
+use crate::driver::{Driver, TRACE, Wants, default_settings};
+
+/// A password that can be recognised, and its form in base64.
+const PASSWORD: &str = "hunter2hunter2hunter2";
+const PASSWORD_BASE64: &str = "aHVudGVyMmh1bnRlcjJodW50ZXIy";
+/// NUL, "james", NUL, the password.
+const PLAIN_BASE64: &str = "AGphbWVzAGh1bnRlcjJodW50ZXIyaHVudGVyMg==";
+
+/// Pieces of conversations, some of them wrong.
+fn piece() -> impl Strategy<Value = Vec<u8>> {
+    let known = prop::sample::select(vec![
+        "USER james",
+        "USER james\r\nPASS x",
+        "USER james\r\nPASS x",
+        "USER a..b\r\nPASS x",
+        "PASS x",
+        "APOP james 000102030405060708090a0b0c0d0e0f",
+        "AUTH",
+        "AUTH PLAIN",
+        "AUTH PLAIN =",
+        "AUTH CRAM-MD5",
+        "*",
+        "CAPA",
+        "STLS",
+        "UTF8",
+        "STAT",
+        "LIST",
+        "LIST 1",
+        "LIST 0",
+        "UIDL",
+        "UIDL 2",
+        "RETR 1",
+        "RETR 2",
+        "RETR 99999999999999999999",
+        "TOP 1 0",
+        "TOP 2 1",
+        "TOP 1 999",
+        "DELE 1",
+        "DELE 2",
+        "RSET",
+        "NOOP",
+        "QUIT now",
+        "QUIT",
+        "GET / HTTP/1.1",
+    ])
+    .prop_map(|text| text.as_bytes().to_vec());
+    let secret = prop::sample::select(vec![
+        format!("PASS {PASSWORD}"),
+        format!("USER james\r\nPASS {PASSWORD}"),
+        format!("PASS\t{PASSWORD}"),
+        format!(" pass {PASSWORD}"),
+        format!("PASS{PASSWORD}"),
+        PASSWORD.to_owned(),
+        format!("USER james {PASSWORD}"),
+        format!("AUTH PLAIN {PLAIN_BASE64}"),
+        format!("AUTH {PASSWORD_BASE64}"),
+        format!("AUTH PLAIN\r\n{PLAIN_BASE64}"),
+    ])
+    // A secret stands at the start of a line, whatever the piece in front of it has left open.
+    .prop_map(|text| format!("\r\n\r\n{text}").into_bytes());
+    let end = prop_oneof![9 => Just(&b"\r\n"[..]), 1 => Just(&b"\n"[..]), 1 => Just(&b"\r"[..]), 1 => Just(&b""[..])];
+    let noise = prop::collection::vec(any::<u8>(), 0..20);
+    let long = (1..3_000_usize).prop_map(|length| vec![b'x'; length]);
+    (prop_oneof![20 => known, 2 => secret, 2 => noise, 1 => long], end).prop_map(|(text, end)| [&text, end].concat())
+}
+
+/// The text of a mail, rich in what means something on the wire.
+fn mail() -> impl Strategy<Value = Vec<u8>> {
+    let octets = prop_oneof![
+        4 => Just(b".".to_vec()),
+        4 => Just(b"\n".to_vec()),
+        4 => Just(b"\r".to_vec()),
+        4 => Just(b"\r\n".to_vec()),
+        1 => Just(b"+OK 1 octets\r\n".to_vec()),
+        2 => prop::collection::vec(any::<u8>(), 1..4),
+        1 => Just(vec![b'x'; 9_000]),
+    ];
+    prop::collection::vec(octets, 0..30).prop_map(|pieces| pieces.concat())
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    (any::<bool>(), 0..12_usize).prop_map(|(stls, max_bad_commands)| Settings {
+        stls,
+        max_bad_commands,
+        ..default_settings()
+    })
+}
+
+/// Everything that the session did.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    replies: Vec<u8>,
+    mails_left: usize,
+    record: Vec<String>,
+    wants: Wants,
+}
+
+/// A conversation with the input cut at these places.
+fn converse(settings: Settings, mails: &[Vec<u8>], input: &[u8], cuts: &[usize]) -> Outcome {
+    let mut driver = Driver::new(settings);
+    for mail in mails {
+        driver.deliver(mail);
+    }
+    driver.session.record();
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
+    cuts.sort_unstable();
+    for cut in cuts.windows(2) {
+        // What is left unread is bounded, so are the replies, and every byte is consumed once: the driver checks that.
+        driver.feed(&input[cut[0]..cut[1]]);
+        assert_eq!(driver.session.sending(), 0, "an answer was left in the middle");
+    }
+    Outcome {
+        replies: driver.replies(),
+        mails_left: driver.mails.len(),
+        record: driver.session.take_recording().into_iter().map(|line| line.text).collect(),
+        wants: driver.wants,
+    }
+}
+
+/// Reads the replies as a client does that ends lines at LF, and gives back the messages in them.
+fn read(replies: &[u8]) -> Vec<Vec<u8>> {
+    let mut lines = replies.split_inclusive(|byte| *byte == b'\n').peekable();
+    let mut messages = Vec::new();
+    while let Some(line) = lines.next() {
+        let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix("\r\n")).expect("a reply of text");
+        assert!(text.len() <= 510, "{text}");
+        let is_message = text.ends_with(" octets") || text.starts_with("+OK Top ");
+        // The answers to a login and to RSET are like the first line of a listing; only that goes on with a number or a dot.
+        let is_listing =
+            text.ends_with(" octets)") && lines.peek().is_some_and(|next| next[0].is_ascii_digit() || next == b".\r\n");
+        if is_message || is_listing || text.ends_with(" follow") {
+            let mut answer = Vec::new();
+            loop {
+                let line = lines.next().expect("the answer has an end");
+                if line == b".\r\n" {
+                    break;
+                }
+                answer.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+            }
+            if is_message {
+                messages.push(answer);
+            }
+        } else {
+            assert!(text.starts_with("+OK") || text.starts_with("-ERR ") || text == "+ ", "{text}");
+        }
+    }
+    messages
+}
+
+proptest! {
+    #[test]
+    fn command_soup_is_answered_the_same_however_it_is_cut(
+        settings in settings(),
+        mails in prop::collection::vec(mail(), 0..3),
+        pieces in prop::collection::vec(piece(), 0..40),
+        cuts in prop::collection::vec(any::<usize>(), 0..10),
+    ) {
+        let input = pieces.concat();
+        let whole = converse(settings.clone(), &mails, &input, &[]);
+        for message in read(&whole.replies) {
+            let text = message.strip_prefix(TRACE.as_bytes());
+            let text = text.ok_or_else(|| TestCaseError::fail(format!("{message:?}")))?;
+            let without_end = text.strip_suffix(b"\r\n").unwrap_or(text);
+            let is_of = |mail: &Vec<u8>| mail.starts_with(text) || mail.starts_with(without_end);
+            prop_assert!(mails.iter().any(is_of), "{:?}", message);
+        }
+        let said_goodbye = whole.replies.ends_with(b"+OK Bye\r\n");
+        prop_assert!(whole.mails_left == mails.len() || said_goodbye);
+        prop_assert!(whole.record.iter().all(|line| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
+        prop_assert!(whole.record.iter().all(|line| !line.contains(PLAIN_BASE64)));
+        prop_assert_eq!(whole, converse(settings, &mails, &input, &cuts));
+    }
+
+    #[test]
+    fn every_mail_is_read_as_it_is(mails in prop::collection::vec(mail(), 1..4)) {
+        let mut driver = Driver::new(default_settings());
+        for mail in &mails {
+            driver.deliver(mail);
+        }
+        driver.feed(b"USER james\r\nPASS x\r\n");
+        (1..=mails.len()).for_each(|number| driver.feed(format!("RETR {number}\r\n").as_bytes()));
+        let read = read(&driver.replies());
+        prop_assert_eq!(read.len(), mails.len());
+        for (message, (_, source)) in read.iter().zip(&driver.mails) {
+            let source = source.to_bytes();
+            let added = if source.ends_with(b"\r\n") { &b""[..] } else { &b"\r\n"[..] };
+            prop_assert_eq!(message, &[&source, added].concat());
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        settings in settings(),
+        input in prop::collection::vec(any::<u8>(), 0..2_000),
+        cuts in prop::collection::vec(any::<usize>(), 0..10),
+    ) {
+        prop_assert_eq!(converse(settings.clone(), &[], &input, &[]), converse(settings, &[], &input, &cuts));
+    }
+}
