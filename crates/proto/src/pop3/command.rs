@@ -183,7 +183,7 @@ fn apop(arguments: &[u8]) -> Result<Command, &'static str> {
     Ok(Command::Apop { user: name(user)?, digest })
 }
 
-/// RFC 5034 section 4: without an argument AUTH was a question in older servers, and clients still ask it so.
+/// What follows AUTH (RFC 5034 section 4). No RFC has it alone, but clients ask for the mechanisms so, older than CAPA.
 fn auth(arguments: &[u8]) -> Result<Auth, &'static str> {
     let (mechanism, rest) = word(arguments);
     if mechanism.is_empty() {

@@ -3,29 +3,30 @@
 //! The driver passes what it read to [`Session::step`], does what the returned [`Action`] asks for, and writes the
 //! queued replies before it waits for the peer. The states in which commands are taken, and what the commands do in them:
 //!
-//! | state           | means                     | USER PASS APOP      | AUTH        | STLS  | UTF8  | STAT LIST UIDL DELE RSET NOOP | RETR TOP   | QUIT       |
-//! |-----------------|---------------------------|---------------------|-------------|-------|-------|-------------------------------|------------|------------|
-//! | `Authorization` | the peer has no mailbox   | stays, then → Opening | → Challenge | → Tls | stays | -ERR                          | -ERR       | → Closed   |
-//! | `Transaction`   | it has one                | -ERR                | -ERR        | -ERR  | -ERR  | stays, or → Sending           | → Fetching | → Updating |
+//! | state           | means                   | USER  | PASS APOP | AUTH        | STLS  | UTF8  | STAT DELE RSET NOOP | LIST UIDL        | RETR TOP   | QUIT                 |
+//! |-----------------|-------------------------|-------|-----------|-------------|-------|-------|---------------------|------------------|------------|----------------------|
+//! | `Authorization` | the peer has no mailbox | stays | → Opening | → Challenge | → Tls | stays | -ERR                | -ERR             | -ERR       | → Closed             |
+//! | `Transaction`   | it has opened one       | -ERR  | -ERR      | -ERR        | -ERR  | -ERR  | stays               | stays, → Sending | → Fetching | → Updating or Closed |
 //!
 //! CAPA is answered in both of them and changes nothing. The other states take no commands:
 //!
-//! | state       | waits for                                      | then                                                |
-//! |-------------|------------------------------------------------|-----------------------------------------------------|
-//! | `Challenge` | the line of an AUTH exchange                   | → Opening, or Authorization when cancelled or bad   |
-//! | `Opening`   | [`Session::opened`]                            | → Transaction, or Authorization when refused        |
-//! | `Fetching`  | [`Session::fetched`]                           | → Sending, or Transaction when there is nothing     |
-//! | `Sending`   | the replies so far to be written               | → Sending until the answer is complete, Transaction |
-//! | `Updating`  | [`Session::deleted`], when anything was marked | → Leaving                                           |
-//! | `Leaving`   | the last reply to be written                   | → Closed                                            |
-//! | `Tls`       | [`Session::tls_started`]                       | → Authorization                                     |
-//! | `Closed`    | nothing                                        | stays                                               |
+//! | state       | waits for                        | then                                                       |
+//! |-------------|----------------------------------|------------------------------------------------------------|
+//! | `Challenge` | the line of an AUTH exchange     | → Opening, or Authorization when it was cancelled or bad   |
+//! | `Opening`   | [`Session::opened`]              | → Transaction, or Authorization when refused               |
+//! | `Fetching`  | [`Session::fetched`]             | → Sending, or Transaction when there is nothing to send    |
+//! | `Sending`   | the portion before to be written | → Sending, or Transaction at the end of the answer         |
+//! | `Updating`  | [`Session::deleted`]             | → Leaving                                                  |
+//! | `Leaving`   | the last reply to be written     | → Closed                                                   |
+//! | `Tls`       | [`Session::tls_started`]         | → Authorization                                            |
+//! | `Closed`    | nothing                          | stays                                                      |
 //!
-//! Nothing is ever deleted but at QUIT: a session that ends in any other way leaves the mailbox as it was. The numbers of
-//! the messages are fixed when the mailbox is opened, but it is not locked: others may read it, and delete from it.
+//! Only QUIT deletes, and only what was marked: a session that ends in any other way leaves the mailbox as it was. The
+//! numbers of the messages are fixed when the mailbox is opened, but it is not locked: others may read it meanwhile, and
+//! delete from it.
 //!
 //! Unknown commands, syntax errors, commands of the other state and failed logins count as bad commands; too many of them
-//! end the session. To ask for a message that is not there is no bad command.
+//! end the session. To ask for a message that is not there is no bad command. A request of HTTP ends the session at once.
 
 mod advance;
 mod answer;
@@ -49,7 +50,7 @@ pub use session::Session;
 /// What every session of one listener knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The name of this server.
+    /// The name of this server, in what it says when it has to close.
     pub domain: String,
     /// Whether STLS is offered as long as TLS is not on.
     pub stls: bool,
