@@ -14,9 +14,11 @@ use restante_store::disk::OpenError;
 use tokio::runtime::Runtime;
 
 use crate::config::{Config, ListenAddr, Loaded};
-use crate::net::{self, Admission, Gate, Limits, Listener, Readiness, Shutdown, ShutdownTrigger, Stream, Tls, TooMany};
+use crate::net::{
+    self, Admission, Budget, Gate, Limits, Listener, Readiness, Shutdown, ShutdownTrigger, Stream, Tls, TooMany,
+};
 use crate::process::{self, PidFile, Signals, Told};
-use crate::smtp::{Budget, Login, Server};
+use crate::smtp::{Login, Server};
 use crate::{http, log, storage};
 
 /// How long open sessions may go on after the end was asked for.

@@ -2,9 +2,11 @@
 //! known here; each server gets its listeners and its [`Shutdown`] from outside.
 
 mod accept;
+mod budget;
 mod gate;
 mod limits;
 mod listener;
+mod patience;
 mod readiness;
 mod shutdown;
 mod stream;
@@ -12,9 +14,11 @@ mod tls;
 mod wire;
 
 pub use accept::accept;
+pub use budget::{Budget, Reservation};
 pub use gate::Gate;
 pub use limits::{Admission, Clients, Limits, Place, TooMany};
 pub use listener::{Listener, bind};
+pub use patience::Patience;
 pub use readiness::{NotReady, Readiness};
 pub use shutdown::{Shutdown, ShutdownTrigger};
 pub use stream::Stream;

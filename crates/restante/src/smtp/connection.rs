@@ -12,9 +12,7 @@ use restante_store::StoreError;
 use tokio::time::{Instant, timeout_at};
 
 use super::Server;
-use super::budget::Reservation;
-use super::patience::Patience;
-use crate::net::{Heard, Shutdown, Stream, Wire};
+use crate::net::{Heard, Patience, Reservation, Shutdown, Stream, Wire};
 
 /// How much is read at once while commands are exchanged.
 const COMMAND_BUFFER: usize = 4 * 1024;

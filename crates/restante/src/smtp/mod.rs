@@ -1,10 +1,8 @@
 //! The SMTP and LMTP servers: `restante_proto`'s session with a socket, a clock and a mailroom around it. What is said
 //! is decided there; here bytes are moved, questions are passed on, and patience ends.
 
-mod budget;
 mod connection;
 mod login;
-mod patience;
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -15,9 +13,8 @@ use std::time::Duration;
 use restante_mailroom::Mailroom;
 use restante_proto::smtp::{Dialect, Session, Settings};
 
-use crate::net::{Admission, Shutdown, Stream, Tls, TooMany};
+use crate::net::{Admission, Budget, Shutdown, Stream, Tls, TooMany};
 
-pub use budget::Budget;
 use connection::Connection;
 pub use login::Login;
 

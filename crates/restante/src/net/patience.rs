@@ -10,7 +10,7 @@ const MIN_RATE: u64 = 1024;
 
 /// What a peer is waited for, and since when.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub struct Patience {
     limit: Duration,
     since: Instant,
     in_message: bool,
@@ -18,29 +18,29 @@ pub(super) struct Patience {
 
 impl Patience {
     /// Patience with a peer that has just connected.
-    pub(super) fn new(limit: Duration, now: Instant) -> Self {
+    pub fn new(limit: Duration, now: Instant) -> Self {
         Self { limit, since: now, in_message: false }
     }
 
     /// Starts anew: what comes next is another mail or command.
-    pub(super) fn restart(&mut self, now: Instant) {
+    pub fn restart(&mut self, now: Instant) {
         self.since = now;
     }
 
     /// Takes note that we let the peer wait for so long, which is not its fault.
-    pub(super) fn forgive(&mut self, waited: Duration) {
+    pub fn forgive(&mut self, waited: Duration) {
         self.since += waited;
     }
 
     /// Takes note that the session has used some of its input.
-    pub(super) fn progress(&mut self, now: Instant) {
+    pub fn progress(&mut self, now: Instant) {
         if !self.in_message {
             self.since = now;
         }
     }
 
     /// Until when to wait for more, when so many bytes of a message have come, or a command is due.
-    pub(super) fn deadline(&mut self, now: Instant, transferred: Option<u64>) -> Instant {
+    pub fn deadline(&mut self, now: Instant, transferred: Option<u64>) -> Instant {
         if transferred.is_some() != self.in_message {
             self.in_message = transferred.is_some();
             self.since = now;

@@ -20,7 +20,7 @@ pub struct Budget {
 
 /// What one connection has been granted for its message; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub struct Reservation {
     budget: Arc<Budget>,
     steps: Option<OwnedSemaphorePermit>,
     overdraft: Option<OwnedSemaphorePermit>,
@@ -33,14 +33,15 @@ impl Budget {
         Arc::new(Self { steps: Arc::new(Semaphore::new(steps)), overdraft: Arc::new(Semaphore::new(1)) })
     }
 
-    pub(super) fn reservation(self: &Arc<Self>) -> Reservation {
+    /// Nothing yet, for a connection that may need some.
+    pub fn reservation(self: &Arc<Self>) -> Reservation {
         Reservation { budget: self.clone(), steps: None, overdraft: None }
     }
 }
 
 impl Reservation {
     /// Waits until this connection may hold so many bytes. With no bytes, everything is given back.
-    pub(super) async fn adjust_to(&mut self, bytes: usize) {
+    pub async fn adjust_to(&mut self, bytes: usize) {
         if bytes == 0 {
             self.steps = None;
             self.overdraft = None;
