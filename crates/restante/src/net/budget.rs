@@ -1,6 +1,7 @@
-//! The memory for messages that are on their way in, shared by all connections: when it is used up, reading stops.
+//! The memory for messages that are on their way in or out, shared by all connections of a protocol: when it is used up,
+//! the next one waits.
 //!
-//! Every connection that waits for more already holds something, so plain waiting could go on for ever. Therefore one
+//! Every connection that waits for more may already hold something, so plain waiting could go on for ever. Therefore one
 //! connection at a time may overdraw: it finishes its message whatever the others hold, gives back, and the next one
 //! moves. The sum stays below the budget plus one message.
 

@@ -1,25 +1,24 @@
 //! How long to wait for a peer. Silence ends a session, and so does dripping: a command must be complete within the
-//! time limit however many bytes of it come, and a message must keep up a minimal rate.
+//! time limit however many bytes of it come, and a message, in either direction, must keep up a minimal rate.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The rate that a message must keep up on average, in bytes per second; any real link is faster.
-const MIN_RATE: u64 = 1024;
-
 /// What a peer is waited for, and since when.
 #[derive(Debug)]
 pub struct Patience {
     limit: Duration,
+    /// The bytes per second that a message must keep up on average.
+    rate: u64,
     since: Instant,
     in_message: bool,
 }
 
 impl Patience {
-    /// Patience with a peer that has just connected.
-    pub fn new(limit: Duration, now: Instant) -> Self {
-        Self { limit, since: now, in_message: false }
+    /// Patience with a peer that has just connected, and whose messages go at so many bytes per second at least.
+    pub fn new(limit: Duration, rate: u64, now: Instant) -> Self {
+        Self { limit, rate: rate.max(1), since: now, in_message: false }
     }
 
     /// Starts anew: what comes next is another mail or command.
@@ -39,13 +38,13 @@ impl Patience {
         }
     }
 
-    /// Until when to wait for more, when so many bytes of a message have come, or a command is due.
+    /// Until when to wait for more, when so many bytes of a message have come or gone, or a command is due.
     pub fn deadline(&mut self, now: Instant, transferred: Option<u64>) -> Instant {
         if transferred.is_some() != self.in_message {
             self.in_message = transferred.is_some();
             self.since = now;
         }
-        let earned = Duration::from_secs(transferred.unwrap_or(0) / MIN_RATE);
+        let earned = Duration::from_secs(transferred.unwrap_or(0) / self.rate);
         (self.since + self.limit + earned).min(now + self.limit)
     }
 }
@@ -55,11 +54,12 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const RATE: u64 = 1024;
 
     #[test]
     fn a_command_that_drips_in_gains_no_time() {
         let start = Instant::now();
-        let mut patience = Patience::new(10 * SECOND, start);
+        let mut patience = Patience::new(10 * SECOND, RATE, start);
         assert_eq!(patience.deadline(start, None), start + 10 * SECOND);
         assert_eq!(patience.deadline(start + 9 * SECOND, None), start + 10 * SECOND);
         patience.progress(start + 9 * SECOND);
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_message_must_keep_up_a_rate() {
         let start = Instant::now();
-        let mut patience = Patience::new(10 * SECOND, start);
+        let mut patience = Patience::new(10 * SECOND, RATE, start);
         let data = start + 5 * SECOND;
         assert_eq!(patience.deadline(data, Some(1)), data + 10 * SECOND);
         // Dripping: every byte is progress to the session, and none to us.
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(patience.deadline(data + 9 * SECOND, Some(9)), data + 10 * SECOND);
         // Streaming: the time limit counts from the last byte.
         let at = data + 9 * SECOND;
-        assert_eq!(patience.deadline(at, Some(20 * MIN_RATE)), at + 10 * SECOND);
+        assert_eq!(patience.deadline(at, Some(20 * RATE)), at + 10 * SECOND);
         // Mails that follow each other without a pause do not share their time.
         patience.restart(at);
         assert_eq!(patience.deadline(at, Some(1)), at + 10 * SECOND);

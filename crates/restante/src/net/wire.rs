@@ -70,6 +70,11 @@ impl Wire {
     /// Writes the replies and clears them. A peer that sends and never reads would block us here for ever, so it has a time
     /// limit.
     pub async fn write(&mut self, replies: &mut Vec<u8>) -> io::Result<()> {
+        self.write_until(Instant::now() + self.timeout, replies).await
+    }
+
+    /// The same, for a peer that has until the deadline.
+    pub async fn write_until(&mut self, deadline: Instant, replies: &mut Vec<u8>) -> io::Result<()> {
         if replies.is_empty() {
             return Ok(());
         }
@@ -77,7 +82,7 @@ impl Wire {
             self.stream.write_all(replies).await?;
             self.stream.flush().await
         };
-        timeout(self.timeout, written).await??;
+        timeout_at(deadline, written).await??;
         replies.clear();
         replies.shrink_to(REPLY_BUFFER);
         Ok(())

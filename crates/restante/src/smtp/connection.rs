@@ -18,6 +18,8 @@ use crate::net::{Heard, Patience, Reservation, Shutdown, Stream, Wire};
 const COMMAND_BUFFER: usize = 4 * 1024;
 /// How much is read at once while a message comes in.
 const MESSAGE_BUFFER: usize = 64 * 1024;
+/// The rate that a message must keep up on average, in bytes per second; any real link is faster.
+const MIN_RATE: u64 = 1024;
 /// How long a mail that is under way when the server stops may take; a little less than the server waits.
 const GRACE: Duration = Duration::from_secs(13);
 pub(super) struct Connection<'a> {
@@ -50,7 +52,7 @@ impl<'a> Connection<'a> {
             session.record();
         }
         let reservation = server.budget.reservation();
-        let patience = Patience::new(server.timeout, Instant::now());
+        let patience = Patience::new(server.timeout, MIN_RATE, Instant::now());
         let wire = Wire::new(stream, server.timeout);
         Self { server, wire, session, shutdown, name, reservation, patience }
     }
