@@ -4,6 +4,7 @@
 //! What a mail is, what SMTP says, where mail is kept and who hears of it live in the crates below.
 
 pub mod config;
+mod constant_time;
 pub mod health;
 pub mod http;
 pub mod log;

@@ -2,6 +2,7 @@
 //! does not keep them out.
 
 use crate::config::Credential;
+use crate::constant_time::equal;
 
 /// The configured users and their passwords.
 #[derive(Debug)]
@@ -17,12 +18,10 @@ impl Login {
 
     /// Whether this user has this password. Takes the same time whichever character is wrong.
     pub fn check(&self, user: &str, password: &str) -> bool {
-        let same = |known: &Credential| equal(&known.user, user) & equal(known.password.expose(), password);
+        let same = |known: &Credential| {
+            equal(known.user.as_bytes(), user.as_bytes())
+                & equal(known.password.expose().as_bytes(), password.as_bytes())
+        };
         self.credentials.is_empty() || self.credentials.iter().fold(false, |found, known| found | same(known))
     }
-}
-
-fn equal(known: &str, given: &str) -> bool {
-    let differing = known.bytes().zip(given.bytes()).fold(0, |differing, (a, b)| differing | (a ^ b));
-    known.len() == given.len() && differing == 0
 }
