@@ -16,15 +16,20 @@ use std::sync::Arc;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_store::{Listing, Page, Result, Store, Usage, Version, Which};
+use tokio::task::JoinSet;
 
 pub use delivery::Outcome;
 use events::Hub;
 use hooks::Hooks;
 use policy::Policy;
-use to_the_end::to_the_end;
+use to_the_end::{to_the_end, unfinished};
 
 /// How many messages of a mailbox go at once; deliveries take their turn in between.
 const PURGE_STEP: usize = 1000;
+
+/// How many removals are under way at once when somebody deletes many messages. The store makes them last together, so the
+/// more the faster; deliveries take their turn in between.
+const REMOVE_STEP: usize = 500;
 
 /// What a mailroom is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +113,19 @@ impl Mailroom {
         to_the_end(change).await
     }
 
+    /// Deletes these messages; returns how many of them were there. After a failure, some of them are gone.
+    pub async fn remove_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>) -> Result<usize> {
+        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+        let change = async move {
+            let mut count = 0;
+            for step in ids.chunks(REMOVE_STEP) {
+                count += desk.remove_step(&mailbox, step).await?;
+            }
+            Ok(count)
+        };
+        to_the_end(change).await
+    }
+
     /// Deletes everything in a mailbox; returns how much that was.
     pub async fn purge(&self, mailbox: &MailboxName) -> Result<usize> {
         let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
@@ -135,6 +153,28 @@ impl Mailroom {
 }
 
 impl Desk {
+    /// Removes these messages at the same time, and tells of all that are gone then, also when some could not be removed.
+    async fn remove_step(self: &Arc<Self>, mailbox: &MailboxName, ids: &[MessageId]) -> Result<usize> {
+        let mut removals = JoinSet::new();
+        for &id in ids {
+            let (desk, mailbox) = (self.clone(), mailbox.clone());
+            removals.spawn(async move { desk.store.remove(&mailbox, id).await });
+        }
+        let (mut removed, mut failure) = (Vec::new(), None);
+        while let Some(ended) = removals.join_next().await {
+            match ended {
+                Ok(Ok(summary)) => removed.extend(summary),
+                Ok(Err(error)) => failure = Some(error),
+                Err(panic) => failure = Some(unfinished(&panic)),
+            }
+        }
+        // They end in any order.
+        removed.sort_unstable_by_key(|summary| summary.id);
+        let count = removed.len();
+        self.announce_deleted(removed);
+        failure.map_or(Ok(count), Err)
+    }
+
     fn announce_stored(&self, stored: impl IntoIterator<Item = Summary>) {
         for summary in stored {
             if let Some(hooks) = &self.hooks {

@@ -1,5 +1,6 @@
 //! A change of the store and its announcement run to their end, whoever stops listening.
 
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -57,6 +58,7 @@ impl<C: Change> Drop for ToTheEnd<C> {
     }
 }
 
-fn unfinished(cause: &str) -> StoreError {
+/// The failure of a change that ended in the middle.
+pub(crate) fn unfinished(cause: impl Display) -> StoreError {
     StoreError::Broken(format!("a change did not come to its end: {cause}"))
 }

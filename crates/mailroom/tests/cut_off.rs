@@ -159,6 +159,33 @@ async fn a_removal_whose_client_left_is_told() {
 }
 
 #[tokio::test]
+async fn removals_whose_client_left_are_told() {
+    let store = Slow::new();
+    let room = room(store.clone());
+    let messages = [delivered(&room, &store).await, delivered(&room, &store).await];
+    let mut events = room.subscribe().events;
+    let ids = messages.iter().map(|message| message.id).collect();
+    cut_off(&store, room.remove_all(&messages[0].mailbox, ids)).await;
+    store.asked.notified().await;
+    store.go_on.notify_one();
+    for message in messages {
+        assert_eq!(next(&mut events).await, Event::Deleted(message));
+    }
+}
+
+#[tokio::test]
+async fn removals_that_succeed_beside_one_that_fails_are_told() {
+    let store = Slow::new();
+    let room = room(store.clone());
+    let message = delivered(&room, &store).await;
+    let mut events = room.subscribe().events;
+    store.go_on.notify_one();
+    let failure = room.remove_all(&message.mailbox, vec![AT_ONCE, message.id]).await.unwrap_err();
+    assert!(matches!(&failure, StoreError::Broken(cause) if cause.contains("panicked")), "{failure}");
+    assert_eq!(next(&mut events).await, Event::Deleted(message));
+}
+
+#[tokio::test]
 async fn a_purge_whose_client_left_is_told() {
     let store = Slow::new();
     let room = room(store.clone());

@@ -241,6 +241,23 @@ async fn hooks_reroute_rename_and_hear_of_it() {
 }
 
 #[tokio::test]
+async fn many_messages_are_deleted_in_steps_and_each_is_told() {
+    let script = Arc::new(Script::default());
+    let room = room(settings(), Limits::default(), Some(script.clone()));
+    let mut copies = Vec::new();
+    for _ in 0..1100 {
+        copies.extend(stored(&room, &envelope("ann@x.org", &["bob@x.org"]), MAIL).await);
+    }
+    let (kept, gone) = (copies.remove(500), copies.remove(0));
+    assert!(room.remove(&gone.mailbox, gone.id).await.unwrap());
+    script.heard.lock().unwrap().clear();
+    let ids = std::iter::once(gone.id).chain(copies.iter().map(|copy| copy.id)).collect();
+    assert_eq!(room.remove_all(&gone.mailbox, ids).await.unwrap(), 1098);
+    assert_eq!(listed(&room, "bob").await, [kept]);
+    assert_eq!(script.heard.lock().unwrap().len(), 1098);
+}
+
+#[tokio::test]
 async fn a_hook_that_takes_all_destinations_discards() {
     let hooks = Script { change: Some(|message| message.mailboxes.clear()), ..Script::default() };
     let room = room(settings(), Limits::default(), Some(Arc::new(hooks)));
