@@ -16,6 +16,10 @@ use crate::config::{Config, ListenAddr, Loaded, Network};
 
 /// How long everything together may take.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// What the greeting of SMTP and LMTP starts with (RFC 5321 section 4.2).
+const SMTP_READY: &str = "220";
+/// What the greeting of POP3 starts with (RFC 1939 section 4).
+const POP3_READY: &str = "+OK";
 /// The most bytes of an answer that are read.
 const MAX_ANSWER: u64 = 16 * 1024;
 
@@ -55,8 +59,8 @@ struct Target {
 enum Question {
     /// Whether the server is ready, by HTTP; the path of the question.
     Http(String),
-    /// Whether it greets.
-    Greeting(&'static str),
+    /// Whether it greets: the protocol, and what a friendly greeting starts with.
+    Greeting(&'static str, &'static str),
     /// Whether it takes connections: what it says then is encrypted.
     Connection(&'static str),
 }
@@ -71,14 +75,18 @@ enum Place {
 impl Target {
     /// HTTP knows most about the server, so the mail listeners are asked only where there is none.
     fn of(config: &Config) -> Result<Self, String> {
-        let smtp = &config.smtp;
+        let Config { smtp, pop3, .. } = config;
         let web = Question::Http(format!("{}/readyz", config.web.base_path));
-        let plain = if smtp.tls.force { Question::Connection("SMTP") } else { Question::Greeting("SMTP") };
-        let lists: [(_, &[ListenAddr], &[Network]); 4] = [
+        let plain = |force: bool, name, greeting| {
+            if force { Question::Connection(name) } else { Question::Greeting(name, greeting) }
+        };
+        let lists: [(_, &[ListenAddr], &[Network]); 6] = [
             (web, &config.web.addr, &config.web.proxies),
-            (plain, &smtp.addr, &smtp.proxies),
-            (Question::Greeting("LMTP"), &config.lmtp.addr, &smtp.proxies),
+            (plain(smtp.tls.force, "SMTP", SMTP_READY), &smtp.addr, &smtp.proxies),
+            (Question::Greeting("LMTP", SMTP_READY), &config.lmtp.addr, &smtp.proxies),
             (Question::Connection("SMTP"), &smtp.tls_addr, &smtp.proxies),
+            (plain(pop3.tls.force, "POP3", POP3_READY), &pop3.addr, &pop3.proxies),
+            (Question::Connection("POP3"), &pop3.tls_addr, &pop3.proxies),
         ];
         lists
             .into_iter()
@@ -93,7 +101,7 @@ impl Target {
         let mut stream = self.place.connect(&self.proxies).map_err(|error| format!("cannot be reached: {error}"))?;
         match &self.question {
             Question::Http(path) => http(&mut *stream, path),
-            Question::Greeting(_) => greeting(&mut *stream),
+            Question::Greeting(_, ready) => greeting(&mut *stream, ready),
             Question::Connection(_) => Ok("takes connections, with TLS from the first byte".to_owned()),
         }
         .map_err(|error| match error.kind() {
@@ -107,7 +115,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = match &self.question {
             Question::Http(_) => "HTTP",
-            Question::Greeting(protocol) | Question::Connection(protocol) => protocol,
+            Question::Greeting(protocol, _) | Question::Connection(protocol) => protocol,
         };
         write!(f, "{protocol} on {}", self.place)
     }
@@ -180,11 +188,11 @@ fn http(stream: &mut dyn Stream, path: &str) -> io::Result<String> {
     }
 }
 
-/// The greeting of SMTP and LMTP (RFC 5321 section 4.2): 220, or the reason why not.
-fn greeting(stream: &mut dyn Stream) -> io::Result<String> {
+/// The greeting of a mail protocol: that it is ready, or the reason why not.
+fn greeting(stream: &mut dyn Stream, ready: &str) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(&mut *stream).take(MAX_ANSWER).read_line(&mut line)?;
-    if !line.starts_with("220") {
+    if !line.starts_with(ready) {
         return Err(io::Error::other(format!("greets with {:?}", line.trim_end())));
     }
     // A courtesy; the answer to the question is known already.
@@ -214,6 +222,7 @@ mod tests {
         let mut config = Config::default();
         config.web.addr = web.to_vec();
         config.smtp.addr = smtp.to_vec();
+        config.pop3.addr = Vec::new();
         config
     }
 
@@ -273,6 +282,34 @@ mod tests {
         behind.smtp.proxies = vec!["192.0.2.0/24".parse().expect("a network")];
         let patience = Duration::from_millis(50);
         check(&behind, patience).expect_err("the server waits for a header");
+    }
+
+    #[test]
+    fn pop3_is_asked_where_there_is_nothing_else() {
+        let pop3 = |addr| {
+            let mut config = config(&[], &[]);
+            config.pop3.addr = vec![tcp(addr)];
+            config
+        };
+        let good = server(0, "+OK Restante POP3 server ready <1.2@mx.test>\r\n");
+        assert_eq!(check(&pop3(good), PATIENCE), Ok(format!("POP3 on {good} greets")));
+        let busy = server(0, "-ERR [SYS/TEMP] too many connections\r\n");
+        let why = format!("POP3 on {busy} greets with \"-ERR [SYS/TEMP] too many connections\"");
+        assert_eq!(check(&pop3(busy), PATIENCE), Err(why));
+
+        let silent = server(1, "");
+        let mut forced = pop3(silent);
+        forced.pop3.tls.force = true;
+        let mut implicit = config(&[], &[]);
+        implicit.pop3.tls_addr = vec![tcp(silent)];
+        for config in [forced, implicit] {
+            let expected = format!("POP3 on {silent} takes connections, with TLS from the first byte");
+            assert_eq!(check(&config, PATIENCE), Ok(expected));
+        }
+
+        let mut both = pop3(busy);
+        both.smtp.addr = vec![tcp(server(0, "220 mx.test ready\r\n"))];
+        assert!(check(&both, PATIENCE).is_ok_and(|how| how.starts_with("SMTP on ")));
     }
 
     #[test]
