@@ -325,6 +325,10 @@ fn slow_loris_by_dripping_is_sent_away_too() {
     let mut command = server.talk();
     command.expect("220");
     drip(command);
+    let mut endless = server.talk();
+    endless.expect("220");
+    endless.send("x".repeat(10_000));
+    drip(endless);
     let mut data = server.talk();
     data.open_mail("bob@x.org");
     data.say("DATA", "354");

@@ -31,8 +31,9 @@ impl Patience {
         self.since += waited;
     }
 
-    /// Takes note that the session has used some of its input.
-    pub fn progress(&mut self, now: Instant) {
+    /// Takes note that the peer was answered, which only a complete command is. A line that is too long and never ends is
+    /// none, although it is read and thrown away all the time.
+    pub fn answered(&mut self, now: Instant) {
         if !self.in_message {
             self.since = now;
         }
@@ -62,7 +63,7 @@ mod tests {
         let mut patience = Patience::new(10 * SECOND, RATE, start);
         assert_eq!(patience.deadline(start, None), start + 10 * SECOND);
         assert_eq!(patience.deadline(start + 9 * SECOND, None), start + 10 * SECOND);
-        patience.progress(start + 9 * SECOND);
+        patience.answered(start + 9 * SECOND);
         assert_eq!(patience.deadline(start + 9 * SECOND, None), start + 19 * SECOND);
     }
 
@@ -72,8 +73,8 @@ mod tests {
         let mut patience = Patience::new(10 * SECOND, RATE, start);
         let data = start + 5 * SECOND;
         assert_eq!(patience.deadline(data, Some(1)), data + 10 * SECOND);
-        // Dripping: every byte is progress to the session, and none to us.
-        patience.progress(data + 9 * SECOND);
+        // Dripping: no answer within a message gains time.
+        patience.answered(data + 9 * SECOND);
         assert_eq!(patience.deadline(data + 9 * SECOND, Some(9)), data + 10 * SECOND);
         // Streaming: the time limit counts from the last byte.
         let at = data + 9 * SECOND;

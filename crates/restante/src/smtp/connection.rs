@@ -68,10 +68,7 @@ impl<'a> Connection<'a> {
         self.session.greet();
         loop {
             let (used, action) = self.session.step(&self.wire.input);
-            if used > 0 {
-                self.wire.input.advance(used);
-                self.patience.progress(Instant::now());
-            }
+            self.wire.input.advance(used);
             match action {
                 Action::Read => {
                     self.flush().await?;
@@ -171,7 +168,11 @@ impl<'a> Connection<'a> {
     async fn flush(&mut self) -> io::Result<()> {
         self.log_dialogue();
         self.log_refusals();
-        self.wire.write(self.session.replies()).await
+        if !self.session.replies().is_empty() {
+            self.wire.write(self.session.replies()).await?;
+            self.patience.answered(Instant::now());
+        }
+        Ok(())
     }
 
     async fn quit(&mut self) -> io::Result<()> {
