@@ -9,6 +9,7 @@ pub mod health;
 pub mod http;
 pub mod log;
 pub mod net;
+pub mod pop3;
 pub mod process;
 pub mod serve;
 pub mod smtp;

@@ -1,5 +1,7 @@
 //! The server as a whole: builds it from the configuration, starts it, listens to signals, and ends it in good order.
 
+mod pop3;
+
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use restante_store::Store;
 use restante_store::disk::OpenError;
 use tokio::runtime::Runtime;
 
-use crate::config::{Config, ListenAddr, Loaded};
+use crate::config::{self, Config, ListenAddr, Loaded};
 use crate::net::{
     self, Admission, Budget, Gate, Limits, Listener, Readiness, Shutdown, ShutdownTrigger, Stream, Tls, TooMany,
 };
@@ -85,13 +87,14 @@ impl From<OpenError> for Failure {
 
 async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log: &log::Handle) -> Result<(), String> {
     let (trigger, shutdown) = ShutdownTrigger::new();
-    let tls = config.smtp.tls.certificate().map(|certificate| Tls::new(certificate, &config.smtp.domain));
-    let tls = tls.transpose()?.map(Arc::new);
+    let smtp_tls = certificate(&config.smtp.tls, &config.smtp.domain)?;
+    let pop3_tls = certificate(&config.pop3.tls, &config.pop3.domain)?;
     let mailroom = Arc::new(mailroom(config, store));
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
     let mut problems = Vec::new();
-    let smtp = smtp_listeners(config, &mailroom, tls.as_ref(), &mut problems);
+    let smtp = smtp_listeners(config, &mailroom, smtp_tls.as_ref(), &mut problems);
+    let pop3 = pop3::listeners(config, &mailroom, pop3_tls.as_ref(), &mut problems);
     let web = bind_all("HTTP", &config.web.addr, &mut problems);
     if !problems.is_empty() {
         return Err(problems.join("; "));
@@ -106,6 +109,17 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
         readiness: readiness.clone(),
     });
     for MailListener { name, listener, server } in smtp {
+        tracing::info!("{name} listening on {listener}");
+        let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
+        tokio::spawn(net::accept(listener, gate.clone(), shutdown.clone(), serve));
+    }
+    let gate = Arc::new(Gate {
+        limits: Limits::new(config.pop3.max_connections, config.pop3.max_connections_per_ip),
+        proxies: config.pop3.proxies.clone(),
+        exempt: Vec::new(),
+        readiness: readiness.clone(),
+    });
+    for pop3::MailListener { name, listener, server } in pop3 {
         tracing::info!("{name} listening on {listener}");
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
         tokio::spawn(net::accept(listener, gate.clone(), shutdown.clone(), serve));
@@ -129,7 +143,7 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
     drop(shutdown);
 
     while signals.next().await == Told::Reload {
-        reload(log, tls.as_deref());
+        reload(log, [&smtp_tls, &pop3_tls].into_iter().flatten());
     }
     tracing::info!("shutting down");
     readiness.end();
@@ -146,16 +160,23 @@ async fn told_to_end(signals: &mut Signals) {
     while signals.next().await != Told::End {}
 }
 
-/// Opens the log file and reads the certificate again, after somebody has moved or renewed them.
-fn reload(log: &log::Handle, tls: Option<&Tls>) {
+/// The certificate of a protocol, or none when its TLS is off.
+fn certificate(tls: &config::Tls, domain: &str) -> Result<Option<Arc<Tls>>, String> {
+    let tls = tls.certificate().map(|certificate| Tls::new(certificate, domain));
+    Ok(tls.transpose()?.map(Arc::new))
+}
+
+/// Opens the log file and reads the certificates again, after somebody has moved or renewed them.
+fn reload<'a>(log: &log::Handle, certificates: impl Iterator<Item = &'a Arc<Tls>>) {
     match log.reopen() {
         Ok(()) => tracing::info!("reloaded log file"),
         Err(error) => tracing::error!(%error, "cannot open the log file again; going on with the old one"),
     }
-    match tls.map(Tls::reload) {
-        Some(Ok(())) => tracing::info!("reloaded certificate"),
-        Some(Err(problem)) => tracing::error!(problem, "the certificate stays as it was"),
-        None => {}
+    for certificate in certificates {
+        match certificate.reload() {
+            Ok(()) => tracing::info!("reloaded certificate"),
+            Err(problem) => tracing::error!(problem, "the certificate stays as it was"),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use super::table::{SETTINGS, row};
 use super::types::{Certificate, Config, Hosts, LogOutput, Tls};
 use super::values::host_of;
 use crate::net;
+use crate::pop3;
 
 const LOG_FILE: &Setting = row("logfile");
 const PID_FILE: &Setting = row("pidfile");
@@ -35,6 +36,7 @@ const POP3_TLS: &Setting = row("pop3.tlsenabled");
 const POP3_FORCE_TLS: &Setting = row("pop3.forcetls");
 const POP3_CERT: &Setting = row("pop3.tlscert");
 const POP3_KEY: &Setting = row("pop3.tlsprivkey");
+const POP3_CREDENTIALS: &Setting = row("pop3.credentials");
 const WEB_ADDR: &Setting = row("web.addr");
 const GREETING_FILE: &Setting = row("web.greetingfile");
 const LUA_PATH: &Setting = row("lua.path");
@@ -197,6 +199,9 @@ impl Found<'_> {
         }
         for rows in tls_rows(config) {
             self.certificate(&rows, read_file);
+        }
+        if let Err(error) = pop3::Login::new(&pop3.credentials, config.mailbox_naming) {
+            self.add(POP3_CREDENTIALS, &error);
         }
         if let LogOutput::File(path) = &config.log.output {
             self.writable(LOG_FILE, path);

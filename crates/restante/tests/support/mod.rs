@@ -4,6 +4,7 @@
 
 pub(crate) mod chance;
 pub(crate) mod disk;
+pub(crate) mod pop3;
 pub(crate) mod promises;
 pub(crate) mod tls;
 
@@ -152,6 +153,15 @@ impl Server {
         Talk::new(connect(self.smtp))
     }
 
+    /// Hands in a mail for somebody, byte for byte.
+    pub(crate) fn deliver(&self, to: &str, mail: &[u8]) {
+        let mut talk = self.talk();
+        talk.open_mail(to);
+        talk.send([format!("BDAT {} LAST\r\n", mail.len()).as_bytes(), mail].concat());
+        talk.expect("250");
+        talk.say("QUIT", "221");
+    }
+
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.http)
     }
@@ -165,6 +175,12 @@ impl Server {
     /// The bytes of an answer to a GET.
     pub(crate) fn bytes(&self, path: &str) -> Vec<u8> {
         ureq::get(self.url(path)).call().unwrap().body_mut().read_to_vec().unwrap()
+    }
+
+    /// The ids of the messages in a mailbox.
+    pub(crate) fn ids(&self, mailbox: &str) -> Vec<String> {
+        let list = self.json(&format!("/api/v1/mailbox/{mailbox}"));
+        list.as_array().unwrap().iter().map(|message| message["id"].as_str().unwrap().to_owned()).collect()
     }
 
     /// How many messages a mailbox holds.
@@ -230,6 +246,22 @@ impl<S: std::io::Read + std::io::Write> Talk<S> {
         self.stream.read_exact(&mut rest).unwrap();
         self.read.extend(rest);
         String::from_utf8(self.read.drain(..length).collect()).unwrap()
+    }
+
+    /// Everything up to the next place where this stands, and that as well.
+    pub(crate) fn until(&mut self, end: &[u8]) -> Vec<u8> {
+        let mut seen = 0;
+        loop {
+            if let Some(place) = self.read[seen..].windows(end.len()).position(|window| window == end) {
+                return self.read.drain(..seen + place + end.len()).collect();
+            }
+            seen = (self.read.len() + 1).saturating_sub(end.len());
+            let mut chunk = [0; 16 * 1024];
+            match self.stream.read(&mut chunk) {
+                Ok(count) if count > 0 => self.read.extend_from_slice(&chunk[..count]),
+                ended => panic!("{ended:?} instead of {:?}", String::from_utf8_lossy(end)),
+            }
+        }
     }
 
     /// Reads a whole reply, and checks its code.

@@ -1,0 +1,245 @@
+//! One connection: reads, steps the session, answers its questions, writes. Pipelined commands are answered in one
+//! write, and a long answer goes out in pieces, each of which the peer must take before the next is made.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Buf as _;
+use restante_mail::message::{MessageId, Source};
+use restante_mail::naming::MailboxName;
+use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session, Speaker};
+use restante_store::{Page, StoreError, Which};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Server;
+use crate::net::{Heard, Patience, Reservation, Shutdown, Stream, Wire};
+
+/// How much is read at once.
+const BUFFER: usize = 4 * 1024;
+/// The rate at which an answer must be taken on average, in bytes per second; any real link is faster.
+const MIN_RATE: u64 = 16 * 1024;
+/// How many summaries are held at once while a mailbox is opened.
+const PAGE: usize = 1000;
+/// How long a wrong password waits for its answer, so that trying them all takes its time.
+const PENALTY: Duration = Duration::from_secs(1);
+/// How long an answer that is under way when the server stops may take; a little less than the server waits.
+const GRACE: Duration = Duration::from_secs(13);
+
+pub(super) struct Connection<'a> {
+    server: &'a Server,
+    wire: Wire,
+    session: Session,
+    shutdown: Shutdown,
+    name: &'a str,
+    /// The mailbox that was opened.
+    mailbox: Option<MailboxName>,
+    /// The memory that the message under way has been granted.
+    reservation: Reservation,
+    patience: Patience,
+    /// How much of the answer under way the peer has taken.
+    taken: u64,
+}
+
+/// What a wait for input ended with.
+enum Read {
+    Heard(Heard),
+    Shutdown,
+}
+
+impl<'a> Connection<'a> {
+    pub(super) fn new(
+        server: &'a Server,
+        stream: Stream,
+        mut session: Session,
+        shutdown: Shutdown,
+        name: &'a str,
+    ) -> Self {
+        if server.netdebug || tracing::enabled!(tracing::Level::DEBUG) {
+            session.record();
+        }
+        let reservation = server.budget.reservation();
+        let patience = Patience::new(server.timeout, MIN_RATE, Instant::now());
+        let wire = Wire::new(stream, server.timeout);
+        Self { server, wire, session, shutdown, name, mailbox: None, reservation, patience, taken: 0 }
+    }
+
+    /// Says that there is too much to do, and closes.
+    pub(super) async fn refuse(mut self) -> io::Result<()> {
+        self.session.refuse_busy();
+        self.close().await
+    }
+
+    /// Talks to the peer until one of the two has enough.
+    pub(super) async fn run(mut self) -> io::Result<()> {
+        self.session.greet();
+        loop {
+            let (used, action) = self.session.step(&self.wire.input);
+            self.wire.input.advance(used);
+            match action {
+                Action::Read => {
+                    self.flush().await?;
+                    match self.read().await? {
+                        Read::Heard(Heard::Something) => {}
+                        Read::Heard(Heard::End) => return Ok(()),
+                        Read::Heard(Heard::Silence) => {
+                            self.session.time_out();
+                            return self.close().await;
+                        }
+                        Read::Shutdown => {
+                            self.session.shut_down();
+                            return self.close().await;
+                        }
+                    }
+                }
+                Action::Write => self.flush().await?,
+                Action::Open { mailbox, user, proof } => {
+                    let answer = self.open(&mailbox, &user, &proof).await;
+                    self.session.opened(answer);
+                }
+                Action::Fetch(id) => {
+                    let before = Instant::now();
+                    let answer = self.fetch(id).await;
+                    self.session.fetched(answer);
+                    self.patience.forgive(before.elapsed());
+                }
+                Action::Delete(ids) => {
+                    let answer = self.delete(ids).await;
+                    self.session.deleted(answer);
+                }
+                Action::StartTls => self = self.start_tls().await?,
+                Action::Quit => return self.quit().await,
+                Action::Close => return self.close().await,
+            }
+        }
+    }
+
+    /// Opens a mailbox for a user who may: what is in it from now on, for this session.
+    async fn open(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
+        let mailroom = &self.server.mailroom;
+        let mailbox = mailroom.mailbox(mailbox).map_err(|error| Refusal::Name(error.to_string()))?;
+        if !self.server.login.check(&mailbox, mailroom.mailbox(user).ok().as_ref(), proof) {
+            // Not even the name is logged: people type passwords into the wrong field.
+            tracing::info!(session = self.name, "login failed");
+            sleep(PENALTY).await;
+            return Err(Refusal::Credentials);
+        }
+        let maildrop = self.contents(&mailbox).await.map_err(|error| self.unavailable(&error))?;
+        tracing::debug!(session = self.name, %mailbox, "opened");
+        self.mailbox = Some(mailbox);
+        Ok(maildrop)
+    }
+
+    /// The messages of a mailbox, without reading any. They come in pages, because a summary is much larger than what is
+    /// kept of it.
+    async fn contents(&self, mailbox: &MailboxName) -> Result<Maildrop, StoreError> {
+        let mut found: Vec<(MessageId, u64)> = Vec::new();
+        loop {
+            let last = found.last().map_or(MessageId::ZERO, |(id, _)| *id);
+            let page = Page { limit: Some(PAGE), before: None, after: Some(last) };
+            let messages = self.server.mailroom.list(mailbox, page).await?.messages;
+            found.extend(messages.iter().map(|message| (message.id, message.size)));
+            if messages.len() < PAGE {
+                return Ok(found.into_iter().collect());
+            }
+        }
+    }
+
+    /// A message, as soon as there is memory for it: peers that are slow to take theirs must not add up.
+    async fn fetch(&mut self, id: MessageId) -> Result<Option<Source>, Refusal> {
+        // What was granted for the message before is given back first: who holds something must not wait for more.
+        self.reservation.adjust_to(0).await;
+        let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
+        let mailroom = &self.server.mailroom;
+        let found = mailroom.find(mailbox, Which::Id(id)).await.map_err(|error| self.unavailable(&error))?;
+        let Some(summary) = found else { return Ok(None) };
+        let size = usize::try_from(summary.size).unwrap_or(usize::MAX);
+        if timeout(self.server.timeout, self.reservation.adjust_to(size)).await.is_err() {
+            tracing::info!(session = self.name, "no memory for one more message that is being sent");
+            return Err(Refusal::Unavailable);
+        }
+        mailroom.source(mailbox, id).await.map_err(|error| self.unavailable(&error))
+    }
+
+    async fn delete(&self, ids: Vec<MessageId>) -> Result<(), Refusal> {
+        let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
+        let count = self.server.mailroom.remove_all(mailbox, ids).await.map_err(|error| self.unavailable(&error))?;
+        tracing::debug!(session = self.name, %mailbox, count, "deleted");
+        Ok(())
+    }
+
+    fn unavailable(&self, error: &StoreError) -> Refusal {
+        tracing::error!(session = self.name, %error, "the store failed");
+        Refusal::Unavailable
+    }
+
+    /// Waits for the next command within the peer's time, which begins anew with every answer: whatever is no complete
+    /// command gains none.
+    async fn read(&mut self) -> io::Result<Read> {
+        if self.shutdown.has_begun() {
+            return Ok(Read::Shutdown);
+        }
+        self.taken = 0;
+        let deadline = self.patience.deadline(Instant::now(), None);
+        self.wire.make_room(BUFFER);
+        tokio::select! {
+            biased;
+            heard = self.wire.read(deadline) => heard.map(Read::Heard),
+            () = self.shutdown.begun() => Ok(Read::Shutdown),
+        }
+    }
+
+    /// Writes what is to be said. The peer must take all the pieces of an answer at a minimal rate, and even so not at any
+    /// price when the server stops: then the connection breaks in the middle, which no client takes for the end.
+    async fn flush(&mut self) -> io::Result<()> {
+        self.log_dialogue();
+        let replies = self.session.replies();
+        if !replies.is_empty() {
+            let length = replies.len() as u64;
+            let deadline = self.patience.deadline(Instant::now(), Some(self.taken));
+            tokio::select! {
+                biased;
+                written = self.wire.write_until(deadline, replies) => written?,
+                () = self.shutdown.going_on_for(GRACE) => return Err(io::ErrorKind::TimedOut.into()),
+            }
+            self.taken += length;
+        }
+        if self.session.sending() == 0 {
+            self.reservation.adjust_to(0).await;
+        }
+        Ok(())
+    }
+
+    async fn quit(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        self.wire.quit().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        self.wire.close().await
+    }
+
+    async fn start_tls(mut self) -> io::Result<Self> {
+        self.flush().await?;
+        let Some(tls) = &self.server.tls else { return Err(io::ErrorKind::Unsupported.into()) };
+        let wire = self.wire.start_tls(tls).await?;
+        self.session.tls_started();
+        Ok(Self { wire, ..self })
+    }
+
+    /// The dialogue, for those who asked for it, and what was refused, for those who look closely.
+    fn log_dialogue(&mut self) {
+        for line in self.session.take_recording() {
+            if line.speaker == Speaker::Server && line.text.starts_with("-ERR") {
+                tracing::debug!(session = self.name, reply = line.text, "refused");
+            }
+            if self.server.netdebug {
+                let arrow = match line.speaker {
+                    Speaker::Client => "<",
+                    Speaker::Server => ">",
+                };
+                tracing::info!("{} {arrow} {}", self.name, line.text);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The POP3 server: `restante_proto`'s session with a socket, a clock and a mailroom around it. What is said is decided
+//! there; here bytes are moved, mailboxes are opened for those who may, and patience ends.
+
+mod connection;
+mod login;
+
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use restante_mailroom::Mailroom;
+use restante_proto::pop3::{Session, Settings};
+
+use crate::net::{Admission, Budget, Shutdown, Stream, Tls, TooMany};
+
+use connection::Connection;
+pub use login::Login;
+
+/// What the connections of one listener share.
+pub struct Server {
+    /// What their sessions know.
+    pub settings: Arc<Settings>,
+    /// Where their mail is.
+    pub mailroom: Arc<Mailroom>,
+    /// The certificate, for STLS and for TLS from the first byte.
+    pub tls: Option<Arc<Tls>>,
+    /// Whether connections begin with TLS.
+    pub implicit_tls: bool,
+    /// Who may open which mailbox.
+    pub login: Arc<Login>,
+    /// The memory for messages that are on their way out.
+    pub budget: Arc<Budget>,
+    /// How long a peer may stay silent.
+    pub timeout: Duration,
+    /// Whether the dialogue goes to the log.
+    pub netdebug: bool,
+    /// How many sessions there have been, to tell them apart in the log.
+    pub sessions: AtomicU64,
+}
+
+impl Server {
+    /// Serves one connection to its end, or tells it that there are too many.
+    pub async fn serve(
+        self: Arc<Self>,
+        stream: Stream,
+        ip: Option<IpAddr>,
+        admission: Result<Admission, TooMany>,
+        shutdown: Shutdown,
+    ) {
+        let name = self.session_name(ip);
+        let stream = match (&self.tls, self.implicit_tls) {
+            // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
+            (Some(_), true) if admission.is_err() => return,
+            (Some(tls), true) => match tls.accept(stream).await {
+                Ok(stream) => stream,
+                Err(error) => return tracing::debug!(session = name, %error, "TLS handshake failed"),
+            },
+            _ => stream,
+        };
+        let session = Session::new(self.settings.clone(), self.timestamp(), stream.is_tls());
+        let connection = Connection::new(&self, stream, session, shutdown, &name);
+        let ended = match &admission {
+            Ok(_) => connection.run().await,
+            Err(_) => connection.refuse().await,
+        };
+        if let Err(error) = ended {
+            tracing::debug!(session = name, %error, "the connection broke");
+        }
+    }
+
+    /// What the log calls a session: its protocol, its number, and the peer.
+    fn session_name(&self, ip: Option<IpAddr>) -> String {
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        let peer: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
+        format!("POP3 {number} {peer}")
+    }
+
+    /// What APOP's digest is made over. RFC 1939 section 7: no two greetings may have the same, so it is a message id of
+    /// process and clock, to the nanosecond.
+    fn timestamp(&self) -> String {
+        format!("<{}.{}@{}>", std::process::id(), Timestamp::now().as_nanosecond(), self.settings.domain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use restante_mail::address::{Address, Alphabet};
+    use restante_mail::envelope::{Envelope, Peer};
+    use restante_mail::naming::Naming;
+    use restante_store::Limits as StoreLimits;
+    use restante_store::memory::MemoryStore;
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::UnixStream;
+
+    use super::*;
+    use crate::net::{Limits, ShutdownTrigger};
+
+    /// More than the system keeps for a connection whose peer does not read.
+    const LARGE: usize = 4 * 1024 * 1024;
+
+    fn server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Arc<Server> {
+        Arc::new(Server {
+            settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
+            mailroom: mailroom.clone(),
+            tls: None,
+            implicit_tls: false,
+            login: Arc::new(Login::new(&[], Naming::Local).unwrap()),
+            budget: budget.clone(),
+            timeout,
+            netdebug: false,
+            sessions: AtomicU64::new(0),
+        })
+    }
+
+    /// Asks for the large message, and returns the first line of the answer with the rest of the connection.
+    async fn ask(server: &Arc<Server>, shutdown: &Shutdown) -> (String, BufReader<UnixStream>) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let admission = Limits::new(1, None).admit();
+        tokio::spawn(server.clone().serve(Stream::Unix(theirs), None, admission, shutdown.clone()));
+        let mut client = BufReader::new(ours);
+        client.write_all(b"USER bob\r\nPASS x\r\nRETR 1\r\n").await.unwrap();
+        let mut line = String::new();
+        for _ in 0..4 {
+            line.clear();
+            client.read_line(&mut line).await.unwrap();
+        }
+        (line, client)
+    }
+
+    #[tokio::test]
+    async fn messages_that_nobody_takes_do_not_add_up() {
+        let store = Arc::new(MemoryStore::new(StoreLimits::default()));
+        let mailroom = Arc::new(Mailroom::new(restante_mailroom::Settings::default(), store, None));
+        let envelope = Envelope {
+            peer: Peer { ip: None, helo: "client.test".into() },
+            from: None,
+            recipients: vec![Address::parse("bob@x.org", Alphabet::Ascii).unwrap()],
+        };
+        mailroom.deliver(&envelope, Bytes::from(b"a line\r\n".repeat(LARGE / 8))).await.unwrap();
+        let budget = Budget::new(LARGE + LARGE / 2);
+        let patient = server(&mailroom, &budget, Duration::from_mins(1));
+        let impatient = server(&mailroom, &budget, Duration::from_millis(100));
+        let (_trigger, shutdown) = ShutdownTrigger::new();
+
+        // There is room for one, and one more may overdraw.
+        let (first, holder) = ask(&patient, &shutdown).await;
+        let (second, _overdrawn) = ask(&patient, &shutdown).await;
+        assert!(first.starts_with("+OK") && second.starts_with("+OK"), "{first}{second}");
+        let (third, _) = ask(&impatient, &shutdown).await;
+        assert!(third.starts_with("-ERR [SYS/TEMP] "), "{third}");
+        // Whoever leaves gives back.
+        drop(holder);
+        let (fourth, _) = ask(&patient, &shutdown).await;
+        assert!(fourth.starts_with("+OK"), "{fourth}");
+    }
+}
