@@ -1,0 +1,91 @@
+//! Clients that people use, against the real program: Python's and curl's POP3. A machine may lack them, and then nothing
+//! is tested, unless `REQUIRE_CLIENTS` is set, as it is in CI.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use support::Server;
+use support::disk::Disk;
+
+/// A dot at the start of a line, a letter that is none of ASCII, and an empty line.
+const MAIL: &[u8] = "Subject: Grüße\r\n\r\nfirst\r\n.second\r\n..\r\n\r\nlast\r\n".as_bytes();
+
+/// Whether a program is there and knows what is wanted of it.
+fn is_there(program: &str, question: &[&str], wanted: &str) -> bool {
+    let answer = Command::new(program).args(question).output();
+    let usable = answer.is_ok_and(|Output { stdout, .. }| String::from_utf8_lossy(&stdout).contains(wanted));
+    let required = std::env::var_os("REQUIRE_CLIENTS").is_some();
+    assert!(usable || !required, "{program} is not there, or has no {wanted}");
+    if !usable {
+        eprintln!("skipped: {program} is not there, or has no {wanted}");
+    }
+    usable
+}
+
+/// A server with STLS and TLS from the first byte, and its two addresses.
+fn server() -> (Server, SocketAddr, SocketAddr) {
+    let tls = ["--pop3-tlsenabled", "--pop3-tlscert=self-signed", "--pop3-tlsaddr=127.0.0.1:0"];
+    let mut server = Server::start(&[&tls[..], &["--pop3-credentials=*:s3cret"]].concat());
+    for _ in 0..2 {
+        server.deliver("james@x.org", MAIL);
+    }
+    let plain = server.address_of("POP3 listening on tcp4 ");
+    let encrypted = server.address_of("POP3 with TLS listening on tcp4 ");
+    (server, plain, encrypted)
+}
+
+#[test]
+fn python_poplib() {
+    if !is_there("python3", &["-c", "import poplib; print(poplib.__name__)"], "poplib") {
+        return;
+    }
+    let (server, plain, encrypted) = server();
+    let disk = Disk::new("clients-python");
+    let source = disk.data().with_extension("eml");
+    let id = &server.ids("james")[0];
+    std::fs::write(&source, server.bytes(&format!("/api/v1/mailbox/james/{id}/source"))).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/pop3.py");
+    let ports = [plain.port().to_string(), encrypted.port().to_string()];
+    let output = Command::new("python3").arg(script).args(ports).arg(&source).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(server.ids("james").len(), 1);
+}
+
+#[test]
+fn curl() {
+    if !is_there("curl", &["--version"], " pop3 ") {
+        return;
+    }
+    let (server, plain, encrypted) = server();
+    let ids = server.ids("james");
+    let source = server.bytes(&format!("/api/v1/mailbox/james/{}/source", ids[0]));
+    let head = source.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let uidl = format!("1 {}\r\n2 {}\r\n", ids[0], ids[1]);
+    let list = format!("1 {0}\r\n2 {0}\r\n", source.len());
+    let (plain, encrypted) = (format!("pop3://{plain}/"), format!("pop3s://{encrypted}/"));
+    let cases: [(&str, &str, &[&str], &[u8]); 9] = [
+        (&plain, "", &[], list.as_bytes()),
+        (&plain, "1", &[], &source),
+        (&plain, "1", &["--login-options", "AUTH=+APOP"], &source),
+        (&plain, "1", &["--login-options", "AUTH=PLAIN"], &source),
+        (&plain, "1", &["--ssl-reqd"], &source),
+        (&encrypted, "1", &[], &source),
+        (&plain, "", &["-X", "TOP 1 0"], &source[..head]),
+        (&plain, "", &["-X", "UIDL"], uidl.as_bytes()),
+        (&plain, "2", &["--head", "-X", "DELE"], b""),
+    ];
+    for (server, message, options, expected) in cases {
+        let url = format!("{server}{message}");
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--insecure", "--max-time", "20", "--user", "james:s3cret"]);
+        let Output { status, stdout, stderr } = curl.args(options).arg(&url).output().unwrap();
+        let problem = String::from_utf8_lossy(&stderr);
+        assert!(status.success(), "{url} {options:?}: {problem}");
+        let (got, expected) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(expected));
+        assert_eq!(got, expected, "{url} {options:?}");
+    }
+    assert_eq!(server.ids("james"), ids[..1]);
+}
