@@ -43,6 +43,11 @@ impl Domains {
         let domain = comparable(domain);
         self.0.iter().any(|pattern| matches(pattern, &domain))
     }
+
+    /// The entries, in the form in which they are compared.
+    pub fn entries(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|entry| entry.iter().collect())
+    }
 }
 
 fn comparable(domain: &str) -> Vec<char> {
@@ -154,6 +159,12 @@ mod tests {
         for (pattern, text, expected) in table {
             assert_eq!(Domains::from_iter([pattern]).contains(text), expected, "{pattern} {text}");
         }
+    }
+
+    #[test]
+    fn entries_are_told_as_they_are_compared() {
+        let told: Vec<String> = list(&["Example.ORG", "*.deny.com"]).entries().collect();
+        assert_eq!(told, ["example.org", "*.deny.com"]);
     }
 
     #[test]
