@@ -11,9 +11,9 @@ use restante_mail::mime::header_summary;
 use restante_mail::naming::{MailboxName, NameError};
 use restante_store::{NewCopy, NewMessage, StoreError};
 
-use crate::Mailroom;
 use crate::hooks::{Inbound, Verdict};
 use crate::to_the_end::to_the_end;
+use crate::{Cause, Mailroom};
 
 /// What became of an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Mailroom {
 
     /// Takes a message in: all its mailboxes or none. When this returns, the store has it.
     pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<Outcome, StoreError> {
-        let received = Timestamp::now();
+        let (received, bytes) = (Timestamp::now(), body.len());
         let mut message = self.address(envelope, body);
         if let Some(hooks) = &self.desk.hooks
             && let Some(changed) = hooks.before_message_stored(&message).await
@@ -62,6 +62,7 @@ impl Mailroom {
             message = Inbound { mailboxes: without_repetition(changed.mailboxes), ..changed };
         }
         if message.mailboxes.is_empty() {
+            self.desk.tally.discarded(bytes);
             return Ok(Outcome::Discarded);
         }
         let stamp = Stamp::new(envelope, &self.settings.domain, received);
@@ -71,8 +72,9 @@ impl Mailroom {
         let change = async move {
             let _underway = desk.hub.begin();
             let appended = desk.store.append(NewMessage { received, headline, body, copies }).await?;
+            desk.tally.stored(bytes, appended.stored.len());
             desk.announce_stored(appended.stored.iter().cloned());
-            desk.announce_deleted(appended.evicted);
+            desk.announce_deleted(Cause::Limit, appended.evicted);
             Ok(Outcome::Stored(appended.stored))
         };
         to_the_end(change).await

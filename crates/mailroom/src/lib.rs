@@ -9,6 +9,7 @@ pub mod events;
 pub mod hooks;
 pub mod policy;
 mod retention;
+mod tally;
 mod to_the_end;
 
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub use delivery::Outcome;
 use events::Hub;
 use hooks::Hooks;
 use policy::Policy;
+use tally::Tally;
+pub use tally::{Cause, Counts};
 use to_the_end::{to_the_end, unfinished};
 
 /// How many messages of a mailbox go at once; deliveries take their turn in between.
@@ -56,13 +59,14 @@ struct Desk {
     store: Arc<dyn Store>,
     hooks: Option<Arc<dyn Hooks>>,
     hub: Hub,
+    tally: Tally,
 }
 
 impl Mailroom {
     /// A mailroom over this store.
     pub fn new(settings: Settings, store: Arc<dyn Store>, hooks: Option<Arc<dyn Hooks>>) -> Self {
         let hub = Hub::new(settings.history);
-        Self { settings, desk: Arc::new(Desk { store, hooks, hub }) }
+        Self { settings, desk: Arc::new(Desk { store, hooks, hub, tally: Tally::default() }) }
     }
 
     /// The mailbox that a reader means by a name or an address.
@@ -107,13 +111,13 @@ impl Mailroom {
         let change = async move {
             let removed = desk.store.remove(&mailbox, id).await?;
             let was_there = removed.is_some();
-            desk.announce_deleted(removed);
+            desk.announce_deleted(Cause::Request, removed);
             Ok(was_there)
         };
         to_the_end(change).await
     }
 
-    /// Deletes these messages; returns how many of them were there. After a failure, some of them are gone.
+    /// Deletes messages that a reader has collected; returns how many of them were there. After a failure, some of them are gone.
     pub async fn remove_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>) -> Result<usize> {
         let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
         let change = async move {
@@ -137,13 +141,18 @@ impl Mailroom {
                 let removed = desk.store.purge(&mailbox, latest.id, PURGE_STEP).await?;
                 let step = removed.len();
                 count += step;
-                desk.announce_deleted(removed);
+                desk.announce_deleted(Cause::Request, removed);
                 if step < PURGE_STEP {
                     return Ok(count);
                 }
             }
         };
         to_the_end(change).await
+    }
+
+    /// What has happened since the start, in numbers.
+    pub fn counts(&self) -> Counts {
+        self.desk.tally.counts()
     }
 
     /// What happened last, oldest first, and everything that happens from now on.
@@ -171,7 +180,7 @@ impl Desk {
         // They end in any order.
         removed.sort_unstable_by_key(|summary| summary.id);
         let count = removed.len();
-        self.announce_deleted(removed);
+        self.announce_deleted(Cause::Collected, removed);
         failure.map_or(Ok(count), Err)
     }
 
@@ -184,12 +193,15 @@ impl Desk {
         }
     }
 
-    fn announce_deleted(&self, deleted: impl IntoIterator<Item = Summary>) {
+    fn announce_deleted(&self, cause: Cause, deleted: impl IntoIterator<Item = Summary>) {
+        let mut count = 0;
         for summary in deleted {
+            count += 1;
             if let Some(hooks) = &self.hooks {
                 hooks.after_message_deleted(&summary);
             }
             self.hub.deleted(summary);
         }
+        self.tally.deleted(cause, count);
     }
 }

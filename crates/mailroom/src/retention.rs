@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use restante_store::Result;
 use tokio::time::Instant;
 
-use crate::Mailroom;
 use crate::to_the_end::to_the_end;
+use crate::{Cause, Mailroom};
 
 /// How often the oldest mail is looked at, which bounds how late it goes.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -26,9 +26,7 @@ impl Mailroom {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            // A period longer than history itself removes nothing.
-            let Ok(deadline) = Timestamp::now().checked_sub(period) else { continue };
-            match self.expire(deadline).await {
+            match self.expire(period).await {
                 Ok(()) if trouble.is_over() => tracing::info!("retention removes old mail again"),
                 Err(error) if trouble.is_worth_telling(Instant::now()) => {
                     tracing::error!(%error, "retention could not remove old mail; trying again every second");
@@ -38,20 +36,35 @@ impl Mailroom {
         }
     }
 
-    async fn expire(&self, deadline: Timestamp) -> Result<()> {
+    /// Removes what is older than the period now.
+    async fn expire(&self, period: SignedDuration) -> Result<()> {
+        // A period longer than history itself removes nothing.
+        let Ok(deadline) = Timestamp::now().checked_sub(period) else { return Ok(()) };
+        let mut late = false;
         loop {
             let desk = self.desk.clone();
             let change = async move {
                 let removed = desk.store.expire(deadline, BATCH).await?;
                 let count = removed.len();
-                desk.announce_deleted(removed);
+                if let Some(oldest) = removed.first() {
+                    let lag = Timestamp::now().duration_since(oldest.received).saturating_sub(period);
+                    desk.tally.retention_was_late_by(lag.try_into().unwrap_or_default());
+                }
+                desk.announce_deleted(Cause::Age, removed);
                 Ok(count)
             };
-            if to_the_end(change).await? < BATCH {
-                return Ok(());
+            let count = to_the_end(change).await?;
+            late |= count > 0;
+            if count < BATCH {
+                break;
             }
             tokio::task::yield_now().await;
         }
+        if !late {
+            self.desk.tally.retention_was_late_by(Duration::ZERO);
+        }
+        self.desk.tally.retention_completed(Timestamp::now());
+        Ok(())
     }
 }
 
@@ -77,7 +90,33 @@ impl Trouble {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use restante_mail::message::Headline;
+    use restante_store::memory::MemoryStore;
+    use restante_store::{Limits, NewCopy, NewMessage, Store as _};
+
     use super::*;
+    use crate::Settings;
+
+    #[tokio::test]
+    async fn how_late_mail_goes_is_told_until_nothing_is_overdue() {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let received = Timestamp::now() - SignedDuration::from_hours(1);
+        let copies = vec![NewCopy { mailbox: "bob".to_owned().into(), trace: Bytes::new() }];
+        let message = NewMessage { received, headline: Headline::new("", [], ""), body: Bytes::new(), copies };
+        store.append(message).await.unwrap();
+        let room = Mailroom::new(Settings::default(), store, None);
+        let period = SignedDuration::from_mins(10);
+        room.expire(period).await.unwrap();
+        let counts = room.counts();
+        assert_eq!(counts.deleted_by(Cause::Age), 1);
+        assert_eq!(counts.retention_lag.as_secs() / 60, 50);
+        assert!(counts.retention_completed.is_some());
+        room.expire(period).await.unwrap();
+        assert_eq!(room.counts().retention_lag, Duration::ZERO);
+    }
 
     #[test]
     fn trouble_is_told_once_a_minute_and_so_is_its_end() {

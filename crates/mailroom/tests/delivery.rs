@@ -12,7 +12,7 @@ use restante_mail::naming::Naming;
 use restante_mailroom::events::Event;
 use restante_mailroom::hooks::{Hooks, Inbound, Verdict};
 use restante_mailroom::policy::Policy;
-use restante_mailroom::{Mailroom, Outcome, Settings};
+use restante_mailroom::{Cause, Counts, Mailroom, Outcome, Settings};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_store::{Page, Which};
@@ -131,6 +131,24 @@ async fn every_cause_of_deletion_is_an_event() {
 }
 
 #[tokio::test]
+async fn everything_is_counted() {
+    let policy = Policy { discard_domains: ["drop.test"].into_iter().collect(), ..Policy::default() };
+    let room = room(Settings { policy, ..settings() }, Limits { messages_per_mailbox: 1, bytes: 0 }, None);
+    assert_eq!(room.counts(), Counts::default());
+    room.deliver(&envelope("a@x.org", &["b@drop.test"]), Bytes::from(MAIL)).await.unwrap();
+    stored(&room, &envelope("a@x.org", &["bob@x.org", "eve@x.org"]), MAIL).await;
+    stored(&room, &envelope("a@x.org", &["bob@x.org"]), MAIL).await;
+    room.purge(&room.mailbox("bob").unwrap()).await.unwrap();
+    let counts = room.counts();
+    assert_eq!((counts.received, counts.received_bytes), (3, 3 * MAIL.len() as u64));
+    assert_eq!((counts.stored, counts.discarded), (3, 1));
+    let deleted = Cause::ALL.map(|cause| (cause, counts.deleted_by(cause)));
+    let expected = [(Cause::Request, 1), (Cause::Collected, 0), (Cause::Age, 0), (Cause::Limit, 1)];
+    assert_eq!(deleted, expected);
+    assert_eq!(counts.retention_completed, None, "retention does not run");
+}
+
+#[tokio::test]
 async fn history_holds_the_last_ones_that_are_still_there() {
     let room = room(settings(), Limits::default(), None);
     let mut copies = Vec::new();
@@ -163,6 +181,9 @@ async fn old_mail_goes_within_seconds() {
     for _ in 0..100 {
         if room.find(&room.mailbox("bob").unwrap(), Which::Latest).await.unwrap().is_none() {
             retention.abort();
+            let counts = room.counts();
+            assert_eq!(counts.deleted_by(Cause::Age), 1);
+            assert!(counts.retention_lag < Duration::from_secs(5), "{counts:?}");
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
