@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::tally::Open;
+
 /// How many connections that are sent away may be told so at the same time. It takes each up to half a second, and under
 /// a flood that would be as good as letting them in.
 const MAX_REFUSALS: usize = 256;
@@ -38,6 +40,8 @@ struct Client(IpAddr);
 pub struct Admission {
     limits: Arc<Limits>,
     place: Option<Place>,
+    /// Counted as open for as long as it has its place.
+    open: Option<Open>,
 }
 
 /// A place of one client's.
@@ -75,7 +79,7 @@ impl Limits {
     /// A place among all connections, if there is one.
     pub fn admit(self: &Arc<Self>) -> Result<Admission, TooMany> {
         if self.connections.take() {
-            Ok(Admission { limits: self.clone(), place: None })
+            Ok(Admission { limits: self.clone(), place: None, open: None })
         } else {
             Err(TooMany::InTotal)
         }
@@ -92,6 +96,12 @@ impl Admission {
     pub fn of(mut self, client: IpAddr) -> Result<Self, TooMany> {
         self.place = self.limits.clients.admit(client)?;
         Ok(self)
+    }
+
+    /// The same place, counted.
+    pub(super) fn counted(mut self, open: Open) -> Self {
+        self.open = Some(open);
+        self
     }
 }
 

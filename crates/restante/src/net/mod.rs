@@ -10,6 +10,7 @@ mod patience;
 mod readiness;
 mod shutdown;
 mod stream;
+mod tally;
 mod tls;
 mod wire;
 
@@ -22,5 +23,6 @@ pub use patience::Patience;
 pub use readiness::{NotReady, Readiness};
 pub use shutdown::{Shutdown, ShutdownTrigger};
 pub use stream::Stream;
+pub use tally::Tally;
 pub use tls::Tls;
 pub use wire::{Heard, Wire};
