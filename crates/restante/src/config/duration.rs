@@ -12,6 +12,32 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     sum(text).map(Duration::from_nanos).ok_or_else(|| ALLOWED.to_owned())
 }
 
+/// Writes a length of time as a Go program does: `72h0m0s`, `1m30s`, `1.5s`, `50ms`.
+pub(crate) fn text(duration: Duration) -> String {
+    let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
+    if seconds == 0 {
+        return match nanos {
+            0 => "0s".to_owned(),
+            1..1_000 => format!("{nanos}ns"),
+            1_000..1_000_000 => format!("{}\u{b5}s", decimal((nanos / 1_000).into(), nanos % 1_000, 3)),
+            _ => format!("{}ms", decimal((nanos / 1_000_000).into(), nanos % 1_000_000, 6)),
+        };
+    }
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    let seconds = decimal(seconds % 60, nanos, 9);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+/// A number with so many decimal places, without the zeros at its end.
+fn decimal(whole: u64, fraction: u32, places: usize) -> String {
+    let text = format!("{whole}.{fraction:0places$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// The whole text in nanoseconds; none when it is malformed or does not fit.
 fn sum(mut text: &str) -> Option<u64> {
     if text.is_empty() {
@@ -63,6 +89,27 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_written_as_in_go() {
+        let table = [
+            (Duration::ZERO, "0s"),
+            (Duration::from_nanos(7), "7ns"),
+            (Duration::from_nanos(1_500), "1.5\u{b5}s"),
+            (Duration::from_millis(50), "50ms"),
+            (Duration::from_micros(1_250), "1.25ms"),
+            (Duration::from_secs(10), "10s"),
+            (Duration::from_millis(1_500), "1.5s"),
+            (Duration::from_secs(90), "1m30s"),
+            (Duration::from_mins(10), "10m0s"),
+            (Duration::from_hours(72), "72h0m0s"),
+            (Duration::from_millis(3_600_050), "1h0m0.05s"),
+        ];
+        for (duration, expected) in table {
+            assert_eq!(text(duration), expected);
+            assert_eq!(parse(expected), Ok(duration));
+        }
+    }
 
     #[test]
     fn durations() {

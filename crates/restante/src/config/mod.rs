@@ -31,6 +31,7 @@ use std::process::ExitCode;
 
 pub use address::ListenAddr;
 pub use credential::{Credential, Secret};
+pub(crate) use duration::text as duration_text;
 pub use load::{Effective, Loaded};
 pub use network::Network;
 pub use problem::{Origin, Problem};
