@@ -117,7 +117,8 @@ impl Mailroom {
         to_the_end(change).await
     }
 
-    /// Deletes messages that a reader has collected; returns how many of them were there. After a failure, some of them are gone.
+    /// Deletes messages that a reader has collected; returns how many of them were there. After a failure, some
+    /// of them are gone.
     pub async fn remove_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>) -> Result<usize> {
         let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
         let change = async move {

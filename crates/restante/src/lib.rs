@@ -8,6 +8,7 @@ mod constant_time;
 pub mod health;
 pub mod http;
 pub mod log;
+pub mod metrics;
 pub mod net;
 pub mod pop3;
 pub mod process;

@@ -16,6 +16,7 @@ use restante_store::disk::OpenError;
 use tokio::runtime::Runtime;
 
 use crate::config::{self, Config, ListenAddr, Loaded};
+use crate::metrics::{Metrics, Protocol};
 use crate::net::{
     self, Admission, Budget, Gate, Limits, Listener, Readiness, Shutdown, ShutdownTrigger, Stream, Tls, TooMany,
 };
@@ -90,11 +91,12 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
     let smtp_tls = certificate(&config.smtp.tls, &config.smtp.domain)?;
     let pop3_tls = certificate(&config.pop3.tls, &config.pop3.domain)?;
     let mailroom = Arc::new(mailroom(config, store));
+    let metrics = Arc::new(Metrics::new(config.storage.retention_period));
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
     let mut problems = Vec::new();
-    let smtp = smtp_listeners(config, &mailroom, smtp_tls.as_ref(), &mut problems);
-    let pop3 = pop3::listeners(config, &mailroom, pop3_tls.as_ref(), &mut problems);
+    let smtp = smtp_listeners(config, &mailroom, &metrics, smtp_tls.as_ref(), &mut problems);
+    let pop3 = pop3::listeners(config, &mailroom, &metrics, pop3_tls.as_ref(), &mut problems);
     let web = bind_all("HTTP", &config.web.addr, &mut problems);
     if !problems.is_empty() {
         return Err(problems.join("; "));
@@ -110,8 +112,9 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
     });
     for MailListener { name, listener, server } in smtp {
         tracing::info!("{name} listening on {listener}");
+        let tally = metrics.connections(server.protocol()).clone();
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        tokio::spawn(net::accept(listener, gate.clone(), shutdown.clone(), serve));
+        tokio::spawn(net::accept(listener, gate.clone(), tally, shutdown.clone(), serve));
     }
     let gate = Arc::new(Gate {
         limits: Limits::new(config.pop3.max_connections, config.pop3.max_connections_per_ip),
@@ -121,8 +124,9 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
     });
     for pop3::MailListener { name, listener, server } in pop3 {
         tracing::info!("{name} listening on {listener}");
+        let tally = metrics.connections(Protocol::Pop3).clone();
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        tokio::spawn(net::accept(listener, gate.clone(), shutdown.clone(), serve));
+        tokio::spawn(net::accept(listener, gate.clone(), tally, shutdown.clone(), serve));
     }
     let gate = Arc::new(Gate {
         limits: Limits::new(config.web.max_connections, config.web.max_connections_per_ip),
@@ -130,16 +134,19 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
         exempt: config.web.trusted_proxies.clone(),
         readiness: readiness.clone(),
     });
-    let router = http::router(mailroom.clone(), http_settings(config, &gate));
+    let router = http::router(mailroom.clone(), http_settings(config, &gate, &metrics));
     for listener in web {
         tracing::info!("HTTP listening on {listener}");
         let router = router.clone();
+        let tally = metrics.connections(Protocol::Http).clone();
         let serve = move |stream, ip, admission, shutdown| serve_http(stream, ip, admission, router.clone(), shutdown);
-        tokio::spawn(net::accept(listener, gate.clone(), shutdown.clone(), serve));
+        tokio::spawn(net::accept(listener, gate.clone(), tally, shutdown.clone(), serve));
     }
     if let Some(period) = config.storage.retention_period {
+        let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.keep_retention(period).await });
     }
+    tokio::spawn(async move { metrics.keep_history(&mailroom).await });
     drop(shutdown);
 
     while signals.next().await == Told::Reload {
@@ -201,6 +208,7 @@ struct MailListener {
 fn smtp_listeners(
     config: &Config,
     mailroom: &Arc<Mailroom>,
+    metrics: &Arc<Metrics>,
     tls: Option<&Arc<Tls>>,
     problems: &mut Vec<String>,
 ) -> Vec<MailListener> {
@@ -224,6 +232,7 @@ fn smtp_listeners(
             implicit_tls,
             login: login.clone(),
             budget: budget.clone(),
+            metrics: metrics.clone(),
             timeout: smtp.timeout,
             netdebug: config.log.netdebug,
             sessions: AtomicU64::new(0),
@@ -265,7 +274,7 @@ fn bind_all(name: &str, addrs: &[ListenAddr], problems: &mut Vec<String>) -> Vec
     listeners
 }
 
-fn http_settings(config: &Config, gate: &Gate) -> http::Settings {
+fn http_settings(config: &Config, gate: &Gate, metrics: &Arc<Metrics>) -> http::Settings {
     http::Settings {
         base_path: config.web.base_path.clone(),
         public_url: config.web.public_url.clone(),
@@ -274,6 +283,8 @@ fn http_settings(config: &Config, gate: &Gate) -> http::Settings {
         cache_bytes: config.web.cache_bytes,
         clients: gate.limits.clients().clone(),
         readiness: gate.readiness.clone(),
+        metrics: metrics.clone(),
+        status: http::Status::of(config),
     }
 }
 

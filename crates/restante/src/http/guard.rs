@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::client::Forwarded;
 use super::connection::Peer;
+use super::observe::Asked;
 use super::problem::Problem;
 use super::{Server, Settings};
 
@@ -32,6 +33,7 @@ pub(super) struct Visit {
 
 /// Lets in the requests that are meant for this server, and answers the others.
 pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
+    let asked = Asked::now(&server, &request);
     let settings = &server.settings;
     let admitted = visit(settings, &request).and_then(|visit| Ok((visit, Forwarded::of(settings, &request)?)));
     let mut response = match admitted {
@@ -46,6 +48,7 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
     };
     // Mail is hostile, and almost every answer holds some: what is no HTML must not be taken for it.
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    asked.answered(&response);
     response
 }
 

@@ -14,12 +14,14 @@ mod guard;
 mod impatient;
 mod json;
 mod links;
+mod observe;
 mod page;
 mod probe;
 mod problem;
 mod render;
 mod reply;
 mod rest;
+mod status;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -31,7 +33,7 @@ use std::thread::available_parallelism;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
 use restante_mailroom::Mailroom;
 use restante_store::cache::Cache;
@@ -39,6 +41,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 use crate::config::{Hosts, Network};
+use crate::metrics::Metrics;
 use crate::net::{Clients, Readiness};
 use budget::{Allowance, Budget, SMALL};
 use etag::Tags;
@@ -46,6 +49,7 @@ use page::Page;
 use problem::Problem;
 
 pub use connection::{Peer, refuse_connection, serve_connection};
+pub use status::Status;
 
 /// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
 /// twenty times its size.
@@ -68,6 +72,10 @@ pub struct Settings {
     pub clients: Arc<Clients>,
     /// Whether new work is welcome.
     pub readiness: Arc<Readiness>,
+    /// What the server counts.
+    pub metrics: Arc<Metrics>,
+    /// What it tells about its configuration.
+    pub status: Status,
 }
 
 impl Settings {
@@ -84,16 +92,14 @@ pub fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
     let mut router = routes("");
     if !base.is_empty() {
         let below = |path| format!("{base}{path}");
-        router = router
-            .merge(routes(base))
-            .route(base, get(page::home))
-            .route(&below(probe::LIVE), get(probe::live))
-            .route(&below(probe::READY), get(probe::ready));
+        router = router.merge(routes(base)).route(base, get(page::home));
+        for (path, answer) in about_the_server() {
+            router = router.route(&below(path), answer);
+        }
     }
     // Robots look at the root of a host only (RFC 9309 section 2.3). A base path could have one of these very names.
-    let at_root =
-        [(page::ROBOTS, get(page::robots)), (probe::LIVE, get(probe::live)), (probe::READY, get(probe::ready))];
-    for (path, answer) in at_root.into_iter().filter(|(path, _)| *path != base) {
+    let at_root = about_the_server().into_iter().chain([(page::ROBOTS, get(page::robots))]);
+    for (path, answer) in at_root.filter(|(path, _)| *path != base) {
         router = router.route(path, answer);
     }
     router
@@ -114,6 +120,17 @@ fn routes(base: &str) -> Router<Arc<Server>> {
         .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachment::download))
         .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachment::view))
         .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachment::view))
+}
+
+/// What is asked about the server itself, not about mail.
+fn about_the_server() -> [(&'static str, MethodRouter<Arc<Server>>); 5] {
+    [
+        (probe::LIVE, get(probe::live)),
+        (probe::READY, get(probe::ready)),
+        (observe::METRICS, get(observe::metrics)),
+        (observe::VARS, get(observe::vars)),
+        (status::STATUS, get(status::status)),
+    ]
 }
 
 /// What all requests share.
@@ -163,6 +180,11 @@ impl Server {
         if size <= SMALL {
             return Ok(Turn::Here);
         }
+        self.turn_away().await
+    }
+
+    /// Waits for the turn to do heavy work.
+    async fn turn_away(&self) -> Result<Turn, Problem> {
         self.heavy.clone().acquire_owned().await.map(Turn::Away).map_err(|error| fault(&error))
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{Admission, Gate, Listener, Shutdown, Stream, TooMany};
+use super::{Admission, Gate, Listener, Shutdown, Stream, Tally, TooMany};
 
 /// How long to wait after the system could not accept, for instance because it has no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -17,7 +17,7 @@ const QUIET: Duration = Duration::from_secs(10);
 /// Accepts connections until the shutdown begins and runs `serve` for each in a task of its own, with the client's
 /// address. A connection beyond the limits is handed over without admission, so that the protocol can refuse in its own
 /// words.
-pub async fn accept<F, S>(listener: Listener, gate: Arc<Gate>, mut shutdown: Shutdown, serve: F)
+pub async fn accept<F, S>(listener: Listener, gate: Arc<Gate>, tally: Arc<Tally>, mut shutdown: Shutdown, serve: F)
 where
     F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S + Clone + Send + 'static,
     S: Future<Output = ()> + Send + 'static,
@@ -40,7 +40,7 @@ where
                 report.set(false);
                 // A place among all is taken before anything else is done for a connection.
                 let admission = gate.limits.admit();
-                let arrival = Arrival { stream, peer, admission, shutdown: shutdown.clone() };
+                let arrival = Arrival { stream, peer, admission, tally: tally.clone(), shutdown: shutdown.clone() };
                 tokio::spawn(arrival.let_in(gate.clone(), told.clone(), serve.clone()));
             }
             Err(error) if concerns_one_peer(&error) => {}
@@ -60,6 +60,7 @@ struct Arrival {
     stream: Stream,
     peer: Option<IpAddr>,
     admission: Result<Admission, TooMany>,
+    tally: Arc<Tally>,
     shutdown: Shutdown,
 }
 
@@ -70,7 +71,7 @@ impl Arrival {
         F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S,
         S: Future<Output = ()>,
     {
-        let Self { mut stream, peer, admission, mut shutdown } = self;
+        let Self { mut stream, peer, admission, tally, mut shutdown } = self;
         let (ip, admission) = match admission {
             Ok(admission) => {
                 let client = tokio::select! {
@@ -85,6 +86,7 @@ impl Arrival {
             }
             Err(too_many) => (peer, Err(too_many)),
         };
+        let admission = tally.count(admission);
         let _refusal = match admission {
             Ok(_) => None,
             Err(too_many) => {
@@ -157,7 +159,7 @@ mod tests {
         let address = tcp.local_addr().unwrap();
         let proxies = proxies.iter().map(|network| network.parse().unwrap()).collect();
         let gate = Gate { limits, proxies, exempt: Vec::new(), readiness: Arc::<Readiness>::default() };
-        tokio::spawn(accept(listener, Arc::new(gate), shutdown, tell));
+        tokio::spawn(accept(listener, Arc::new(gate), Arc::default(), shutdown, tell));
         address
     }
 

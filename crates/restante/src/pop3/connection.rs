@@ -12,6 +12,7 @@ use restante_store::{Page, StoreError, Which};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Server;
+use crate::metrics::Protocol;
 use crate::net::{Heard, Patience, Reservation, Shutdown, Stream, Wire};
 
 /// How much is read at once.
@@ -117,7 +118,9 @@ impl<'a> Connection<'a> {
     async fn open(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
         let mailroom = &self.server.mailroom;
         let mailbox = mailroom.mailbox(mailbox).map_err(|error| Refusal::Name(error.to_string()))?;
-        if !self.server.login.check(&mailbox, mailroom.mailbox(user).ok().as_ref(), proof) {
+        let accepted = self.server.login.check(&mailbox, mailroom.mailbox(user).ok().as_ref(), proof);
+        self.server.metrics.login(Protocol::Pop3, accepted);
+        if !accepted {
             // Not even the name is logged: people type passwords into the wrong field.
             tracing::info!(session = self.name, "login failed");
             sleep(PENALTY).await;
@@ -222,7 +225,7 @@ impl<'a> Connection<'a> {
     async fn start_tls(mut self) -> io::Result<Self> {
         self.flush().await?;
         let Some(tls) = &self.server.tls else { return Err(io::ErrorKind::Unsupported.into()) };
-        let wire = self.wire.start_tls(tls).await?;
+        let wire = self.server.metrics.handshake(Protocol::Pop3, self.wire.start_tls(tls).await)?;
         self.session.tls_started();
         Ok(Self { wire, ..self })
     }

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use restante_mailroom::Mailroom;
 use restante_proto::pop3::{Session, Settings};
 
+use crate::metrics::{Metrics, Protocol};
 use crate::net::{Admission, Budget, Shutdown, Stream, Tls, TooMany};
 
 use connection::Connection;
@@ -33,6 +34,8 @@ pub struct Server {
     pub login: Arc<Login>,
     /// The memory for messages that are on their way out.
     pub budget: Arc<Budget>,
+    /// Where it is counted what they do.
+    pub metrics: Arc<Metrics>,
     /// How long a peer may stay silent.
     pub timeout: Duration,
     /// Whether the dialogue goes to the log.
@@ -54,7 +57,7 @@ impl Server {
         let stream = match (&self.tls, self.implicit_tls) {
             // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
             (Some(_), true) if admission.is_err() => return,
-            (Some(tls), true) => match tls.accept(stream).await {
+            (Some(tls), true) => match self.metrics.handshake(Protocol::Pop3, tls.accept(stream).await) {
                 Ok(stream) => stream,
                 Err(error) => return tracing::debug!(session = name, %error, "TLS handshake failed"),
             },
@@ -110,6 +113,7 @@ mod tests {
             implicit_tls: false,
             login: Arc::new(Login::new(&[], Naming::Local).unwrap()),
             budget: budget.clone(),
+            metrics: Arc::default(),
             timeout,
             netdebug: false,
             sessions: AtomicU64::new(0),

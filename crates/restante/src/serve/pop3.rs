@@ -8,6 +8,7 @@ use restante_proto::pop3 as protocol;
 
 use super::bind_all;
 use crate::config::Config;
+use crate::metrics::Metrics;
 use crate::net::{Budget, Listener, Tls};
 use crate::pop3::{Login, Server};
 
@@ -25,6 +26,7 @@ pub(super) struct MailListener {
 pub(super) fn listeners(
     config: &Config,
     mailroom: &Arc<Mailroom>,
+    metrics: &Arc<Metrics>,
     tls: Option<&Arc<Tls>>,
     problems: &mut Vec<String>,
 ) -> Vec<MailListener> {
@@ -50,6 +52,7 @@ pub(super) fn listeners(
             implicit_tls,
             login: login.clone(),
             budget: budget.clone(),
+            metrics: metrics.clone(),
             timeout: pop3.timeout,
             netdebug: config.log.netdebug,
             sessions: AtomicU64::new(0),

@@ -12,6 +12,7 @@ use restante_store::StoreError;
 use tokio::time::{Instant, timeout_at};
 
 use super::Server;
+use crate::metrics::Reason;
 use crate::net::{Heard, Patience, Reservation, Shutdown, Stream, Wire};
 
 /// How much is read at once while commands are exchanged.
@@ -59,6 +60,7 @@ impl<'a> Connection<'a> {
 
     /// Says that there is too much to do, and closes.
     pub(super) async fn refuse(mut self) -> io::Result<()> {
+        self.server.metrics.refusal(Reason::Busy);
         self.session.refuse_busy();
         self.close().await
     }
@@ -103,6 +105,7 @@ impl<'a> Connection<'a> {
                 }
                 Action::Authenticate { user, password } => {
                     let accepted = self.server.login.check(&user, password.expose());
+                    self.server.metrics.login(self.server.protocol(), accepted);
                     if !accepted {
                         // Not even the name is logged: people type passwords into the wrong field.
                         tracing::info!(session = self.name, "login failed");
@@ -122,7 +125,10 @@ impl<'a> Connection<'a> {
     }
 
     async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<(), Refusal> {
-        match self.server.mailroom.deliver(envelope, body).await {
+        let begun = Instant::now();
+        let outcome = self.server.mailroom.deliver(envelope, body).await;
+        self.server.metrics.delivery(begun.elapsed());
+        match outcome {
             Ok(Outcome::Stored(copies)) => {
                 for copy in copies {
                     tracing::debug!(session = self.name, mailbox = %copy.mailbox, id = %copy.id, "stored");
@@ -169,6 +175,7 @@ impl<'a> Connection<'a> {
         self.log_dialogue();
         self.log_refusals();
         if !self.session.replies().is_empty() {
+            self.server.metrics.replies(self.session.replies());
             self.wire.write(self.session.replies()).await?;
             self.patience.answered(Instant::now());
         }
@@ -188,7 +195,7 @@ impl<'a> Connection<'a> {
     async fn start_tls(mut self) -> io::Result<Self> {
         self.flush().await?;
         let Some(tls) = &self.server.tls else { return Err(io::ErrorKind::Unsupported.into()) };
-        let wire = self.wire.start_tls(tls).await?;
+        let wire = self.server.metrics.handshake(self.server.protocol(), self.wire.start_tls(tls).await)?;
         self.session.tls_started();
         Ok(Self { wire, ..self })
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use restante_mailroom::Mailroom;
 use restante_proto::smtp::{Dialect, Session, Settings};
 
+use crate::metrics::{Metrics, Protocol};
 use crate::net::{Admission, Budget, Shutdown, Stream, Tls, TooMany};
 
 use connection::Connection;
@@ -32,6 +33,8 @@ pub struct Server {
     pub login: Arc<Login>,
     /// The memory for messages that are on their way in.
     pub budget: Arc<Budget>,
+    /// Where it is counted what they do.
+    pub metrics: Arc<Metrics>,
     /// How long a peer may stay silent.
     pub timeout: Duration,
     /// Whether the dialogue goes to the log.
@@ -53,7 +56,7 @@ impl Server {
         let stream = match (&self.tls, self.implicit_tls) {
             // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
             (Some(_), true) if admission.is_err() => return,
-            (Some(tls), true) => match tls.accept(stream).await {
+            (Some(tls), true) => match self.metrics.handshake(self.protocol(), tls.accept(stream).await) {
                 Ok(stream) => stream,
                 Err(error) => return tracing::debug!(session = name, %error, "TLS handshake failed"),
             },
@@ -67,6 +70,14 @@ impl Server {
         };
         if let Err(error) = ended {
             tracing::debug!(session = name, %error, "the connection broke");
+        }
+    }
+
+    /// The protocol that they speak.
+    pub fn protocol(&self) -> Protocol {
+        match self.settings.dialect {
+            Dialect::Smtp => Protocol::Smtp,
+            Dialect::Lmtp => Protocol::Lmtp,
         }
     }
 

@@ -399,7 +399,9 @@ async fn pages() {
 
 #[tokio::test]
 async fn the_base_path_and_the_root() {
-    for base in ["/mail", "/a/b", "/api", "/api/v1/mailbox", "/robots.txt", "/livez", "/readyz"] {
+    let like_our_own =
+        ["/api", "/api/v1/mailbox", "/robots.txt", "/livez", "/metrics", "/debug", "/debug/vars", "/serve/status"];
+    for base in ["/mail", "/a/b"].into_iter().chain(like_our_own) {
         let house = House::with(Settings { base_path: base.to_owned(), ..Settings::default() });
         house.put(0, "test", MAIL).await;
         for prefix in ["", base] {
@@ -416,6 +418,7 @@ async fn the_base_path_and_the_root() {
         house.ask(&format!("GET {base}x/api/v1/mailbox/test")).await.problem(404);
         assert_eq!(house.ask(&format!("GET {base}/livez")).await.text(), "ok\n");
         assert_eq!(house.ask(&format!("GET {base}/readyz")).await.text(), "ok\n");
+        assert!(house.ask(&format!("GET {base}/metrics")).await.text().contains("\nrestante_store_up 1\n"));
     }
 }
 

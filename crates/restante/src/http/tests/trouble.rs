@@ -103,6 +103,18 @@ async fn a_server_that_ends_is_not_ready_but_lives() {
     assert_eq!(house.ask("GET /livez").await.text(), "ok\n");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_a_store_does_not_tell_is_not_made_up() {
+    for store in [Failing(None), Failing(Some(StoreError::Unavailable))] {
+        let router = over(store);
+        let answer = ask(&router, "GET /metrics", Body::empty(), Peer::default()).await;
+        assert_eq!(answer.status, 200);
+        assert!(answer.text().contains("\nrestante_store_up 0\n"), "{}", answer.text());
+        assert!(!answer.text().contains("restante_store_messages"), "{}", answer.text());
+        assert_eq!(ask(&router, "GET /debug/vars", Body::empty(), Peer::default()).await.status, 200);
+    }
+}
+
 fn over(store: Failing) -> Router {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), None);
     router(Arc::new(mailroom), Settings::default())

@@ -1,0 +1,210 @@
+//! The numbers that existing clients of Inbucket know, and how they were in the last hour, minute by minute.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use restante_mailroom::{Cause, Counts, Mailroom};
+use restante_store::Usage;
+use serde::Serialize;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::{Metrics, Protocol, Reason, usage};
+
+/// How often a sample is taken.
+const INTERVAL: Duration = Duration::from_mins(1);
+/// An hour has sixty differences, and they need one sample more.
+const SAMPLES: usize = 61;
+
+/// The samples of the last hour, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct History(Mutex<VecDeque<Sample>>);
+
+/// What is remembered of one moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    connects: u64,
+    received: u64,
+    errors: u64,
+    warnings: u64,
+    deletes: u64,
+    retained: u64,
+    size: u64,
+}
+
+/// The answer to `/debug/vars`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Vars {
+    smtp: SmtpVars,
+    http: HttpVars,
+    retention: RetentionVars,
+    start_millis: i64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct SmtpVars {
+    connects_total: u64,
+    connects_current: u64,
+    connects_hist: String,
+    received_total: u64,
+    received_hist: String,
+    errors_total: u64,
+    errors_hist: String,
+    warns_total: u64,
+    warns_hist: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct HttpVars {
+    web_socket_connects_current: usize,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct RetentionVars {
+    deletes_total: u64,
+    deletes_hist: String,
+    /// Seconds.
+    period: u64,
+    retained_current: u64,
+    retained_hist: String,
+    retained_size: u64,
+    size_hist: String,
+    /// Milliseconds since 1970.
+    scan_completed_millis: i64,
+}
+
+impl Metrics {
+    /// Takes a sample every minute, for as long as the future is polled.
+    pub async fn keep_history(&self, mailroom: &Mailroom) {
+        let mut ticks = interval_at(Instant::now() + INTERVAL, INTERVAL);
+        // A machine that slept has no samples of that time.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            let sample = self.sample(&mailroom.counts(), usage(mailroom).await);
+            self.history.push(sample);
+        }
+    }
+
+    /// The numbers now, and how they were.
+    pub async fn vars(&self, mailroom: &Mailroom) -> Vars {
+        let counts = mailroom.counts();
+        let now = self.sample(&counts, usage(mailroom).await);
+        let history = &self.history;
+        Vars {
+            smtp: SmtpVars {
+                connects_total: now.connects,
+                connects_current: self.of_smtp_and_lmtp(|metrics, protocol| metrics.connections(protocol).open_now()),
+                connects_hist: history.text(|sample| sample.connects),
+                received_total: now.received,
+                received_hist: history.text(|sample| sample.received),
+                errors_total: now.errors,
+                errors_hist: history.text(|sample| sample.errors),
+                warns_total: now.warnings,
+                warns_hist: history.text(|sample| sample.warnings),
+            },
+            http: HttpVars { web_socket_connects_current: self.monitors.websockets.load(Relaxed) },
+            retention: RetentionVars {
+                deletes_total: now.deletes,
+                deletes_hist: history.text(|sample| sample.deletes),
+                period: self.retention_period.map_or(0, |period| period.as_secs()),
+                retained_current: now.retained,
+                retained_hist: history.text(|sample| sample.retained),
+                retained_size: now.size,
+                size_hist: history.text(|sample| sample.size),
+                scan_completed_millis: counts.retention_completed.map_or(0, Timestamp::as_millisecond),
+            },
+            start_millis: self.started.as_millisecond(),
+        }
+    }
+
+    /// What cannot be said is as it was last.
+    fn sample(&self, counts: &Counts, usage: Option<Usage>) -> Sample {
+        let last = self.history.last();
+        let errors = [Reason::StoreFull, Reason::StoreFailed].map(|reason| self.refused_for(reason)).iter().sum();
+        let refusals: u64 = Reason::ALL.map(|reason| self.refused_for(reason)).iter().sum();
+        Sample {
+            connects: self.of_smtp_and_lmtp(|metrics, protocol| metrics.connections(protocol).accepted_total()),
+            received: counts.received,
+            errors,
+            warnings: refusals.saturating_sub(errors),
+            deletes: counts.deleted_by(Cause::Age),
+            retained: usage.map_or(last.retained, |usage| usage.messages),
+            size: usage.map_or(last.size, |usage| usage.bytes),
+        }
+    }
+
+    fn of_smtp_and_lmtp(&self, count: fn(&Self, Protocol) -> u64) -> u64 {
+        count(self, Protocol::Smtp) + count(self, Protocol::Lmtp)
+    }
+}
+
+impl History {
+    fn push(&self, sample: Sample) {
+        let mut samples = self.samples();
+        if samples.len() == SAMPLES {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+    }
+
+    fn last(&self) -> Sample {
+        self.samples().back().copied().unwrap_or_default()
+    }
+
+    /// One number of every sample, separated by commas.
+    fn text(&self, number: fn(&Sample) -> u64) -> String {
+        let texts: Vec<String> = self.samples().iter().map(|sample| number(sample).to_string()).collect();
+        texts.join(",")
+    }
+
+    fn samples(&self) -> MutexGuard<'_, VecDeque<Sample>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use restante_store::Limits;
+    use restante_store::memory::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn an_hour_is_remembered() {
+        let history = History::default();
+        assert_eq!(history.text(|sample| sample.received), "");
+        for received in 1..=100 {
+            history.push(Sample { received, ..Sample::default() });
+        }
+        let text = history.text(|sample| sample.received);
+        assert_eq!(text.split(',').count(), 61);
+        assert!(text.starts_with("40,41,") && text.ends_with(",99,100"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sample_is_taken_every_minute() {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, None);
+        let metrics = Metrics::default();
+        metrics.refusal(Reason::StoreFull);
+        for _ in 0..3 {
+            metrics.refusal(Reason::Policy);
+        }
+        let two_and_a_half = Duration::from_secs(150);
+        assert!(tokio::time::timeout(two_and_a_half, metrics.keep_history(&mailroom)).await.is_err());
+        let vars = serde_json::to_value(metrics.vars(&mailroom).await).unwrap();
+        assert_eq!(vars["smtp"]["ErrorsHist"], "1,1");
+        assert_eq!(vars["smtp"]["WarnsHist"], "3,3");
+        assert_eq!(vars["smtp"]["WarnsTotal"], 3);
+        assert_eq!(vars["retention"]["SizeHist"], "0,0");
+    }
+}

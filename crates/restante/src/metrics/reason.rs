@@ -1,0 +1,127 @@
+//! Why something was refused over SMTP, read off the replies: every refusal passes through them, whoever decided it.
+
+/// A reason to refuse a sender, a recipient, a mail or a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The rules about domains, or a script.
+    Policy,
+    /// The mail is too long.
+    Size,
+    /// The mail has too many recipients.
+    Recipients,
+    /// No mailbox can be named after the address, or it is none.
+    Address,
+    /// The command is unknown, malformed or out of order.
+    Syntax,
+    /// A login failed, or is missing.
+    Auth,
+    /// The store has no room.
+    StoreFull,
+    /// The store failed.
+    StoreFailed,
+    /// There are too many connections, or too many mails under way.
+    Busy,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Policy,
+        Self::Size,
+        Self::Recipients,
+        Self::Address,
+        Self::Syntax,
+        Self::Auth,
+        Self::StoreFull,
+        Self::StoreFailed,
+        Self::Busy,
+    ];
+
+    /// What it is called in a label.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Size => "size",
+            Self::Recipients => "recipients",
+            Self::Address => "address",
+            Self::Syntax => "syntax",
+            Self::Auth => "auth",
+            Self::StoreFull => "store_full",
+            Self::StoreFailed => "store_failed",
+            Self::Busy => "busy",
+        }
+    }
+
+    /// The reasons of all refusals among these replies, which are whole lines.
+    pub(super) fn all_in(replies: &[u8]) -> impl Iterator<Item = Self> {
+        replies.split(|byte| *byte == b'\n').filter_map(Self::of)
+    }
+
+    /// The reason of a reply, if it refuses anything, by its enhanced status code (RFC 3463).
+    fn of(reply: &[u8]) -> Option<Self> {
+        if !matches!(reply.first(), Some(b'4' | b'5')) {
+            return None;
+        }
+        let (code, rest) = reply.split_at_checked(4)?;
+        // A session that ends refuses nothing; that there are too many of them is counted where it is known.
+        if code == b"421 " {
+            return None;
+        }
+        let [_, b'.', subject @ ..] = rest.split(|byte| *byte == b' ').next()? else { return None };
+        Some(match subject {
+            b"3.4" => Self::Size,
+            b"5.3" => Self::Recipients,
+            b"3.1" => Self::StoreFull,
+            [b'3', ..] => Self::StoreFailed,
+            [b'1', ..] | b"6.7" => Self::Address,
+            b"7.0" | b"7.8" => Self::Auth,
+            [b'5', ..] => Self::Syntax,
+            // The rest are the words of scripts.
+            _ => Self::Policy,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_and_their_reasons() {
+        let table: &[(&str, Option<Reason>)] = &[
+            ("250 2.0.0 Ok", None),
+            ("250-PIPELINING", None),
+            ("334 ", None),
+            ("421 4.7.0 mx.test Too many connections, try again later", None),
+            ("421 4.4.2 mx.test Waited too long for you, closing", None),
+            ("452 4.5.3 Too many recipients", Some(Reason::Recipients)),
+            ("552 5.3.4 Mail too long", Some(Reason::Size)),
+            ("550 5.7.1 Mail to this domain is not accepted here", Some(Reason::Policy)),
+            ("550 5.2.1 Says a script", Some(Reason::Policy)),
+            ("553 5.1.3 Bad recipient: empty", Some(Reason::Address)),
+            ("553 5.6.7 Address is not ASCII", Some(Reason::Address)),
+            ("500 5.5.1 Unknown command", Some(Reason::Syntax)),
+            ("555 5.5.4 Unknown parameter", Some(Reason::Syntax)),
+            ("530 5.7.0 Authentication required", Some(Reason::Auth)),
+            ("535 5.7.8 Wrong user name or password", Some(Reason::Auth)),
+            ("452 4.3.1 No room for this mail at the moment", Some(Reason::StoreFull)),
+            ("451 4.3.0 The mail cannot be stored at the moment", Some(Reason::StoreFailed)),
+            ("451 4.3.5 The mail cannot be stored because of a fault here", Some(Reason::StoreFailed)),
+            ("5", None),
+            ("550 5", None),
+        ];
+        for (reply, expected) in table {
+            assert_eq!(Reason::of(reply.as_bytes()), *expected, "{reply}");
+        }
+        let replies: Vec<u8> = table.iter().flat_map(|(reply, _)| format!("{reply}\r\n").into_bytes()).collect();
+        let expected: Vec<Reason> = table.iter().filter_map(|(_, reason)| *reason).collect();
+        assert_eq!(Reason::all_in(&replies).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn every_reason_is_counted_in_a_place_of_its_own() {
+        for (index, reason) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
+        }
+    }
+}
