@@ -1,0 +1,245 @@
+//! What the real program tells about itself: its metrics move when things happen, and whatever is made from them, be it
+//! the dashboard, the alerts or the manual, speaks of metrics that exist.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::exposition::Exposition;
+use support::tls::Wire;
+use support::{LONG, Server, Talk, connect};
+
+fn scrape(server: &Server) -> Exposition {
+    Exposition::parse(&String::from_utf8(server.bytes("/metrics")).unwrap())
+}
+
+fn send(server: &Server, to: &str) {
+    let mut talk = server.talk();
+    talk.open_mail(to);
+    talk.say("DATA", "354");
+    talk.say("Subject: hi\r\n\r\nhello\r\n.", "250");
+    talk.say("QUIT", "221");
+}
+
+/// Scrapes until the series has the value: what happens between two packets is not told at once.
+fn wait_for(server: &Server, series: &str, value: f64) -> Exposition {
+    let deadline = Instant::now() + LONG;
+    loop {
+        let page = scrape(server);
+        if (page.value(series) - value).abs() < 1e-9 {
+            return page;
+        }
+        assert!(Instant::now() < deadline, "{series} is {} and not {value}", page.value(series));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn file(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn mail_moves_the_counters() {
+    let policy = ["--smtp-rejectdomains", "deny.test", "--smtp-discarddomains", "drop.test"];
+    let server = Server::start(&[&policy[..], &["--storage-mailboxmsgcap", "1"]].concat());
+    let before = scrape(&server);
+    assert!(before.value(concat!("restante_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"}")) > 0.0);
+    assert!(before.value("process_start_time_seconds") > 1.7e9);
+    assert!(before.value("process_resident_memory_bytes") > 1e6);
+
+    send(&server, "bob@x.org");
+    send(&server, "bob@x.org");
+    send(&server, "eve@x.org");
+    send(&server, "ann@drop.test");
+    let mut talk = server.talk();
+    talk.open_mail("bob@x.org");
+    talk.say("RCPT TO:<a@deny.test>", "550");
+    talk.say("RCPT TO:<a b>", "5");
+    talk.say("BREW", "500");
+    assert_eq!(ureq::delete(server.url("/api/v1/mailbox/eve")).call().unwrap().status(), 200);
+
+    // Those who have said QUIT may need a moment to be gone.
+    let after = wait_for(&server, "restante_connections{protocol=\"smtp\"}", 1.0);
+    let expected = [
+        ("restante_messages_received_total", 4.0),
+        ("restante_received_bytes_total", 4.0 * 22.0),
+        ("restante_messages_stored_total", 3.0),
+        ("restante_messages_discarded_total", 1.0),
+        ("restante_messages_rejected_total{reason=\"policy\"}", 1.0),
+        ("restante_messages_rejected_total{reason=\"address\"}", 1.0),
+        ("restante_messages_rejected_total{reason=\"syntax\"}", 1.0),
+        ("restante_messages_rejected_total{reason=\"size\"}", 0.0),
+        ("restante_messages_deleted_total{cause=\"limit\"}", 1.0),
+        ("restante_messages_deleted_total{cause=\"request\"}", 1.0),
+        ("restante_messages_deleted_total{cause=\"age\"}", 0.0),
+        ("restante_delivery_seconds_count", 4.0),
+        ("restante_store_up", 1.0),
+        ("restante_store_messages", 1.0),
+        ("restante_store_mailboxes", 1.0),
+        ("restante_connections_accepted_total{protocol=\"smtp\"}", 5.0),
+        ("restante_http_requests_total{method=\"DELETE\",route=\"/api/v1/mailbox/{name}\",status=\"200\"}", 1.0),
+        ("restante_retention_period_seconds", 86_400.0),
+    ];
+    for (series, value) in expected {
+        assert!((after.value(series) - value).abs() < 1e-9, "{series} is {}", after.value(series));
+    }
+    let vars = server.json("/debug/vars");
+    assert_eq!((&vars["smtp"]["ReceivedTotal"], &vars["smtp"]["WarnsTotal"]), (&4.into(), &3.into()));
+    assert_eq!((&vars["smtp"]["ConnectsTotal"], &vars["smtp"]["ConnectsCurrent"]), (&5.into(), &1.into()));
+    assert_eq!(vars["retention"]["RetainedCurrent"], 1);
+}
+
+#[test]
+fn old_mail_is_counted_when_it_goes() {
+    let server = Server::start(&["--storage-retentionperiod", "1s"]);
+    send(&server, "bob@x.org");
+    wait_for(&server, "restante_messages_deleted_total{cause=\"age\"}", 1.0);
+    let page = wait_for(&server, "restante_retention_lag_seconds", 0.0);
+    assert!(page.value("restante_retention_completed_timestamp_seconds") > 1.7e9);
+    assert_eq!(server.json("/debug/vars")["retention"]["DeletesTotal"], 1);
+}
+
+#[test]
+fn mail_that_is_collected_is_counted() {
+    let mut server = Server::start(&[]);
+    send(&server, "bob@x.org");
+    let mut talk = Talk::new(connect(server.address_of("POP3 listening on tcp4 ")));
+    assert!(talk.line().is_some_and(|greeting| greeting.starts_with("+OK")));
+    for line in ["USER bob", "PASS anything", "DELE 1", "QUIT"] {
+        talk.send(format!("{line}\r\n"));
+        assert!(talk.line().is_some_and(|reply| reply.starts_with("+OK")), "{line}");
+    }
+    let page = wait_for(&server, "restante_connections{protocol=\"pop3\"}", 0.0);
+    for series in [
+        "restante_messages_deleted_total{cause=\"pop3\"}",
+        "restante_connections_accepted_total{protocol=\"pop3\"}",
+        "restante_logins_total{protocol=\"pop3\",outcome=\"ok\"}",
+    ] {
+        assert!((page.value(series) - 1.0).abs() < 1e-9, "{series} is {}", page.value(series));
+    }
+}
+
+#[test]
+fn connections_beyond_the_limit_and_logins_are_counted() {
+    let server = Server::start(&["--smtp-maxconnections", "1", "--smtp-credentials", "ann:secret"]);
+    let mut talk = server.talk();
+    talk.expect("220");
+    server.talk().expect("421");
+    talk.say("EHLO client.test", "250");
+    talk.say("AUTH PLAIN AGFubgB3cm9uZw==", "535");
+    talk.say("AUTH PLAIN AGFubgBzZWNyZXQ=", "235");
+    let page = scrape(&server);
+    for series in [
+        "restante_connections_refused_total{protocol=\"smtp\"}",
+        "restante_connections_accepted_total{protocol=\"smtp\"}",
+        "restante_messages_rejected_total{reason=\"busy\"}",
+        "restante_logins_total{protocol=\"smtp\",outcome=\"ok\"}",
+        "restante_logins_total{protocol=\"smtp\",outcome=\"failed\"}",
+    ] {
+        assert!((page.value(series) - 1.0).abs() < 1e-9, "{series} is {}", page.value(series));
+    }
+}
+
+#[test]
+fn handshakes_are_counted() {
+    let server = Server::start(&["--smtp-tlsenabled", "--smtp-tlscert=self-signed"]);
+    for good in [true, false] {
+        let mut talk = Talk::new(Wire::Plain(connect(server.smtp)));
+        talk.expect("220");
+        talk.say("EHLO client.test", "250");
+        talk.say("STARTTLS", "220");
+        if good {
+            talk.stream.start_tls();
+            talk.say("EHLO client.test", "250");
+        } else {
+            talk.send("this is no TLS\r\n");
+        }
+        let outcome = if good { "ok" } else { "failed" };
+        let series = format!("restante_tls_handshakes_total{{protocol=\"smtp\",outcome=\"{outcome}\"}}");
+        wait_for(&server, &series, 1.0);
+    }
+}
+
+#[test]
+fn no_client_makes_up_a_label() {
+    let server = Server::start(&["--web-basepath", "/mail"]);
+    let mut raw = Talk::new(connect(server.http));
+    for (request, status) in [("BREW /livez", "405"), ("GET /x/../y?z", "404"), ("GET /mail/livez", "200")] {
+        raw.send(format!("{request} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let answer = raw.line().unwrap();
+        assert!(answer.contains(status), "{request}: {answer}");
+        let mut length = 0;
+        while let Some(line) = raw.line().filter(|line| !line.is_empty()) {
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.parse().unwrap();
+            }
+        }
+        raw.exactly(length);
+    }
+    let page = scrape(&server);
+    for series in [
+        "{method=\"other\",route=\"/livez\",status=\"405\"}",
+        "{method=\"GET\",route=\"other\",status=\"404\"}",
+        "{method=\"GET\",route=\"/livez\",status=\"200\"}",
+    ] {
+        assert!(page.value(&format!("restante_http_requests_total{series}")) > 0.0);
+    }
+}
+
+#[test]
+fn answers_about_the_server_are_at_the_root_and_below_the_base_path_and_never_old() {
+    let server = Server::start(&["--web-basepath", "/mail"]);
+    for path in ["/livez", "/readyz", "/metrics", "/debug/vars", "/serve/status"] {
+        for url in [server.url(path), server.url(&format!("/mail{path}"))] {
+            for answer in [ureq::get(&url).call().unwrap(), ureq::head(&url).call().unwrap()] {
+                assert_eq!(answer.status(), 200, "{url}");
+                assert_eq!(answer.headers()["cache-control"], "no-store", "{url}");
+            }
+        }
+    }
+    assert_eq!(server.json("/serve/status")["storage-config"]["retention-period"], "24h0m0s");
+}
+
+#[test]
+fn the_dashboard_and_the_alerts_speak_of_metrics_that_exist() {
+    let server = Server::start(&[]);
+    scrape(&server);
+    let page = scrape(&server);
+    let dashboard: Value = serde_json::from_str(&file("packaging/grafana/restante.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let mut expressions: Vec<String> = targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect();
+    assert!(expressions.len() > 30, "{expressions:?}");
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    expressions.extend(variables.iter().filter_map(|variable| variable["definition"].as_str()).map(str::to_owned));
+    let rules = file("packaging/prometheus/restante.rules.yml");
+    assert!(rules.contains("expr: "));
+    expressions.push(rules);
+
+    let mut unused: Vec<&str> = page.families.iter().map(|family| family.name.as_str()).collect();
+    for expression in &expressions {
+        let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for name in words.filter(|word| word.starts_with("restante_") || word.starts_with("process_")) {
+            assert!(page.has(name), "{name} in {expression}");
+            unused.retain(|family| !name.starts_with(family));
+        }
+    }
+    assert_eq!(unused, [] as [&str; 0], "the dashboard shows everything");
+}
+
+#[test]
+fn the_manual_lists_all_metrics() {
+    let server = Server::start(&[]);
+    scrape(&server);
+    let mut table = String::new();
+    for family in scrape(&server).families {
+        let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        writeln!(table, "| `{}` | {} | {} | {} |", family.name, family.kind, labels.join(", "), family.help).unwrap();
+    }
+    let manual = file("docs/operations.md");
+    assert!(manual.contains(&table), "the table in docs/operations.md should be:\n{table}");
+}
