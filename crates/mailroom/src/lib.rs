@@ -20,7 +20,7 @@ use restante_store::{Listing, Page, Result, Store, Usage, Version, Which};
 use tokio::task::JoinSet;
 
 pub use delivery::Outcome;
-use events::Hub;
+use events::{Hub, Position, Subscription};
 use hooks::Hooks;
 use policy::Policy;
 use tally::Tally;
@@ -58,7 +58,7 @@ pub struct Mailroom {
 struct Desk {
     store: Arc<dyn Store>,
     hooks: Option<Arc<dyn Hooks>>,
-    hub: Hub,
+    hub: Arc<Hub>,
     tally: Tally,
 }
 
@@ -156,9 +156,11 @@ impl Mailroom {
         self.desk.tally.counts()
     }
 
-    /// What happened last, oldest first, and everything that happens from now on.
-    pub fn subscribe(&self) -> events::Subscription {
-        self.desk.hub.subscribe()
+    /// Listens to one mailbox, or to all of them: first to the last stored messages that are still there, oldest first, and
+    /// then to everything that happens from now on. A listener who was cut off says where, and hears what happened since
+    /// instead of the last messages, if that is still known. Called within a runtime, which does the telling.
+    pub fn subscribe(&self, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
+        self.desk.hub.subscribe(topic, resume)
     }
 }
 

@@ -1,0 +1,174 @@
+//! The task that tells the listeners. It is there while somebody listens, and it rests after every round for a multiple
+//! of the work that the round made, so that all listeners together take about a tenth of one processor, however many
+//! there are and however fast mail comes. After a quiet time it tells at once.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use restante_mail::naming::MailboxName;
+use tokio::sync::broadcast;
+use tokio::time::sleep;
+
+use super::Told;
+use super::hub::Hub;
+
+/// How many events a channel holds; a listener who needs older ones looks for them in the ring.
+const CHANNEL: usize = 512;
+/// How many events are told in a round at most.
+const MAX_BATCH: u64 = 256;
+/// With so many listeners that the batch is below this, it gets no smaller.
+const MIN_BATCH: u64 = 16;
+/// How often something is told in a round: events times listeners.
+const TELLINGS: u64 = 1 << 16;
+
+/// What it takes to wake a listener and to send it something, measured on a common machine.
+const WAKING: Duration = Duration::from_micros(10);
+/// What a byte takes on its way through a listener.
+const BYTE: Duration = Duration::from_nanos(1);
+/// What an event has beside its texts when it is sent.
+const RECORD: usize = 200;
+/// How much longer than its work a round's rest is.
+const REST: u32 = 9;
+/// The shortest rest, so that events that come one by one are told together.
+const MIN_REST: Duration = Duration::from_millis(1);
+
+pub(super) type Channel = broadcast::Receiver<Note>;
+
+/// What goes through a channel.
+#[derive(Clone)]
+pub(super) struct Note {
+    pub(super) seq: u64,
+    pub(super) told: Weak<Told>,
+}
+
+/// What there is to do.
+pub(super) enum Round {
+    /// These events are to be told, if any.
+    Tell(Vec<Arc<Told>>),
+    /// Events were lost before they could be told.
+    Overtaken,
+    /// Nobody listens any more.
+    Over,
+}
+
+/// The channels of those who listen, one for everything and one for each mailbox.
+#[derive(Default)]
+pub(super) struct Topics {
+    all: Option<broadcast::Sender<Note>>,
+    mailboxes: HashMap<MailboxName, broadcast::Sender<Note>>,
+}
+
+/// Tells the listeners until there are none.
+pub(super) async fn run(hub: Arc<Hub>) {
+    loop {
+        match hub.round() {
+            Round::Tell(events) if events.is_empty() => hub.news.notified().await,
+            Round::Tell(events) => {
+                let work = hub.topics().tell(&events);
+                // While it rests, it must not be the one who keeps them.
+                drop(events);
+                sleep((work * REST).max(MIN_REST)).await;
+            }
+            Round::Overtaken => hub.topics().cut_off(),
+            Round::Over => return,
+        }
+    }
+}
+
+/// How many events are told in a round to so many listeners.
+pub(super) fn batch(listeners: usize) -> u64 {
+    (TELLINGS / (listeners as u64).max(1)).clamp(MIN_BATCH, MAX_BATCH)
+}
+
+impl Topics {
+    pub(super) fn join(&mut self, topic: Option<&MailboxName>) -> Channel {
+        let channel = || broadcast::Sender::new(CHANNEL);
+        match topic {
+            None => self.all.get_or_insert_with(channel).subscribe(),
+            Some(mailbox) => self.mailboxes.entry(mailbox.clone()).or_insert_with(channel).subscribe(),
+        }
+    }
+
+    /// Forgets a topic that nobody listens to any more.
+    pub(super) fn prune(&mut self, topic: Option<&MailboxName>) {
+        match topic {
+            None => {
+                self.all.take_if(|channel| channel.receiver_count() == 0);
+            }
+            Some(mailbox) => {
+                if let Entry::Occupied(channel) = self.mailboxes.entry(mailbox.clone())
+                    && channel.get().receiver_count() == 0
+                {
+                    channel.remove();
+                }
+            }
+        }
+    }
+
+    /// A listener whose channel ends knows that it may have missed something.
+    fn cut_off(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Tells everybody; returns the work that this makes.
+    fn tell(&self, events: &[Arc<Told>]) -> Duration {
+        let mut bytes = 0;
+        let mut woken = self.all.as_ref().map_or(0, broadcast::Sender::receiver_count);
+        let mut topics = HashSet::new();
+        for told in events {
+            let summary = told.event().summary();
+            let mailbox = self.mailboxes.get(&summary.mailbox);
+            for channel in self.all.iter().chain(mailbox) {
+                // An error says that nobody listens any more.
+                let listeners =
+                    channel.send(Note { seq: told.position().seq, told: Arc::downgrade(told) }).unwrap_or(0);
+                bytes += listeners * (RECORD + summary.headline.text_len());
+            }
+            if let Some(channel) = mailbox
+                && topics.insert(&summary.mailbox)
+            {
+                woken += channel.receiver_count();
+            }
+        }
+        let times = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        WAKING * times(woken) + BYTE * times(bytes)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_none() && self.mailboxes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{message, name};
+    use super::super::{Event, Position};
+    use super::*;
+
+    #[test]
+    fn batches_shrink_as_listeners_come() {
+        let table = [(0, 256), (1, 256), (256, 256), (1000, 65), (4096, 16), (1_000_000, 16)];
+        for (listeners, expected) in table {
+            assert_eq!(batch(listeners), expected, "{listeners}");
+        }
+    }
+
+    /// A thousand listeners are not woken more often than a tenth of a processor allows.
+    #[test]
+    fn work_grows_with_those_who_hear_it() {
+        let events: Vec<_> =
+            (0..10).map(|seq| Arc::new(Told::new(Position { run: 0, seq }, Event::Stored(message(seq))))).collect();
+        let mut topics = Topics::default();
+        assert_eq!(topics.tell(&events), Duration::ZERO);
+        let _bob: Vec<_> = (0..10).map(|_| topics.join(Some(&name("bob")))).collect();
+        let _ann: Vec<_> = (0..10).map(|_| topics.join(Some(&name("ann")))).collect();
+        let ten = topics.tell(&events);
+        assert!(ten >= WAKING * 10 && ten < WAKING * 20, "{ten:?}");
+        let _all: Vec<_> = (0..1000).map(|_| topics.join(None)).collect();
+        let thousand = topics.tell(&events);
+        assert!(thousand >= WAKING * 1010 && thousand < WAKING * 2000, "{thousand:?}");
+    }
+}

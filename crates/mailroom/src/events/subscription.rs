@@ -1,0 +1,110 @@
+//! The listener's end: first what it missed, then what happens, each event once and in order.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use restante_mail::naming::MailboxName;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use super::fan_out::{Channel, Note};
+use super::hub::{Hub, Piece};
+use super::{Lagged, Told};
+
+/// Somebody who listens to one mailbox or to all of them.
+pub struct Subscription {
+    /// What comes before the channel: history, or a piece of the ring.
+    ready: VecDeque<Weak<Told>>,
+    /// Everything below this number was told, or is in `ready`, or is not wanted.
+    cursor: u64,
+    /// Whether something behind the cursor is in the ring only.
+    is_behind: bool,
+    channel: Channel,
+    // Behind the channel, because fields are dropped in this order: the hub counts who still listens.
+    place: Place,
+}
+
+struct Place {
+    hub: Arc<Hub>,
+    topic: Option<MailboxName>,
+}
+
+impl Subscription {
+    /// A listener that starts with history, and goes on with the event of this number.
+    pub(super) fn new(
+        hub: Arc<Hub>,
+        topic: Option<MailboxName>,
+        channel: Channel,
+        history: VecDeque<Weak<Told>>,
+        next: u64,
+    ) -> Self {
+        Self { ready: history, cursor: next, is_behind: false, channel, place: Place { hub, topic } }
+    }
+
+    /// A listener that goes on with the event of this number, which is in the ring.
+    pub(super) fn resumed(hub: Arc<Hub>, topic: Option<MailboxName>, channel: Channel, from: u64) -> Self {
+        Self { ready: VecDeque::new(), cursor: from, is_behind: true, channel, place: Place { hub, topic } }
+    }
+
+    /// The next event, when there is one. Nothing is lost when the future is dropped before it is ready. After an error
+    /// the listener should subscribe again.
+    pub async fn next(&mut self) -> Result<Arc<Told>, Lagged> {
+        loop {
+            if let Some(told) = self.try_next()? {
+                return Ok(told);
+            }
+            match self.channel.recv().await {
+                Ok(note) => self.hear(note),
+                Err(RecvError::Lagged(_)) => self.is_behind = true,
+                Err(RecvError::Closed) => self.join_again(),
+            }
+        }
+    }
+
+    /// The next event, if it is there already.
+    pub fn try_next(&mut self) -> Result<Option<Arc<Told>>, Lagged> {
+        loop {
+            if let Some(told) = self.ready.pop_front() {
+                return told.upgrade().map(Some).ok_or(Lagged);
+            }
+            if self.is_behind {
+                self.catch_up()?;
+                continue;
+            }
+            match self.channel.try_recv() {
+                Ok(note) => self.hear(note),
+                Err(TryRecvError::Empty) => return Ok(None),
+                Err(TryRecvError::Lagged(_)) => self.is_behind = true,
+                Err(TryRecvError::Closed) => self.join_again(),
+            }
+        }
+    }
+
+    fn catch_up(&mut self) -> Result<(), Lagged> {
+        let Piece { events, cursor, is_more } = self.place.hub.piece(self.place.topic.as_ref(), self.cursor)?;
+        self.ready = events;
+        self.cursor = cursor;
+        self.is_behind = is_more;
+        Ok(())
+    }
+
+    /// The channel ended because events were lost before they could be told. Whether any that this listener waits for is
+    /// among them, the ring knows.
+    fn join_again(&mut self) {
+        self.channel = self.place.hub.topics().join(self.place.topic.as_ref());
+        self.is_behind = true;
+    }
+
+    /// Takes an event from the channel, unless it came in another way before.
+    fn hear(&mut self, Note { seq, told }: Note) {
+        if seq >= self.cursor {
+            self.cursor = seq + 1;
+            self.ready.push_back(told);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.hub.leave(self.topic.as_ref());
+    }
+}

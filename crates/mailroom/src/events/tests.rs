@@ -1,0 +1,296 @@
+//! Listeners: what they hear, in which order, and what happens to those who do not listen.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use restante_mail::message::{Headline, MessageId};
+use restante_mail::naming::Naming;
+use tokio::time::timeout;
+
+use super::*;
+
+/// More events than anybody keeps.
+const FLOOD: u64 = 10_000;
+
+pub(super) fn name(mailbox: &str) -> MailboxName {
+    Naming::Local.mailbox_named(mailbox).unwrap()
+}
+
+/// A message of mailbox `bob`.
+pub(super) fn message(id: u64) -> Summary {
+    message_of("bob", id)
+}
+
+fn message_of(mailbox: &str, id: u64) -> Summary {
+    Summary {
+        mailbox: name(mailbox),
+        id: MessageId::from(id),
+        headline: Headline::new("", [], ""),
+        received: Timestamp::UNIX_EPOCH,
+        size: 0,
+        seen: false,
+    }
+}
+
+/// The next event: `+7` when message 7 was stored, `-7` when it was deleted, `lagged`, or `nothing` when none comes.
+async fn next(listener: &mut Subscription) -> String {
+    match timeout(Duration::from_secs(5), listener.next()).await {
+        Ok(Ok(told)) => short(&told),
+        Ok(Err(Lagged)) => "lagged".to_owned(),
+        Err(_) => "nothing".to_owned(),
+    }
+}
+
+/// This many events, in the same notation.
+async fn hear(listener: &mut Subscription, count: usize) -> String {
+    let mut heard = Vec::new();
+    for _ in 0..count {
+        heard.push(next(listener).await);
+    }
+    heard.join(" ")
+}
+
+fn short(told: &Told) -> String {
+    match told.event() {
+        Event::Stored(summary) => format!("+{}", summary.id),
+        Event::Deleted(summary) => format!("-{}", summary.id),
+    }
+}
+
+#[test]
+fn positions() {
+    let position = Position { run: 17, seq: 4 };
+    assert_eq!(position.to_string(), "17-4");
+    assert_eq!("17-4".parse(), Ok(position));
+    for bad in
+        ["", "-", "17", "17-", "-4", "17--4", "+17-4", "17-+4", " 17-4", "17-4 ", "17-4-1", "99999999999999999999-1"]
+    {
+        assert_eq!(bad.parse::<Position>(), Err(NoPosition), "{bad:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn history_comes_first_and_only_what_is_still_there() {
+    let hub = Hub::new(3);
+    for id in 1..=5 {
+        hub.stored(message(id));
+    }
+    hub.deleted(message(4));
+    hub.deleted(message(1));
+    let mut listener = hub.subscribe(None, None);
+    hub.stored(message(6));
+    hub.deleted(message(3));
+    assert_eq!(hear(&mut listener, 5).await, "+3 +5 +6 -3 nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_overtakes_its_message_is_told_again_behind_it() {
+    let hub = Hub::new(10);
+    let mut listener = hub.subscribe(None, None);
+    let delivery = hub.begin();
+    hub.deleted(message(1));
+    hub.stored(message(1));
+    hub.stored(message(2));
+    drop(delivery);
+    assert_eq!(hear(&mut listener, 5).await, "-1 +1 -1 +2 nothing");
+    assert_eq!(hear(&mut hub.subscribe(None, None), 2).await, "+2 nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mailbox_is_a_topic() {
+    let hub = Hub::new(10);
+    hub.stored(message_of("ann", 1));
+    hub.stored(message_of("bob", 2));
+    let mut ann = hub.subscribe(Some(name("ann")), None);
+    let mut eve = hub.subscribe(Some(name("eve")), None);
+    let mut all = hub.subscribe(None, None);
+    hub.stored(message_of("bob", 3));
+    hub.deleted(message_of("ann", 1));
+    hub.stored(message_of("ann", 4));
+    assert_eq!(hear(&mut ann, 4).await, "+1 -1 +4 nothing");
+    assert_eq!(hear(&mut eve, 1).await, "nothing");
+    assert_eq!(hear(&mut all, 6).await, "+1 +2 +3 -1 +4 nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_goes_on_where_it_was_cut_off() {
+    let hub = Hub::new(2);
+    let mut listener = hub.subscribe(None, None);
+    for id in 1..=5 {
+        hub.stored(message_of(if id % 2 == 0 { "bob" } else { "ann" }, id));
+    }
+    hub.deleted(message_of("bob", 2));
+    let first = listener.next().await.unwrap().position();
+    drop(listener);
+    hub.stored(message_of("bob", 6));
+
+    let mut resumed = hub.subscribe(None, Some(first));
+    let mut bob = hub.subscribe(Some(name("bob")), Some(first));
+    hub.stored(message_of("bob", 7));
+    assert_eq!(hear(&mut resumed, 8).await, "+2 +3 +4 +5 -2 +6 +7 nothing");
+    assert_eq!(hear(&mut bob, 6).await, "+2 +4 -2 +6 +7 nothing");
+
+    let last = hub.subscribe(None, None);
+    let mut none_missed = hub.subscribe(None, Some(Position { seq: 7, ..first }));
+    assert_eq!(hear(&mut none_missed, 1).await, "nothing");
+    drop(last);
+    let foreign = Position { run: first.run - 1, ..first };
+    let future = Position { seq: 8, ..first };
+    let never = Position { seq: u64::MAX, ..first };
+    for position in [foreign, future, never] {
+        assert_eq!(hear(&mut hub.subscribe(None, Some(position)), 3).await, "+6 +7 nothing", "{position}");
+    }
+    for id in 0..FLOOD {
+        hub.deleted(message_of("ann", id));
+    }
+    assert_eq!(hear(&mut hub.subscribe(None, Some(first)), 3).await, "+6 +7 nothing", "overtaken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_way_to_catch_up_is_gone_to_the_end() {
+    let hub = Hub::new(0);
+    let mut listener = hub.subscribe(None, None);
+    hub.stored(message(0));
+    let first = listener.next().await.unwrap().position();
+    for id in 1..=3000 {
+        hub.stored(message(id));
+    }
+    let mut resumed = hub.subscribe(None, Some(first));
+    hub.stored(message(3001));
+    for id in 1..=3001 {
+        assert_eq!(next(&mut resumed).await, format!("+{id}"));
+    }
+    assert_eq!(next(&mut resumed).await, "nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_too_far_behind_is_told_so_and_the_others_hear_everything() {
+    let hub = Hub::new(30);
+    let mut stalled = hub.subscribe(None, None);
+    let mut stalled_at_bob = hub.subscribe(Some(name("bob")), None);
+    let mut quiet = hub.subscribe(Some(name("ann")), None);
+    let mut diligent = hub.subscribe(None, None);
+    for id in 0..FLOOD {
+        hub.stored(message(id));
+        if id % 100 == 99 {
+            for id in id - 99..=id {
+                assert_eq!(next(&mut diligent).await, format!("+{id}"));
+            }
+        }
+    }
+    assert_eq!(next(&mut stalled).await, "lagged");
+    assert_eq!(next(&mut stalled_at_bob).await, "lagged");
+    assert_eq!(next(&mut quiet).await, "nothing");
+    assert_eq!(next(&mut diligent).await, "nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_a_little_behind_hears_everything() {
+    let hub = Hub::new(30);
+    let mut slow = hub.subscribe(None, None);
+    for id in 0..3000 {
+        hub.stored(message(id));
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    for id in 0..3000 {
+        assert_eq!(next(&mut slow).await, format!("+{id}"));
+    }
+    assert_eq!(next(&mut slow).await, "nothing");
+}
+
+/// Mail that comes faster than it can be told is not told late but cut short.
+#[tokio::test(start_paused = true)]
+async fn everybody_is_told_when_the_telling_itself_is_overtaken() {
+    let hub = Hub::new(2);
+    let (mut all, mut quiet) = (hub.subscribe(None, None), hub.subscribe(Some(name("ann")), None));
+    for id in 0..FLOOD {
+        hub.stored(message(id));
+    }
+    assert_eq!(next(&mut all).await, "lagged");
+    assert_eq!(next(&mut quiet).await, "lagged");
+    let mut again = hub.subscribe(None, None);
+    hub.stored(message(FLOOD));
+    assert_eq!(hear(&mut again, 4).await, format!("+{} +{} +{FLOOD} nothing", FLOOD - 2, FLOOD - 1));
+}
+
+/// Long headers must not make the ring as large as it is long.
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_is_bounded_in_bytes_too() {
+    let hub = Hub::new(0);
+    let mut listener = hub.subscribe(None, None);
+    let long = Headline::new("", [], &"x".repeat(1 << 20));
+    hub.stored(message(0));
+    let first = listener.next().await.unwrap().position();
+    for id in 1..100 {
+        hub.stored(Summary { headline: long.clone(), ..message(id) });
+    }
+    assert_eq!(next(&mut listener).await, "lagged");
+    assert_eq!(next(&mut hub.subscribe(None, Some(first))).await, "nothing", "overtaken, and there is no history");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_of_those_who_left() {
+    let hub = Hub::new(0);
+    let all = [hub.subscribe(None, None), hub.subscribe(None, None)];
+    let bob = [hub.subscribe(Some(name("bob")), None), hub.subscribe(Some(name("bob")), None)];
+    drop(all);
+    let [one, mut other] = bob;
+    drop(one);
+    hub.stored(message(1));
+    assert_eq!(next(&mut other).await, "+1", "the other one goes on listening");
+    drop(other);
+    assert!(hub.topics().is_empty());
+    // The task that told them ends as well, and lets go of the hub.
+    while std::sync::Arc::strong_count(&hub) > 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let mut again = hub.subscribe(None, None);
+    hub.stored(message(2));
+    assert_eq!(hear(&mut again, 2).await, "+2 nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_rendered_once() {
+    let hub = Hub::new(0);
+    let (mut one, mut other) = (hub.subscribe(None, None), hub.subscribe(None, None));
+    hub.stored(message(1));
+    let first = one.next().await.unwrap().rendered(|_| Bytes::from_static(b"first"));
+    let second = other.next().await.unwrap().rendered(|_| Bytes::from_static(b"second"));
+    assert_eq!((&first[..], &second[..]), (&b"first"[..], &b"first"[..]));
+}
+
+/// Whoever comes while mail is delivered from several sides hears each message once: in history or behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_missed_or_doubled_by_those_who_come_in_the_middle() {
+    const DELIVERIES: u64 = 2000;
+    let hub = Hub::new(10_000);
+    let deliveries = (0..2).map(|side| {
+        let hub = hub.clone();
+        tokio::spawn(async move {
+            for id in 0..DELIVERIES {
+                hub.stored(message(side * DELIVERIES + id));
+                tokio::task::yield_now().await;
+            }
+        })
+    });
+    let deliveries: Vec<_> = deliveries.collect();
+    let listeners = (0..20).map(|_| {
+        let hub = hub.clone();
+        tokio::spawn(async move {
+            let mut listener = hub.subscribe(None, None);
+            let mut heard = Vec::new();
+            let mut last = None;
+            while heard.len() < 2 * usize::try_from(DELIVERIES).unwrap() {
+                let told = timeout(Duration::from_secs(20), listener.next()).await.expect("an event").unwrap();
+                assert!(last < Some(told.position().seq), "in order");
+                last = Some(told.position().seq);
+                heard.push(told.event().summary().id.number());
+            }
+            heard.sort_unstable();
+            assert!(heard.into_iter().eq(0..2 * DELIVERIES));
+        })
+    });
+    for task in listeners.collect::<Vec<_>>().into_iter().chain(deliveries) {
+        task.await.unwrap();
+    }
+}
