@@ -293,12 +293,12 @@ async fn serve_http(
     ip: Option<IpAddr>,
     admission: Result<Admission, TooMany>,
     router: Router,
-    mut shutdown: Shutdown,
+    shutdown: Shutdown,
 ) {
     match admission {
-        Ok(_admission) => {
+        Ok(admission) => {
             let peer = http::Peer { ip, tls: stream.is_tls() };
-            http::serve_connection(stream, peer, router, async move { shutdown.begun().await }).await;
+            http::serve_connection(stream, peer, router, http::Tenure::new(Some(admission), shutdown)).await;
         }
         Err(too_many) => http::refuse_connection(stream, too_many).await,
     }

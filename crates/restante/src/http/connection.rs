@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -20,7 +21,7 @@ use tower::Service as _;
 
 use super::impatient::{Impatient, Patience};
 use super::problem::Problem;
-use crate::net::TooMany;
+use crate::net::{Admission, Shutdown, TooMany};
 
 /// How long a client may take to send the header of its next request, counted from the last answer.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -59,6 +60,28 @@ impl From<Option<IpAddr>> for Peer {
     }
 }
 
+/// What is held as long as a connection is there: its place among the connections, and the server's end, which waits for
+/// it. Every request carries it as an extension, because a connection that was upgraded is served by somebody else.
+#[derive(Clone)]
+pub struct Tenure(Arc<Held>);
+
+struct Held {
+    _admission: Option<Admission>,
+    shutdown: Shutdown,
+}
+
+impl Tenure {
+    /// A connection's, with its place if places are counted.
+    pub fn new(admission: Option<Admission>, shutdown: Shutdown) -> Self {
+        Self(Arc::new(Held { _admission: admission, shutdown }))
+    }
+
+    /// Waits until the server begins to end.
+    pub async fn ending(&self) {
+        self.0.shutdown.clone().begun().await;
+    }
+}
+
 /// Refuses a connection that is one too many. It is closed only when the client has closed or had the time to: closing
 /// with a request unread would make the system reset the connection, and the client could miss the answer.
 pub async fn refuse_connection<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, too_many: TooMany) {
@@ -78,15 +101,17 @@ pub async fn refuse_connection<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S,
     drop(timeout(REFUSAL_TIME, refusal).await);
 }
 
-/// Serves a connection until the client ends it, breaks the rules or the time, or `shutdown` is ready: then the request
-/// under way is finished.
-pub async fn serve_connection<S>(stream: S, peer: impl Into<Peer>, router: Router, shutdown: impl Future<Output = ()>)
+/// Serves a connection until the client ends it, breaks the rules or the time, or the server ends: then the request under
+/// way is finished.
+pub async fn serve_connection<S>(stream: S, peer: impl Into<Peer>, router: Router, tenure: Tenure)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let peer = peer.into();
+    let held = tenure.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(held.clone());
         let answer = router.clone().call(request.map(Body::new));
         async move { answer.await.map_err(|never: Infallible| never) }
     });
@@ -99,10 +124,10 @@ where
         .max_buf_size(MAX_BUFFER)
         .serve_connection(TokioIo::new(Impatient::new(stream, WRITE_PATIENCE)), service)
         .with_upgrades();
-    let (mut connection, mut shutdown) = (pin!(connection), pin!(shutdown));
+    let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = shutdown.as_mut() => {
+        () = tenure.ending() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

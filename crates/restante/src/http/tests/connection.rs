@@ -10,14 +10,20 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::http::{refuse_connection, serve_connection};
-use crate::net::TooMany;
+use crate::http::{Tenure, refuse_connection, serve_connection};
+use crate::net::{ShutdownTrigger, TooMany};
 
 const GET: &str = "GET /api/v1/mailbox/test HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-fn connect(house: &House, shutdown: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
+/// A connection to a server that ends when `end` is ready.
+fn connect(house: &House, end: impl Future<Output = ()> + Send + 'static) -> (DuplexStream, JoinHandle<()>) {
     let (client, server) = duplex(1 << 20);
-    (client, tokio::spawn(serve_connection(server, Peer::default(), house.router.clone(), shutdown)))
+    let (trigger, shutdown) = ShutdownTrigger::new();
+    tokio::spawn(async move {
+        end.await;
+        trigger.run(Duration::MAX).await
+    });
+    (client, tokio::spawn(serve_connection(server, Peer::default(), house.router.clone(), Tenure::new(None, shutdown))))
 }
 
 /// Sends all of it, then reads until the server closes the connection.
