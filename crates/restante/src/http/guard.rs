@@ -4,7 +4,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -50,6 +51,20 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     asked.answered(&response);
     response
+}
+
+/// A request that no web page of another origin made. Requests that change something are checked at the door; this is for
+/// those that only read, but that a browser lets any page make and listen to.
+pub(super) struct SameOrigin;
+
+impl FromRequestParts<Arc<Server>> for SameOrigin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let Visit { authority, .. } = parts.extensions.get().ok_or(Problem::BadHost)?;
+        check_origin(&server.settings, &parts.headers, authority)?;
+        Ok(Self)
+    }
 }
 
 fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
@@ -117,7 +132,7 @@ fn is_public_host(settings: &Settings, name: &str) -> bool {
     matches!(public, Some(Host::Name(public)) if public.eq_ignore_ascii_case(name))
 }
 
-/// Refuses a change that a web page of another origin asks for. Browsers say where a request comes from in `Origin`, and
+/// Refuses what a web page of another origin asks for. Browsers say where a request comes from in `Origin`, and
 /// newer ones in `Sec-Fetch-Site`; programs that are no browsers send neither.
 fn check_origin(settings: &Settings, headers: &HeaderMap, authority: &str) -> Result<(), Problem> {
     if headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site") {

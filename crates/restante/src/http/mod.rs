@@ -1,9 +1,10 @@
 //! HTTP: the REST API, the attachment links, the home page, and what a supervisor asks.
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
-//! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by `rest` or `attachment` from what the
-//! mailroom says, and leaves through `reply`, or through `problem` when something is wrong. `render` writes the JSON,
-//! `cache` remembers it and `budget` bounds it. Listening and TLS are not done here.
+//! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
+//! `rest` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the client listens, and
+//! leaves through `reply`, or through `problem` when something is wrong. `render` writes the JSON, `cache` remembers it
+//! and `budget` bounds it. Listening and TLS are not done here.
 
 mod attachment;
 mod budget;
@@ -14,6 +15,7 @@ mod guard;
 mod impatient;
 mod json;
 mod links;
+mod monitor;
 mod observe;
 mod page;
 mod probe;
@@ -48,7 +50,7 @@ use etag::Tags;
 use page::Page;
 use problem::Problem;
 
-pub use connection::{Peer, refuse_connection, serve_connection};
+pub use connection::{Peer, Tenure, refuse_connection, serve_connection};
 pub use status::Status;
 
 /// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
@@ -117,6 +119,12 @@ fn routes(base: &str) -> Router<Arc<Server>> {
         .route(&path("/api/v1/mailbox/{name}/{id}"), get(rest::message).patch(rest::mark).delete(rest::remove))
         // One of the clients in use deletes a message by the path of its source.
         .route(&path("/api/v1/mailbox/{name}/{id}/source"), get(rest::source).delete(rest::remove))
+        .route(&path("/api/v1/monitor/messages"), get(monitor::summaries))
+        .route(&path("/api/v1/monitor/messages/{name}"), get(monitor::summaries))
+        .route(&path("/api/v2/monitor/messages"), get(monitor::changes))
+        .route(&path("/api/v2/monitor/messages/{name}"), get(monitor::changes))
+        .route(&path("/api/v2/events"), get(monitor::events))
+        .route(&path("/api/v2/events/{name}"), get(monitor::events))
         .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachment::download))
         .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachment::view))
         .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachment::view))

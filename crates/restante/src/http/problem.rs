@@ -22,7 +22,7 @@ pub(super) enum Problem {
     /// The request is for a host name that is not ours: perhaps a foreign name that was pointed at this address
     /// (DNS rebinding).
     Misdirected,
-    /// A web page of another origin wants to change something.
+    /// A web page of another origin wants to change something, or to listen.
     ForeignOrigin,
     /// There is nothing at this path.
     NoSuchPath,
@@ -32,6 +32,8 @@ pub(super) enum Problem {
     NoSuchAttachment,
     /// The path does not have this method.
     MethodNotAllowed,
+    /// The path speaks WebSocket, and the request does not.
+    NoWebSocket,
     /// The request's body did not arrive in time.
     TooSlow,
     /// The request's body is larger than any sensible one.
@@ -87,6 +89,7 @@ impl Problem {
             Self::ForeignOrigin => StatusCode::FORBIDDEN,
             Self::NoSuchPath | Self::NoSuchMessage | Self::NoSuchAttachment => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -107,11 +110,14 @@ impl Problem {
                 "This server does not answer for the host name of the request. Names that it shall answer for are listed \
                  in the setting web.hosts."
             }
-            Self::ForeignOrigin => "A web page of another origin may not change anything here.",
+            Self::ForeignOrigin => "A web page of another origin may neither change anything nor listen here.",
             Self::NoSuchPath => "There is nothing at this path.",
             Self::NoSuchMessage => "The mailbox has no such message.",
             Self::NoSuchAttachment => "The message has no such attachment.",
             Self::MethodNotAllowed => "This path does not have this method; the Allow header lists those it has.",
+            Self::NoWebSocket => {
+                "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events."
+            }
             Self::TooSlow => "The body of the request did not arrive in time.",
             Self::TooLarge => "The body of the request is too large.",
             Self::NotJson => "The body of the request must be application/json.",
@@ -177,6 +183,12 @@ impl IntoResponse for Problem {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(seconds) = self.retry_after() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
+        }
+        if let Self::NoWebSocket = self {
+            // What is required must be named (RFC 9110 section 15.5.22, RFC 6455 section 4.4).
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
         response
     }

@@ -20,15 +20,23 @@ pub(super) fn listing_size(messages: &[Summary]) -> usize {
 /// A listing: an array of summary records.
 pub(super) fn listing(messages: &[Summary]) -> Bytes {
     let mut out = Vec::with_capacity(listing_size(messages) + 3);
-    json::array(&mut out, messages, |out, message| {
-        out.push(b'{');
-        summary(out, message);
-        out.push(b'}');
-    });
+    json::array(&mut out, messages, record);
     out.push(b'\n');
     // The body may be remembered for a while, and the guess of its size was generous.
     out.shrink_to_fit();
     out.into()
+}
+
+/// A summary record, appended to what is there.
+pub(super) fn record(out: &mut Vec<u8>, of: &Summary) {
+    out.push(b'{');
+    summary(out, of);
+    out.push(b'}');
+}
+
+/// How long a summary record becomes, roughly.
+pub(super) fn record_size(of: &Summary) -> usize {
+    RECORD + of.mailbox.as_str().len() + of.headline.text_len()
 }
 
 /// A message: the fields of its summary record, then what its MIME view says.
@@ -58,10 +66,6 @@ pub(super) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     out.extend_from_slice(b"}\n");
     out.shrink_to_fit();
     out.into()
-}
-
-fn record_size(of: &Summary) -> usize {
-    RECORD + of.mailbox.as_str().len() + of.headline.text_len()
 }
 
 fn summary(out: &mut Vec<u8>, of: &Summary) {
@@ -94,7 +98,7 @@ fn attachment(out: &mut Vec<u8>, of: &Summary, index: usize, file: &Attachment<'
 }
 
 /// Appends a field with a string as its value. The name must need no escapes.
-fn field(out: &mut Vec<u8>, name: &str, value: &str) {
+pub(super) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(b'"');
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\":");

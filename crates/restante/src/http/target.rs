@@ -20,6 +20,10 @@ const LATEST: &str = "latest";
 #[derive(Debug)]
 pub(super) struct InMailbox(pub(super) MailboxName);
 
+/// A mailbox, from `{name}`, or all of them on a path without it.
+#[derive(Debug)]
+pub(super) struct Topic(pub(super) Option<MailboxName>);
+
 /// A message of a mailbox, from `{name}/{id}`.
 #[derive(Debug)]
 pub(super) struct OneMessage {
@@ -48,6 +52,16 @@ impl FromRequestParts<Arc<Server>> for InMailbox {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let name: String = path(parts, server).await?;
         mailbox(server, &name).map(Self)
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for Topic {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let names: Vec<(String, String)> = path(parts, server).await?;
+        let name = names.first().map(|(_, name)| mailbox(server, name));
+        name.transpose().map(Self)
     }
 }
 

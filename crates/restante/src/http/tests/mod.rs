@@ -8,6 +8,7 @@ mod door;
 mod files;
 mod hostile;
 mod memory;
+mod monitor;
 mod trouble;
 
 use std::sync::Arc;

@@ -1,0 +1,123 @@
+//! The same events as Server-Sent Events (HTML Standard, section 9.2): an answer that does not end while the client
+//! listens. A client that comes back says which event it heard last.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use restante_mailroom::events::{Event, Lagged, Position, Subscription, Told};
+use tokio::time::sleep;
+
+use super::frame::Form;
+use super::{Open, ending};
+use crate::http::connection::Tenure;
+use crate::http::problem::Problem;
+use crate::http::{Server, json};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The first thing that is sent: how many milliseconds to wait before connecting again.
+const BEGINNING: Bytes = Bytes::from_static(b"retry: 1000\n\n");
+/// A comment, which keeps proxies from taking the connection for dead, and shows when it is.
+const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
+/// After how long a quiet it is sent.
+const QUIET: Duration = Duration::from_secs(15);
+/// How many bytes of events are sent at once, before the last of them.
+const PIECE: usize = 16 * 1024;
+
+/// Where a client was cut off, from `Last-Event-ID` or, for clients that cannot send headers, `?lastEventId=`. A text that
+/// is no position is none that was given out here: such a client starts anew, as after a restart of the server.
+pub(in crate::http) struct Resumption(pub(super) Option<Position>);
+
+impl FromRequestParts<Arc<Server>> for Resumption {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, Problem> {
+        if let Some(id) = parts.headers.get(LAST_EVENT_ID) {
+            return Ok(Self(id.to_str().ok().and_then(|id| id.parse().ok())));
+        }
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
+            .map_err(|_| Problem::Malformed("The query cannot be read.".to_owned()))?;
+        let id = pairs.iter().find(|(name, _)| name == "lastEventId");
+        Ok(Self(id.and_then(|(_, id)| id.parse().ok())))
+    }
+}
+
+/// The answer to one who wants to listen.
+pub(super) fn answer(events: Subscription, tenure: Option<Tenure>, open: Open) -> Response {
+    let ending = Box::pin(async move { ending(tenure.as_ref()).await });
+    let feed = Feed { events, ending, open, has_begun: false, is_over: false };
+    let pieces = unfold(feed, async |mut feed| {
+        let piece = feed.piece().await?;
+        Some((Ok::<_, Infallible>(piece), feed))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A common proxy would otherwise collect events until it has a buffer full of them.
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+struct Feed {
+    events: Subscription,
+    ending: Pin<Box<dyn Future<Output = ()> + Send>>,
+    open: Open,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl Feed {
+    /// What is sent next; `None` when there is nothing more to say. A client that fell behind comes back with the last id
+    /// that it got, and hears what it missed if that is still known.
+    async fn piece(&mut self) -> Option<Bytes> {
+        if self.is_over {
+            return None;
+        }
+        if !std::mem::replace(&mut self.has_begun, true) {
+            return Some(BEGINNING);
+        }
+        let first = tokio::select! {
+            biased;
+            () = &mut self.ending => return None,
+            told = self.events.next() => told,
+            () = sleep(QUIET) => return Some(KEEP_ALIVE),
+        };
+        let mut next = first.map(Some);
+        let mut piece = Vec::new();
+        while let Ok(Some(told)) = &next {
+            write(&mut piece, told);
+            if piece.len() >= PIECE {
+                break;
+            }
+            next = self.events.try_next();
+        }
+        if let Err(Lagged) = next {
+            self.open.lagged();
+            self.is_over = true;
+        }
+        (!piece.is_empty()).then(|| piece.into())
+    }
+}
+
+/// Appends an event. JSON as it is written here has no line feeds, so it is one line of data.
+fn write(out: &mut Vec<u8>, told: &Told) {
+    let Some(data) = Form::Change.json(told) else { return };
+    let name = match told.event() {
+        Event::Stored(_) => "message-stored",
+        Event::Deleted(_) => "message-deleted",
+    };
+    json::display(out, format_args!("event: {name}\nid: {}\ndata: ", told.position()));
+    out.extend_from_slice(&data);
+    out.extend_from_slice(b"\n\n");
+}
