@@ -5,6 +5,7 @@
 pub(crate) mod chance;
 pub(crate) mod disk;
 pub(crate) mod exposition;
+pub(crate) mod monitor;
 pub(crate) mod pop3;
 pub(crate) mod promises;
 pub(crate) mod tls;

@@ -22,6 +22,7 @@ use super::guard::SameOrigin;
 use super::problem::Problem;
 use super::target::Topic;
 use crate::metrics::Monitors;
+use crate::net::Place;
 use frame::Form;
 use handshake::Handshake;
 use stream::Resumption;
@@ -50,6 +51,8 @@ pub(super) async fn events(
 pub(super) struct Listener {
     topic: Option<MailboxName>,
     tenure: Option<Tenure>,
+    /// Its place among the requests of a client behind a proxy, where these are limited.
+    place: Option<Arc<Place>>,
 }
 
 impl FromRequestParts<Arc<Server>> for Listener {
@@ -58,16 +61,20 @@ impl FromRequestParts<Arc<Server>> for Listener {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         SameOrigin::from_request_parts(parts, server).await?;
         let Topic(topic) = Topic::from_request_parts(parts, server).await?;
-        Ok(Self { topic, tenure: parts.extensions.get().cloned() })
+        let extensions = &parts.extensions;
+        Ok(Self { topic, tenure: extensions.get().cloned(), place: extensions.get().cloned() })
     }
 }
 
 fn listen(server: &Server, listener: Listener, handshake: Handshake, form: Form) -> Response {
-    let Listener { topic, tenure } = listener;
+    let Listener { topic, tenure, place } = listener;
     let events = server.mailroom.subscribe(topic, None);
     let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.websockets);
     // HTTP is done with the connection then, so everything that belongs to it goes with the listener.
-    handshake.accept(async move |stream| socket::serve(stream, events, form, ending(tenure.as_ref()), &open).await)
+    handshake.accept(async move |stream| {
+        socket::serve(stream, events, form, ending(tenure.as_ref()), &open).await;
+        drop(place);
+    })
 }
 
 /// Waits until the server begins to end.

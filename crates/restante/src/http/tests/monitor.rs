@@ -18,7 +18,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use super::*;
 use crate::http::{Tenure, serve_connection};
 use crate::metrics::Monitors;
-use crate::net::{Limits as Connections, Shutdown, ShutdownTrigger};
+use crate::net::{Clients, Limits as Connections, Shutdown, ShutdownTrigger};
 
 const V1: &str = "/api/v1/monitor/messages";
 const V2: &str = "/api/v2/monitor/messages";
@@ -107,7 +107,7 @@ impl Office {
 /// A request for a WebSocket with these headers, as it is on the wire.
 fn handshake(headers: &str) -> String {
     let request = format!("GET {V1} HTTP/1.1\n{headers}\n{UPGRADE}\n\n");
-    request.lines().map(|line| format!("{}\r\n", line.trim())).collect()
+    request.lines().flat_map(|line| [line.trim(), "\r\n"]).collect()
 }
 
 /// One who listens to a WebSocket.
@@ -432,7 +432,7 @@ async fn the_headers_of_a_stream() {
 async fn monitors_keep_their_place_until_the_server_ends() {
     let office = Office::new();
     let connections = Connections::new(2, None);
-    let tenure = |office: &Office| Tenure::new(Some(connections.admit(None).unwrap()), office.shutdown.clone());
+    let tenure = |office: &Office| Tenure::new(Some(connections.admit().unwrap()), office.shutdown.clone());
     let client = office.connect_with(1 << 16, tenure(&office));
     let mut ear = Ear(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
     let client = office.connect_with(1000, tenure(&office));
@@ -442,7 +442,7 @@ async fn monitors_keep_their_place_until_the_server_ends() {
         office.deliver("bob", "hello").await;
     }
     sleep(Duration::from_secs(1)).await;
-    assert!(connections.admit(None).is_err(), "both places are taken");
+    assert!(connections.admit().is_err(), "both places are taken");
 
     let Office { trigger, shutdown, router, monitors, .. } = office;
     drop((shutdown, router));
@@ -456,9 +456,31 @@ async fn monitors_keep_their_place_until_the_server_ends() {
     while stream.event().await.is_some() {}
     assert!(end.await.unwrap(), "nobody is left");
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    assert!(connections.admit(None).is_ok());
+    assert!(connections.admit().is_ok());
     assert_eq!(monitors.websockets.load(Relaxed), 0);
     drop(stalled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_websocket_keeps_the_place_of_a_client_behind_a_proxy() {
+    let office = Office::with(Settings {
+        trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
+        clients: Arc::new(Clients::new(Some(1))),
+        ..Settings::default()
+    });
+    let (mut client, server) = duplex(1 << 16);
+    let proxy = Peer::from(Some([10, 0, 0, 1].into()));
+    let tenure = Tenure::new(None, office.shutdown.clone());
+    tokio::spawn(serve_connection(server, proxy, office.router.clone(), tenure));
+    client.write_all(handshake("Host: localhost\nX-Forwarded-For: 192.0.2.1").as_bytes()).await.unwrap();
+    let mut stream = Stream { client, read: String::new() };
+    assert!(stream.until("\r\n\r\n").await.unwrap().starts_with("HTTP/1.1 101 "));
+    sleep(Duration::from_secs(10)).await;
+    let another = async || ask(&office.router, "GET /livez\nX-Forwarded-For: 192.0.2.1", Body::empty(), proxy).await;
+    another().await.problem(429);
+    drop(stream);
+    assert!(office.counts(0, 0, 0).await);
+    assert_eq!(another().await.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
