@@ -79,7 +79,9 @@ pub(super) async fn serve<S>(
     }
     // What happens from now on is not for this peer, and nobody need wake it.
     drop(events);
-    drop(timeout(FAREWELL, part(&mut socket, end)).await);
+    if end != End::Silent {
+        drop(timeout(FAREWELL, part(&mut socket, end)).await);
+    }
 }
 
 /// Tells the peer what happens, until there is a reason to end.
