@@ -29,6 +29,8 @@ const WAKING: Duration = Duration::from_micros(10);
 const BYTE: Duration = Duration::from_nanos(1);
 /// What an event has beside its texts when it is sent.
 const RECORD: usize = 200;
+/// What it takes to cut a listener off, which connects again at once and hears the history.
+const CUTTING_OFF: Duration = Duration::from_micros(200);
 /// How much longer than its work a round's rest is.
 const REST: u32 = 9;
 /// The shortest rest, so that events that come one by one are told together.
@@ -71,7 +73,12 @@ pub(super) async fn run(hub: Arc<Hub>) {
                 drop(events);
                 sleep((work * REST).max(MIN_REST)).await;
             }
-            Round::Overtaken => hub.topics().cut_off(),
+            // Who comes again at once hears nothing new meanwhile. Without this rest, mail that comes too fast for a
+            // thousand listeners would have them all come and go a thousand times a second.
+            Round::Overtaken => {
+                let work = hub.topics().cut_off();
+                sleep((work * REST).max(MIN_REST)).await;
+            }
             Round::Over => return,
         }
     }
@@ -107,9 +114,11 @@ impl Topics {
         }
     }
 
-    /// A listener whose channel ends knows that it may have missed something.
-    fn cut_off(&mut self) {
-        *self = Self::default();
+    /// Ends all channels, so that everybody knows that something may have been missed; returns the work that this makes.
+    fn cut_off(&mut self) -> Duration {
+        let Self { all, mailboxes } = std::mem::take(self);
+        let listeners: usize = all.iter().chain(mailboxes.values()).map(broadcast::Sender::receiver_count).sum();
+        CUTTING_OFF * count(listeners)
     }
 
     /// Tells everybody; returns the work that this makes.
@@ -132,14 +141,17 @@ impl Topics {
                 woken += channel.receiver_count();
             }
         }
-        let times = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        WAKING * times(woken) + BYTE * times(bytes)
+        WAKING * count(woken) + BYTE * count(bytes)
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_none() && self.mailboxes.is_empty()
     }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -170,5 +182,7 @@ mod tests {
         let _all: Vec<_> = (0..1000).map(|_| topics.join(None)).collect();
         let thousand = topics.tell(&events);
         assert!(thousand >= WAKING * 1010 && thousand < WAKING * 2000, "{thousand:?}");
+        assert_eq!(topics.cut_off(), CUTTING_OFF * 1020);
+        assert!(topics.is_empty());
     }
 }
