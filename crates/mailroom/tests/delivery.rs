@@ -169,7 +169,7 @@ async fn history_holds_the_last_ones_that_are_still_there() {
 async fn a_listener_that_sleeps_loses_events_and_delays_nobody() {
     let room = room(settings(), Limits { messages_per_mailbox: 1, bytes: 0 }, None);
     let mut sleeper = room.subscribe(None, None);
-    for _ in 0..5000 {
+    for _ in 0..10_000 {
         stored(&room, &envelope("a@x.org", &["bob@x.org"]), MAIL).await;
     }
     assert_eq!(sleeper.next().await.unwrap_err(), Lagged);

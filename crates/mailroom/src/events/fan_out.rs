@@ -16,12 +16,13 @@ use super::hub::Hub;
 
 /// How many events a channel holds; a listener who needs older ones looks for them in the ring.
 const CHANNEL: usize = 512;
-/// How many events are told in a round at most.
-const MAX_BATCH: u64 = 256;
-/// With so many listeners that the batch is below this, it gets no smaller.
-const MIN_BATCH: u64 = 16;
-/// How often something is told in a round: events times listeners.
-const TELLINGS: u64 = 1 << 16;
+/// How many events are told in a round at most. Most of the work is to wake a listener, which is done once in a round, so
+/// large rounds let listeners of many mailboxes keep up.
+pub(super) const MAX_BATCH: u64 = 8192;
+/// How many are told in any case.
+const MIN_BATCH: usize = 16;
+/// How often something is told in a round: the listeners of each event, added up.
+const TELLINGS: usize = 1 << 16;
 
 /// What it takes to wake a listener and to send it something, measured on a common machine.
 const WAKING: Duration = Duration::from_micros(10);
@@ -47,7 +48,7 @@ pub(super) struct Note {
 
 /// What there is to do.
 pub(super) enum Round {
-    /// These events are to be told, if any.
+    /// The first of these events are to be told, if there are any.
     Tell(Vec<Arc<Told>>),
     /// Events were lost before they could be told.
     Overtaken,
@@ -68,7 +69,10 @@ pub(super) async fn run(hub: Arc<Hub>) {
         match hub.round() {
             Round::Tell(events) if events.is_empty() => hub.news.notified().await,
             Round::Tell(events) => {
-                let work = hub.topics().tell(&events);
+                let batch = &events[..hub.topics().batch(&events)];
+                // Who comes from now on looks for these in the ring, and who has come hears them here.
+                hub.advance_behind(batch);
+                let work = hub.topics().tell(batch);
                 // While it rests, it must not be the one who keeps them.
                 drop(events);
                 sleep((work * REST).max(MIN_REST)).await;
@@ -82,11 +86,6 @@ pub(super) async fn run(hub: Arc<Hub>) {
             Round::Over => return,
         }
     }
-}
-
-/// How many events are told in a round to so many listeners.
-pub(super) fn batch(listeners: usize) -> u64 {
-    (TELLINGS / (listeners as u64).max(1)).clamp(MIN_BATCH, MAX_BATCH)
 }
 
 impl Topics {
@@ -119,6 +118,19 @@ impl Topics {
         let Self { all, mailboxes } = std::mem::take(self);
         let listeners: usize = all.iter().chain(mailboxes.values()).map(broadcast::Sender::receiver_count).sum();
         CUTTING_OFF * count(listeners)
+    }
+
+    /// How many of these events are told in one round.
+    fn batch(&self, events: &[Arc<Told>]) -> usize {
+        let everywhere = self.all.as_ref().map_or(0, broadcast::Sender::receiver_count);
+        let mut tellings = 0;
+        let is_too_much = |told: &Arc<Told>| {
+            let here = self.mailboxes.get(&told.event().summary().mailbox);
+            tellings += everywhere + here.map_or(0, broadcast::Sender::receiver_count);
+            tellings > TELLINGS
+        };
+        let batch = events.iter().position(is_too_much).unwrap_or(events.len());
+        batch.max(MIN_BATCH.min(events.len()))
     }
 
     /// Tells everybody; returns the work that this makes.
@@ -160,19 +172,38 @@ mod tests {
     use super::super::{Event, Position};
     use super::*;
 
+    fn events(count: u64) -> Vec<Arc<Told>> {
+        let told = |seq| Arc::new(Told::new(Position { run: 0, seq }, Event::Stored(message(seq))));
+        (0..count).map(told).collect()
+    }
+
     #[test]
-    fn batches_shrink_as_listeners_come() {
-        let table = [(0, 256), (1, 256), (256, 256), (1000, 65), (4096, 16), (1_000_000, 16)];
-        for (listeners, expected) in table {
-            assert_eq!(batch(listeners), expected, "{listeners}");
+    fn rounds_shrink_as_listeners_come() {
+        let events = events(1000);
+        // listeners to everything, to the mailbox of the events, and to another one
+        let table = [
+            (0, 0, 0, 1000),
+            (1, 1, 1, 1000),
+            (0, 0, 5000, 1000),
+            (100, 0, 0, 655),
+            (50, 50, 50, 655),
+            (0, 5000, 0, 16),
+        ];
+        for (all, bob, ann, expected) in table {
+            let mut topics = Topics::default();
+            let mut join = |topic: Option<&MailboxName>, count: usize| -> Vec<Channel> {
+                (0..count).map(|_| topics.join(topic)).collect()
+            };
+            let _listeners = [join(None, all), join(Some(&name("bob")), bob), join(Some(&name("ann")), ann)];
+            assert_eq!(topics.batch(&events), expected, "{all} {bob} {ann}");
+            assert_eq!(topics.batch(&events[..3]), 3, "{all} {bob} {ann}");
         }
     }
 
     /// A thousand listeners are not woken more often than a tenth of a processor allows.
     #[test]
     fn work_grows_with_those_who_hear_it() {
-        let events: Vec<_> =
-            (0..10).map(|seq| Arc::new(Told::new(Position { run: 0, seq }, Event::Stored(message(seq))))).collect();
+        let events = events(10);
         let mut topics = Topics::default();
         assert_eq!(topics.tell(&events), Duration::ZERO);
         let _bob: Vec<_> = (0..10).map(|_| topics.join(Some(&name("bob")))).collect();

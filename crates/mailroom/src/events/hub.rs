@@ -127,7 +127,7 @@ impl Hub {
         Subscription::new(self.clone(), topic, channel, history, next)
     }
 
-    /// What a listener is told next.
+    /// What listeners are told next.
     pub(super) fn round(&self) -> Round {
         let mut state = self.state();
         if state.listeners == 0 {
@@ -139,9 +139,15 @@ impl Hub {
             state.fanned = next;
             return Round::Overtaken;
         }
-        let to = next.min(from + fan_out::batch(state.listeners));
-        state.fanned = to;
-        Round::Tell(state.ring.range(from, to).cloned().collect())
+        Round::Tell(state.ring.range(from, from + fan_out::MAX_BATCH).cloned().collect())
+    }
+
+    /// Notes that these events are told.
+    pub(super) fn advance_behind(&self, told: &[Arc<Told>]) {
+        let Some(last) = told.last() else { return };
+        let mut state = self.state();
+        // Everybody may have left meanwhile, and somebody else have come, who does not wait for these.
+        state.fanned = state.fanned.max(last.position().seq + 1);
     }
 
     /// What was told from here on, for a listener who is not told any more.

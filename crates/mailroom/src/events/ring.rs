@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Event, Position, Told};
 
 /// How many events are kept. This is how far behind a listener can be.
-const EVENTS: usize = 4096;
+const EVENTS: usize = 16 * 1024;
 /// How much memory they may take, roughly. Only mails with very long headers ever come near it.
 const BYTES: usize = 16 << 20;
 /// What an event takes beside its texts, roughly.

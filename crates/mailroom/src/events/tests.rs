@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::*;
 
 /// More events than anybody keeps.
-const FLOOD: u64 = 10_000;
+const FLOOD: u64 = 40_000;
 
 pub(super) fn name(mailbox: &str) -> MailboxName {
     Naming::Local.mailbox_named(mailbox).unwrap()
