@@ -13,6 +13,7 @@ mod tally;
 mod to_the_end;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
@@ -33,6 +34,9 @@ const PURGE_STEP: usize = 1000;
 /// How many removals are under way at once when somebody deletes many messages. The store makes them last together, so the
 /// more the faster; deliveries take their turn in between.
 const REMOVE_STEP: usize = 500;
+
+/// How long somebody who deletes many messages waits after each step, so that those who listen can hear of each of them.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What a mailroom is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -125,6 +129,7 @@ impl Mailroom {
             let mut count = 0;
             for step in ids.chunks(REMOVE_STEP) {
                 count += desk.remove_step(&mailbox, step).await?;
+                desk.hub.let_listeners_follow(PATIENCE).await;
             }
             Ok(count)
         };
@@ -146,6 +151,7 @@ impl Mailroom {
                 if step < PURGE_STEP {
                     return Ok(count);
                 }
+                desk.hub.let_listeners_follow(PATIENCE).await;
             }
         };
         to_the_end(change).await

@@ -14,6 +14,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How much goes at once. A store with one writer makes deliveries wait for a batch, so it is small; the next one follows
 /// at once, behind the deliveries that came meanwhile.
 const BATCH: usize = 100;
+/// How long a round waits in all, so that those who listen can hear of everything that goes.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How often trouble that lasts is told.
 const REMINDER: Duration = Duration::from_mins(1);
 
@@ -40,7 +42,7 @@ impl Mailroom {
     async fn expire(&self, period: SignedDuration) -> Result<()> {
         // A period longer than history itself removes nothing.
         let Ok(deadline) = Timestamp::now().checked_sub(period) else { return Ok(()) };
-        let mut late = false;
+        let (mut late, mut patience) = (false, PATIENCE);
         loop {
             let desk = self.desk.clone();
             let change = async move {
@@ -58,6 +60,7 @@ impl Mailroom {
             if count < BATCH {
                 break;
             }
+            patience = self.desk.hub.let_listeners_follow(patience).await;
             tokio::task::yield_now().await;
         }
         if !late {

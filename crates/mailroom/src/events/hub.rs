@@ -1,16 +1,19 @@
 //! The hub: what happens is put in order here, and who wants to know comes here. The telling itself is in `fan_out`.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::time::sleep;
 
-use super::fan_out::{self, Round, Topics};
+use super::fan_out;
+use super::hall::{Hall, Wing};
 use super::ring::Ring;
+use super::subscription::Place;
 use super::{Event, Lagged, Position, Subscription, Told};
 
 /// How many deletions are remembered for messages that are not announced yet. Under load some delivery is always under
@@ -18,15 +21,35 @@ use super::{Event, Lagged, Position, Subscription, Told};
 const MAX_EARLY: usize = 1024;
 /// How many events a listener who is behind looks at while delivery waits for it.
 const PIECE: u64 = 256;
+/// How many events are looked at in one round of telling.
+const ROUND: u64 = 8192;
+/// How many events listeners may be behind before those who can wait do so; less than the ring has room for.
+const BACKLOG: u64 = 4096;
+/// How long they wait at once.
+const PAUSE: Duration = Duration::from_millis(5);
 
 pub(crate) struct Hub {
     run: u64,
     history: usize,
     /// Guards the order too: history and ring always agree about what comes first. Never held while listeners are told.
     state: Mutex<State>,
-    topics: Mutex<Topics>,
-    /// Wakes the one task that tells the listeners.
-    pub(super) news: Notify,
+    everything: Hall,
+    mailboxes: Hall,
+}
+
+/// What a hall listens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// All events.
+    Everything,
+    /// Those of single mailboxes.
+    Mailboxes,
+}
+
+impl Kind {
+    pub(super) fn of(topic: Option<&MailboxName>) -> Self {
+        if topic.is_some() { Self::Mailboxes } else { Self::Everything }
+    }
 }
 
 /// Between the store's change and its announcement another task can overtake: a message may be deleted by the one before
@@ -34,17 +57,15 @@ pub(crate) struct Hub {
 #[derive(Default)]
 struct State {
     ring: Ring,
-    /// The last stored messages that are still there, oldest first.
-    history: VecDeque<Arc<Told>>,
-    /// Up to where listeners were told.
-    fanned: u64,
-    listeners: usize,
-    /// Whether there is a task that tells them.
-    is_fanning: bool,
+    /// The last stored messages that are still there.
+    history: BTreeMap<Key, Arc<Told>>,
     underway: usize,
     /// By id, because it is the newest messages that may not be announced yet: the lowest ids are forgotten first.
-    early: BTreeSet<(MessageId, MailboxName)>,
+    early: BTreeSet<Key>,
 }
+
+/// A message, ordered by its time of arrival.
+type Key = (MessageId, MailboxName);
 
 /// A delivery between its way into the store and its announcement.
 pub(crate) struct Underway<'a>(&'a Hub);
@@ -61,7 +82,13 @@ pub(super) struct Piece {
 impl Hub {
     pub(crate) fn new(history: usize) -> Arc<Self> {
         let run = Timestamp::now().as_microsecond().unsigned_abs();
-        Arc::new(Self { run, history, state: Mutex::default(), topics: Mutex::default(), news: Notify::new() })
+        Arc::new(Self {
+            run,
+            history,
+            state: Mutex::default(),
+            everything: Hall::default(),
+            mailboxes: Hall::default(),
+        })
     }
 
     /// Begins a delivery; what it stores is announced before the returned value is dropped.
@@ -72,115 +99,118 @@ impl Hub {
 
     pub(crate) fn stored(&self, summary: Summary) {
         let mut state = self.state();
-        let gone = !state.early.is_empty() && state.early.remove(&key(&summary));
+        let key = key(&summary);
+        let gone = state.early.remove(&key);
         let told = state.ring.push(self.run, Event::Stored(summary.clone()));
         if gone {
             state.ring.push(self.run, Event::Deleted(summary));
         } else {
-            state.history.push_back(told);
+            state.history.insert(key, told);
             if state.history.len() > self.history {
-                state.history.pop_front();
+                state.history.pop_first();
             }
         }
-        self.tell(state);
+        drop(state);
+        self.ring_the_bell();
     }
 
     pub(crate) fn deleted(&self, summary: Summary) {
         let mut state = self.state();
-        state.history.retain(|kept| !is_same(kept.event().summary(), &summary));
+        let key = key(&summary);
+        state.history.remove(&key);
         if state.underway > 0 {
-            state.early.insert(key(&summary));
+            state.early.insert(key);
             if state.early.len() > MAX_EARLY {
                 state.early.pop_first();
             }
         }
         state.ring.push(self.run, Event::Deleted(summary));
-        self.tell(state);
+        drop(state);
+        self.ring_the_bell();
     }
 
     /// A listener for the events of one mailbox or of all. It first hears the history, or what came behind `resume` when
     /// that is still known, and then what happens from now on.
     pub(crate) fn subscribe(self: &Arc<Self>, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
         // The channel comes first: what it says twice is known by its number, what it does not say would be missed.
-        let channel = self.topics().join(topic.as_ref());
-        let mut state = self.state();
-        let next = state.ring.next();
-        if state.listeners == 0 {
-            state.fanned = next;
-        }
-        state.listeners += 1;
-        if !state.is_fanning
-            && let Ok(runtime) = Handle::try_current()
+        let kind = Kind::of(topic.as_ref());
+        let next = self.state().ring.next();
+        let (wing, channel) = self.hall(kind).join(topic.as_ref(), next);
+        let place = Place { hub: self.clone(), wing, topic };
+        if let Ok(runtime) = Handle::try_current()
+            && self.hall(kind).wants_service()
         {
-            runtime.spawn(fan_out::run(self.clone()));
-            state.is_fanning = true;
+            runtime.spawn(fan_out::run(self.clone(), kind));
         }
+        let state = self.state();
+        let next = state.ring.next();
         let resume =
             resume.filter(|position| position.run == self.run).and_then(|position| position.seq.checked_add(1));
         if let Some(from) = resume.filter(|from| (state.ring.oldest()..=next).contains(from)) {
-            drop(state);
-            return Subscription::resumed(self.clone(), topic, channel, from);
+            return Subscription::resumed(place, channel, from);
         }
-        let history = state.history.iter().filter(|told| told.event().concerns(topic.as_ref()));
-        let history = history.map(Arc::downgrade).collect();
-        drop(state);
-        Subscription::new(self.clone(), topic, channel, history, next)
+        let history = state.history.values().filter(|told| told.event().concerns(place.topic.as_ref()));
+        let mut history: Vec<&Arc<Told>> = history.collect();
+        history.sort_unstable_by_key(|told| told.position().seq);
+        let history = history.into_iter().map(Arc::downgrade).collect();
+        Subscription::new(place, channel, history, next)
     }
 
-    /// What listeners are told next.
-    pub(super) fn round(&self) -> Round {
-        let mut state = self.state();
-        if state.listeners == 0 {
-            state.is_fanning = false;
-            return Round::Over;
+    /// Waits until the listeners were told almost everything, as long as there is patience; returns what is left of it. For
+    /// those who make many events at once and can wait, which deliveries cannot.
+    pub(crate) async fn let_listeners_follow(&self, mut patience: Duration) -> Duration {
+        while self.backlog() > BACKLOG && !patience.is_zero() {
+            let pause = PAUSE.min(patience);
+            sleep(pause).await;
+            patience -= pause;
         }
-        let (from, next) = (state.fanned, state.ring.next());
+        patience
+    }
+
+    /// How far behind those are who were told the least.
+    fn backlog(&self) -> u64 {
+        let next = self.state().ring.next();
+        let told = [&self.everything, &self.mailboxes].into_iter().filter_map(Hall::told).min();
+        told.map_or(0, |told| next.saturating_sub(told))
+    }
+
+    /// Tells a wing what is new, or cuts it off when that is gone already; returns the work that this makes, or nothing when
+    /// there is nothing new.
+    pub(super) fn tell(&self, wing: &Wing) -> Option<Duration> {
+        let from = wing.told();
+        let state = self.state();
         if from < state.ring.oldest() {
-            state.fanned = next;
-            return Round::Overtaken;
+            let next = state.ring.next();
+            drop(state);
+            return Some(wing.cut_off(next));
         }
-        Round::Tell(state.ring.range(from, from + fan_out::MAX_BATCH).cloned().collect())
+        let events: Vec<Arc<Told>> = state.ring.range(from, from + ROUND).cloned().collect();
+        drop(state);
+        (!events.is_empty()).then(|| wing.tell(&events))
     }
 
-    /// Notes that these events are told.
-    pub(super) fn advance_behind(&self, told: &[Arc<Told>]) {
-        let Some(last) = told.last() else { return };
-        let mut state = self.state();
-        // Everybody may have left meanwhile, and somebody else have come, who does not wait for these.
-        state.fanned = state.fanned.max(last.position().seq + 1);
+    pub(super) fn hall(&self, kind: Kind) -> &Hall {
+        match kind {
+            Kind::Everything => &self.everything,
+            Kind::Mailboxes => &self.mailboxes,
+        }
     }
 
-    /// What was told from here on, for a listener who is not told any more.
-    pub(super) fn piece(&self, topic: Option<&MailboxName>, from: u64) -> Result<Piece, Lagged> {
+    /// What a wing was told from here on, for a listener who did not hear it.
+    pub(super) fn piece(&self, place: &Place, from: u64) -> Result<Piece, Lagged> {
+        let told = place.wing.told();
         let state = self.state();
         if from < state.ring.oldest() {
             return Err(Lagged);
         }
-        let to = state.fanned.min(from + PIECE).max(from);
-        let events = state.ring.range(from, to).filter(|told| told.event().concerns(topic));
-        Ok(Piece { events: events.map(Arc::downgrade).collect(), cursor: to, is_more: to < state.fanned })
+        let to = told.min(from + PIECE).max(from);
+        let events = state.ring.range(from, to).filter(|told| told.event().concerns(place.topic.as_ref()));
+        Ok(Piece { events: events.map(Arc::downgrade).collect(), cursor: to, is_more: to < told })
     }
 
-    /// Called behind the last use of a listener's channel.
-    pub(super) fn leave(&self, topic: Option<&MailboxName>) {
-        self.topics().prune(topic);
-        let mut state = self.state();
-        state.listeners -= 1;
-        if state.listeners == 0 {
-            self.news.notify_one();
-        }
-    }
-
-    pub(super) fn topics(&self) -> MutexGuard<'_, Topics> {
-        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tell(&self, state: MutexGuard<'_, State>) {
-        let is_heard = state.listeners > 0;
-        drop(state);
-        if is_heard {
-            self.news.notify_one();
-        }
+    fn ring_the_bell(&self) {
+        self.everything.ring_the_bell();
+        self.mailboxes.ring_the_bell();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -198,12 +228,8 @@ impl Drop for Underway<'_> {
     }
 }
 
-fn key(summary: &Summary) -> (MessageId, MailboxName) {
+fn key(summary: &Summary) -> Key {
     (summary.id, summary.mailbox.clone())
-}
-
-fn is_same(one: &Summary, other: &Summary) -> bool {
-    one.id == other.id && one.mailbox == other.mailbox
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! What happened, for whoever listens. Delivery only appends to a short ring; a task of its own tells the listeners, at a
 //! pace that leaves the processors to the mail. A listener who falls behind is told so and never slows anybody else.
 //!
-//! The ring alone owns the events, so what listeners do or do not read takes no memory: everybody else holds weak
-//! references, and a listener who finds one dead has fallen behind. No wire format is known here, but a place is kept for
+//! The ring owns the events, and beside it only the history does, so what listeners do or do not read takes no memory: they
+//! hold weak references, and a listener who finds one dead has fallen behind. No wire format is known here, but a place is kept for
 //! one, so that an event is rendered once for all who listen.
 
 mod fan_out;
+mod hall;
 mod hub;
 mod ring;
 mod subscription;

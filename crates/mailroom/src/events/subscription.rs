@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 use restante_mail::naming::MailboxName;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use super::fan_out::{Channel, Note};
-use super::hub::{Hub, Piece};
+use super::hall::{Channel, Note, Wing};
+use super::hub::{Hub, Kind, Piece};
 use super::{Lagged, Told};
 
 /// Somebody who listens to one mailbox or to all of them.
@@ -23,26 +23,22 @@ pub struct Subscription {
     place: Place,
 }
 
-struct Place {
-    hub: Arc<Hub>,
-    topic: Option<MailboxName>,
+/// Where a listener sits.
+pub(super) struct Place {
+    pub(super) hub: Arc<Hub>,
+    pub(super) wing: Arc<Wing>,
+    pub(super) topic: Option<MailboxName>,
 }
 
 impl Subscription {
     /// A listener that starts with history, and goes on with the event of this number.
-    pub(super) fn new(
-        hub: Arc<Hub>,
-        topic: Option<MailboxName>,
-        channel: Channel,
-        history: VecDeque<Weak<Told>>,
-        next: u64,
-    ) -> Self {
-        Self { ready: history, cursor: next, is_behind: false, channel, place: Place { hub, topic } }
+    pub(super) fn new(place: Place, channel: Channel, history: VecDeque<Weak<Told>>, next: u64) -> Self {
+        Self { ready: history, cursor: next, is_behind: false, channel, place }
     }
 
     /// A listener that goes on with the event of this number, which is in the ring.
-    pub(super) fn resumed(hub: Arc<Hub>, topic: Option<MailboxName>, channel: Channel, from: u64) -> Self {
-        Self { ready: VecDeque::new(), cursor: from, is_behind: true, channel, place: Place { hub, topic } }
+    pub(super) fn resumed(place: Place, channel: Channel, from: u64) -> Self {
+        Self { ready: VecDeque::new(), cursor: from, is_behind: true, channel, place }
     }
 
     /// The next event, when there is one. Nothing is lost when the future is dropped before it is ready. After an error
@@ -80,7 +76,7 @@ impl Subscription {
     }
 
     fn catch_up(&mut self) -> Result<(), Lagged> {
-        let Piece { events, cursor, is_more } = self.place.hub.piece(self.place.topic.as_ref(), self.cursor)?;
+        let Piece { events, cursor, is_more } = self.place.hub.piece(&self.place, self.cursor)?;
         self.ready = events;
         self.cursor = cursor;
         self.is_behind = is_more;
@@ -90,7 +86,7 @@ impl Subscription {
     /// The channel ended because events were lost before they could be told. Whether any that this listener waits for is
     /// among them, the ring knows.
     fn join_again(&mut self) {
-        self.channel = self.place.hub.topics().join(self.place.topic.as_ref());
+        self.channel = self.place.wing.join(self.place.topic.as_ref());
         self.is_behind = true;
     }
 
@@ -105,6 +101,7 @@ impl Subscription {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.hub.leave(self.topic.as_ref());
+        let topic = self.topic.as_ref();
+        self.hub.hall(Kind::of(topic)).leave(&self.wing, topic);
     }
 }
