@@ -8,14 +8,17 @@ mod support;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{LONG, Server};
+use support::{LONG, Server, command};
 
 /// A server whose data directory has 12 MiB.
 fn server_on_a_small_disk(mount_point: &str) -> Server {
+    let server = command();
     let mut command = in_a_name_space(&["sh", "-c", "mount -t tmpfs -o size=12m tmpfs \"$0\" && exec \"$@\""]);
-    command.args([mount_point, env!("CARGO_BIN_EXE_restante"), "--smtp-addr", "127.0.0.1:0"]);
-    command.args(["--web-addr", "127.0.0.1:0", "--storage-mailboxmsgcap", "0"]);
-    command.args(["--data", &format!("{mount_point}/data")]);
+    command.arg(mount_point).arg(server.get_program()).args(server.get_args());
+    for (name, _) in server.get_envs() {
+        command.env_remove(name);
+    }
+    command.args(["--storage-mailboxmsgcap", "0", "--data", &format!("{mount_point}/data")]);
     Server::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()))
 }
 
