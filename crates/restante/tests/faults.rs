@@ -28,6 +28,14 @@ fn goes_on(server: &mut Server, promises: &Promises, name: &str) {
     promises.check(server);
 }
 
+fn is_ready(server: &Server) -> bool {
+    ureq::get(server.url("/readyz")).call().is_ok()
+}
+
+fn is_told_by_metrics(server: &Server, line: &str) -> bool {
+    String::from_utf8(server.bytes("/metrics")).unwrap().lines().any(|told| told == line)
+}
+
 #[test]
 fn a_fault_at_any_step_of_a_delivery() {
     for fault in FAULTS {
@@ -230,6 +238,32 @@ fn a_disk_that_fails_for_a_while() {
     }
     server.kill();
     promises.check(&disk.server(&[]));
+}
+
+/// A sync that does not return refuses nothing, because it may return at any moment; but the server is not ready.
+#[test]
+fn a_disk_that_does_not_answer_for_a_while() {
+    let disk = Disk::new("faults-stuck");
+    let promises = Promises::default();
+    let mut server = disk.faulty(&[]);
+    let mut client = Client::new(&server, &promises).unwrap();
+    assert_eq!(client.send("before", &["anna"], 2000).unwrap(), 250);
+    assert!(is_ready(&server));
+    disk.plan(Plan::lasting("HANG", "s"));
+    std::thread::scope(|scope| {
+        let delivery = scope.spawn(|| client.send("meanwhile", &["anna"], 2000).unwrap());
+        let is_told = || !is_ready(&server) && is_told_by_metrics(&server, "restante_store_up 0");
+        eventually("nobody is told that the disk is stuck", is_told);
+        // Reading goes on.
+        assert_eq!(server.count("anna"), 1);
+        assert!(!delivery.is_finished());
+        disk.heal();
+        assert_eq!(delivery.join().unwrap(), 250);
+    });
+    server.logged("the disk has not answered for ");
+    let is_well = || is_ready(&server) && is_told_by_metrics(&server, "restante_store_up 1");
+    eventually("the server does not become ready again", is_well);
+    goes_on(&mut server, &promises, "after");
 }
 
 /// The first start makes the directory, the database and its tables.

@@ -14,6 +14,8 @@
  * one numbered AT on suffer the FAULT:
  *
  *   ENOSPC EDQUOT EIO   the call fails
+ *   HANG                the call does not return until the plan changes or goes, at most for a minute; then it does its
+ *                       work. Meanwhile, steps of other kinds are not held up.
  *   SHORT               half of the bytes are written, and the step after it fails with ENOSPC
  *   EXIT                the process is killed before the step
  *   TORN                half of the bytes are written, then the process is killed
@@ -42,7 +44,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { SECTOR = 512 };
+enum { SECTOR = 512, LONGEST_HANG_MS = 60 * 1000, NAP_MS = 10 };
 
 /* The kinds of steps, in the order of their letters. */
 enum kind { WRITE, GROW, SYNC, TRUNCATE, CREATE, UNLINK, RENAME };
@@ -296,6 +298,16 @@ static void look_at_plan(void) {
     plan.stat = stat;
 }
 
+/* Returns when the plan has changed. The mutex is held, but not all of the time. */
+static void hang(void) {
+    for (int waited = 0; waited < LONGEST_HANG_MS && !strcmp(plan.fault, "HANG"); waited += NAP_MS) {
+        pthread_mutex_unlock(&mutex);
+        usleep(NAP_MS * 1000);
+        pthread_mutex_lock(&mutex);
+        look_at_plan();
+    }
+}
+
 /* Every change of a file passes here first, with the mutex held. */
 static enum verdict step(enum kind kind, const char *path, long long length) {
     dprintf(log_fd, "%ld %s %lld %s\n", ++steps, names[kind], length, path);
@@ -309,6 +321,7 @@ static enum verdict step(enum kind kind, const char *path, long long length) {
     plan.seen++;
     if (plan.seen < plan.at || plan.seen >= plan.at + plan.count) return GO;
     dprintf(log_fd, "%s\n", plan.fault);
+    if (!strcmp(plan.fault, "HANG")) return hang(), GO;
     int writes = (kind == WRITE || kind == GROW) && length > 1;
     if (!strcmp(plan.fault, "SHORT") && writes) return next_is_full = 1, HALF;
     if (!strcmp(plan.fault, "TORN") && writes) return HALF_THEN_DIE;

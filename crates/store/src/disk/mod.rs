@@ -12,6 +12,7 @@ mod compact;
 mod directory;
 mod ground;
 mod job;
+mod pulse;
 mod reader;
 mod reclaim;
 mod record;
@@ -31,6 +32,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -44,6 +46,7 @@ use self::changes::look_up;
 use self::directory::Directory;
 pub use self::directory::OpenError;
 use self::job::{Job, Reply};
+use self::pulse::Pulse;
 use self::reader::Readers;
 use self::segment::Segments;
 use self::writer::Writer;
@@ -100,6 +103,8 @@ struct Shared {
     recent: Mutex<Recent>,
     /// Whether the last change failed.
     in_trouble: AtomicBool,
+    /// Whether the writer gets on.
+    pulse: Pulse,
 }
 
 impl DiskStore {
@@ -229,12 +234,14 @@ impl Store for DiskStore {
     }
 
     async fn usage(&self) -> Result<Usage> {
+        if self.writer.as_ref().is_some_and(|(_, thread)| thread.is_finished()) {
+            return Err(writer_ended());
+        }
+        // Readers find much in memory, also when nothing reaches the disk any more.
+        self.shared.pulse.check(Instant::now())?;
         // After trouble, it is worth a try whether it is over: nobody may be sending, because of what is said here.
         if self.shared.in_trouble.load(Ordering::Relaxed) {
             self.change(Job::Check).await?;
-        }
-        if self.writer.as_ref().is_some_and(|(_, thread)| thread.is_finished()) {
-            return Err(writer_ended());
         }
         self.shared.readers.ask(|database| Ok(Counters::load(database)?.usage)).await
     }
@@ -259,6 +266,7 @@ impl Shared {
             readers: Arc::new(Readers::new(directory.database(), cache_bytes)),
             recent: Mutex::new(recent),
             in_trouble: AtomicBool::new(false),
+            pulse: Pulse::new(),
         }
     }
 

@@ -157,13 +157,17 @@ impl Writer {
                 Ok(job) => return Some(job),
                 Err(TryRecvError::Disconnected) => return None,
                 Err(TryRecvError::Empty) if self.reclaim.is_due() => self.guarded(Self::reclaim_some),
-                Err(TryRecvError::Empty) => return queue.blocking_recv(),
+                Err(TryRecvError::Empty) => {
+                    self.shared.pulse.rest();
+                    return queue.blocking_recv();
+                }
             }
         }
     }
 
     /// A mistake of ours in what nobody waits for is told, and not tried again; the store has to live on.
     fn guarded(&mut self, work: fn(&mut Self)) {
+        self.shared.pulse.beat(Instant::now());
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
             self.after_a_panic();
             self.reclaim.give_up();
@@ -178,6 +182,7 @@ impl Writer {
     /// One transaction for all; one for each when that fails and surely nothing has happened. A mail that does not fit, or
     /// that cannot be stored for another reason of its own, must not take others with it; and a deletion may make room.
     fn work_off(&mut self, mut jobs: Vec<Job>) {
+        self.shared.pulse.beat(Instant::now());
         // A mistake of ours costs these jobs an error; the store has to live on.
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
             self.after_a_panic();
