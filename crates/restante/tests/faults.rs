@@ -266,6 +266,30 @@ fn a_disk_that_does_not_answer_for_a_while() {
     goes_on(&mut server, &promises, "after");
 }
 
+#[test]
+fn a_disk_that_does_not_answer_does_not_keep_the_server_from_ending() {
+    let disk = Disk::new("faults-stuck-end");
+    let promises = Promises::default();
+    let mut server = disk.faulty(&[]);
+    let mut client = Client::new(&server, &promises).unwrap();
+    assert_eq!(client.send("before", &["anna"], 2000).unwrap(), 250);
+    disk.plan(Plan::lasting("HANG", "s"));
+    std::thread::scope(|scope| {
+        let delivery = scope.spawn(|| client.send("meanwhile", &["anna"], 2000));
+        eventually("no sync hangs", || disk.suffered("HANG"));
+        server.signal("TERM");
+        server.logged("shutting down");
+        // The session waits for the disk; nobody has to wait for the session.
+        server.signal("TERM");
+        assert!(server.wait().success());
+        assert!(delivery.join().unwrap().is_err());
+    });
+    let log = server.whole_log();
+    assert!(log.contains("the disk did not let the store close within 5 s"), "{log}");
+    disk.heal();
+    promises.check(&disk.server(&[]));
+}
+
 /// The first start makes the directory, the database and its tables.
 #[test]
 fn a_fault_at_any_step_of_the_first_start() {

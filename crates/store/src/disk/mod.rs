@@ -32,7 +32,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -55,6 +55,8 @@ use crate::{Appended, Limits, Listing, NewMessage, Page, Result, Store, StoreErr
 
 /// How many changes may wait for the writer before those who ask have to wait themselves.
 const QUEUE: usize = 1024;
+/// How long the writer may take to finish and to close the database.
+const CLOSING: Duration = Duration::from_secs(5);
 
 /// How a disk store works.
 #[derive(Clone, Copy, Debug)]
@@ -146,11 +148,21 @@ impl DiskStore {
 impl Drop for DiskStore {
     /// The writer finishes what it was given, and closes the database when everybody else has let go of it, because only
     /// the last one can put it in order.
+    ///
+    /// A disk that is stuck may never let it finish, so it is left behind when that takes too long. For what was
+    /// acknowledged this is no worse than the end of the process at any other moment: it is on the disk already, or with
+    /// relaxed durability in the hands of the system, and the next start puts the database in order. The writer keeps the
+    /// lock of the directory as long as it lives, so that nobody gets in its way.
     fn drop(&mut self) {
         self.shared.readers.close();
         if let Some((queue, thread)) = self.writer.take() {
             drop(queue);
-            if thread.join().is_err() {
+            if !pulse::ends_within(CLOSING, &thread) {
+                let patience = CLOSING.as_secs();
+                tracing::error!(
+                    "the disk did not let the store close within {patience} s; what was acknowledged is kept"
+                );
+            } else if thread.join().is_err() {
                 tracing::error!("the writer of the store has panicked");
             }
         }
