@@ -8,5 +8,6 @@ fn main() {
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
     let told = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u64>().ok());
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    println!("cargo::rustc-env=RESTANTE_BUILD_SECOND={}", told.unwrap_or_else(now));
+    // Not with the prefix of the settings: `cargo run` hands it to the program, which would refuse it as an unknown one.
+    println!("cargo::rustc-env=BUILD_SECOND={}", told.unwrap_or_else(now));
 }

@@ -101,7 +101,7 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> ([(HeaderName, 
 
 /// When the program was built, as RFC 3339 writes it.
 fn build_date() -> String {
-    let second = env!("RESTANTE_BUILD_SECOND").parse().ok();
+    let second = env!("BUILD_SECOND").parse().ok();
     second.and_then(|second| Timestamp::from_second(second).ok()).unwrap_or_default().to_string()
 }
 
