@@ -4,8 +4,14 @@
 //! drivers that move the bytes live in the binary.
 
 mod line;
+mod link;
 pub mod pop3;
 pub mod proxy;
 mod record;
 mod sasl;
+mod secret;
 pub mod smtp;
+mod wording;
+
+pub use record::{Recorded, Speaker};
+pub use secret::Secret;

@@ -1,5 +1,6 @@
-//! Cuts the input into command lines, and lines into words, and keeps them short: a line beyond its limit is dropped while it streams in and
-//! reported once at its end, so that an endless line never makes a buffer grow. What the lines mean is not known here.
+//! Cuts the input into command lines, and lines into words, and keeps them short: a line beyond its limit is dropped
+//! while it streams in and reported once at its end, so that an endless line never makes a buffer grow. What the lines
+//! mean is not known here.
 
 use memchr::memchr;
 

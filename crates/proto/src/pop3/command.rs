@@ -1,8 +1,9 @@
 //! Parses one command line into a command, or into the reply that says what is wrong with it. Whether a command is allowed
 //! right now is decided in [`super::obey`].
 
+use crate::Secret;
 use crate::line::word;
-use crate::sasl::{self, Plain, Secret};
+use crate::sasl::{self, Plain};
 
 use super::reply;
 

@@ -42,8 +42,7 @@ mod top;
 
 use restante_mail::message::MessageId;
 
-pub use crate::record::{Recorded, Speaker};
-pub use crate::sasl::Secret;
+use crate::Secret;
 pub use maildrop::Maildrop;
 pub use session::Session;
 

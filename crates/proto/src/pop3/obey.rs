@@ -1,13 +1,14 @@
 //! What each command does in each state that takes commands. Every function here consumes the old state and leaves a
 //! new one; an action comes back where the driver has to be asked.
 
+use crate::link::Link;
 use crate::sasl::Plain;
 
 use super::answer::{Answer, Column, Listing};
 use super::command::{self, Auth, Command, Response, Which};
 use super::maildrop::{Absent, Maildrop};
 use super::session::Session;
-use super::state::{Extent, Idle, Link, Mode, Request, State, Visitor};
+use super::state::{Extent, Idle, Mode, Request, State, Visitor};
 use super::{Action, Proof, reply};
 
 impl Session {

@@ -1,7 +1,6 @@
 //! Every reply of the POP3 session, to the word. The codes in brackets are those of RFC 2449 section 8 and RFC 3206.
 
-use std::fmt::Display;
-use std::io::Write as _;
+use crate::wording::{line, printable};
 
 use super::Settings;
 use super::answer::Column;
@@ -130,19 +129,6 @@ pub(crate) fn shutting_down(out: &mut Vec<u8>, settings: &Settings) {
 
 pub(crate) fn busy(out: &mut Vec<u8>, settings: &Settings) {
     line(out, format_args!("-ERR [SYS/TEMP] {} has too many connections, try again later", settings.domain));
-}
-
-fn line(out: &mut Vec<u8>, text: impl Display) {
-    // Writing to a vector cannot fail.
-    let _ = write!(out, "{text}\r\n");
-}
-
-fn printable(c: char) -> u8 {
-    match u8::try_from(c) {
-        Ok(byte) if byte == b' ' || byte.is_ascii_graphic() => byte,
-        Ok(byte) if byte.is_ascii() => b' ',
-        _ => b'?',
-    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use restante_mail::message::Source;
 
 use crate::line::LineReader;
+use crate::link::Link;
 use crate::record::{Recorded, Recording, Speaker};
 
 use super::answer::{Answer, Mail};
-use super::state::{Extent, Idle, Link, State, Visitor};
+use super::state::{Extent, Idle, State, Visitor};
 use super::{Action, Maildrop, Refusal, Settings, reply};
 
 /// Replies beyond so many bytes are written before there are more of them.
@@ -36,7 +37,7 @@ impl Session {
         Self {
             settings,
             timestamp,
-            link: if tls { Link::Tls } else { Link::Plain },
+            link: Link::of(tls),
             state: State::Idle(Idle::Authorization(Visitor::default())),
             lines: LineReader::default(),
             replies: Vec::new(),

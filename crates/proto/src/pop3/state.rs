@@ -4,13 +4,6 @@
 use super::answer::Answer;
 use super::maildrop::Maildrop;
 
-/// What carries the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
-    Plain,
-    Tls,
-}
-
 /// Where the conversation stands; see the tables of [`super`].
 #[derive(Debug)]
 pub(super) enum State {

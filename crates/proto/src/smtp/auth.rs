@@ -1,8 +1,9 @@
 //! AUTH (RFC 4954): the exchanges of PLAIN (RFC 4616) and LOGIN up to a user name and a password. Whether they are
 //! right is for the driver to say.
 
+use crate::Secret;
 use crate::line::word;
-use crate::sasl::{Plain, Secret, decode};
+use crate::sasl::{Plain, decode};
 
 use super::fault::Fault;
 use super::reply;

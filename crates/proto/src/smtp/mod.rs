@@ -46,8 +46,7 @@ mod state;
 use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 
-pub use crate::record::{Recorded, Speaker};
-pub use crate::sasl::Secret;
+use crate::Secret;
 pub use session::Session;
 
 /// What every session of one listener knows.

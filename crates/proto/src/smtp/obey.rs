@@ -3,6 +3,8 @@
 
 use restante_mail::envelope::{Envelope, Peer};
 
+use crate::link::Link;
+
 use super::auth::{self, Progress};
 use super::body::Body;
 use super::chunk::Chunk;
@@ -10,7 +12,7 @@ use super::command::{self, Mail, Verb};
 use super::data::DataReader;
 use super::fault::Fault;
 use super::session::Session;
-use super::state::{Client, Idle, Link, State, Transaction, Trust};
+use super::state::{Client, Idle, State, Transaction, Trust};
 use super::{Action, Dialect, reply};
 
 impl Session {

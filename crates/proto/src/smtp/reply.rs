@@ -1,11 +1,12 @@
 //! Every reply of the SMTP and LMTP session, to the word. Enhanced status codes (RFC 2034, RFC 3463) stand in all of
 //! them but the greeting, the answers to HELO, EHLO and LHLO, and those that ask for more.
 
-use std::fmt::Display;
 use std::io::Write as _;
 
 use restante_mail::address::AddressError;
 use restante_mail::envelope::Refusal;
+
+use crate::wording::{line, printable};
 
 use super::{Dialect, Settings};
 
@@ -130,11 +131,6 @@ pub(crate) fn refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn line(out: &mut Vec<u8>, text: impl Display) {
-    // Writing to a vector cannot fail.
-    let _ = write!(out, "{text}\r\n");
-}
-
 /// Splits `5.7.1 text` into `7.1` and `text` (RFC 3463 section 2).
 fn split_enhanced_code(text: &str) -> Option<(&str, &str)> {
     let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -142,14 +138,6 @@ fn split_enhanced_code(text: &str) -> Option<(&str, &str)> {
     let (class, detail) = subject.split_once('.')?;
     let number = |digits: &str| (1..=3).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
     (number(class) && number(detail)).then(|| (subject, rest.trim_start()))
-}
-
-fn printable(c: char) -> u8 {
-    match u8::try_from(c) {
-        Ok(byte) if byte == b' ' || byte.is_ascii_graphic() => byte,
-        Ok(byte) if byte.is_ascii() => b' ',
-        _ => b'?',
-    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use restante_mail::envelope::{Envelope, Refusal};
 
 use crate::line::LineReader;
+use crate::link::Link;
 use crate::record::{Recorded, Recording};
 
 use super::fault::Fault;
 use super::mask::Mask;
-use super::state::{Idle, Link, State, Trust};
+use super::state::{Idle, State, Trust};
 use super::{Action, Settings, reply};
 
 /// Replies beyond so many bytes are written before more commands are obeyed.
@@ -37,7 +38,7 @@ impl Session {
         Self {
             settings,
             ip,
-            link: if tls { Link::Tls } else { Link::Plain },
+            link: Link::of(tls),
             state: State::Idle(Idle::Fresh),
             lines: LineReader::default(),
             replies: Vec::new(),

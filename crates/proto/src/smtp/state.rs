@@ -9,13 +9,6 @@ use super::body::Body;
 use super::chunk::Chunk;
 use super::data::DataReader;
 
-/// What carries the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
-    Plain,
-    Tls,
-}
-
 /// Where the conversation stands; see the tables of [`super`].
 #[derive(Debug)]
 pub(super) enum State {

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use restante_mail::message::{MessageId, Source};
-use restante_proto::pop3::{Action, Proof, Recorded, Refusal, Session, Settings, Speaker};
+use restante_proto::pop3::{Action, Proof, Refusal, Session, Settings};
+use restante_proto::{Recorded, Speaker};
 
 use crate::driver::{Driver, TIMESTAMP, Wants, default_settings};
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use restante_mail::envelope::Refusal;
-use restante_proto::smtp::{Action, Session, Settings, Speaker};
+use restante_proto::Speaker;
+use restante_proto::smtp::{Action, Session, Settings};
 
 use crate::driver::{Driver, Policy, Wants, default_settings};
 

@@ -1,31 +1,10 @@
-//! Values that must never be shown: they print as `***` wherever they end up.
+//! Users and passwords as the settings list them. Errors never show any of them.
 
 use std::collections::HashSet;
-use std::fmt;
+
+use restante_proto::Secret;
 
 use super::values::every;
-
-/// A text that is not printed.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the one place that needs it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
 
 /// A user and the password that goes with the name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use restante_proto::Secret;
 use restante_store::disk::Durability;
 
-use super::credential::{Credential, Secret};
+use super::credential::Credential;
 use super::setting::{Setting, Value};
 use super::types::{CertSource, Config, Hosts, Level, LogOutput, StoreKind, Tls};
 use super::values::{

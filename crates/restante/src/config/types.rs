@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use restante_mail::naming::Naming;
 use restante_mailroom::policy::Policy;
+use restante_proto::Secret;
 pub use restante_store::disk::Durability;
 
 use super::address::ListenAddr;
-use super::credential::{Credential, Secret};
+use super::credential::Credential;
 use super::network::Network;
 
 /// Every setting, parsed and checked.

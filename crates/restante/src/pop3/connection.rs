@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Buf as _;
 use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
-use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session, Speaker};
+use restante_proto::Speaker;
+use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session};
 use restante_store::{Page, StoreError, Which};
 use tokio::time::{Instant, sleep, timeout};
 

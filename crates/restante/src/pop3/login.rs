@@ -3,9 +3,10 @@
 
 use md5::{Digest as _, Md5};
 use restante_mail::naming::{MailboxName, NameError, Naming};
+use restante_proto::Secret;
 use restante_proto::pop3::Proof;
 
-use crate::config::{Credential, Secret};
+use crate::config::Credential;
 use crate::constant_time::equal;
 
 /// The user whose password opens all mailboxes.
@@ -74,8 +75,6 @@ fn names_nothing(number: usize, error: &NameError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use restante_proto::pop3::Secret as Password;
-
     use super::*;
 
     const TIMESTAMP: &str = "<1896.697170952@dbc.mtview.ca.us>";
@@ -87,7 +86,7 @@ mod tests {
     }
 
     fn password(text: &str) -> Proof {
-        Proof::Password(Password::new(text))
+        Proof::Password(Secret::new(text))
     }
 
     fn digest(text: &str) -> Proof {

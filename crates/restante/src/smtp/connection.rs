@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mailroom::Outcome;
-use restante_proto::smtp::{Action, Session, Speaker};
+use restante_proto::Speaker;
+use restante_proto::smtp::{Action, Session};
 use restante_store::StoreError;
 use tokio::time::{Instant, timeout_at};
 
