@@ -10,6 +10,7 @@ use rustix::fs::{Access, access};
 
 use super::ReadFile;
 use super::address::ListenAddr;
+use super::credential::Key;
 use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
 use super::sources::Sources;
@@ -17,7 +18,6 @@ use super::table::{SETTINGS, row};
 use super::types::{Certificate, Config, Hosts, LogOutput, Tls};
 use super::values::host_of;
 use crate::net;
-use crate::pop3;
 
 const LOG_FILE: &Setting = row("logfile");
 const PID_FILE: &Setting = row("pidfile");
@@ -53,9 +53,9 @@ pub(super) enum Purpose {
 }
 
 /// Everything that cannot be right about the settings as a whole. Settings that have a problem already are left alone:
-/// what they should have been is not known.
+/// what they should have been is not known. What can be understood only together is put into the configuration.
 pub(super) fn problems(
-    config: &Config,
+    config: &mut Config,
     sources: &Sources,
     known: &[Problem],
     purpose: Purpose,
@@ -183,8 +183,8 @@ struct Found<'a> {
 
 impl Found<'_> {
     /// What the server needs, wherever it keeps its mail.
-    fn service(&mut self, config: &Config, read_file: ReadFile<'_>) {
-        let Config { smtp, pop3, .. } = config;
+    fn service(&mut self, config: &mut Config, read_file: ReadFile<'_>) {
+        let Config { smtp, pop3, .. } = &*config;
         let needs = [
             (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
             (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
@@ -200,8 +200,9 @@ impl Found<'_> {
         for rows in tls_rows(config) {
             self.certificate(&rows, read_file);
         }
-        if let Err(error) = pop3::Login::new(&pop3.credentials, config.mailbox_naming) {
-            self.add(POP3_CREDENTIALS, &error);
+        match Key::of_list(&config.pop3.credentials, config.mailbox_naming) {
+            Ok(keys) => config.pop3.keys = keys,
+            Err(error) => self.add(POP3_CREDENTIALS, &error),
         }
         if let LogOutput::File(path) = &config.log.output {
             self.writable(LOG_FILE, path);

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use restante_mail::naming::{MailboxName, Naming};
 use restante_proto::Secret;
 
 use super::values::every;
@@ -29,5 +30,54 @@ impl Credential {
             }
             Ok(Self { user: user.to_owned(), password: Secret::new(password) })
         }))
+    }
+}
+
+/// What opens mailboxes over POP3: a credential whose user is known to name one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// What it opens; none means every mailbox.
+    pub mailbox: Option<MailboxName>,
+    /// The password.
+    pub password: Secret,
+}
+
+impl Key {
+    /// The user whose password opens all mailboxes.
+    const EVERY_MAILBOX: &str = "*";
+
+    /// Takes the users for mailboxes, which they name as a client's user does; the error counts them and shows none.
+    pub(super) fn of_list(credentials: &[Credential], naming: Naming) -> Result<Vec<Self>, String> {
+        let key = |(credential, number): (&Credential, usize)| {
+            let mailbox = match credential.user.as_str() {
+                Self::EVERY_MAILBOX => None,
+                user => {
+                    let named = naming.mailbox_named(user);
+                    Some(named.map_err(|error| format!("the user of entry {number} names no mailbox: {error}"))?)
+                }
+            };
+            Ok(Self { mailbox, password: credential.password.clone() })
+        };
+        credentials.iter().zip(1..).map(key).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(naming: Naming, users: &[&str]) -> Result<Vec<Option<String>>, String> {
+        let credential = |user: &&str| Credential { user: (*user).to_owned(), password: Secret::new("secret") };
+        let keys = Key::of_list(&users.iter().map(credential).collect::<Vec<_>>(), naming)?;
+        Ok(keys.iter().map(|key| key.mailbox.as_ref().map(ToString::to_string)).collect())
+    }
+
+    #[test]
+    fn users_are_named_as_mailboxes_are() {
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(keys(Naming::Local, &["James+a@X.org", "*"]), Ok(vec![named("james"), None]));
+        assert_eq!(keys(Naming::Full, &["James@X.org"]), Ok(vec![named("james@x.org")]));
+        let problem = keys(Naming::Domain, &["x.org", "a!"]).unwrap_err();
+        assert!(problem.starts_with("the user of entry 2 names no mailbox: "), "{problem}");
     }
 }

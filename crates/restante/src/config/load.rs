@@ -83,7 +83,7 @@ pub(super) fn load(
             }
         }
     }
-    problems.extend(check::problems(&config, &sources, &problems, purpose, read_file));
+    problems.extend(check::problems(&mut config, &sources, &problems, purpose, read_file));
     if !problems.is_empty() {
         return Err(problems);
     }

@@ -30,7 +30,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub use address::ListenAddr;
-pub use credential::Credential;
+pub use credential::{Credential, Key};
 pub(crate) use duration::text as duration_text;
 pub use load::{Effective, Loaded};
 pub use network::Network;

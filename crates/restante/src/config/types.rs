@@ -10,7 +10,7 @@ use restante_proto::Secret;
 pub use restante_store::disk::Durability;
 
 use super::address::ListenAddr;
-use super::credential::Credential;
+use super::credential::{Credential, Key};
 use super::network::Network;
 
 /// Every setting, parsed and checked.
@@ -198,7 +198,9 @@ pub struct Pop3 {
     /// STLS and implicit TLS.
     pub tls: Tls,
     /// The passwords of mailboxes; none listed means that anything opens all of them.
-    pub credentials: Vec<Credential>,
+    pub keys: Vec<Key>,
+    /// What the keys are made of, as soon as it is known how mailboxes are named.
+    pub(super) credentials: Vec<Credential>,
     /// Connections at the same time.
     pub max_connections: usize,
     /// Connections at the same time from one IP address.

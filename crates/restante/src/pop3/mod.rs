@@ -93,7 +93,6 @@ mod tests {
     use bytes::Bytes;
     use restante_mail::address::{Address, Alphabet};
     use restante_mail::envelope::{Envelope, Peer};
-    use restante_mail::naming::Naming;
     use restante_store::Limits as StoreLimits;
     use restante_store::memory::MemoryStore;
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -111,7 +110,7 @@ mod tests {
             mailroom: mailroom.clone(),
             tls: None,
             implicit_tls: false,
-            login: Arc::new(Login::new(&[], Naming::Local).unwrap()),
+            login: Arc::new(Login::new(Vec::new())),
             budget: budget.clone(),
             metrics: Arc::default(),
             timeout,

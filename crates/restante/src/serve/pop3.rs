@@ -31,13 +31,7 @@ pub(super) fn listeners(
     problems: &mut Vec<String>,
 ) -> Vec<MailListener> {
     let pop3 = &config.pop3;
-    let login = match Login::new(&pop3.credentials, config.mailbox_naming) {
-        Ok(login) => Arc::new(login),
-        Err(problem) => {
-            problems.push(format!("pop3.credentials: {problem}"));
-            return Vec::new();
-        }
-    };
+    let login = Arc::new(Login::new(pop3.keys.clone()));
     let budget = Budget::new(BYTES_BEING_SENT);
     let server = |implicit_tls: bool| {
         let settings = protocol::Settings {
