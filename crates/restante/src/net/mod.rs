@@ -21,7 +21,7 @@ pub use limits::{Admission, Clients, Limits, Place, TooMany};
 pub use listener::{Listener, bind};
 pub use patience::Patience;
 pub use readiness::{NotReady, Readiness};
-pub use shutdown::{Shutdown, ShutdownTrigger};
+pub use shutdown::{GRACE, Shutdown, ShutdownTrigger};
 pub use stream::Stream;
 pub use tally::Tally;
 pub use tls::Tls;

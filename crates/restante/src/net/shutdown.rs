@@ -7,6 +7,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+/// How long what is under way when the server stops may take; a little less than the server waits.
+pub const GRACE: Duration = Duration::from_secs(13);
+
 /// Starts the end and waits for it.
 pub struct ShutdownTrigger {
     signal: watch::Sender<Option<Instant>>,

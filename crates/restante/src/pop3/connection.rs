@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Server;
 use crate::metrics::Protocol;
-use crate::net::{Heard, Patience, Reservation, Shutdown, Stream, Wire};
+use crate::net::{GRACE, Heard, Patience, Reservation, Shutdown, Stream, Wire};
 
 /// How much is read at once.
 const BUFFER: usize = 4 * 1024;
@@ -24,8 +24,6 @@ const MIN_RATE: u64 = 16 * 1024;
 const PAGE: usize = 1000;
 /// How long a wrong password waits for its answer, so that trying them all takes its time.
 const PENALTY: Duration = Duration::from_secs(1);
-/// How long an answer that is under way when the server stops may take; a little less than the server waits.
-const GRACE: Duration = Duration::from_secs(13);
 
 pub(super) struct Connection<'a> {
     server: &'a Server,
@@ -38,8 +36,8 @@ pub(super) struct Connection<'a> {
     /// The memory that the message under way has been granted.
     reservation: Reservation,
     patience: Patience,
-    /// How much of the answer under way the peer has taken.
-    taken: u64,
+    /// How much the peer has taken of the answers since its last command; none while a command is due.
+    taken: Option<u64>,
 }
 
 /// What a wait for input ended with.
@@ -62,7 +60,7 @@ impl<'a> Connection<'a> {
         let reservation = server.budget.reservation();
         let patience = Patience::new(server.timeout, MIN_RATE, Instant::now());
         let wire = Wire::new(stream, server.timeout);
-        Self { server, wire, session, shutdown, name, mailbox: None, reservation, patience, taken: 0 }
+        Self { server, wire, session, shutdown, name, mailbox: None, reservation, patience, taken: None }
     }
 
     /// Says that there is too much to do, and closes.
@@ -182,8 +180,11 @@ impl<'a> Connection<'a> {
         if self.shutdown.has_begun() {
             return Ok(Read::Shutdown);
         }
-        self.taken = 0;
-        let deadline = self.patience.deadline(Instant::now(), None);
+        let now = Instant::now();
+        if self.taken.take().is_some() {
+            self.patience.restart(now);
+        }
+        let deadline = self.patience.deadline(now, 0);
         self.wire.make_room(BUFFER);
         tokio::select! {
             biased;
@@ -199,13 +200,18 @@ impl<'a> Connection<'a> {
         let replies = self.session.replies();
         if !replies.is_empty() {
             let length = replies.len() as u64;
-            let deadline = self.patience.deadline(Instant::now(), Some(self.taken));
+            let now = Instant::now();
+            if self.taken.is_none() {
+                self.patience.restart(now);
+            }
+            let taken = self.taken.unwrap_or(0);
+            let deadline = self.patience.deadline(now, taken);
             tokio::select! {
                 biased;
                 written = self.wire.write_until(deadline, replies) => written?,
                 () = self.shutdown.going_on_for(GRACE) => return Err(io::ErrorKind::TimedOut.into()),
             }
-            self.taken += length;
+            self.taken = Some(taken + length);
         }
         if self.session.sending() == 0 {
             self.reservation.adjust_to(0).await;

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Server;
 use crate::metrics::Reason;
-use crate::net::{Heard, Patience, Reservation, Shutdown, Stream, Wire};
+use crate::net::{GRACE, Heard, Patience, Reservation, Shutdown, Stream, Wire};
 
 /// How much is read at once while commands are exchanged.
 const COMMAND_BUFFER: usize = 4 * 1024;
@@ -22,8 +22,7 @@ const COMMAND_BUFFER: usize = 4 * 1024;
 const MESSAGE_BUFFER: usize = 64 * 1024;
 /// The rate that a message must keep up on average, in bytes per second; any real link is faster.
 const MIN_RATE: u64 = 1024;
-/// How long a mail that is under way when the server stops may take; a little less than the server waits.
-const GRACE: Duration = Duration::from_secs(13);
+
 pub(super) struct Connection<'a> {
     server: &'a Server,
     wire: Wire,
@@ -33,6 +32,8 @@ pub(super) struct Connection<'a> {
     /// The memory that the message under way has been granted.
     reservation: Reservation,
     patience: Patience,
+    /// Whether a mail is coming in, so that its bytes are waited for and no command.
+    in_mail: bool,
 }
 
 /// What a wait for input ended with.
@@ -56,7 +57,7 @@ impl<'a> Connection<'a> {
         let reservation = server.budget.reservation();
         let patience = Patience::new(server.timeout, MIN_RATE, Instant::now());
         let wire = Wire::new(stream, server.timeout);
-        Self { server, wire, session, shutdown, name, reservation, patience }
+        Self { server, wire, session, shutdown, name, reservation, patience, in_mail: false }
     }
 
     /// Says that there is too much to do, and closes.
@@ -161,7 +162,13 @@ impl<'a> Connection<'a> {
         }
         let now = Instant::now();
         self.patience.forgive(now - before);
-        let deadline = self.patience.deadline(now, self.session.transferred());
+        let transferred = self.session.transferred();
+        if transferred.is_some() != self.in_mail {
+            // A mail has a time of its own, and so has the command behind it.
+            self.in_mail = transferred.is_some();
+            self.patience.restart(now);
+        }
+        let deadline = self.patience.deadline(now, transferred.unwrap_or(0));
         self.wire.make_room(if receiving > 0 { MESSAGE_BUFFER } else { COMMAND_BUFFER });
         // A mail under way may be finished, but not at any price.
         let grace = if between_mails { Duration::ZERO } else { GRACE };
@@ -178,7 +185,11 @@ impl<'a> Connection<'a> {
         if !self.session.replies().is_empty() {
             self.server.metrics.replies(self.session.replies());
             self.wire.write(self.session.replies()).await?;
-            self.patience.answered(Instant::now());
+            // Only a complete command is answered. A line that is too long and never ends is none, although it is read and
+            // thrown away all the time; and within a mail no answer gains time.
+            if !self.in_mail {
+                self.patience.restart(Instant::now());
+            }
         }
         Ok(())
     }
