@@ -8,6 +8,7 @@ mod constant_time;
 pub mod health;
 pub mod http;
 pub mod log;
+pub mod mailserver;
 pub mod metrics;
 pub mod net;
 pub mod pop3;

@@ -1,28 +1,25 @@
 //! The server as a whole: builds it from the configuration, starts it, listens to signals, and ends it in good order.
 
+mod bound;
 mod pop3;
+mod smtp;
+mod web;
 
-use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use axum::Router;
 use restante_mailroom::{Mailroom, Settings};
-use restante_proto::smtp::{self as protocol, Dialect};
 use restante_store::Store;
 use restante_store::disk::OpenError;
 use tokio::runtime::Runtime;
 
-use crate::config::{self, Config, ListenAddr, Loaded};
-use crate::metrics::{Metrics, Protocol};
-use crate::net::{
-    self, Admission, Budget, Gate, Limits, Listener, Readiness, Shutdown, ShutdownTrigger, Stream, Tls, TooMany,
-};
+use crate::config::{self, Config, Loaded};
+use crate::metrics::Metrics;
+use crate::net::{Readiness, ShutdownTrigger, Tls};
 use crate::process::{self, PidFile, Signals, Told};
-use crate::smtp::{Login, Server};
-use crate::{http, log, storage};
+use crate::{log, storage};
+use bound::Bound;
 
 /// How long open sessions may go on after the end was asked for.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -86,68 +83,45 @@ impl From<OpenError> for Failure {
     }
 }
 
+/// What every server is built from.
+struct Parts<'a> {
+    config: &'a Config,
+    mailroom: Arc<Mailroom>,
+    metrics: Arc<Metrics>,
+    readiness: Arc<Readiness>,
+}
+
 async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log: &log::Handle) -> Result<(), String> {
-    let (trigger, shutdown) = ShutdownTrigger::new();
     let smtp_tls = certificate(&config.smtp.tls, &config.smtp.domain)?;
     let pop3_tls = certificate(&config.pop3.tls, &config.pop3.domain)?;
-    let mailroom = Arc::new(mailroom(config, store));
-    let metrics = Arc::new(Metrics::new(config.storage.retention_period));
+    let parts = Parts {
+        config,
+        mailroom: Arc::new(mailroom(config, store)),
+        metrics: Arc::new(Metrics::new(config.storage.retention_period)),
+        readiness: Arc::default(),
+    };
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
     let mut problems = Vec::new();
-    let smtp = smtp_listeners(config, &mailroom, &metrics, smtp_tls.as_ref(), &mut problems);
-    let pop3 = pop3::listeners(config, &mailroom, &metrics, pop3_tls.as_ref(), &mut problems);
-    let web = bind_all("HTTP", &config.web.addr, &mut problems);
+    let mut bound = smtp::bind(&parts, smtp_tls.as_ref(), &mut problems);
+    bound.extend(pop3::bind(&parts, pop3_tls.as_ref(), &mut problems));
+    bound.extend(web::bind(&parts, &mut problems));
     if !problems.is_empty() {
         return Err(problems.join("; "));
     }
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
-    let readiness = Arc::new(Readiness::default());
-    let gate = Arc::new(Gate {
-        limits: Limits::new(config.smtp.max_connections, config.smtp.max_connections_per_ip),
-        proxies: config.smtp.proxies.clone(),
-        exempt: Vec::new(),
-        readiness: readiness.clone(),
-    });
-    for MailListener { name, listener, server } in smtp {
-        tracing::info!("{name} listening on {listener}");
-        let tally = metrics.connections(server.protocol()).clone();
-        let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        tokio::spawn(net::accept(listener, gate.clone(), tally, shutdown.clone(), serve));
+    let (trigger, shutdown) = ShutdownTrigger::new();
+    for bound in bound {
+        bound.start(shutdown.clone());
     }
-    let gate = Arc::new(Gate {
-        limits: Limits::new(config.pop3.max_connections, config.pop3.max_connections_per_ip),
-        proxies: config.pop3.proxies.clone(),
-        exempt: Vec::new(),
-        readiness: readiness.clone(),
-    });
-    for pop3::MailListener { name, listener, server } in pop3 {
-        tracing::info!("{name} listening on {listener}");
-        let tally = metrics.connections(Protocol::Pop3).clone();
-        let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        tokio::spawn(net::accept(listener, gate.clone(), tally, shutdown.clone(), serve));
-    }
-    let gate = Arc::new(Gate {
-        limits: Limits::new(config.web.max_connections, config.web.max_connections_per_ip),
-        proxies: config.web.proxies.clone(),
-        exempt: config.web.trusted_proxies.clone(),
-        readiness: readiness.clone(),
-    });
-    let router = http::router(mailroom.clone(), http_settings(config, &gate, &metrics));
-    for listener in web {
-        tracing::info!("HTTP listening on {listener}");
-        let router = router.clone();
-        let tally = metrics.connections(Protocol::Http).clone();
-        let serve = move |stream, ip, admission, shutdown| serve_http(stream, ip, admission, router.clone(), shutdown);
-        tokio::spawn(net::accept(listener, gate.clone(), tally, shutdown.clone(), serve));
-    }
+    drop(shutdown);
+    let Parts { mailroom, metrics, readiness, .. } = parts;
     if let Some(period) = config.storage.retention_period {
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.keep_retention(period).await });
     }
     tokio::spawn(async move { metrics.keep_history(&mailroom).await });
-    drop(shutdown);
 
     while signals.next().await == Told::Reload {
         reload(log, [&smtp_tls, &pop3_tls].into_iter().flatten());
@@ -195,111 +169,4 @@ fn mailroom(config: &Config, store: Arc<dyn Store>) -> Mailroom {
         history: config.web.monitor_history,
     };
     Mailroom::new(settings, store, None)
-}
-
-/// A bound listener, and who serves its connections.
-struct MailListener {
-    name: &'static str,
-    listener: Listener,
-    server: Arc<Server>,
-}
-
-/// Binds every mail listener: plain ones with STARTTLS, those with TLS from the first byte, and LMTP.
-fn smtp_listeners(
-    config: &Config,
-    mailroom: &Arc<Mailroom>,
-    metrics: &Arc<Metrics>,
-    tls: Option<&Arc<Tls>>,
-    problems: &mut Vec<String>,
-) -> Vec<MailListener> {
-    let smtp = &config.smtp;
-    let login = Arc::new(Login::new(smtp.credentials.clone()));
-    let budget = Budget::new(smtp.max_inflight_bytes);
-    let server = |dialect, implicit_tls: bool| {
-        let settings = protocol::Settings {
-            domain: smtp.domain.clone(),
-            dialect,
-            max_message_bytes: smtp.max_message_bytes.min(largest_message(config)),
-            max_recipients: smtp.max_recipients,
-            max_bad_commands: smtp.max_bad_commands as usize,
-            starttls: tls.is_some() && !implicit_tls,
-            require_auth: smtp.require_auth,
-        };
-        Arc::new(Server {
-            settings: Arc::new(settings),
-            mailroom: mailroom.clone(),
-            tls: tls.cloned(),
-            implicit_tls,
-            login: login.clone(),
-            budget: budget.clone(),
-            metrics: metrics.clone(),
-            timeout: smtp.timeout,
-            netdebug: config.log.netdebug,
-            sessions: AtomicU64::new(0),
-        })
-    };
-    let kinds = [
-        ("SMTP", &smtp.addr, Dialect::Smtp, smtp.tls.force),
-        ("SMTP with TLS", &smtp.tls_addr, Dialect::Smtp, true),
-        ("LMTP", &config.lmtp.addr, Dialect::Lmtp, false),
-    ];
-    let mut listeners = Vec::new();
-    for (name, addrs, dialect, implicit_tls) in kinds {
-        let server = server(dialect, implicit_tls);
-        for listener in bind_all(name, addrs, problems) {
-            listeners.push(MailListener { name, listener, server: server.clone() });
-        }
-    }
-    listeners
-}
-
-/// A message that the whole store has no room for must not be acknowledged. A little is left for the lines that are added
-/// for each mailbox.
-fn largest_message(config: &Config) -> usize {
-    match config.storage.max_bytes {
-        0 => usize::MAX,
-        room => usize::try_from(room - room / 64).unwrap_or(usize::MAX),
-    }
-}
-
-/// Listens on all of the addresses, and tells of every one where that is not possible.
-fn bind_all(name: &str, addrs: &[ListenAddr], problems: &mut Vec<String>) -> Vec<Listener> {
-    let mut listeners = Vec::new();
-    for addr in addrs {
-        match net::bind(addr) {
-            Ok(bound) => listeners.extend(bound),
-            Err(error) => problems.push(format!("{name} cannot listen on {addr}: {error}")),
-        }
-    }
-    listeners
-}
-
-fn http_settings(config: &Config, gate: &Gate, metrics: &Arc<Metrics>) -> http::Settings {
-    http::Settings {
-        base_path: config.web.base_path.clone(),
-        public_url: config.web.public_url.clone(),
-        hosts: config.web.hosts.clone(),
-        trusted_proxies: config.web.trusted_proxies.clone(),
-        cache_bytes: config.web.cache_bytes,
-        clients: gate.limits.clients().clone(),
-        readiness: gate.readiness.clone(),
-        metrics: metrics.clone(),
-        status: http::Status::of(config),
-    }
-}
-
-async fn serve_http(
-    stream: Stream,
-    ip: Option<IpAddr>,
-    admission: Result<Admission, TooMany>,
-    router: Router,
-    shutdown: Shutdown,
-) {
-    match admission {
-        Ok(admission) => {
-            let peer = http::Peer { ip, tls: stream.is_tls() };
-            http::serve_connection(stream, peer, router, http::Tenure::new(Some(admission), shutdown)).await;
-        }
-        Err(too_many) => http::refuse_connection(stream, too_many).await,
-    }
 }

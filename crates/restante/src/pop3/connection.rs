@@ -7,14 +7,13 @@ use std::time::Duration;
 use bytes::Buf as _;
 use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
-use restante_proto::Speaker;
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session};
 use restante_store::{Page, StoreError, Which};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Server;
-use crate::metrics::Protocol;
-use crate::net::{GRACE, Heard, Patience, Reservation, Shutdown, Stream, Wire};
+use crate::mailserver::{Call, Ending};
+use crate::net::{GRACE, Heard, Patience, Reservation};
 
 /// How much is read at once.
 const BUFFER: usize = 4 * 1024;
@@ -27,10 +26,8 @@ const PENALTY: Duration = Duration::from_secs(1);
 
 pub(super) struct Connection<'a> {
     server: &'a Server,
-    wire: Wire,
+    call: Call<'a>,
     session: Session,
-    shutdown: Shutdown,
-    name: &'a str,
     /// The mailbox that was opened.
     mailbox: Option<MailboxName>,
     /// The memory that the message under way has been granted.
@@ -47,47 +44,40 @@ enum Read {
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(
-        server: &'a Server,
-        stream: Stream,
-        mut session: Session,
-        shutdown: Shutdown,
-        name: &'a str,
-    ) -> Self {
-        if server.netdebug || tracing::enabled!(tracing::Level::DEBUG) {
+    pub(super) fn new(server: &'a Server, call: Call<'a>, mut session: Session) -> Self {
+        if call.is_recorded() {
             session.record();
         }
         let reservation = server.budget.reservation();
-        let patience = Patience::new(server.timeout, MIN_RATE, Instant::now());
-        let wire = Wire::new(stream, server.timeout);
-        Self { server, wire, session, shutdown, name, mailbox: None, reservation, patience, taken: None }
+        let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
+        Self { server, call, session, mailbox: None, reservation, patience, taken: None }
     }
 
     /// Says that there is too much to do, and closes.
-    pub(super) async fn refuse(mut self) -> io::Result<()> {
+    pub(super) async fn refuse(mut self) -> io::Result<Ending> {
         self.session.refuse_busy();
-        self.close().await
+        self.part(Ending::Refused).await
     }
 
     /// Talks to the peer until one of the two has enough.
-    pub(super) async fn run(mut self) -> io::Result<()> {
+    pub(super) async fn run(mut self) -> io::Result<Ending> {
         self.session.greet();
-        loop {
-            let (used, action) = self.session.step(&self.wire.input);
-            self.wire.input.advance(used);
+        let ending = loop {
+            let (used, action) = self.session.step(&self.call.wire.input);
+            self.call.wire.input.advance(used);
             match action {
                 Action::Read => {
                     self.flush().await?;
                     match self.read().await? {
                         Read::Heard(Heard::Something) => {}
-                        Read::Heard(Heard::End) => return Ok(()),
+                        Read::Heard(Heard::End) => return Ok(Ending::Left),
                         Read::Heard(Heard::Silence) => {
                             self.session.time_out();
-                            return self.close().await;
+                            break Ending::Timeout;
                         }
                         Read::Shutdown => {
                             self.session.shut_down();
-                            return self.close().await;
+                            break Ending::Shutdown;
                         }
                     }
                 }
@@ -106,27 +96,35 @@ impl<'a> Connection<'a> {
                     let answer = self.delete(ids).await;
                     self.session.deleted(answer);
                 }
-                Action::StartTls => self = self.start_tls().await?,
-                Action::Quit => return self.quit().await,
-                Action::Close => return self.close().await,
+                Action::StartTls => {
+                    self.flush().await?;
+                    self.call = match self.call.start_tls().await {
+                        Ok(call) => call,
+                        Err(ending) => return Ok(ending),
+                    };
+                    self.session.tls_started();
+                }
+                Action::Quit => break Ending::Quit,
+                Action::Close => break Ending::Errors,
             }
-        }
+        };
+        self.part(ending).await
     }
 
     /// Opens a mailbox for a user who may: what is in it from now on, for this session.
     async fn open(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
-        let mailroom = &self.server.mailroom;
+        let mailroom = &self.server.host.mailroom;
         let mailbox = mailroom.mailbox(mailbox).map_err(|error| Refusal::Name(error.to_string()))?;
         let accepted = self.server.login.check(&mailbox, mailroom.mailbox(user).ok().as_ref(), proof);
-        self.server.metrics.login(Protocol::Pop3, accepted);
+        self.server.host.metrics.login(self.server.host.protocol, accepted);
         if !accepted {
             // Not even the name is logged: people type passwords into the wrong field.
-            tracing::info!(session = self.name, "login failed");
+            tracing::info!(session = self.call.name, "login failed");
             sleep(PENALTY).await;
             return Err(Refusal::Credentials);
         }
         let maildrop = self.contents(&mailbox).await.map_err(|error| self.unavailable(&error))?;
-        tracing::debug!(session = self.name, %mailbox, "opened");
+        tracing::debug!(session = self.call.name, %mailbox, "opened");
         self.mailbox = Some(mailbox);
         Ok(maildrop)
     }
@@ -138,7 +136,7 @@ impl<'a> Connection<'a> {
         loop {
             let last = found.last().map_or(MessageId::ZERO, |(id, _)| *id);
             let page = Page { limit: Some(PAGE), before: None, after: Some(last) };
-            let messages = self.server.mailroom.list(mailbox, page).await?.messages;
+            let messages = self.server.host.mailroom.list(mailbox, page).await?.messages;
             found.extend(messages.iter().map(|message| (message.id, message.size)));
             if messages.len() < PAGE {
                 return Ok(found.into_iter().collect());
@@ -151,12 +149,12 @@ impl<'a> Connection<'a> {
         // What was granted for the message before is given back first: who holds something must not wait for more.
         self.reservation.adjust_to(0).await;
         let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
-        let mailroom = &self.server.mailroom;
+        let mailroom = &self.server.host.mailroom;
         let found = mailroom.find(mailbox, Which::Id(id)).await.map_err(|error| self.unavailable(&error))?;
         let Some(summary) = found else { return Ok(None) };
         let size = usize::try_from(summary.size).unwrap_or(usize::MAX);
-        if timeout(self.server.timeout, self.reservation.adjust_to(size)).await.is_err() {
-            tracing::info!(session = self.name, "no memory for one more message that is being sent");
+        if timeout(self.server.host.timeout, self.reservation.adjust_to(size)).await.is_err() {
+            tracing::info!(session = self.call.name, "no memory for one more message that is being sent");
             return Err(Refusal::Unavailable);
         }
         mailroom.source(mailbox, id).await.map_err(|error| self.unavailable(&error))
@@ -164,20 +162,21 @@ impl<'a> Connection<'a> {
 
     async fn delete(&self, ids: Vec<MessageId>) -> Result<(), Refusal> {
         let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
-        let count = self.server.mailroom.remove_all(mailbox, ids).await.map_err(|error| self.unavailable(&error))?;
-        tracing::debug!(session = self.name, %mailbox, count, "deleted");
+        let count =
+            self.server.host.mailroom.remove_all(mailbox, ids).await.map_err(|error| self.unavailable(&error))?;
+        tracing::debug!(session = self.call.name, %mailbox, count, "deleted");
         Ok(())
     }
 
     fn unavailable(&self, error: &StoreError) -> Refusal {
-        tracing::error!(session = self.name, %error, "the store failed");
+        tracing::error!(session = self.call.name, %error, "the store failed");
         Refusal::Unavailable
     }
 
     /// Waits for the next command within the peer's time, which begins anew with every answer: whatever is no complete
     /// command gains none.
     async fn read(&mut self) -> io::Result<Read> {
-        if self.shutdown.has_begun() {
+        if self.call.shutdown.has_begun() {
             return Ok(Read::Shutdown);
         }
         let now = Instant::now();
@@ -185,18 +184,18 @@ impl<'a> Connection<'a> {
             self.patience.restart(now);
         }
         let deadline = self.patience.deadline(now, 0);
-        self.wire.make_room(BUFFER);
+        self.call.wire.make_room(BUFFER);
         tokio::select! {
             biased;
-            heard = self.wire.read(deadline) => heard.map(Read::Heard),
-            () = self.shutdown.begun() => Ok(Read::Shutdown),
+            heard = self.call.wire.read(deadline) => heard.map(Read::Heard),
+            () = self.call.shutdown.begun() => Ok(Read::Shutdown),
         }
     }
 
     /// Writes what is to be said. The peer must take all the pieces of an answer at a minimal rate, and even so not at any
     /// price when the server stops: then the connection breaks in the middle, which no client takes for the end.
     async fn flush(&mut self) -> io::Result<()> {
-        self.log_dialogue();
+        self.call.log(self.session.take_recording());
         let replies = self.session.replies();
         if !replies.is_empty() {
             let length = replies.len() as u64;
@@ -208,8 +207,8 @@ impl<'a> Connection<'a> {
             let deadline = self.patience.deadline(now, taken);
             tokio::select! {
                 biased;
-                written = self.wire.write_until(deadline, replies) => written?,
-                () = self.shutdown.going_on_for(GRACE) => return Err(io::ErrorKind::TimedOut.into()),
+                written = self.call.wire.write_until(deadline, replies) => written?,
+                () = self.call.shutdown.going_on_for(GRACE) => return Err(io::ErrorKind::TimedOut.into()),
             }
             self.taken = Some(taken + length);
         }
@@ -219,37 +218,9 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    async fn quit(&mut self) -> io::Result<()> {
+    /// Says what is left to be said, and closes.
+    async fn part(mut self, ending: Ending) -> io::Result<Ending> {
         self.flush().await?;
-        self.wire.quit().await
-    }
-
-    async fn close(&mut self) -> io::Result<()> {
-        self.flush().await?;
-        self.wire.close().await
-    }
-
-    async fn start_tls(mut self) -> io::Result<Self> {
-        self.flush().await?;
-        let Some(tls) = &self.server.tls else { return Err(io::ErrorKind::Unsupported.into()) };
-        let wire = self.server.metrics.handshake(Protocol::Pop3, self.wire.start_tls(tls).await)?;
-        self.session.tls_started();
-        Ok(Self { wire, ..self })
-    }
-
-    /// The dialogue, for those who asked for it, and what was refused, for those who look closely.
-    fn log_dialogue(&mut self) {
-        for line in self.session.take_recording() {
-            if line.speaker == Speaker::Server && line.text.starts_with("-ERR") {
-                tracing::debug!(session = self.name, reply = line.text, "refused");
-            }
-            if self.server.netdebug {
-                let arrow = match line.speaker {
-                    Speaker::Client => "<",
-                    Speaker::Server => ">",
-                };
-                tracing::info!("{} {arrow} {}", self.name, line.text);
-            }
-        }
+        self.call.part(ending).await
     }
 }

@@ -4,44 +4,28 @@
 mod connection;
 mod login;
 
-use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use jiff::Timestamp;
-use restante_mailroom::Mailroom;
 use restante_proto::pop3::{Session, Settings};
 
-use crate::metrics::{Metrics, Protocol};
-use crate::net::{Admission, Budget, Shutdown, Stream, Tls, TooMany};
+use crate::mailserver::Host;
+use crate::net::{Admission, Budget, Shutdown, Stream, TooMany};
 
 use connection::Connection;
 pub use login::Login;
 
 /// What the connections of one listener share.
 pub struct Server {
+    /// What is the same in all mail protocols.
+    pub host: Host,
     /// What their sessions know.
     pub settings: Arc<Settings>,
-    /// Where their mail is.
-    pub mailroom: Arc<Mailroom>,
-    /// The certificate, for STLS and for TLS from the first byte.
-    pub tls: Option<Arc<Tls>>,
-    /// Whether connections begin with TLS.
-    pub implicit_tls: bool,
     /// Who may open which mailbox.
     pub login: Arc<Login>,
     /// The memory for messages that are on their way out.
     pub budget: Arc<Budget>,
-    /// Where it is counted what they do.
-    pub metrics: Arc<Metrics>,
-    /// How long a peer may stay silent.
-    pub timeout: Duration,
-    /// Whether the dialogue goes to the log.
-    pub netdebug: bool,
-    /// How many sessions there have been, to tell them apart in the log.
-    pub sessions: AtomicU64,
 }
 
 impl Server {
@@ -53,32 +37,16 @@ impl Server {
         admission: Result<Admission, TooMany>,
         shutdown: Shutdown,
     ) {
-        let name = self.session_name(ip);
-        let stream = match (&self.tls, self.implicit_tls) {
-            // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
-            (Some(_), true) if admission.is_err() => return,
-            (Some(tls), true) => match self.metrics.handshake(Protocol::Pop3, tls.accept(stream).await) {
-                Ok(stream) => stream,
-                Err(error) => return tracing::debug!(session = name, %error, "TLS handshake failed"),
-            },
-            _ => stream,
+        let name = self.host.name(ip);
+        let ended = match self.host.take(stream, admission.is_ok(), shutdown, &name).await {
+            Ok(call) => {
+                let session = Session::new(self.settings.clone(), self.timestamp(), call.wire.is_tls());
+                let connection = Connection::new(&self, call, session);
+                if admission.is_ok() { connection.run().await } else { connection.refuse().await }
+            }
+            Err(ending) => Ok(ending),
         };
-        let session = Session::new(self.settings.clone(), self.timestamp(), stream.is_tls());
-        let connection = Connection::new(&self, stream, session, shutdown, &name);
-        let ended = match &admission {
-            Ok(_) => connection.run().await,
-            Err(_) => connection.refuse().await,
-        };
-        if let Err(error) = ended {
-            tracing::debug!(session = name, %error, "the connection broke");
-        }
-    }
-
-    /// What the log calls a session: its protocol, its number, and the peer.
-    fn session_name(&self, ip: Option<IpAddr>) -> String {
-        let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let peer: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
-        format!("POP3 {number} {peer}")
+        self.host.ended(&name, ended);
     }
 
     /// What APOP's digest is made over. RFC 1939 section 7: no two greetings may have the same, so it is a message id of
@@ -90,15 +58,20 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
     use bytes::Bytes;
     use restante_mail::address::{Address, Alphabet};
     use restante_mail::envelope::{Envelope, Peer};
+    use restante_mailroom::Mailroom;
     use restante_store::Limits as StoreLimits;
     use restante_store::memory::MemoryStore;
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::UnixStream;
 
     use super::*;
+    use crate::metrics::Protocol;
     use crate::net::{Limits, ShutdownTrigger};
 
     /// More than the system keeps for a connection whose peer does not read.
@@ -106,16 +79,19 @@ mod tests {
 
     fn server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Arc<Server> {
         Arc::new(Server {
+            host: Host {
+                protocol: Protocol::Pop3,
+                mailroom: mailroom.clone(),
+                tls: None,
+                implicit_tls: false,
+                metrics: Arc::default(),
+                timeout,
+                netdebug: false,
+                sessions: AtomicU64::new(0),
+            },
             settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
-            mailroom: mailroom.clone(),
-            tls: None,
-            implicit_tls: false,
             login: Arc::new(Login::new(Vec::new())),
             budget: budget.clone(),
-            metrics: Arc::default(),
-            timeout,
-            netdebug: false,
-            sessions: AtomicU64::new(0),
         })
     }
 

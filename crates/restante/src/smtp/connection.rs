@@ -7,14 +7,14 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mailroom::Outcome;
-use restante_proto::Speaker;
 use restante_proto::smtp::{Action, Session};
 use restante_store::StoreError;
 use tokio::time::{Instant, timeout_at};
 
 use super::Server;
+use crate::mailserver::{Call, Ending};
 use crate::metrics::Reason;
-use crate::net::{GRACE, Heard, Patience, Reservation, Shutdown, Stream, Wire};
+use crate::net::{GRACE, Heard, Patience, Reservation};
 
 /// How much is read at once while commands are exchanged.
 const COMMAND_BUFFER: usize = 4 * 1024;
@@ -25,10 +25,8 @@ const MIN_RATE: u64 = 1024;
 
 pub(super) struct Connection<'a> {
     server: &'a Server,
-    wire: Wire,
+    call: Call<'a>,
     session: Session,
-    shutdown: Shutdown,
-    name: &'a str,
     /// The memory that the message under way has been granted.
     reservation: Reservation,
     patience: Patience,
@@ -44,73 +42,66 @@ enum Read {
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(
-        server: &'a Server,
-        stream: Stream,
-        mut session: Session,
-        shutdown: Shutdown,
-        name: &'a str,
-    ) -> Self {
-        if server.netdebug {
+    pub(super) fn new(server: &'a Server, call: Call<'a>, mut session: Session) -> Self {
+        if call.is_recorded() {
             session.record();
         }
         let reservation = server.budget.reservation();
-        let patience = Patience::new(server.timeout, MIN_RATE, Instant::now());
-        let wire = Wire::new(stream, server.timeout);
-        Self { server, wire, session, shutdown, name, reservation, patience, in_mail: false }
+        let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
+        Self { server, call, session, reservation, patience, in_mail: false }
     }
 
     /// Says that there is too much to do, and closes.
-    pub(super) async fn refuse(mut self) -> io::Result<()> {
-        self.server.metrics.refusal(Reason::Busy);
+    pub(super) async fn refuse(mut self) -> io::Result<Ending> {
+        self.server.host.metrics.refusal(Reason::Busy);
         self.session.refuse_busy();
-        self.close().await
+        self.part(Ending::Refused).await
     }
 
     /// Talks to the peer until one of the two has enough.
-    pub(super) async fn run(mut self) -> io::Result<()> {
+    pub(super) async fn run(mut self) -> io::Result<Ending> {
         self.session.greet();
-        loop {
-            let (used, action) = self.session.step(&self.wire.input);
-            self.wire.input.advance(used);
+        let ending = loop {
+            let (used, action) = self.session.step(&self.call.wire.input);
+            self.call.wire.input.advance(used);
             match action {
                 Action::Read => {
                     self.flush().await?;
                     match self.read().await? {
                         Read::Heard(Heard::Something) => {}
-                        Read::Heard(Heard::End) => return Ok(()),
+                        Read::Heard(Heard::End) => return Ok(Ending::Left),
                         Read::Heard(Heard::Silence) => {
                             self.session.time_out();
-                            return self.close().await;
+                            break Ending::Timeout;
                         }
                         Read::NoMemory => return self.refuse().await,
                         Read::Shutdown => {
                             self.session.shut_down();
-                            return self.close().await;
+                            break Ending::Shutdown;
                         }
                     }
                 }
                 Action::Write => self.flush().await?,
                 Action::Sender => {
                     let verdict = match self.session.envelope() {
-                        Some(envelope) => self.server.mailroom.check_sender(envelope).await,
+                        Some(envelope) => self.server.host.mailroom.check_sender(envelope).await,
                         None => Err(no_mail_under_way()),
                     };
                     self.session.sender(verdict);
                 }
                 Action::Recipient(candidate) => {
                     let verdict = match self.session.envelope() {
-                        Some(envelope) => self.server.mailroom.check_recipient(envelope, &candidate).await,
+                        Some(envelope) => self.server.host.mailroom.check_recipient(envelope, &candidate).await,
                         None => Err(no_mail_under_way()),
                     };
                     self.session.recipient(verdict);
                 }
                 Action::Authenticate { user, password } => {
                     let accepted = self.server.login.check(&user, password.expose());
-                    self.server.metrics.login(self.server.protocol(), accepted);
+                    self.server.host.metrics.login(self.server.host.protocol, accepted);
                     if !accepted {
                         // Not even the name is logged: people type passwords into the wrong field.
-                        tracing::info!(session = self.name, "login failed");
+                        tracing::info!(session = self.call.name, "login failed");
                     }
                     self.session.authenticated(Ok(accepted));
                 }
@@ -119,30 +110,38 @@ impl<'a> Connection<'a> {
                     self.session.delivered(outcome);
                     self.patience.restart(Instant::now());
                 }
-                Action::StartTls => self = self.start_tls().await?,
-                Action::Quit => return self.quit().await,
-                Action::Close => return self.close().await,
+                Action::StartTls => {
+                    self.flush().await?;
+                    self.call = match self.call.start_tls().await {
+                        Ok(call) => call,
+                        Err(ending) => return Ok(ending),
+                    };
+                    self.session.tls_started();
+                }
+                Action::Quit => break Ending::Quit,
+                Action::Close => break Ending::Errors,
             }
-        }
+        };
+        self.part(ending).await
     }
 
     async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<(), Refusal> {
         let begun = Instant::now();
-        let outcome = self.server.mailroom.deliver(envelope, body).await;
-        self.server.metrics.delivery(begun.elapsed());
+        let outcome = self.server.host.mailroom.deliver(envelope, body).await;
+        self.server.host.metrics.delivery(begun.elapsed());
         match outcome {
             Ok(Outcome::Stored(copies)) => {
                 for copy in copies {
-                    tracing::debug!(session = self.name, mailbox = %copy.mailbox, id = %copy.id, "stored");
+                    tracing::debug!(session = self.call.name, mailbox = %copy.mailbox, id = %copy.id, "stored");
                 }
                 Ok(())
             }
             Ok(Outcome::Discarded) => {
-                tracing::debug!(session = self.name, "discarded");
+                tracing::debug!(session = self.call.name, "discarded");
                 Ok(())
             }
             Err(error) => {
-                tracing::error!(session = self.name, %error, "mail could not be stored");
+                tracing::error!(session = self.call.name, %error, "mail could not be stored");
                 Err(refusal(&error))
             }
         }
@@ -152,12 +151,12 @@ impl<'a> Connection<'a> {
     /// it has: that is the back-pressure on all the messages that come in at the same time.
     async fn read(&mut self) -> io::Result<Read> {
         let between_mails = self.session.envelope().is_none();
-        if between_mails && self.shutdown.has_begun() {
+        if between_mails && self.call.shutdown.has_begun() {
             return Ok(Read::Shutdown);
         }
         let before = Instant::now();
         let receiving = self.session.receiving();
-        if timeout_at(before + self.server.timeout, self.reservation.adjust_to(receiving)).await.is_err() {
+        if timeout_at(before + self.server.host.timeout, self.reservation.adjust_to(receiving)).await.is_err() {
             return Ok(Read::NoMemory);
         }
         let now = Instant::now();
@@ -169,22 +168,21 @@ impl<'a> Connection<'a> {
             self.patience.restart(now);
         }
         let deadline = self.patience.deadline(now, transferred.unwrap_or(0));
-        self.wire.make_room(if receiving > 0 { MESSAGE_BUFFER } else { COMMAND_BUFFER });
+        self.call.wire.make_room(if receiving > 0 { MESSAGE_BUFFER } else { COMMAND_BUFFER });
         // A mail under way may be finished, but not at any price.
         let grace = if between_mails { Duration::ZERO } else { GRACE };
         tokio::select! {
             biased;
-            heard = self.wire.read(deadline) => heard.map(Read::Heard),
-            () = self.shutdown.going_on_for(grace) => Ok(Read::Shutdown),
+            heard = self.call.wire.read(deadline) => heard.map(Read::Heard),
+            () = self.call.shutdown.going_on_for(grace) => Ok(Read::Shutdown),
         }
     }
 
     async fn flush(&mut self) -> io::Result<()> {
-        self.log_dialogue();
-        self.log_refusals();
+        self.call.log(self.session.take_recording());
         if !self.session.replies().is_empty() {
-            self.server.metrics.replies(self.session.replies());
-            self.wire.write(self.session.replies()).await?;
+            self.server.host.metrics.replies(self.session.replies());
+            self.call.wire.write(self.session.replies()).await?;
             // Only a complete command is answered. A line that is too long and never ends is none, although it is read and
             // thrown away all the time; and within a mail no answer gains time.
             if !self.in_mail {
@@ -194,45 +192,10 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    async fn quit(&mut self) -> io::Result<()> {
+    /// Says what is left to be said, and closes.
+    async fn part(mut self, ending: Ending) -> io::Result<Ending> {
         self.flush().await?;
-        self.wire.quit().await
-    }
-
-    async fn close(&mut self) -> io::Result<()> {
-        self.flush().await?;
-        self.wire.close().await
-    }
-
-    async fn start_tls(mut self) -> io::Result<Self> {
-        self.flush().await?;
-        let Some(tls) = &self.server.tls else { return Err(io::ErrorKind::Unsupported.into()) };
-        let wire = self.server.metrics.handshake(self.server.protocol(), self.wire.start_tls(tls).await)?;
-        self.session.tls_started();
-        Ok(Self { wire, ..self })
-    }
-
-    /// Whatever was refused, for whatever reason, is in the replies.
-    fn log_refusals(&mut self) {
-        if tracing::enabled!(tracing::Level::DEBUG) {
-            let replies = String::from_utf8_lossy(self.session.replies());
-            for reply in replies.lines().filter(|line| line.starts_with(['4', '5'])) {
-                tracing::debug!(session = self.name, reply, "refused");
-            }
-        }
-    }
-
-    fn log_dialogue(&mut self) {
-        if !self.server.netdebug {
-            return;
-        }
-        for line in self.session.take_recording() {
-            let arrow = match line.speaker {
-                Speaker::Client => "<",
-                Speaker::Server => ">",
-            };
-            tracing::info!("{} {arrow} {}", self.name, line.text);
-        }
+        self.call.part(ending).await
     }
 }
 

@@ -1,0 +1,164 @@
+//! What the servers of the mail protocols have in common around their sessions: a [`Host`] takes the connections of a
+//! listener, and a [`Call`] is one of them. What is said in a session, and what is done for it, is each protocol's own.
+
+use std::fmt::Display;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use restante_mailroom::Mailroom;
+use restante_proto::{Recorded, Speaker};
+
+use crate::metrics::{Metrics, Protocol};
+use crate::net::{Shutdown, Stream, Tls, Wire};
+
+/// What the connections of one listener share, whatever they speak.
+pub struct Host {
+    /// What they speak.
+    pub protocol: Protocol,
+    /// Where mail goes and is.
+    pub mailroom: Arc<Mailroom>,
+    /// The certificate, for TLS on demand and from the first byte.
+    pub tls: Option<Arc<Tls>>,
+    /// Whether connections begin with TLS.
+    pub implicit_tls: bool,
+    /// Where it is counted what they do.
+    pub metrics: Arc<Metrics>,
+    /// How long a peer may stay silent.
+    pub timeout: Duration,
+    /// Whether the dialogue goes to the log.
+    pub netdebug: bool,
+    /// How many sessions there have been, to tell them apart in the log.
+    pub sessions: AtomicU64,
+}
+
+/// One connection, seen from outside its session.
+pub struct Call<'a> {
+    host: &'a Host,
+    /// What the log calls it.
+    pub name: &'a str,
+    /// What it is carried by.
+    pub wire: Wire,
+    /// The end of the server.
+    pub shutdown: Shutdown,
+}
+
+/// Why a session is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The client said QUIT.
+    Quit,
+    /// The client closed, or the connection broke.
+    Left,
+    /// The client was silent, or too slow.
+    Timeout,
+    /// The client made too many mistakes.
+    Errors,
+    /// The TLS handshake failed.
+    Tls,
+    /// There were too many connections, or no memory was left.
+    Refused,
+    /// The server ended.
+    Shutdown,
+}
+
+impl Host {
+    /// What the log calls the next session: its protocol, its number, and the peer.
+    pub fn name(&self, ip: Option<IpAddr>) -> String {
+        let protocol = match self.protocol {
+            Protocol::Smtp => "SMTP",
+            Protocol::Lmtp => "LMTP",
+            Protocol::Pop3 => "POP3",
+            Protocol::Http => "HTTP",
+        };
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        let peer: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
+        format!("{protocol} {number} {peer}")
+    }
+
+    /// Takes a connection, after the handshake where TLS comes first. There may be nobody to talk to then.
+    pub async fn take<'a>(
+        &'a self,
+        stream: Stream,
+        admitted: bool,
+        shutdown: Shutdown,
+        name: &'a str,
+    ) -> Result<Call<'a>, Ending> {
+        let stream = match &self.tls {
+            // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
+            Some(_) if self.implicit_tls && !admitted => return Err(Ending::Refused),
+            Some(tls) if self.implicit_tls => self.handshake(name, tls.accept(stream).await)?,
+            _ => stream,
+        };
+        Ok(Call { host: self, name, wire: Wire::new(stream, self.timeout), shutdown })
+    }
+
+    /// Takes note of how a session has ended, be it that its connection broke.
+    pub fn ended(&self, name: &str, ended: io::Result<Ending>) {
+        let ending = ended.unwrap_or_else(|error| {
+            tracing::debug!(session = name, %error, "the connection broke");
+            match error.kind() {
+                io::ErrorKind::TimedOut => Ending::Timeout,
+                _ => Ending::Left,
+            }
+        });
+        tracing::debug!(session = name, ?ending, "ended");
+    }
+
+    fn handshake<T>(&self, name: &str, outcome: io::Result<T>) -> Result<T, Ending> {
+        self.metrics.handshake(self.protocol, outcome).map_err(|error| {
+            tracing::debug!(session = name, %error, "TLS handshake failed");
+            Ending::Tls
+        })
+    }
+}
+
+impl Call<'_> {
+    /// Whether its dialogue is to be recorded, for [`Call::log`].
+    pub fn is_recorded(&self) -> bool {
+        self.host.netdebug || tracing::enabled!(tracing::Level::DEBUG)
+    }
+
+    /// The dialogue, for those who asked for it, and what was refused, for those who look closely.
+    pub fn log(&self, dialogue: Vec<Recorded>) {
+        for Recorded { speaker, text } in dialogue {
+            if speaker == Speaker::Server && self.refuses(&text) {
+                tracing::debug!(session = self.name, reply = text, "refused");
+            }
+            if self.host.netdebug {
+                let arrow = match speaker {
+                    Speaker::Client => "<",
+                    Speaker::Server => ">",
+                };
+                tracing::info!("{} {arrow} {text}", self.name);
+            }
+        }
+    }
+
+    /// Does the handshake that the peer has asked for.
+    pub async fn start_tls(self) -> Result<Self, Ending> {
+        let started = match &self.host.tls {
+            Some(tls) => self.wire.start_tls(tls).await,
+            None => Err(io::ErrorKind::Unsupported.into()),
+        };
+        Ok(Self { wire: self.host.handshake(self.name, started)?, ..self })
+    }
+
+    /// Closes the connection, for this reason, behind the last words.
+    pub async fn part(&mut self, ending: Ending) -> io::Result<Ending> {
+        match ending {
+            Ending::Quit => self.wire.quit().await?,
+            _ => self.wire.close().await?,
+        }
+        Ok(ending)
+    }
+
+    fn refuses(&self, reply: &str) -> bool {
+        match self.host.protocol {
+            Protocol::Pop3 => reply.starts_with("-ERR"),
+            _ => reply.starts_with(['4', '5']),
+        }
+    }
+}

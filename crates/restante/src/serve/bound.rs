@@ -1,0 +1,60 @@
+//! Listeners that are bound but not served yet, each with who will serve its connections. Protocols differ in what they
+//! make of a connection, not in how they get it.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::config::ListenAddr;
+use crate::net::{self, Admission, Gate, Listener, Shutdown, Stream, Tally, TooMany};
+
+/// A bound listener, and how its connections are served.
+pub(super) struct Bound {
+    name: &'static str,
+    listener: Listener,
+    gate: Arc<Gate>,
+    tally: Arc<Tally>,
+    serve: Serve,
+}
+
+/// Serves one connection to its end.
+type Serve = Arc<dyn Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> Served + Send + Sync>;
+type Served = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Bound {
+    /// Listens on all of the addresses, and tells of every one where that is not possible.
+    pub(super) fn all<F, S>(
+        name: &'static str,
+        addrs: &[ListenAddr],
+        gate: &Arc<Gate>,
+        tally: &Arc<Tally>,
+        serve: F,
+        problems: &mut Vec<String>,
+    ) -> Vec<Self>
+    where
+        F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S + Send + Sync + 'static,
+        S: Future<Output = ()> + Send + 'static,
+    {
+        let serve: Serve =
+            Arc::new(move |stream, ip, admission, shutdown| Box::pin(serve(stream, ip, admission, shutdown)));
+        let mut all = Vec::new();
+        for addr in addrs {
+            match net::bind(addr) {
+                Ok(listeners) => all.extend(listeners.into_iter().map(|listener| {
+                    let (gate, tally, serve) = (gate.clone(), tally.clone(), serve.clone());
+                    Self { name, listener, gate, tally, serve }
+                })),
+                Err(error) => problems.push(format!("{name} cannot listen on {addr}: {error}")),
+            }
+        }
+        all
+    }
+
+    /// Accepts connections from now on, until the end begins.
+    pub(super) fn start(self, shutdown: Shutdown) {
+        let Self { name, listener, gate, tally, serve } = self;
+        tracing::info!("{name} listening on {listener}");
+        let serve = move |stream, ip, admission, shutdown| serve(stream, ip, admission, shutdown);
+        tokio::spawn(net::accept(listener, gate, tally, shutdown, serve));
+    }
+}

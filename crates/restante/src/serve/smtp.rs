@@ -1,0 +1,69 @@
+//! The making of the SMTP and LMTP servers: from the configuration to bound listeners.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use restante_proto::smtp::{Dialect, Settings};
+
+use super::{Bound, Parts};
+use crate::config::Config;
+use crate::mailserver::Host;
+use crate::metrics::Protocol;
+use crate::net::{Budget, Gate, Limits, Tls};
+use crate::smtp::{Login, Server};
+
+/// Binds every listener that takes mail in: plain ones with STARTTLS, those with TLS from the first byte, and LMTP.
+pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<Bound> {
+    let Config { smtp, lmtp, log, .. } = parts.config;
+    let gate = Arc::new(Gate {
+        limits: Limits::new(smtp.max_connections, smtp.max_connections_per_ip),
+        proxies: smtp.proxies.clone(),
+        exempt: Vec::new(),
+        readiness: parts.readiness.clone(),
+    });
+    let login = Arc::new(Login::new(smtp.credentials.clone()));
+    let budget = Budget::new(smtp.max_inflight_bytes);
+    let server = |dialect, protocol, implicit_tls: bool| {
+        let settings = Settings {
+            domain: smtp.domain.clone(),
+            dialect,
+            max_message_bytes: smtp.max_message_bytes.min(largest_message(parts.config)),
+            max_recipients: smtp.max_recipients,
+            max_bad_commands: smtp.max_bad_commands as usize,
+            starttls: tls.is_some() && !implicit_tls,
+            require_auth: smtp.require_auth,
+        };
+        let host = Host {
+            protocol,
+            mailroom: parts.mailroom.clone(),
+            tls: tls.cloned(),
+            implicit_tls,
+            metrics: parts.metrics.clone(),
+            timeout: smtp.timeout,
+            netdebug: log.netdebug,
+            sessions: AtomicU64::new(0),
+        };
+        Arc::new(Server { host, settings: Arc::new(settings), login: login.clone(), budget: budget.clone() })
+    };
+    let kinds = [
+        ("SMTP", &smtp.addr, Dialect::Smtp, Protocol::Smtp, smtp.tls.force),
+        ("SMTP with TLS", &smtp.tls_addr, Dialect::Smtp, Protocol::Smtp, true),
+        ("LMTP", &lmtp.addr, Dialect::Lmtp, Protocol::Lmtp, false),
+    ];
+    let mut all = Vec::new();
+    for (name, addrs, dialect, protocol, implicit_tls) in kinds {
+        let server = server(dialect, protocol, implicit_tls);
+        let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
+        all.extend(Bound::all(name, addrs, &gate, parts.metrics.connections(protocol), serve, problems));
+    }
+    all
+}
+
+/// A message that the whole store has no room for must not be acknowledged. A little is left for the lines that are added
+/// for each mailbox.
+fn largest_message(config: &Config) -> usize {
+    match config.storage.max_bytes {
+        0 => usize::MAX,
+        room => usize::try_from(room - room / 64).unwrap_or(usize::MAX),
+    }
+}
