@@ -3,12 +3,20 @@
 
 use restante_mail::message::MessageId;
 
-/// What was in the mailbox at login, numbered from 1 in the order in which it was collected.
+/// How many messages lie in one piece of memory.
+const PIECE: usize = 1024;
+
+/// What was in the mailbox at login, numbered from 1 in the order in which it was collected. A mailbox may be large and
+/// have many readers, so a message takes 16 bytes and a bit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maildrop {
-    messages: Vec<Entry>,
-    /// How many are not marked, and their octets together.
-    total: Total,
+    /// Pieces of [`PIECE`] messages, but for the last one: what grows in pieces is never copied, nor larger than it need be.
+    pieces: Vec<Vec<Entry>>,
+    marks: Marks,
+    /// All of them.
+    whole: Total,
+    /// Those that are not marked.
+    kept: Total,
 }
 
 /// How much mail there is.
@@ -23,14 +31,11 @@ pub(crate) struct Total {
 pub(crate) struct Entry {
     pub(crate) id: MessageId,
     pub(crate) octets: u64,
-    mark: Mark,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
-    Kept,
-    Deleted,
-}
+/// Which messages are marked: a bit for each, up to the last one that was ever marked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Marks(Vec<u64>);
 
 /// Why there is no message to a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,61 +46,98 @@ pub(crate) enum Absent {
     Deleted,
 }
 
+impl Extend<(MessageId, u64)> for Maildrop {
+    fn extend<T: IntoIterator<Item = (MessageId, u64)>>(&mut self, messages: T) {
+        for (id, octets) in messages {
+            match self.pieces.last_mut() {
+                Some(piece) if piece.len() < PIECE => piece.push(Entry { id, octets }),
+                _ => self.pieces.push(vec![Entry { id, octets }]),
+            }
+            self.whole = self.whole.with(octets);
+            self.kept = self.kept.with(octets);
+        }
+    }
+}
+
 impl FromIterator<(MessageId, u64)> for Maildrop {
     fn from_iter<T: IntoIterator<Item = (MessageId, u64)>>(messages: T) -> Self {
-        let entry = |(id, octets)| Entry { id, octets, mark: Mark::Kept };
-        let messages: Vec<Entry> = messages.into_iter().map(entry).collect();
-        let total = Total::of(&messages);
-        Self { messages, total }
+        let mut maildrop = Self::default();
+        maildrop.extend(messages);
+        maildrop
     }
 }
 
 impl Maildrop {
+    /// The memory that it takes, when all messages are marked too.
+    pub fn bytes(&self) -> usize {
+        self.whole.messages * size_of::<Entry>() + self.whole.messages.div_ceil(8)
+    }
+
     /// The messages that are not marked.
     pub(crate) fn total(&self) -> Total {
-        self.total
+        self.kept
     }
 
     /// The message of this number, unless it is marked.
     pub(crate) fn entry(&self, number: u64) -> Result<Entry, Absent> {
-        let entry = self.messages.get(index(number)?).ok_or(Absent::Unknown)?;
-        match entry.mark {
-            Mark::Kept => Ok(*entry),
-            Mark::Deleted => Err(Absent::Deleted),
-        }
+        let index = index(number)?;
+        let entry = self.at(index).ok_or(Absent::Unknown)?;
+        if self.marks.has(index) { Err(Absent::Deleted) } else { Ok(entry) }
     }
 
     /// The first message from this number on that is not marked, with its number.
     pub(crate) fn next_from(&self, number: u64) -> Option<(u64, Entry)> {
-        let numbered = (number..).zip(self.messages.get(index(number).ok()?..)?);
-        numbered.map(|(number, entry)| (number, *entry)).find(|(_, entry)| entry.mark == Mark::Kept)
+        let indices = index(number).ok()?..self.whole.messages;
+        let (index, number) = indices.zip(number..).find(|(index, _)| !self.marks.has(*index))?;
+        Some((number, self.at(index)?))
     }
 
     /// Marks the message of this number.
     pub(crate) fn mark(&mut self, number: u64) -> Result<(), Absent> {
         let octets = self.entry(number)?.octets;
-        self.messages[index(number)?].mark = Mark::Deleted;
-        self.total.messages -= 1;
-        self.total.octets = self.total.octets.saturating_sub(octets);
+        self.marks.add(index(number)?);
+        self.kept.messages -= 1;
+        self.kept.octets = self.kept.octets.saturating_sub(octets);
         Ok(())
     }
 
     /// Takes all marks away.
     pub(crate) fn unmark_all(&mut self) {
-        self.messages.iter_mut().for_each(|entry| entry.mark = Mark::Kept);
-        self.total = Total::of(&self.messages);
+        self.marks = Marks::default();
+        self.kept = self.whole;
     }
 
-    /// The marked messages.
+    /// The marked messages. What is not needed any more goes on the way.
     pub(crate) fn into_marked(self) -> Vec<MessageId> {
-        self.messages.iter().filter(|entry| entry.mark == Mark::Deleted).map(|entry| entry.id).collect()
+        let Self { pieces, marks, .. } = self;
+        let entries = pieces.into_iter().flatten().enumerate();
+        entries.filter(|(index, _)| marks.has(*index)).map(|(_, entry)| entry.id).collect()
+    }
+
+    fn at(&self, index: usize) -> Option<Entry> {
+        self.pieces.get(index / PIECE)?.get(index % PIECE).copied()
+    }
+}
+
+impl Marks {
+    const WORD: usize = u64::BITS as usize;
+
+    fn has(&self, index: usize) -> bool {
+        self.0.get(index / Self::WORD).is_some_and(|word| word >> (index % Self::WORD) & 1 == 1)
+    }
+
+    fn add(&mut self, index: usize) {
+        let word = index / Self::WORD;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (index % Self::WORD);
     }
 }
 
 impl Total {
-    fn of(messages: &[Entry]) -> Self {
-        let octets = messages.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.octets));
-        Self { messages: messages.len(), octets }
+    fn with(self, octets: u64) -> Self {
+        Self { messages: self.messages + 1, octets: self.octets.saturating_add(octets) }
     }
 }
 
@@ -122,6 +164,25 @@ mod tests {
         assert_eq!(maildrop.clone().into_marked(), [MessageId::from(101)]);
         maildrop.unmark_all();
         assert_eq!(maildrop, of_sizes(&[10, 20, 30]));
+    }
+
+    #[test]
+    fn large_mailboxes_are_numbered_throughout_and_small_in_memory() {
+        const COUNT: usize = 3 * PIECE + 1;
+        let ids = || (0..COUNT as u64).map(MessageId::from);
+        let mut maildrop = Maildrop::default();
+        // As they come in, in pages that are no pieces.
+        let all: Vec<(MessageId, u64)> = ids().map(|id| (id, 1)).collect();
+        all.chunks(1000).for_each(|page| maildrop.extend(page.iter().copied()));
+        assert_eq!(maildrop, all.iter().copied().collect());
+        assert_eq!(maildrop.bytes(), COUNT * 16 + COUNT.div_ceil(8));
+        for (number, id) in (1..).zip(ids()) {
+            assert_eq!(maildrop.entry(number).map(|entry| entry.id), Ok(id));
+            assert_eq!(maildrop.mark(number), Ok(()));
+            assert_eq!(maildrop.next_from(1).map(|(next, _)| next), (number < COUNT as u64).then_some(number + 1));
+        }
+        assert_eq!(maildrop.total(), Total::default());
+        assert_eq!(maildrop.into_marked(), ids().collect::<Vec<_>>());
     }
 
     #[test]

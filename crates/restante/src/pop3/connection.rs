@@ -9,11 +9,11 @@ use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session};
 use restante_store::{Page, StoreError, Which};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::Server;
 use crate::mailserver::{Call, Ending};
-use crate::net::{GRACE, Heard, Patience, Reservation};
+use crate::net::{GRACE, Heard, Patience, Reservation, Shutdown};
 
 /// How much is read at once.
 const BUFFER: usize = 4 * 1024;
@@ -21,7 +21,9 @@ const BUFFER: usize = 4 * 1024;
 const MIN_RATE: u64 = 16 * 1024;
 /// How many summaries are held at once while a mailbox is opened.
 const PAGE: usize = 1000;
-/// How long a wrong password waits for its answer, so that trying them all takes its time.
+/// How long a peer that opens a large mailbox waits for the memory at most; it should hear of it before it gives up.
+const WAIT_FOR_MAILDROP: Duration = Duration::from_secs(10);
+/// How long a failed login waits for its answer where there are passwords, so that trying them all takes its time.
 const PENALTY: Duration = Duration::from_secs(1);
 
 pub(super) struct Connection<'a> {
@@ -30,8 +32,10 @@ pub(super) struct Connection<'a> {
     session: Session,
     /// The mailbox that was opened.
     mailbox: Option<MailboxName>,
+    /// The memory that what is in it has been granted.
+    maildrop: Reservation,
     /// The memory that the message under way has been granted.
-    reservation: Reservation,
+    message: Reservation,
     patience: Patience,
     /// How much the peer has taken of the answers since its last command; none while a command is due.
     taken: Option<u64>,
@@ -48,9 +52,9 @@ impl<'a> Connection<'a> {
         if call.is_recorded() {
             session.record();
         }
-        let reservation = server.budget.reservation();
+        let (maildrop, message) = (server.maildrops.reservation(), server.messages.reservation());
         let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
-        Self { server, call, session, mailbox: None, reservation, patience, taken: None }
+        Self { server, call, session, mailbox: None, maildrop, message, patience, taken: None }
     }
 
     /// Says that there is too much to do, and closes.
@@ -123,23 +127,33 @@ impl<'a> Connection<'a> {
             sleep(PENALTY).await;
             return Err(Refusal::Credentials);
         }
-        let maildrop = self.contents(&mailbox).await.map_err(|error| self.unavailable(&error))?;
+        let maildrop = self.contents(&mailbox).await?;
         tracing::debug!(session = self.call.name, %mailbox, "opened");
         self.mailbox = Some(mailbox);
         Ok(maildrop)
     }
 
     /// The messages of a mailbox, without reading any. They come in pages, because a summary is much larger than what is
-    /// kept of it.
-    async fn contents(&self, mailbox: &MailboxName) -> Result<Maildrop, StoreError> {
-        let mut found: Vec<(MessageId, u64)> = Vec::new();
+    /// kept of it; and memory is waited for behind every full page, because a large mailbox may have many readers. What
+    /// follows the last full page, and so the whole of most mailboxes, is no more than a connection takes anyway.
+    async fn contents(&mut self, mailbox: &MailboxName) -> Result<Maildrop, Refusal> {
+        let (mut maildrop, mut last) = (Maildrop::default(), MessageId::ZERO);
         loop {
-            let last = found.last().map_or(MessageId::ZERO, |(id, _)| *id);
             let page = Page { limit: Some(PAGE), before: None, after: Some(last) };
-            let messages = self.server.host.mailroom.list(mailbox, page).await?.messages;
-            found.extend(messages.iter().map(|message| (message.id, message.size)));
-            if messages.len() < PAGE {
-                return Ok(found.into_iter().collect());
+            let listing = self.server.host.mailroom.list(mailbox, page).await;
+            let messages = listing.map_err(|error| self.unavailable(&error))?.messages;
+            maildrop.extend(messages.iter().map(|message| (message.id, message.size)));
+            match messages.last() {
+                Some(message) if messages.len() == PAGE => last = message.id,
+                _ => return Ok(maildrop),
+            }
+            // Nobody waits with the page in hand.
+            drop(messages);
+            let time = self.server.host.timeout.min(WAIT_FOR_MAILDROP);
+            if !granted(&mut self.maildrop, maildrop.bytes(), time, &mut self.call.shutdown).await {
+                tracing::warn!(session = self.call.name, %mailbox, "no memory to open one more large mailbox");
+                self.maildrop.adjust_to(0).await;
+                return Err(Refusal::Unavailable);
             }
         }
     }
@@ -147,13 +161,13 @@ impl<'a> Connection<'a> {
     /// A message, as soon as there is memory for it: peers that are slow to take theirs must not add up.
     async fn fetch(&mut self, id: MessageId) -> Result<Option<Source>, Refusal> {
         // What was granted for the message before is given back first: who holds something must not wait for more.
-        self.reservation.adjust_to(0).await;
+        self.message.adjust_to(0).await;
         let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
         let mailroom = &self.server.host.mailroom;
         let found = mailroom.find(mailbox, Which::Id(id)).await.map_err(|error| self.unavailable(&error))?;
         let Some(summary) = found else { return Ok(None) };
         let size = usize::try_from(summary.size).unwrap_or(usize::MAX);
-        if timeout(self.server.host.timeout, self.reservation.adjust_to(size)).await.is_err() {
+        if !granted(&mut self.message, size, self.server.host.timeout, &mut self.call.shutdown).await {
             tracing::info!(session = self.call.name, "no memory for one more message that is being sent");
             return Err(Refusal::Unavailable);
         }
@@ -213,7 +227,7 @@ impl<'a> Connection<'a> {
             self.taken = Some(taken + length);
         }
         if self.session.sending() == 0 {
-            self.reservation.adjust_to(0).await;
+            self.message.adjust_to(0).await;
         }
         Ok(())
     }
@@ -222,5 +236,15 @@ impl<'a> Connection<'a> {
     async fn part(mut self, ending: Ending) -> io::Result<Ending> {
         self.flush().await?;
         self.call.part(ending).await
+    }
+}
+
+/// Waits for memory, but not longer than the time, nor when the server ends: then there is nothing to wait for.
+async fn granted(reservation: &mut Reservation, bytes: usize, time: Duration, shutdown: &mut Shutdown) -> bool {
+    tokio::select! {
+        biased;
+        () = reservation.adjust_to(bytes) => true,
+        () = sleep(time) => false,
+        () = shutdown.begun() => false,
     }
 }

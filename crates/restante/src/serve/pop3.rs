@@ -14,6 +14,8 @@ use crate::pop3::{Login, Server};
 
 /// What all the messages that are being sent may take together. One message always goes, however large it is.
 const BYTES_BEING_SENT: usize = 64 * 1024 * 1024;
+/// What the lists of messages in all open mailboxes may take together: 16 million messages.
+const BYTES_OF_MAILDROPS: usize = 256 * 1024 * 1024;
 
 /// Binds every listener: plain ones with STLS, and those with TLS from the first byte.
 pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<Bound> {
@@ -25,7 +27,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         readiness: parts.readiness.clone(),
     });
     let login = Arc::new(Login::new(pop3.keys.clone()));
-    let budget = Budget::new(BYTES_BEING_SENT);
+    let (maildrops, messages) = (Budget::new(BYTES_OF_MAILDROPS), Budget::new(BYTES_BEING_SENT));
     let server = |implicit_tls: bool| {
         let settings = Settings {
             domain: pop3.domain.clone(),
@@ -42,7 +44,13 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             netdebug: log.netdebug,
             sessions: AtomicU64::new(0),
         };
-        Arc::new(Server { host, settings: Arc::new(settings), login: login.clone(), budget: budget.clone() })
+        Arc::new(Server {
+            host,
+            settings: Arc::new(settings),
+            login: login.clone(),
+            maildrops: maildrops.clone(),
+            messages: messages.clone(),
+        })
     };
     let kinds = [("POP3", &pop3.addr, pop3.tls.force), ("POP3 with TLS", &pop3.tls_addr, true)];
     let mut all = Vec::new();
