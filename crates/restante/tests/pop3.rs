@@ -3,9 +3,10 @@
 mod support;
 
 use std::io::{Read as _, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use support::disk::Disk;
+use support::exposition::Exposition;
 use support::pop3::{Pop3, digest};
 use support::tls::Wire;
 use support::{Server, Talk, connect};
@@ -156,7 +157,7 @@ fn users_are_mailboxes_or_addresses() {
             }
         }
         let mut pop3 = Pop3::connect(&mut server);
-        pop3.say("USER first last@x.org");
+        pop3.ok("USER ..@x.org");
         pop3.err("PASS anything");
     }
 }
@@ -206,6 +207,26 @@ fn credentials_are_checked_and_never_logged() {
     assert!(log.contains("login failed") && log.contains("PASS ***"), "the dialogue is there: {log}");
     for secret in ["tops3cret", "TOPS3cret", "ann5", "m4ster", "amFtZXM"] {
         assert!(!log.contains(secret), "{secret}");
+    }
+}
+
+#[test]
+fn a_name_that_no_mailbox_has_is_a_failed_login() {
+    // The longer wait is for those who guess; where nothing is to be guessed, nobody waits.
+    let table: [(&[&str], Duration); 2] =
+        [(&[], Duration::ZERO), (&["--pop3-credentials=*:m4ster"], Duration::from_secs(1))];
+    for (arguments, penalty) in table {
+        let mut server = Server::start(arguments);
+        let mut pop3 = Pop3::connect(&mut server);
+        pop3.ok("USER ..");
+        let begun = Instant::now();
+        assert!(pop3.err("PASS m4ster").starts_with("-ERR [AUTH] Bad mailbox name: "));
+        assert!(begun.elapsed() >= penalty, "{arguments:?}");
+        server.logged("login failed");
+        let metrics = Exposition::parse(&String::from_utf8(server.bytes("/metrics")).unwrap());
+        let count =
+            |outcome| metrics.value(&format!("restante_logins_total{{protocol=\"pop3\",outcome=\"{outcome}\"}}"));
+        assert_eq!((count("ok"), count("failed")), (0.0, 1.0), "{arguments:?}");
     }
 }
 

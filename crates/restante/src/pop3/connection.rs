@@ -117,16 +117,21 @@ impl<'a> Connection<'a> {
 
     /// Opens a mailbox for a user who may: what is in it from now on, for this session.
     async fn open(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
-        let mailroom = &self.server.host.mailroom;
-        let mailbox = mailroom.mailbox(mailbox).map_err(|error| Refusal::Name(error.to_string()))?;
-        let accepted = self.server.login.check(&mailbox, mailroom.mailbox(user).ok().as_ref(), proof);
-        self.server.host.metrics.login(self.server.host.protocol, accepted);
-        if !accepted {
+        let Server { host, login, .. } = self.server;
+        let mailbox = host.mailroom.mailbox(mailbox).map_err(|error| Refusal::Name(error.to_string()));
+        let user = host.mailroom.mailbox(user).ok();
+        let opened = mailbox.and_then(|mailbox| {
+            if login.check(&mailbox, user.as_ref(), proof) { Ok(mailbox) } else { Err(Refusal::Credentials) }
+        });
+        host.metrics.login(host.protocol, opened.is_ok());
+        if opened.is_err() {
             // Not even the name is logged: people type passwords into the wrong field.
             tracing::info!(session = self.call.name, "login failed");
-            sleep(PENALTY).await;
-            return Err(Refusal::Credentials);
+            if !login.is_open() {
+                sleep(PENALTY).await;
+            }
         }
+        let mailbox = opened?;
         let maildrop = self.contents(&mailbox).await?;
         tracing::debug!(session = self.call.name, %mailbox, "opened");
         self.mailbox = Some(mailbox);
