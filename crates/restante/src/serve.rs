@@ -7,7 +7,7 @@ mod web;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use restante_mailroom::{Mailroom, Settings};
 use restante_store::Store;
@@ -23,6 +23,8 @@ use bound::Bound;
 
 /// How long open sessions may go on after the end was asked for.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How long of that HTTP is served for the sake of mail sessions that are still open.
+const PATIENCE_WITH_MAIL: Duration = Duration::from_secs(14);
 /// How long work away from the network threads may go on after everything else has ended.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 /// The exit code that says that trying again does not help. The systemd unit knows it.
@@ -103,19 +105,16 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
     let mut problems = Vec::new();
-    let mut bound = smtp::bind(&parts, smtp_tls.as_ref(), &mut problems);
-    bound.extend(pop3::bind(&parts, pop3_tls.as_ref(), &mut problems));
-    bound.extend(web::bind(&parts, &mut problems));
+    let mut mail = smtp::bind(&parts, smtp_tls.as_ref(), &mut problems);
+    mail.extend(pop3::bind(&parts, pop3_tls.as_ref(), &mut problems));
+    let web = web::bind(&parts, &mut problems);
     if !problems.is_empty() {
         return Err(problems.join("; "));
     }
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
-    let (trigger, shutdown) = ShutdownTrigger::new();
-    for bound in bound {
-        bound.start(shutdown.clone());
-    }
-    drop(shutdown);
+    let end_of_mail = start(mail);
+    let end_of_web = start(web);
     let Parts { mailroom, metrics, readiness, .. } = parts;
     if let Some(period) = config.storage.retention_period {
         let mailroom = mailroom.clone();
@@ -129,12 +128,30 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
     tracing::info!("shutting down");
     readiness.end();
     tokio::select! {
-        all_ended = trigger.run(PATIENCE) => if !all_ended {
+        all_ended = end(end_of_mail, end_of_web) => if !all_ended {
             tracing::warn!("some sessions did not end in time and were cut off");
         },
         () = told_to_end(&mut signals) => tracing::warn!("told twice: sessions are cut off"),
     }
     Ok(())
+}
+
+/// Serves these listeners, until they are told to end.
+fn start(bound: Vec<Bound>) -> ShutdownTrigger {
+    let (trigger, shutdown) = ShutdownTrigger::new();
+    for bound in bound {
+        bound.start(shutdown.clone());
+    }
+    trigger
+}
+
+/// Ends in two steps: as long as there are sessions with mail under way, a supervisor who asks by HTTP is told that the
+/// server ends, instead of finding nobody. Whether all sessions have ended in time.
+async fn end(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
+    let begun = Instant::now();
+    let mail_ended = mail.run(PATIENCE_WITH_MAIL).await;
+    let web_ended = web.run(PATIENCE.saturating_sub(begun.elapsed())).await;
+    mail_ended && web_ended
 }
 
 async fn told_to_end(signals: &mut Signals) {
