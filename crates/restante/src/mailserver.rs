@@ -146,13 +146,16 @@ impl Call<'_> {
         Ok(Self { wire: self.host.handshake(self.name, started)?, ..self })
     }
 
-    /// Closes the connection, for this reason, behind the last words.
-    pub async fn part(&mut self, ending: Ending) -> io::Result<Ending> {
-        match ending {
-            Ending::Quit => self.wire.quit().await?,
-            _ => self.wire.close().await?,
+    /// Closes the connection behind the last words, for this reason. It stays the reason when the peer has closed before us.
+    pub async fn part(&mut self, ending: Ending) -> Ending {
+        let closed = match ending {
+            Ending::Quit => self.wire.quit().await,
+            _ => self.wire.close().await,
+        };
+        if let Err(error) = closed {
+            tracing::debug!(session = self.name, %error, "the connection broke at its end");
         }
-        Ok(ending)
+        ending
     }
 
     fn refuses(&self, reply: &str) -> bool {

@@ -240,7 +240,7 @@ impl<'a> Connection<'a> {
     /// Says what is left to be said, and closes.
     async fn part(mut self, ending: Ending) -> io::Result<Ending> {
         self.flush().await?;
-        self.call.part(ending).await
+        Ok(self.call.part(ending).await)
     }
 }
 
