@@ -36,7 +36,7 @@ const PURGE_STEP: usize = 1000;
 const REMOVE_STEP: usize = 500;
 
 /// How long somebody who deletes many messages waits after each step, so that those who listen can hear of each of them.
-const PATIENCE: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// What a mailroom is told at its start.
 #[derive(Clone, Debug, Default)]

@@ -15,8 +15,10 @@ use super::Told;
 
 /// How many listeners a wing has at most.
 const WING: usize = 64;
-/// How many events a channel holds; a listener who needs older ones looks for them in the ring.
+/// How many events the channel of everything holds; a listener who needs older ones looks for them in the ring.
 const CHANNEL: usize = 512;
+/// How many the channel of a mailbox holds. There may be very many of these, and all of it is allocated at once.
+const MAILBOX_CHANNEL: usize = 32;
 /// How often something is told to a wing in one round: the listeners of each event, added up.
 const TELLINGS: usize = 1 << 14;
 
@@ -92,6 +94,11 @@ impl Hall {
         let mut seats = self.seats();
         seats.is_served = !seats.wings.is_empty();
         seats.is_served.then(|| seats.wings.clone())
+    }
+
+    /// Notes that the task has ended, in whatever way.
+    pub(super) fn is_left_alone(&self) {
+        self.seats().is_served = false;
     }
 
     /// The number of the first event that some wing was not told; none when nobody listens.
@@ -195,10 +202,12 @@ struct Topics {
 
 impl Topics {
     fn join(&mut self, topic: Option<&MailboxName>) -> Channel {
-        let channel = || broadcast::Sender::new(CHANNEL);
         match topic {
-            None => self.all.get_or_insert_with(channel).subscribe(),
-            Some(mailbox) => self.mailboxes.entry(mailbox.clone()).or_insert_with(channel).subscribe(),
+            None => self.all.get_or_insert_with(|| broadcast::Sender::new(CHANNEL)).subscribe(),
+            Some(mailbox) => {
+                let channel = || broadcast::Sender::new(MAILBOX_CHANNEL);
+                self.mailboxes.entry(mailbox.clone()).or_insert_with(channel).subscribe()
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use restante_mail::naming::MailboxName;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-use super::fan_out;
+use super::fan_out::{self, Service};
 use super::hall::{Hall, Wing};
 use super::ring::Ring;
 use super::subscription::Place;
@@ -57,6 +57,8 @@ impl Kind {
 #[derive(Default)]
 struct State {
     ring: Ring,
+    /// How many messages were stored.
+    deliveries: u64,
     /// The last stored messages that are still there.
     history: BTreeMap<Key, Arc<Told>>,
     underway: usize,
@@ -101,6 +103,7 @@ impl Hub {
         let mut state = self.state();
         let key = key(&summary);
         let gone = state.early.remove(&key);
+        state.deliveries += 1;
         let told = state.ring.push(self.run, Event::Stored(summary.clone()));
         if gone {
             state.ring.push(self.run, Event::Deleted(summary));
@@ -140,8 +143,10 @@ impl Hub {
         if let Ok(runtime) = Handle::try_current()
             && self.hall(kind).wants_service()
         {
-            runtime.spawn(fan_out::run(self.clone(), kind));
+            runtime.spawn(fan_out::run(Service::new(self.clone(), kind)));
         }
+        // Something may have happened before the seat was taken, which the new wing is still to be told.
+        self.hall(kind).news.notify_one();
         let state = self.state();
         let next = state.ring.next();
         let resume =
@@ -187,6 +192,15 @@ impl Hub {
         let events: Vec<Arc<Told>> = state.ring.range(from, from + ROUND).cloned().collect();
         drop(state);
         (!events.is_empty()).then(|| wing.tell(&events))
+    }
+
+    /// How many messages were stored since the start.
+    pub(super) fn deliveries(&self) -> u64 {
+        self.state().deliveries
+    }
+
+    pub(super) fn position(&self, seq: u64) -> Position {
+        Position { run: self.run, seq }
     }
 
     pub(super) fn hall(&self, kind: Kind) -> &Hall {

@@ -8,11 +8,13 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use super::hall::{Channel, Note, Wing};
 use super::hub::{Hub, Kind, Piece};
-use super::{Lagged, Told};
+use super::{Lagged, Position, Told};
 
 /// Somebody who listens to one mailbox or to all of them.
 pub struct Subscription {
-    /// What comes before the channel: history, or a piece of the ring.
+    /// What comes first. A message of it that is gone meanwhile is history no more.
+    history: VecDeque<Weak<Told>>,
+    /// What comes before the channel: a piece of the ring.
     ready: VecDeque<Weak<Told>>,
     /// Everything below this number was told, or is in `ready`, or is not wanted.
     cursor: u64,
@@ -33,12 +35,12 @@ pub(super) struct Place {
 impl Subscription {
     /// A listener that starts with history, and goes on with the event of this number.
     pub(super) fn new(place: Place, channel: Channel, history: VecDeque<Weak<Told>>, next: u64) -> Self {
-        Self { ready: history, cursor: next, is_behind: false, channel, place }
+        Self { history, ready: VecDeque::new(), cursor: next, is_behind: false, channel, place }
     }
 
     /// A listener that goes on with the event of this number, which is in the ring.
     pub(super) fn resumed(place: Place, channel: Channel, from: u64) -> Self {
-        Self { ready: VecDeque::new(), cursor: from, is_behind: true, channel, place }
+        Self { history: VecDeque::new(), ready: VecDeque::new(), cursor: from, is_behind: true, channel, place }
     }
 
     /// The next event, when there is one. Nothing is lost when the future is dropped before it is ready. After an error
@@ -58,6 +60,11 @@ impl Subscription {
 
     /// The next event, if it is there already.
     pub fn try_next(&mut self) -> Result<Option<Arc<Told>>, Lagged> {
+        while let Some(told) = self.history.pop_front() {
+            if let Some(told) = told.upgrade() {
+                return Ok(Some(told));
+            }
+        }
         loop {
             if let Some(told) = self.ready.pop_front() {
                 return told.upgrade().map(Some).ok_or(Lagged);
@@ -66,13 +73,26 @@ impl Subscription {
                 self.catch_up()?;
                 continue;
             }
+            // Asked for before the channel, which holds everything up to there that concerns this listener.
+            let told = self.place.wing.told();
             match self.channel.try_recv() {
                 Ok(note) => self.hear(note),
-                Err(TryRecvError::Empty) => return Ok(None),
+                Err(TryRecvError::Empty) => {
+                    self.cursor = self.cursor.max(told);
+                    return Ok(None);
+                }
                 Err(TryRecvError::Lagged(_)) => self.is_behind = true,
                 Err(TryRecvError::Closed) => self.join_again(),
             }
         }
+    }
+
+    /// Up to where this listener has heard what concerns it, so that it can go on from there another time. What
+    /// [`Subscription::try_next`] would give now is not included.
+    pub fn position(&self) -> Option<Position> {
+        let is_all_heard = self.history.is_empty() && self.ready.is_empty();
+        let seq = self.cursor.checked_sub(1).filter(|_| is_all_heard)?;
+        Some(self.place.hub.position(seq))
     }
 
     fn catch_up(&mut self) -> Result<(), Lagged> {

@@ -213,6 +213,58 @@ async fn everybody_is_told_when_the_telling_itself_is_overtaken() {
     assert_eq!(hear(&mut again, 4).await, format!("+{} +{} +{FLOOD} nothing", FLOOD - 2, FLOOD - 1));
 }
 
+/// Only what concerns a listener can make it fall behind.
+#[tokio::test(start_paused = true)]
+async fn who_hears_nothing_for_long_is_not_behind() {
+    let hub = Hub::new(0);
+    let mut ann = hub.subscribe(Some(name("ann")), None);
+    assert!(ann.position().is_none(), "nothing has happened yet");
+    for id in 0..FLOOD {
+        hub.stored(message(id));
+        if id % 1000 == 999 {
+            hub.let_listeners_follow(Duration::from_secs(1)).await;
+        }
+    }
+    assert_eq!(next(&mut ann).await, "nothing");
+    let position = ann.position().expect("much has happened elsewhere");
+    for id in 0..2000 {
+        hub.deleted(message_of("ann", id));
+    }
+    let expected = (0..2000).map(|id| format!("-{id}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(hear(&mut ann, 2000).await, expected, "more than a channel holds");
+    let mut resumed = hub.subscribe(Some(name("ann")), Some(position));
+    assert_eq!(hear(&mut resumed, 2000).await, expected);
+    assert_eq!(next(&mut resumed).await, "nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn history_that_goes_while_it_is_told_is_left_out() {
+    let hub = Hub::new(3);
+    (0..3).for_each(|id| hub.stored(message(id)));
+    // The ring has forgotten these.
+    (0..FLOOD).for_each(|id| hub.deleted(message_of("ann", id)));
+    let mut listener = hub.subscribe(None, None);
+    assert_eq!(next(&mut listener).await, "+0");
+    hub.deleted(message(1));
+    assert_eq!(hear(&mut listener, 3).await, "+2 -1 nothing");
+}
+
+/// A runtime that ends takes the telling with it; the next one starts anew.
+#[test]
+fn telling_goes_on_in_another_runtime() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let hub = Hub::new(0);
+    let first = runtime();
+    let listener = first.block_on(async { hub.subscribe(None, None) });
+    drop(first);
+    runtime().block_on(async {
+        let mut second = hub.subscribe(None, None);
+        hub.stored(message(1));
+        assert_eq!(next(&mut second).await, "+1");
+    });
+    drop(listener);
+}
+
 /// A purge of a large mailbox is faster than any listener, and can wait.
 #[tokio::test(start_paused = true)]
 async fn who_can_wait_lets_the_listeners_follow() {
