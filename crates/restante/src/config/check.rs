@@ -11,6 +11,7 @@ use rustix::fs::{Access, access};
 use super::ReadFile;
 use super::address::ListenAddr;
 use super::credential::Key;
+use super::network::Network;
 use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
 use super::sources::Sources;
@@ -40,6 +41,10 @@ const POP3_CREDENTIALS: &Setting = row("pop3.credentials");
 const WEB_ADDR: &Setting = row("web.addr");
 const GREETING_FILE: &Setting = row("web.greetingfile");
 const LUA_PATH: &Setting = row("lua.path");
+const SMTP_PROXIES: &Setting = row("smtp.proxyprotocol");
+const POP3_PROXIES: &Setting = row("pop3.proxyprotocol");
+const WEB_PROXIES: &Setting = row("web.proxyprotocol");
+const WEB_TRUSTED: &Setting = row("web.trustedproxies");
 
 /// What a configuration is wanted for. What nobody is going to use need not be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +128,28 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     }
     warnings.extend(storage::warnings(config, sources));
     warnings.extend(open_to_all(config));
+    warnings.extend(everybody_is_a_proxy(config));
     warnings
+}
+
+/// The warning about lists of proxies that leave nobody out.
+fn everybody_is_a_proxy(config: &Config) -> Option<String> {
+    let Config { smtp, pop3, web, .. } = config;
+    let lists = [
+        (SMTP_PROXIES, &smtp.proxies),
+        (POP3_PROXIES, &pop3.proxies),
+        (WEB_PROXIES, &web.proxies),
+        (WEB_TRUSTED, &web.trusted_proxies),
+    ];
+    let open: Vec<&str> = lists
+        .into_iter()
+        .filter(|(_, networks)| networks.iter().any(Network::is_everything))
+        .map(|(setting, _)| setting.key)
+        .collect();
+    (!open.is_empty()).then(|| {
+        let open = open.join(", ");
+        format!("whoever connects is believed to be a proxy, and can claim to be anybody: {open}")
+    })
 }
 
 /// The warning about listeners that other machines reach without having to authenticate.

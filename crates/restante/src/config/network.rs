@@ -12,6 +12,11 @@ pub struct Network {
 }
 
 impl Network {
+    /// Whether this is the whole of IPv4 or IPv6.
+    pub fn is_everything(&self) -> bool {
+        self.prefix == 0
+    }
+
     /// Whether the address lies in this network; an IPv4 address mapped into IPv6 counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
@@ -25,6 +30,14 @@ impl Network {
                 differing.checked_shr(128 - self.prefix).unwrap_or(0) == 0
             }
             _ => false,
+        }
+    }
+
+    /// Addresses count as IPv4 when they are IPv4 mapped into IPv6, so such a network must do so too.
+    fn canonical(self) -> Self {
+        match (self.address.to_canonical(), self.prefix.checked_sub(96)) {
+            (address @ IpAddr::V4(_), Some(prefix)) if self.address.is_ipv6() => Self { address, prefix },
+            _ => self,
         }
     }
 }
@@ -47,7 +60,7 @@ impl FromStr for Network {
             }
             Some(_) => return Err(not_allowed()),
         };
-        Ok(Self { address, prefix })
+        Ok(Self { address, prefix }.canonical())
     }
 }
 
@@ -76,11 +89,25 @@ mod tests {
             ("fd00::/8", "fd12::1", true),
             ("fd00::/8", "fe80::1", false),
             ("::1", "::1", true),
+            ("::ffff:192.0.2.1", "192.0.2.1", true),
+            ("::ffff:192.0.2.1", "192.0.2.2", false),
+            ("::ffff:10.0.0.0/104", "10.9.9.9", true),
+            ("::ffff:10.0.0.0/104", "::ffff:11.0.0.0", false),
+            ("::ffff:0.0.0.0/96", "203.0.113.9", true),
         ];
         for (network, address, expected) in cases {
             let network: Network = network.parse().expect("a good network");
             let address = address.parse().expect("a good address");
             assert_eq!(network.contains(address), expected, "{network} {address}");
+        }
+    }
+
+    #[test]
+    fn who_is_everybody() {
+        for (network, everybody) in
+            [("0.0.0.0/0", true), ("::/0", true), ("::ffff:0.0.0.0/96", true), ("0.0.0.0/1", false), ("::", false)]
+        {
+            assert_eq!(network.parse::<Network>().expect("a good network").is_everything(), everybody, "{network}");
         }
     }
 
