@@ -11,7 +11,7 @@ use std::time::Duration;
 use restante_mailroom::Mailroom;
 use restante_proto::{Recorded, Speaker};
 
-use crate::metrics::{Metrics, Protocol};
+use crate::metrics::{Ending, Metrics, Protocol};
 use crate::net::{Shutdown, Stream, Tls, Wire};
 
 /// What the connections of one listener share, whatever they speak.
@@ -43,25 +43,6 @@ pub struct Call<'a> {
     pub wire: Wire,
     /// The end of the server.
     pub shutdown: Shutdown,
-}
-
-/// Why a session is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The client said QUIT.
-    Quit,
-    /// The client closed, or the connection broke.
-    Left,
-    /// The client was silent, or too slow.
-    Timeout,
-    /// The client made too many mistakes.
-    Errors,
-    /// The TLS handshake failed.
-    Tls,
-    /// There were too many connections, or no memory was left.
-    Refused,
-    /// The server ended.
-    Shutdown,
 }
 
 impl Host {
@@ -104,6 +85,7 @@ impl Host {
                 _ => Ending::Left,
             }
         });
+        self.metrics.session_ended(self.protocol, ending);
         tracing::debug!(session = name, ?ending, "ended");
     }
 

@@ -63,8 +63,10 @@ fn mail_moves_the_counters() {
     assert_eq!(ureq::delete(server.url("/api/v1/mailbox/eve")).call().unwrap().status(), 200);
 
     // Those who have said QUIT may need a moment to be gone.
+    wait_for(&server, "restante_sessions_ended_total{protocol=\"smtp\",outcome=\"quit\"}", 4.0);
     let after = wait_for(&server, "restante_connections{protocol=\"smtp\"}", 1.0);
     let expected = [
+        ("restante_sessions_ended_total{protocol=\"smtp\",outcome=\"left\"}", 0.0),
         ("restante_messages_received_total", 4.0),
         ("restante_received_bytes_total", 4.0 * 22.0),
         ("restante_messages_stored_total", 3.0),

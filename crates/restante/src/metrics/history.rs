@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use restante_mailroom::{Cause, Counts, Mailroom};
 use restante_store::Usage;
 use serde::Serialize;
+use tokio::runtime::Handle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::{Metrics, Protocol, Reason, usage};
@@ -41,6 +42,8 @@ pub struct Vars {
     smtp: SmtpVars,
     http: HttpVars,
     retention: RetentionVars,
+    memstats: MemoryVars,
+    goroutines: usize,
     start_millis: i64,
 }
 
@@ -79,6 +82,17 @@ struct RetentionVars {
     scan_completed_millis: i64,
 }
 
+/// What Go's runtime tells about memory. Here it is what the system tells, and that is the same for all of them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct MemoryVars {
+    sys: u64,
+    heap_sys: u64,
+    heap_alloc: u64,
+    /// Nobody counts them here.
+    heap_objects: u64,
+}
+
 impl Metrics {
     /// Takes a sample every minute, for as long as the future is polled.
     pub async fn keep_history(&self, mailroom: &Mailroom) {
@@ -97,6 +111,7 @@ impl Metrics {
         let counts = mailroom.counts();
         let now = self.sample(&counts, usage(mailroom).await);
         let history = &self.history;
+        let memory = self.sources.resident_bytes().unwrap_or(0);
         Vars {
             smtp: SmtpVars {
                 connects_total: now.connects,
@@ -120,6 +135,8 @@ impl Metrics {
                 size_hist: history.text(|sample| sample.size),
                 scan_completed_millis: counts.retention_completed.map_or(0, Timestamp::as_millisecond),
             },
+            memstats: MemoryVars { sys: memory, heap_sys: memory, heap_alloc: memory, heap_objects: 0 },
+            goroutines: Handle::current().metrics().num_alive_tasks(),
             start_millis: self.started.as_millisecond(),
         }
     }

@@ -10,6 +10,7 @@ mod process;
 mod reason;
 mod requests;
 mod scrape;
+mod session;
 
 use std::io;
 use std::sync::Arc;
@@ -25,10 +26,13 @@ use tokio::time::timeout;
 use crate::net::Tally;
 use history::History;
 pub use history::Vars;
+use process::Sources;
 pub use reason::Reason;
 pub(crate) use requests::method_label;
 pub use requests::{Requests, Route};
 pub use scrape::Scrape;
+pub use session::Ending;
+use session::Endings;
 
 /// How long the store may take to say how much it holds.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -50,6 +54,7 @@ pub struct Metrics {
     /// The readers of the live monitor.
     pub monitors: Arc<Monitors>,
     history: History,
+    sources: Sources,
 }
 
 /// A protocol that connections speak.
@@ -82,6 +87,7 @@ struct Counters {
     connections: Arc<Tally>,
     handshakes: Attempts,
     logins: Attempts,
+    endings: Endings,
 }
 
 /// What can succeed or fail.
@@ -118,6 +124,7 @@ impl Metrics {
             requests: Requests::default(),
             monitors: Arc::default(),
             history: History::default(),
+            sources: Sources::open(),
         }
     }
 
@@ -135,6 +142,11 @@ impl Metrics {
     /// Counts a login.
     pub fn login(&self, protocol: Protocol, accepted: bool) {
         self.of(protocol).logins.count(accepted);
+    }
+
+    /// Counts a session of a mail protocol that has ended.
+    pub fn session_ended(&self, protocol: Protocol, ending: Ending) {
+        self.of(protocol).endings.count(ending);
     }
 
     /// Counts the refusals among SMTP replies.

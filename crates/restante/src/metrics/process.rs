@@ -1,12 +1,29 @@
 //! What the system says about this process.
+//!
+//! It says it in files, and these are opened at the start and kept open: when there are no file descriptors left, none
+//! could be had to tell so.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
+use rustix::fs::Dir;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Where the system tells about the process that asks.
 const STATUS: &str = "/proc/self/status";
 const DESCRIPTORS: &str = "/proc/self/fd";
+/// More than the status ever takes.
+const STATUS_SIZE: usize = 8 * 1024;
+
+/// Where to look. What the system does not have is none.
+#[derive(Debug)]
+pub(super) struct Sources {
+    status: Option<File>,
+    descriptors: Option<Mutex<Dir>>,
+}
 
 /// The process at one moment. What the system does not tell is none.
 pub(super) struct Process {
@@ -22,18 +39,45 @@ pub(super) struct Process {
     pub(super) max_files: Option<u64>,
 }
 
+impl Sources {
+    /// Opens them.
+    pub(super) fn open() -> Self {
+        let descriptors = File::open(DESCRIPTORS).ok().and_then(|dir| Dir::new(dir).ok());
+        Self { status: File::open(STATUS).ok(), descriptors: descriptors.map(Mutex::new) }
+    }
+
+    /// The memory that the process has, in bytes.
+    pub(super) fn resident_bytes(&self) -> Option<u64> {
+        let mut status = [0; STATUS_SIZE];
+        // Read from its beginning, the file is written anew.
+        let length = self.status.as_ref()?.read_at(&mut status, 0).ok()?;
+        resident_bytes(&String::from_utf8_lossy(&status[..length]))
+    }
+
+    /// How many file descriptors are open, those of the sources too.
+    fn open_files(&self) -> Option<u64> {
+        let mut dir = self.descriptors.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        dir.rewind();
+        let mut count = 0;
+        while let Some(entry) = dir.read() {
+            let is_number = entry.ok()?.file_name().to_bytes().iter().all(u8::is_ascii_digit);
+            count += u64::from(is_number);
+        }
+        Some(count)
+    }
+}
+
 impl Process {
     /// Asks the system.
-    pub(super) fn now(started: Timestamp) -> Self {
+    pub(super) fn now(started: Timestamp, sources: &Sources) -> Self {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         #[expect(clippy::cast_precision_loss, reason = "seconds since 1970, and the processor's, are far below 2^52")]
         let seconds = |whole: i64, nanos: i64| whole as f64 + nanos as f64 / 1e9;
         Self {
             started: seconds(started.as_second(), started.subsec_nanosecond().into()),
             cpu_seconds: seconds(cpu.tv_sec, cpu.tv_nsec),
-            resident_bytes: std::fs::read_to_string(STATUS).ok().and_then(|status| resident_bytes(&status)),
-            // The one through which they are listed does not count.
-            open_files: std::fs::read_dir(DESCRIPTORS).ok().map(|files| (files.count() as u64).saturating_sub(1)),
+            resident_bytes: sources.resident_bytes(),
+            open_files: sources.open_files(),
             max_files: getrlimit(Resource::Nofile).current,
         }
     }

@@ -1,5 +1,7 @@
 //! Why something was refused over SMTP, read off the replies: every refusal passes through them, whoever decided it.
 
+use crate::smtp::refusal;
+
 /// A reason to refuse a sender, a recipient, a mail or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -52,6 +54,15 @@ impl Reason {
         }
     }
 
+    /// The reason when these are the words for a store that did not take a mail.
+    fn of_store(text: &[u8]) -> Option<Self> {
+        let is = |words: &str| words.as_bytes() == text;
+        if is(refusal::NO_ROOM) {
+            return Some(Self::StoreFull);
+        }
+        (is(refusal::UNAVAILABLE) || is(refusal::BROKEN)).then_some(Self::StoreFailed)
+    }
+
     /// The reasons of all refusals among these replies, which are whole lines.
     pub(super) fn all_in(replies: &[u8]) -> impl Iterator<Item = Self> {
         replies.split(|byte| *byte == b'\n').filter_map(Self::of)
@@ -62,17 +73,19 @@ impl Reason {
         if !matches!(reply.first(), Some(b'4' | b'5')) {
             return None;
         }
-        let (code, rest) = reply.split_at_checked(4)?;
-        // A session that ends refuses nothing; that there are too many of them is counted where it is known.
-        if code == b"421 " {
+        let (code, text) = reply.split_at_checked(4)?;
+        // Of several lines, the last one counts. A session that ends refuses nothing; that there are too many of them
+        // is counted where it is known. And who cancels its login is refused nothing (RFC 4954 section 4).
+        let is_cancelled = code == b"501 " && text.starts_with(b"5.7.0 ");
+        if code.ends_with(b"-") || code == b"421 " || is_cancelled {
             return None;
         }
-        let [_, b'.', subject @ ..] = rest.split(|byte| *byte == b' ').next()? else { return None };
+        let [_, b'.', subject @ ..] = text.split(|byte| *byte == b' ').next()? else { return None };
         Some(match subject {
             b"3.4" => Self::Size,
             b"5.3" => Self::Recipients,
-            b"3.1" => Self::StoreFull,
-            [b'3', ..] => Self::StoreFailed,
+            // A script may use the codes of a store that fails, so it is the server's own words that count.
+            [b'3', ..] => Self::of_store(text.trim_ascii_end()).unwrap_or(Self::Policy),
             [b'1', ..] | b"6.7" => Self::Address,
             b"7.0" | b"7.8" => Self::Auth,
             [b'5', ..] => Self::Syntax,
@@ -107,6 +120,13 @@ mod tests {
             ("452 4.3.1 No room for this mail at the moment", Some(Reason::StoreFull)),
             ("451 4.3.0 The mail cannot be stored at the moment", Some(Reason::StoreFailed)),
             ("451 4.3.5 The mail cannot be stored because of a fault here", Some(Reason::StoreFailed)),
+            // Scripts may say what they like.
+            ("451 4.3.0 Says a script", Some(Reason::Policy)),
+            ("452 4.3.1 No room for you", Some(Reason::Policy)),
+            ("550-5.7.1 A long", None),
+            ("550-5.7.1 story,", None),
+            ("550 5.7.1 told by a script", Some(Reason::Policy)),
+            ("501 5.7.0 Authentication cancelled", None),
             ("5", None),
             ("550 5", None),
         ];

@@ -14,7 +14,7 @@ use restante_store::Usage;
 
 use super::page::Page;
 use super::process::Process;
-use super::{Attempts, Counters, Metrics, Protocol, Reason, usage};
+use super::{Attempts, Counters, Ending, Metrics, Protocol, Reason, usage};
 
 /// What one answer to Prometheus is made from.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Scrape {
         page.gauge("restante_retention_period_seconds", "How long mail is kept; 0 is for ever.", period)?;
         page.gauge(
             "restante_retention_lag_seconds",
-            "How late mail went that was last removed for its age; 0 when nothing is overdue.",
+            "How late the mail was that retention removed last; 0 once it is done with everything that was due.",
             self.counts.retention_lag.as_secs_f64(),
         )?;
         let completed = self.counts.retention_completed.map_or(0, Timestamp::as_second);
@@ -127,15 +127,23 @@ impl Scrape {
             "TLS handshakes, by outcome.",
             self.attempts(|counters| &counters.handshakes),
         )?;
-        page.counters("restante_logins_total", "Logins, by outcome.", self.attempts(|counters| &counters.logins))
+        page.counters("restante_logins_total", "Logins, by outcome.", self.attempts(|counters| &counters.logins))?;
+        page.counters(
+            "restante_sessions_ended_total",
+            "Sessions over SMTP, LMTP and POP3 that have ended, by how.",
+            mail_protocols().flat_map(|protocol| {
+                let endings = &self.metrics.of(protocol).endings;
+                let labels = |ending: Ending| [("protocol", protocol.label()), ("outcome", ending.label())];
+                Ending::ALL.map(|ending| (labels(ending), endings.total(ending)))
+            }),
+        )
     }
 
-    /// HTTP has neither TLS nor logins of its own.
     fn attempts(
         &self,
         of: fn(&Counters) -> &Attempts,
     ) -> impl Iterator<Item = ([(&'static str, &'static str); 2], u64)> {
-        Protocol::ALL.into_iter().filter(|protocol| *protocol != Protocol::Http).flat_map(move |protocol| {
+        mail_protocols().flat_map(move |protocol| {
             let attempts = of(self.metrics.of(protocol));
             let labels = |outcome| [("protocol", protocol.label()), ("outcome", outcome)];
             [(labels("ok"), attempts.ok.load(Relaxed)), (labels("failed"), attempts.failed.load(Relaxed))]
@@ -175,7 +183,7 @@ impl Scrape {
     fn process(&self, page: &mut Page<'_>) -> Result {
         let version = env!("CARGO_PKG_VERSION");
         page.gauges("restante_build_info", "Which version this is; always 1.", [([("version", version)], 1_u64)])?;
-        let process = Process::now(self.metrics.started);
+        let process = Process::now(self.metrics.started, &self.metrics.sources);
         page.gauge("process_start_time_seconds", "When the process was started, since 1970.", process.started)?;
         page.counter("process_cpu_seconds_total", "Processor time that the process has taken.", process.cpu_seconds)?;
         if let Some(bytes) = process.resident_bytes {
@@ -200,6 +208,11 @@ impl Collector for Scrape {
         self.http(&mut page)?;
         self.process(&mut page)
     }
+}
+
+/// HTTP has neither TLS nor logins nor sessions of its own.
+fn mail_protocols() -> impl Iterator<Item = Protocol> {
+    Protocol::ALL.into_iter().filter(|protocol| *protocol != Protocol::Http)
 }
 
 fn cause_label(cause: Cause) -> &'static str {

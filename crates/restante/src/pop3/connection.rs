@@ -12,7 +12,8 @@ use restante_store::{Page, StoreError, Which};
 use tokio::time::{Instant, sleep};
 
 use super::Server;
-use crate::mailserver::{Call, Ending};
+use crate::mailserver::Call;
+use crate::metrics::Ending;
 use crate::net::{GRACE, Heard, Patience, Reservation, Shutdown};
 
 /// How much is read at once.

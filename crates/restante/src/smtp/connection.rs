@@ -8,12 +8,11 @@ use bytes::{Buf as _, Bytes};
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mailroom::Outcome;
 use restante_proto::smtp::{Action, Session};
-use restante_store::StoreError;
 use tokio::time::{Instant, timeout_at};
 
-use super::Server;
-use crate::mailserver::{Call, Ending};
-use crate::metrics::Reason;
+use super::{Server, refusal};
+use crate::mailserver::Call;
+use crate::metrics::{Ending, Reason};
 use crate::net::{GRACE, Heard, Patience, Reservation};
 
 /// How much is read at once while commands are exchanged.
@@ -142,7 +141,7 @@ impl<'a> Connection<'a> {
             }
             Err(error) => {
                 tracing::error!(session = self.call.name, %error, "mail could not be stored");
-                Err(refusal(&error))
+                Err(refusal::of(&error))
             }
         }
     }
@@ -203,13 +202,4 @@ impl<'a> Connection<'a> {
 /// unasked.
 fn no_mail_under_way() -> Refusal {
     Refusal::new(451, "4.3.0 The mail cannot be taken because of a fault here")
-}
-
-/// RFC 5321 section 4.2: the mail stays with the sender, who tries again.
-fn refusal(error: &StoreError) -> Refusal {
-    match error {
-        StoreError::NoSpace(_) => Refusal::new(452, "4.3.1 No room for this mail at the moment"),
-        StoreError::Unavailable(_) => Refusal::new(451, "4.3.0 The mail cannot be stored at the moment"),
-        StoreError::Broken(_) => Refusal::new(451, "4.3.5 The mail cannot be stored because of a fault here"),
-    }
 }

@@ -3,6 +3,7 @@
 
 mod connection;
 mod login;
+pub(crate) mod refusal;
 
 use std::net::IpAddr;
 use std::sync::Arc;
