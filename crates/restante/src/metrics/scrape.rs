@@ -12,6 +12,8 @@ use prometheus_client::registry::Registry;
 use restante_mailroom::{Cause, Counts, Mailroom};
 use restante_store::Usage;
 
+use crate::net::Header;
+
 use super::page::Page;
 use super::process::Process;
 use super::{Attempts, Counters, Ending, Metrics, Protocol, Reason, usage};
@@ -119,8 +121,17 @@ impl Scrape {
         )?;
         page.counters(
             "restante_connections_refused_total",
-            "Connections that were beyond the limits.",
+            "Connections, and requests of clients behind proxies, that were beyond the limits.",
             of_all(|counters| counters.connections.refused_total()),
+        )?;
+        page.counters(
+            "restante_proxy_headers_total",
+            "PROXY headers that were due, by what became of them.",
+            Protocol::ALL.into_iter().flat_map(|protocol| {
+                let connections = self.metrics.connections(protocol);
+                let labels = |header| [("protocol", protocol.label()), ("outcome", header_label(header))];
+                Header::ALL.map(|header| (labels(header), connections.headers_total(header)))
+            }),
         )?;
         page.counters(
             "restante_tls_handshakes_total",
@@ -213,6 +224,15 @@ impl Collector for Scrape {
 /// HTTP has neither TLS nor logins nor sessions of its own.
 fn mail_protocols() -> impl Iterator<Item = Protocol> {
     Protocol::ALL.into_iter().filter(|protocol| *protocol != Protocol::Http)
+}
+
+fn header_label(header: Header) -> &'static str {
+    match header {
+        Header::Good => "ok",
+        Header::Malformed => "malformed",
+        Header::Late => "late",
+        Header::Left => "left",
+    }
 }
 
 fn cause_label(cause: Cause) -> &'static str {

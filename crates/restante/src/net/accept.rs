@@ -2,17 +2,16 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::sleep;
+use tracing::field::display;
 
-use super::{Admission, Gate, Listener, Shutdown, Stream, Tally, TooMany};
+use super::{Admission, Gate, Header, Listener, Seldom, Shutdown, Stream, Tally, TooMany};
 
 /// How long to wait after the system could not accept, for instance because it has no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long nothing more is said about refused connections.
-const QUIET: Duration = Duration::from_secs(10);
 
 /// Accepts connections until the shutdown begins and runs `serve` for each in a task of its own, with the client's
 /// address. A connection beyond the limits is handed over without admission, so that the protocol can refuse in its own
@@ -23,8 +22,7 @@ where
     S: Future<Output = ()> + Send + 'static,
 {
     let mut report = gate.readiness.report();
-    let told =
-        Arc::new(Told { listener: listener.to_string(), in_total: Mutex::default(), from_peer: Mutex::default() });
+    let told = Arc::new(Told::new(&listener));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -80,8 +78,16 @@ impl Arrival {
                     () = shutdown.begun() => return,
                 };
                 match client {
-                    Ok(client) => (client.ip, Gate::admit(admission, client)),
-                    Err(error) => return tracing::debug!(?peer, %error, "no good PROXY header"),
+                    Ok(client) => {
+                        if client.by_proxy {
+                            tally.header(Header::Good);
+                        }
+                        (client.ip, Gate::admit(admission, client))
+                    }
+                    Err(header) => {
+                        tally.header(header);
+                        return told.no_header(header, peer);
+                    }
                 }
             }
             Err(too_many) => (peer, Err(too_many)),
@@ -90,7 +96,7 @@ impl Arrival {
         let _refusal = match admission {
             Ok(_) => None,
             Err(too_many) => {
-                told.tell(too_many, ip);
+                told.too_many(too_many, ip);
                 // Without the right to say so, the connection just ends.
                 let Some(refusal) = gate.limits.refusal() else { return };
                 Some(refusal)
@@ -100,30 +106,49 @@ impl Arrival {
     }
 }
 
-/// When the operator was last told of refused connections.
+/// What the operator is told about connections that are not served, each thing seldom.
 struct Told {
     listener: String,
-    in_total: Mutex<Option<Instant>>,
-    from_peer: Mutex<Option<Instant>>,
+    in_total: Seldom,
+    from_peer: Seldom,
+    no_header: Seldom,
 }
 
 impl Told {
-    fn tell(&self, too_many: TooMany, ip: Option<IpAddr>) {
-        let last = match too_many {
-            TooMany::InTotal => &self.in_total,
-            TooMany::FromPeer => &self.from_peer,
-        };
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_some_and(|last| last.elapsed() <= QUIET) {
-            return;
+    fn new(listener: &Listener) -> Self {
+        Self {
+            listener: listener.to_string(),
+            in_total: Seldom::default(),
+            from_peer: Seldom::default(),
+            no_header: Seldom::default(),
         }
-        *last = Some(Instant::now());
-        let listener = &self.listener;
+    }
+
+    fn too_many(&self, too_many: TooMany, ip: Option<IpAddr>) {
+        let Self { listener, in_total, from_peer, .. } = self;
         match too_many {
-            TooMany::InTotal => tracing::warn!(listener, "too many connections: new ones are refused"),
-            TooMany::FromPeer => {
-                tracing::warn!(listener, ?ip, "too many connections of one client: its new ones are refused");
+            TooMany::InTotal if in_total.is_due() => {
+                tracing::warn!(%listener, "too many connections: new ones are refused");
             }
+            TooMany::FromPeer if from_peer.is_due() => {
+                let ip = ip.map(display);
+                tracing::warn!(%listener, ip, "too many connections of one client: its new ones are refused");
+            }
+            _ => {}
+        }
+    }
+
+    fn no_header(&self, header: Header, proxy: Option<IpAddr>) {
+        let Self { listener, no_header, .. } = self;
+        let proxy = proxy.map(display);
+        let why = match header {
+            Header::Malformed => "something else came",
+            Header::Late => "nothing came in time",
+            // Nothing was asked for, so nobody misses anything.
+            Header::Good | Header::Left => return tracing::debug!(%listener, proxy, "closed before its PROXY header"),
+        };
+        if no_header.is_due() {
+            tracing::warn!(%listener, proxy, "a connection without a good PROXY header was closed: {why}");
         }
     }
 }
@@ -153,13 +178,22 @@ mod tests {
 
     /// A listener on loopback whose server says who the client is and whether it was admitted.
     fn listen(limits: Arc<Limits>, proxies: &[&str], shutdown: Shutdown) -> std::net::SocketAddr {
+        listen_and_count(limits, proxies, shutdown, Arc::default())
+    }
+
+    fn listen_and_count(
+        limits: Arc<Limits>,
+        proxies: &[&str],
+        shutdown: Shutdown,
+        tally: Arc<Tally>,
+    ) -> std::net::SocketAddr {
         let mut listeners = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = listeners.remove(0);
         let Listener::Tcp(tcp) = &listener else { panic!("TCP was asked for") };
         let address = tcp.local_addr().unwrap();
         let proxies = proxies.iter().map(|network| network.parse().unwrap()).collect();
         let gate = Gate { limits, proxies, exempt: Vec::new(), readiness: Arc::<Readiness>::default() };
-        tokio::spawn(accept(listener, Arc::new(gate), Arc::default(), shutdown, tell));
+        tokio::spawn(accept(listener, Arc::new(gate), tally, shutdown, tell));
         address
     }
 
@@ -210,6 +244,21 @@ mod tests {
         let told = flood.iter().filter(|(words, _)| words == "127.0.0.1 Some(InTotal)\n").count();
         let dropped = flood.iter().filter(|(words, _)| words.is_empty()).count();
         assert_eq!((told, dropped), (256, 44));
+    }
+
+    #[tokio::test]
+    async fn headers_are_counted_by_what_becomes_of_them() {
+        let (_trigger, shutdown) = ShutdownTrigger::new();
+        let tally = Arc::new(Tally::default());
+        let address = listen_and_count(Limits::new(10, None), &["127.0.0.1"], shutdown, tally.clone());
+        for words in ["PROXY UNKNOWN\r\n", "EHLO client.test\r\n", "PROXY nonsense\r\n", "PROXY "] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(words.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            hear(&mut stream).await;
+        }
+        assert_eq!(Header::ALL.map(|header| tally.headers_total(header)), [1, 2, 0, 1]);
+        assert_eq!((tally.accepted_total(), tally.refused_total()), (1, 0));
     }
 
     #[tokio::test]

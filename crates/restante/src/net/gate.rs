@@ -1,7 +1,6 @@
 //! The way in, the same for every protocol: who the client is, be it by the word of a proxy, and whether its connections
 //! are counted. What is said to a client for whom there is no place is the protocol's.
 
-use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,22 +35,43 @@ pub(super) struct Client {
     pub(super) ip: Option<IpAddr>,
     /// Whether its connections are counted.
     counted: bool,
+    /// Whether a PROXY header was due.
+    pub(super) by_proxy: bool,
+}
+
+/// What became of a PROXY header that was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// It was good.
+    Good,
+    /// What came was none, or a bad one.
+    Malformed,
+    /// It did not come in time.
+    Late,
+    /// The proxy closed before it was complete, as those do that only look whether somebody listens.
+    Left,
+}
+
+impl Header {
+    /// All that can become of one.
+    pub const ALL: [Self; 4] = [Self::Good, Self::Malformed, Self::Late, Self::Left];
 }
 
 impl Gate {
-    /// Finds out who the client is. An error means that a proxy has not said it as it has to.
-    pub(super) async fn client<S>(&self, stream: &mut S, peer: Option<IpAddr>) -> io::Result<Client>
+    /// Finds out who the client is. An error says what is wrong with the header in which a proxy has to tell.
+    pub(super) async fn client<S>(&self, stream: &mut S, peer: Option<IpAddr>) -> Result<Client, Header>
     where
         S: AsyncRead + Unpin,
     {
-        let Some(peer) = peer else { return Ok(Client { ip: None, counted: false }) };
-        let source =
-            if contains(&self.proxies, peer) { timeout(HEADER_TIME, read_header(stream)).await?? } else { Some(peer) };
-        Ok(match source {
-            Some(ip) => Client { ip: Some(ip), counted: !contains(&self.exempt, ip) },
-            // The proxy speaks for itself, for instance to see how we are.
-            None => Client { ip: Some(peer), counted: false },
-        })
+        let Some(peer) = peer else { return Ok(Client { ip: None, counted: false, by_proxy: false }) };
+        // Whoever speaks for many does so whichever of them a header names.
+        let counted = !contains(&self.exempt, peer);
+        if !contains(&self.proxies, peer) {
+            return Ok(Client { ip: Some(peer), counted, by_proxy: false });
+        }
+        let source = timeout(HEADER_TIME, read_header(stream)).await.unwrap_or(Err(Header::Late))?;
+        // A proxy that names nobody speaks for itself, for instance to see how we are.
+        Ok(Client { ip: source.or(Some(peer)), counted: counted && source.is_some(), by_proxy: true })
     }
 
     /// Counts an admitted connection as its client's.
@@ -68,17 +88,17 @@ fn contains(networks: &[Network], ip: IpAddr) -> bool {
 }
 
 /// Reads a PROXY header and not a byte more.
-async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
+async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Option<IpAddr>, Header> {
     let mut header = Vec::new();
     loop {
         let more = match proxy::parse(&header) {
             Ok(Progress::More(more)) => more,
             Ok(Progress::Header(header)) => return Ok(header.source),
-            Err(proxy::Malformed) => return Err(io::Error::new(ErrorKind::InvalidData, "malformed PROXY header")),
+            Err(proxy::Malformed) => return Err(Header::Malformed),
         };
         header.reserve(more);
-        if (&mut *stream).take(more as u64).read_buf(&mut header).await? == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
+        if !matches!((&mut *stream).take(more as u64).read_buf(&mut header).await, Ok(1..)) {
+            return Err(Header::Left);
         }
     }
 }
@@ -102,38 +122,40 @@ mod tests {
         Gate {
             limits: Limits::new(10, Some(1)),
             proxies: vec!["10.0.0.0/8".parse().unwrap()],
-            exempt: vec!["192.168.0.0/16".parse().unwrap()],
+            exempt: vec!["192.168.0.0/16".parse().unwrap(), "10.9.0.0/16".parse().unwrap()],
             readiness: Arc::default(),
         }
     }
 
-    fn counted(client: &str) -> Client {
-        Client { ip: Some(ip(client)), counted: true }
+    fn direct(client: &str, counted: bool) -> Client {
+        Client { ip: Some(ip(client)), counted, by_proxy: false }
     }
 
-    fn uncounted(client: &str) -> Client {
-        Client { ip: Some(ip(client)), counted: false }
+    fn named(client: &str, counted: bool) -> Client {
+        Client { ip: Some(ip(client)), counted, by_proxy: true }
     }
 
     #[tokio::test]
     async fn who_the_client_is() {
         let from_exempt = b"PROXY TCP4 192.168.0.1 198.51.100.7 56324 25\r\n";
         let local = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00";
-        let table: [(_, &[u8], _); 10] = [
-            ("unix", LINE, Ok(Client { ip: None, counted: false })),
-            ("203.0.113.1", LINE, Ok(counted("203.0.113.1"))),
-            ("192.168.0.1", LINE, Ok(uncounted("192.168.0.1"))),
-            ("10.0.0.1", LINE, Ok(counted("192.0.2.1"))),
-            ("10.0.0.1", from_exempt, Ok(uncounted("192.168.0.1"))),
-            ("10.0.0.1", b"PROXY UNKNOWN\r\n", Ok(uncounted("10.0.0.1"))),
-            ("10.0.0.1", local, Ok(uncounted("10.0.0.1"))),
-            ("10.0.0.1", b"EHLO client.test\r\n", Err(ErrorKind::InvalidData)),
-            ("10.0.0.1", b"", Err(ErrorKind::UnexpectedEof)),
-            ("10.0.0.1", &LINE[..20], Err(ErrorKind::UnexpectedEof)),
+        let table: [(_, &[u8], _); 11] = [
+            ("unix", LINE, Ok(Client { ip: None, counted: false, by_proxy: false })),
+            ("203.0.113.1", LINE, Ok(direct("203.0.113.1", true))),
+            ("192.168.0.1", LINE, Ok(direct("192.168.0.1", false))),
+            ("10.0.0.1", LINE, Ok(named("192.0.2.1", true))),
+            // Who only is named speaks for nobody, and who names speaks for many.
+            ("10.0.0.1", from_exempt, Ok(named("192.168.0.1", true))),
+            ("10.9.0.1", LINE, Ok(named("192.0.2.1", false))),
+            ("10.0.0.1", b"PROXY UNKNOWN\r\n", Ok(named("10.0.0.1", false))),
+            ("10.0.0.1", local, Ok(named("10.0.0.1", false))),
+            ("10.0.0.1", b"EHLO client.test\r\n", Err(Header::Malformed)),
+            ("10.0.0.1", b"", Err(Header::Left)),
+            ("10.0.0.1", &LINE[..20], Err(Header::Left)),
         ];
         for (peer, sent, expected) in table {
             let client = gate().client(&mut Cursor::new(sent), peer.parse().ok()).await;
-            assert_eq!(client.map_err(|error| error.kind()), expected, "{peer} {sent:?}");
+            assert_eq!(client, expected, "{peer} {sent:?}");
         }
     }
 
@@ -146,7 +168,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_header_may_come_in_pieces_but_not_for_ever() {
-        for (pause, expected) in [(100, Ok(Some(ip("192.0.2.1")))), (200, Err(ErrorKind::TimedOut))] {
+        for (pause, expected) in [(100, Ok(Some(ip("192.0.2.1")))), (200, Err(Header::Late))] {
             let (mut proxy, mut server) = duplex(1);
             let start = Instant::now();
             let drip = tokio::spawn(async move {
@@ -158,7 +180,7 @@ mod tests {
                 }
             });
             let client = gate().client(&mut server, Some(ip("10.0.0.1"))).await;
-            assert_eq!(client.map(|client| client.ip).map_err(|error| error.kind()), expected, "{pause}");
+            assert_eq!(client.map(|client| client.ip), expected, "{pause}");
             assert!(start.elapsed() <= HEADER_TIME);
             drop(server);
             drip.await.unwrap();

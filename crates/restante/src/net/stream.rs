@@ -1,6 +1,7 @@
 //! One connection, whatever it runs over: TCP, a unix socket, or TLS on top of either.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -22,6 +23,15 @@ impl Stream {
     /// Whether the connection is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
+    }
+
+    /// The address of the other end, which may be a proxy; `None` on a unix socket, and when the peer is gone.
+    pub fn remote(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok().map(|peer| peer.ip().to_canonical()),
+            Self::Unix(_) => None,
+            Self::Tls(stream) => stream.get_ref().0.remote(),
+        }
     }
 }
 

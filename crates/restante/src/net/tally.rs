@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Admission, TooMany};
+use super::{Admission, Header, TooMany};
 
 /// The connections of one protocol, counted.
 #[derive(Debug, Default)]
@@ -11,6 +11,7 @@ pub struct Tally {
     open: AtomicU64,
     accepted: AtomicU64,
     refused: AtomicU64,
+    headers: [AtomicU64; Header::ALL.len()],
 }
 
 /// A connection that is open; it is not any more when this is dropped.
@@ -27,10 +28,20 @@ impl Tally {
                 Ok(admission.counted(Open(self.clone())))
             }
             Err(too_many) => {
-                self.refused.fetch_add(1, Relaxed);
+                self.refuse();
                 Err(too_many)
             }
         }
+    }
+
+    /// Counts something that was beyond the limits.
+    pub fn refuse(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a PROXY header that was due.
+    pub(super) fn header(&self, header: Header) {
+        self.headers[header as usize].fetch_add(1, Relaxed);
     }
 
     /// How many are open now.
@@ -46,6 +57,11 @@ impl Tally {
     /// How many were refused since the start.
     pub fn refused_total(&self) -> u64 {
         self.refused.load(Relaxed)
+    }
+
+    /// What became of the PROXY headers that were due since the start.
+    pub fn headers_total(&self, header: Header) -> u64 {
+        self.headers[header as usize].load(Relaxed)
     }
 }
 
