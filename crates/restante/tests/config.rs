@@ -177,6 +177,22 @@ fn an_environment_written_for_inbucket_works_unchanged() {
 }
 
 #[test]
+fn lists_of_proxies_that_leave_nobody_out() {
+    for (argument, warned) in [
+        ("--web-trustedproxies=10.0.0.0/8,::/0", true),
+        ("--web-proxyprotocol=0.0.0.0/0", true),
+        ("--smtp-proxyprotocol=::ffff:0.0.0.0/96", true),
+        ("--pop3-proxyprotocol=0.0.0.0/0", true),
+        ("--pop3-proxyprotocol=10.0.0.0/8,fd00::/8", false),
+    ] {
+        let warnings = flags(&[argument]).serve().warnings;
+        assert_eq!(warnings.len(), usize::from(warned), "{argument} {warnings:?}");
+        let (name, _) = argument.trim_start_matches('-').split_once('=').unwrap();
+        assert!(warnings.iter().all(|warning| warning.ends_with(&name.replace('-', "."))), "{warnings:?}");
+    }
+}
+
+#[test]
 fn both_prefixes_know_every_setting() {
     for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
         for prefix in ["RESTANTE_", "INBUCKET_"] {

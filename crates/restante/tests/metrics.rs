@@ -93,6 +93,11 @@ fn mail_moves_the_counters() {
     assert_eq!((&vars["smtp"]["ReceivedTotal"], &vars["smtp"]["WarnsTotal"]), (&4.into(), &3.into()));
     assert_eq!((&vars["smtp"]["ConnectsTotal"], &vars["smtp"]["ConnectsCurrent"]), (&5.into(), &1.into()));
     assert_eq!(vars["retention"]["RetainedCurrent"], 1);
+    for name in ["Sys", "HeapSys", "HeapAlloc"] {
+        assert!(vars["memstats"][name].as_u64().is_some_and(|bytes| bytes > 1_000_000), "{vars}");
+    }
+    assert_eq!(vars["memstats"]["HeapObjects"], 0);
+    assert!(vars["goroutines"].as_u64().is_some_and(|tasks| tasks > 1), "{vars}");
 }
 
 #[test]
@@ -202,6 +207,12 @@ fn answers_about_the_server_are_at_the_root_and_below_the_base_path_and_never_ol
                 assert_eq!(answer.headers()["cache-control"], "no-store", "{url}");
             }
         }
+    }
+    for path in ["/debug/vars", "/serve/status"] {
+        let mut answer = ureq::get(server.url(path)).call().unwrap();
+        assert_eq!(answer.headers()["content-type"], "application/json; charset=utf-8");
+        assert_eq!(answer.headers()["expires"], "-1");
+        assert!(answer.body_mut().read_to_string().unwrap().ends_with("}\n"));
     }
     assert_eq!(server.json("/serve/status")["storage-config"]["retention-period"], "24h0m0s");
 }

@@ -223,17 +223,37 @@ fn the_end_is_told_and_waits_for_nobody() {
 
 #[test]
 fn monitors_count_among_the_connections() {
-    let server = Server::start(&["--web-maxconnections", "2"]);
-    let (first, _second) = (Ear::open(&server, V1), EventStream::open(&server, EVENTS, ""));
-    let status = || {
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        agent.get(server.url("/livez")).call().map_or(0, |answer| answer.status().as_u16())
-    };
-    assert_eq!(status(), 503);
-    drop(first);
-    let deadline = Instant::now() + LONG;
-    while status() != 200 {
-        assert!(Instant::now() < deadline, "the place is not free again");
-        std::thread::sleep(Duration::from_millis(20));
+    for is_stream_first in [false, true] {
+        let server = Server::start(&["--web-maxconnections", "2"]);
+        let (ear, stream) = (Ear::open(&server, V1), EventStream::open(&server, EVENTS, ""));
+        let status = || {
+            let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+            agent.get(server.url("/livez")).call().map_or(0, |answer| answer.status().as_u16())
+        };
+        assert_eq!(status(), 503);
+        // One leaves, and the other one stays until the end.
+        let (mut ear, mut stream) = (Some(ear), Some(stream));
+        if is_stream_first {
+            stream = None;
+        } else {
+            ear = None;
+        }
+        let deadline = Instant::now() + LONG;
+        while status() != 200 {
+            assert!(Instant::now() < deadline, "the place is not free again");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop((ear, stream));
     }
+}
+
+#[test]
+fn monitors_leave_places_to_others() {
+    let server = Server::start(&["--web-maxconnections=4", "--web-maxmonitors=1"]);
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let monitor = EventStream::open(&server, EVENTS, "");
+    let refused = agent.get(server.url(EVENTS)).call().unwrap();
+    assert_eq!((refused.status().as_u16(), refused.headers()["retry-after"].as_bytes()), (503, &b"5"[..]));
+    assert_eq!(agent.get(server.url("/readyz")).call().unwrap().status(), 200);
+    drop(monitor);
 }

@@ -7,6 +7,7 @@ use std::net::{IpAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
+use support::exposition::Exposition;
 use support::tls::Wire;
 use support::{LONG, Server, Talk, command, connect};
 
@@ -139,8 +140,7 @@ fn a_header_from_somebody_else_is_bad_input() {
 
 #[test]
 fn a_proxy_that_says_nothing_good_is_left_without_a_word() {
-    let mut server =
-        Server::start(&["--smtp-proxyprotocol=127.0.0.1", "--web-proxyprotocol=127.0.0.1", "--loglevel=debug"]);
+    let mut server = Server::start(&["--smtp-proxyprotocol=127.0.0.1", "--web-proxyprotocol=127.0.0.1"]);
     let noise: Vec<u8> = (0..5000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
     let too_long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(100));
     let mut huge = binary("203.0.113.7");
@@ -158,12 +158,21 @@ fn a_proxy_that_says_nothing_good_is_left_without_a_word() {
         assert_eq!(talk_by_proxy(&server, header).line(), None, "{header:?}");
         assert_eq!(ask(&server, header), "", "{header:?}");
     }
-    server.logged("no good PROXY header");
+    let warning = server.logged("a connection without a good PROXY header was closed: something else came");
+    assert!(warning.contains("WARN") && warning.contains(" proxy=127.0.0.1"), "{warning}");
+    assert!(warning.contains(&format!(" listener=tcp4 {}", server.smtp)), "{warning}");
     // Silence ends after a while.
     let mut silent = server.talk();
     let mut began = talk_by_proxy(&server, b"PROXY TCP4 203.0");
     assert_eq!((silent.line(), began.line()), (None, None));
     talk_by_proxy(&server, &line("203.0.113.7")).expect("220");
+    let metrics = ask(&server, format!("PROXY UNKNOWN\r\n{}", GET.replace("/api/v1/mailbox/bob", "/metrics")));
+    for (protocol, outcome, count) in
+        [("smtp", "malformed", 7), ("smtp", "late", 2), ("smtp", "ok", 1), ("http", "malformed", 7), ("http", "ok", 1)]
+    {
+        let series = format!("{{protocol=\"{protocol}\",outcome=\"{outcome}\"}} {count}\n");
+        assert!(metrics.contains(&format!("restante_proxy_headers_total{series}")), "{series} {metrics}");
+    }
 }
 
 #[test]
@@ -297,6 +306,23 @@ fn web_clients_by_forwarded_header_of_a_trusted_proxy() {
 }
 
 #[test]
+fn a_proxy_may_pass_on_its_clients_in_both_ways() {
+    let proxy = ["--web-proxyprotocol=127.0.0.1", "--web-trustedproxies=127.0.0.1,198.51.100.0/24"];
+    let mut server = Server::start(&[&proxy[..], &["--web-maxconnectionsperip=1"]].concat());
+    let by = |client: &str, headers: &str| ask(&server, [&line(client)[..], get(headers).as_bytes()].concat());
+    let same = "X-Forwarded-For: 203.0.113.7\r\n";
+    let _open = open_request(&server, &binary("203.0.113.7"), same);
+    // Whoever is behind another proxy in front of this one is its client, and without a header it is as the connection
+    // says.
+    for (client, headers) in [("203.0.113.7", same), ("198.51.100.1", same), ("203.0.113.7", "")] {
+        assert!(by(client, headers).starts_with("HTTP/1.1 429 "), "{client} {headers:?}");
+    }
+    assert!(by("203.0.113.8", "X-Forwarded-For: 203.0.113.8\r\n").starts_with("HTTP/1.1 200 "));
+    let warning = server.logged("too many requests of one client behind a proxy");
+    assert!(warning.contains(" ip=203.0.113.7"), "{warning}");
+}
+
+#[test]
 fn nobody_else_is_believed_about_clients() {
     let server = Server::start(&["--web-trustedproxies=10.0.0.0/8", "--web-maxconnectionsperip=2"]);
     let _open =
@@ -318,19 +344,24 @@ fn a_server_that_cannot_accept_is_not_ready() {
     limited.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
     let mut server = Server::spawn(&mut limited);
     let mut supervisor = Talk::new(connect(server.http));
-    let mut ask = || {
-        supervisor.send("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let mut ask_for = |path: &str| {
+        supervisor.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         let status = supervisor.line().unwrap();
         let length = std::iter::from_fn(|| supervisor.line()).take_while(|line| !line.is_empty());
         let length = length.filter_map(|line| line.strip_prefix("content-length: ").map(str::to_owned)).last();
         (status, supervisor.exactly(length.unwrap().parse().unwrap()))
     };
-    assert_eq!(ask(), ("HTTP/1.1 200 OK".to_owned(), "ok\n".to_owned()));
+    assert_eq!(ask_for("/readyz"), ("HTTP/1.1 200 OK".to_owned(), "ok\n".to_owned()));
     let crowd: Vec<_> = (0..60).map(|_| connect(server.smtp)).collect();
     server.logged("cannot accept connections");
-    let (status, body) = ask();
+    // The process is told about all the same.
+    let (_, metrics) = ask_for("/metrics");
+    let metrics = Exposition::parse(&metrics);
+    assert!(metrics.value("process_open_fds") >= metrics.value("process_max_fds"));
+    assert!(metrics.value("process_resident_memory_bytes") > 1e6);
+    let (status, body) = ask_for("/readyz");
     assert_eq!(status, "HTTP/1.1 503 Service Unavailable");
     assert!(body.contains("The server cannot accept connections at the moment."), "{body}");
     drop(crowd);
-    assert!(sooner_or_later(|| ask().0 == "HTTP/1.1 200 OK"));
+    assert!(sooner_or_later(|| ask_for("/readyz").0 == "HTTP/1.1 200 OK"));
 }

@@ -295,8 +295,9 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| put(&mut c.web.trusted_proxies, parsed_list(v)),
     ),
     Setting::new(
-        "web.maxconnections", "1000", Value::Number,
-        "The most HTTP connections at the same time.",
+        "web.maxconnections", "4000", Value::Number,
+        "The most HTTP connections at the same time, those of the live monitor among them. One that is idle takes some \
+         16 KiB of memory, and a file descriptor.",
         |c, v| put(&mut c.web.max_connections, number(v, 1..=MAX_COUNT)),
     ),
     Setting::new(
@@ -326,6 +327,11 @@ pub const SETTINGS: &[Setting] = &[
         "Offers the live monitor in the web interface.",
         |c, v| put(&mut c.web.monitor_visible, boolean(v)),
     ).reserved(),
+    Setting::new(
+        "web.maxmonitors", "2000", Value::Number,
+        "The most readers of the live monitor at the same time; 0 means no limit but web.maxconnections.",
+        |c, v| put(&mut c.web.max_monitors, limit(v, MAX_COUNT)),
+    ),
     Setting::new(
         "web.monitorhistory", "30", Value::Number,
         "How many of the last messages a new reader of the live monitor is told of.",

@@ -236,6 +236,8 @@ pub struct Web {
     pub greeting_file: Option<PathBuf>,
     /// Whether the pages offer the live monitor.
     pub monitor_visible: bool,
+    /// Readers of the live monitor at the same time.
+    pub max_monitors: Option<usize>,
     /// Messages that a new reader of the live monitor is told of.
     pub monitor_history: usize,
 }

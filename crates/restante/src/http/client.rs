@@ -14,9 +14,10 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use super::Settings;
+use super::Server;
 use super::connection::Peer;
 use super::problem::Problem;
+use crate::metrics::Protocol;
 use crate::net::Place;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -31,17 +32,24 @@ pub(super) struct Forwarded {
 impl Forwarded {
     /// The client, when the request comes by a trusted proxy that names one. An error means that it has too many requests
     /// open already.
-    pub(super) fn of(settings: &Settings, request: &Request) -> Result<Option<Self>, Problem> {
-        let peer = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
+    pub(super) fn of(server: &Server, request: &Request) -> Result<Option<Self>, Problem> {
+        let settings = &server.settings;
+        let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
         // What anybody else says about clients is not even looked at.
-        if !peer.is_some_and(|peer| settings.trusts(peer)) {
+        if !settings.trusts(peer) {
             return Ok(None);
         }
-        let Some(ip) = client(request.headers(), |ip| settings.trusts(ip)) else { return Ok(None) };
+        let is_proxy = |ip| settings.is_proxy(ip);
+        // The PROXY header of the connection stands in for the header of the request.
+        let by_connection = || peer.ip.filter(|ip| !is_proxy(*ip));
+        let Some(ip) = client(request.headers(), is_proxy).or_else(by_connection) else { return Ok(None) };
         match settings.clients.admit(ip) {
             Ok(place) => Ok(Some(Self { ip, place: place.map(Arc::new) })),
             Err(too_many) => {
-                tracing::debug!(client = %ip, "too many requests of one client");
+                settings.metrics.connections(Protocol::Http).refuse();
+                if server.told.too_many_requests.is_due() {
+                    tracing::warn!(%ip, "too many requests of one client behind a proxy: its new ones are refused");
+                }
                 Err(too_many.into())
             }
         }

@@ -6,6 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -18,16 +19,20 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tower::Service as _;
+use tracing::field::display;
 
+use super::departure::Observed;
 use super::impatient::{Impatient, Patience};
 use super::problem::Problem;
-use crate::net::{Admission, Shutdown, TooMany};
+use crate::net::{Admission, GRACE, Shutdown, TooMany};
 
 /// How long a client may take to send the header of its next request, counted from the last answer.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may take nothing of an answer, and how fast it must take it in the long run: a line of 128 kbit/s
 /// will do.
 const WRITE_PATIENCE: Patience = Patience { stock: Duration::from_mins(1), rate: 16 * 1024 };
+/// How long the client of an endless answer may take for its rest when the server ends.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// The largest header of a request.
 const MAX_HEADER: usize = 32 * 1024;
 /// How long a client that is refused has to send its request and to close.
@@ -42,6 +47,8 @@ const MAX_BUFFER: usize = 64 * 1024;
 pub struct Peer {
     /// The client's address, be it by the word of a proxy; `None` on a unix socket.
     pub ip: Option<IpAddr>,
+    /// The address of the other end itself: the client's or, where a PROXY header named the client, the proxy's.
+    pub via: Option<IpAddr>,
     /// Whether the connection is encrypted.
     pub tls: bool,
 }
@@ -54,9 +61,9 @@ impl Peer {
 }
 
 impl From<Option<IpAddr>> for Peer {
-    /// A peer on a connection that is not encrypted.
+    /// A peer that speaks for itself, on a connection that is not encrypted.
     fn from(ip: Option<IpAddr>) -> Self {
-        Self { ip, tls: false }
+        Self { ip, via: ip, tls: false }
     }
 }
 
@@ -68,17 +75,34 @@ pub struct Tenure(Arc<Held>);
 struct Held {
     _admission: Option<Admission>,
     shutdown: Shutdown,
+    /// Whether the answer under way only ends when somebody wants it to.
+    is_endless: AtomicBool,
 }
 
 impl Tenure {
     /// A connection's, with its place if places are counted.
     pub fn new(admission: Option<Admission>, shutdown: Shutdown) -> Self {
-        Self(Arc::new(Held { _admission: admission, shutdown }))
+        Self(Arc::new(Held { _admission: admission, shutdown, is_endless: AtomicBool::new(false) }))
+    }
+
+    /// Says whether the answer under way is one that does not end by itself.
+    pub(super) fn answer_is_endless(&self, endless: bool) {
+        self.0.is_endless.store(endless, Ordering::Relaxed);
     }
 
     /// Waits until the server begins to end.
     pub async fn ending(&self) {
         self.0.shutdown.clone().begun().await;
+    }
+
+    /// Waits until the server has been ending for so long that the client should have taken the rest of its answer. Of
+    /// one that does not end by itself nobody expects a certain rest.
+    async fn overdue(&self) {
+        let mut shutdown = self.0.shutdown.clone();
+        shutdown.going_on_for(FAREWELL).await;
+        if !self.0.is_endless.load(Ordering::Relaxed) {
+            shutdown.going_on_for(GRACE).await;
+        }
     }
 }
 
@@ -102,39 +126,47 @@ pub async fn refuse_connection<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S,
 }
 
 /// Serves a connection until the client ends it, breaks the rules or the time, or the server ends: then the request under
-/// way is finished.
+/// way is finished, if the client does its part in time.
 pub async fn serve_connection<S>(stream: S, peer: impl Into<Peer>, router: Router, tenure: Tenure)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let peer = peer.into();
     let held = tenure.clone();
+    let (stream, departure) = Observed::new(Impatient::new(stream, WRITE_PATIENCE));
     let service = service_fn(move |mut request: Request<Incoming>| {
+        held.answer_is_endless(false);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(held.clone());
+        request.extensions_mut().insert(departure.clone());
         let answer = router.clone().call(request.map(Body::new));
         async move { answer.await.map_err(|never: Infallible| never) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // A client that has sent its last request may say so; the answer is still for it (RFC 9112 section 9.6).
+        // Whether it listens at all matters to answers that do not end; they look for themselves.
         .half_close(true)
         .header_read_timeout(HEADER_TIMEOUT)
         .max_header_size(MAX_HEADER)
         .max_buf_size(MAX_BUFFER)
-        .serve_connection(TokioIo::new(Impatient::new(stream, WRITE_PATIENCE)), service)
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
+    let ip = peer.ip.map(display);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = tenure.ending() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                ended = connection => ended,
+                () = tenure.overdue() => return tracing::debug!(ip, "HTTP connection cut off at the end of the server"),
+            }
         }
     };
     // Clients leave in the middle of things all the time; only somebody who looks for a fault wants to know.
     if let Err(error) = ended {
-        tracing::debug!(%error, ip = ?peer.ip, "HTTP connection broke off");
+        tracing::debug!(%error, ip, "HTTP connection broke off");
     }
 }
 

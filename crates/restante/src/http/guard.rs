@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use super::client::Forwarded;
 use super::connection::Peer;
 use super::observe::Asked;
+use super::probe::{LIVE, READY};
 use super::problem::Problem;
 use super::{Server, Settings};
 
@@ -35,22 +36,32 @@ pub(super) struct Visit {
 /// Lets in the requests that are meant for this server, and answers the others.
 pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let asked = Asked::now(&server, &request);
-    let settings = &server.settings;
-    let admitted = visit(settings, &request).and_then(|visit| Ok((visit, Forwarded::of(settings, &request)?)));
-    let mut response = match admitted {
-        Ok((visit, forwarded)) => {
-            request.extensions_mut().insert(visit);
-            match forwarded {
-                Some(client) => client.serve(request, next).await,
-                None => next.run(request).await,
-            }
-        }
+    let mut response = match let_in(&server, &mut request) {
+        Ok(Some(client)) => client.serve(request, next).await,
+        Ok(None) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
     // Mail is hostile, and almost every answer holds some: what is no HTML must not be taken for it.
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     asked.answered(&response);
     response
+}
+
+/// Checks a request and notes how its client sees the server. A probe may ask for any host, or none: supervisors know
+/// an address only, and the answer reveals nothing.
+fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
+    if !is_probe(&server.settings, request) {
+        let visit = visit(&server.settings, request)?;
+        request.extensions_mut().insert(visit);
+    }
+    Forwarded::of(server, request)
+}
+
+fn is_probe(settings: &Settings, request: &Request) -> bool {
+    let Some(template) = request.extensions().get::<MatchedPath>() else { return false };
+    let path = template.as_str();
+    let below = path.strip_prefix(&settings.base_path).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    [LIVE, READY].contains(&below.unwrap_or(path))
 }
 
 /// A request that no web page of another origin made. Requests that change something are checked at the door; this is for
@@ -69,18 +80,11 @@ impl FromRequestParts<Arc<Server>> for SameOrigin {
 
 fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
-    let trusted = peer.ip.is_some_and(|ip| settings.trusts(ip));
+    let trusted = settings.trusts(peer);
     let headers = request.headers();
-    let forwarded = |name| if trusted { first_of_list(headers, name) } else { None };
+    let forwarded = |name| if trusted { last_of_list(headers, name) } else { None };
 
-    let authority = match forwarded(FORWARDED_HOST) {
-        Some(forwarded) => forwarded,
-        None => requested_authority(request)?,
-    };
-    let host = Host::parse(authority).ok_or(Problem::BadHost)?;
-    if !answers_for(settings, host) {
-        return Err(Problem::Misdirected);
-    }
+    let authority = authority(settings, request, forwarded(FORWARDED_HOST))?;
     let scheme = match forwarded(FORWARDED_PROTO) {
         Some(scheme) if scheme.eq_ignore_ascii_case("https") => "https",
         Some(scheme) if scheme.eq_ignore_ascii_case("http") => "http",
@@ -90,6 +94,21 @@ fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
         check_origin(settings, headers, authority)?;
     }
     Ok(Visit { scheme, authority: authority.into() })
+}
+
+/// What the client calls the server, by its own word or a trusted proxy's. A proxy may pass on what the client says, so
+/// a name that is always ours, as `localhost` is, proves nothing about a request that is for another host.
+fn authority<'r>(settings: &Settings, request: &'r Request, forwarded: Option<&'r str>) -> Result<&'r str, Problem> {
+    let Some(forwarded) = forwarded else {
+        let requested = requested_authority(request)?;
+        check_host(settings, requested)?;
+        return Ok(requested);
+    };
+    if !is_configured(settings, Host::parse(forwarded).ok_or(Problem::BadHost)?) {
+        check_host(settings, requested_authority(request)?)?;
+        check_host(settings, forwarded)?;
+    }
+    Ok(forwarded)
 }
 
 /// What the request is addressed to. A target in absolute form outranks the Host header (RFC 9112 section 3.2.2), but
@@ -103,17 +122,30 @@ fn requested_authority(request: &Request) -> Result<&str, Problem> {
     }
 }
 
-/// The first element of a header that proxies append to: what the client itself asked for.
-fn first_of_list(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    let list = headers.get(name)?.to_str().ok()?;
-    list.split(',').next().map(str::trim).filter(|first| !first.is_empty())
+/// The last element of a header that proxies append to: what the trusted one said. The others may be the client's own.
+fn last_of_list(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let list = headers.get_all(name).iter().next_back()?.to_str().ok()?;
+    list.rsplit(',').next().map(str::trim).filter(|last| !last.is_empty())
+}
+
+fn check_host(settings: &Settings, authority: &str) -> Result<(), Problem> {
+    let host = Host::parse(authority).ok_or(Problem::BadHost)?;
+    if answers_for(settings, host) { Ok(()) } else { Err(Problem::Misdirected) }
 }
 
 /// Names that nobody else can point at this address, and those that the operator gave.
 fn answers_for(settings: &Settings, host: Host<'_>) -> bool {
-    let Host::Name(name) = host else { return true };
+    match host {
+        Host::Name(name) => is_loopback(name.strip_suffix('.').unwrap_or(name)) || is_configured(settings, host),
+        Host::Address => true,
+    }
+}
+
+/// Names that the operator gave.
+fn is_configured(settings: &Settings, host: Host<'_>) -> bool {
+    let Host::Name(name) = host else { return false };
     let name = name.strip_suffix('.').unwrap_or(name);
-    is_loopback(name) || settings.hosts.allows(name) || is_public_host(settings, name)
+    settings.hosts.allows(name) || is_public_host(settings, name)
 }
 
 /// `localhost` and everything below it (RFC 6761 section 6.3).

@@ -10,6 +10,7 @@ mod attachment;
 mod budget;
 mod client;
 mod connection;
+mod departure;
 mod etag;
 mod guard;
 mod impatient;
@@ -44,7 +45,7 @@ use tokio::task::spawn_blocking;
 
 use crate::config::{Hosts, Network};
 use crate::metrics::Metrics;
-use crate::net::{Clients, Readiness};
+use crate::net::{Clients, Readiness, Seldom};
 use budget::{Allowance, Budget, SMALL};
 use etag::Tags;
 use page::Page;
@@ -70,6 +71,8 @@ pub struct Settings {
     pub trusted_proxies: Vec<Network>,
     /// Bytes of rendered answers to remember; 0 remembers none.
     pub cache_bytes: usize,
+    /// How many may listen to the live monitor at the same time, unless that is not limited.
+    pub max_monitors: Option<usize>,
     /// How many requests a client behind a trusted proxy may have open, beside its connections from elsewhere.
     pub clients: Arc<Clients>,
     /// Whether new work is welcome.
@@ -81,15 +84,23 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether what this peer says about its clients is believed.
-    fn trusts(&self, peer: IpAddr) -> bool {
-        self.trusted_proxies.iter().any(|network| network.contains(peer))
+    /// Whether what a peer says about its clients is believed. It must be at the other end itself: the client that a
+    /// PROXY header names says in its requests what it likes.
+    fn trusts(&self, peer: Peer) -> bool {
+        peer.via.is_some_and(|ip| self.is_proxy(ip))
+    }
+
+    fn is_proxy(&self, ip: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|network| network.contains(ip))
     }
 }
 
 /// The whole service. It answers under the base path and at the root, because some clients drop the base path.
 pub fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
-    let server = Arc::new(Server::new(mailroom, settings));
+    routed(Arc::new(Server::new(mailroom, settings)))
+}
+
+fn routed(server: Arc<Server>) -> Router {
     let base = server.settings.base_path.as_str();
     let mut router = routes("");
     if !base.is_empty() {
@@ -151,6 +162,18 @@ struct Server {
     home: Page,
     /// Bounds the heavy work that is being done, and with it the memory that takes.
     heavy: Arc<Semaphore>,
+    /// Bounds the writing down of metrics, which must not wait for the work of others.
+    scrapes: Arc<Semaphore>,
+    /// The places of those who listen to the live monitor, where these are limited.
+    monitors: Option<Arc<Semaphore>>,
+    told: Told,
+}
+
+/// When the operator was told of requests that were refused.
+#[derive(Default)]
+struct Told {
+    too_many_requests: Seldom,
+    too_many_monitors: Seldom,
 }
 
 /// The right to work on something now: here when that is quick, otherwise away from the network threads.
@@ -168,6 +191,9 @@ impl Server {
             tags: Tags::new(),
             home: Page::new(&settings.base_path),
             heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
+            scrapes: Arc::new(Semaphore::new(1)),
+            monitors: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),
+            told: Told::default(),
             settings,
         }
     }
@@ -188,16 +214,16 @@ impl Server {
         if size <= SMALL {
             return Ok(Turn::Here);
         }
-        self.turn_away().await
-    }
-
-    /// Waits for the turn to do heavy work.
-    async fn turn_away(&self) -> Result<Turn, Problem> {
-        self.heavy.clone().acquire_owned().await.map(Turn::Away).map_err(|error| fault(&error))
+        Turn::away(&self.heavy).await
     }
 }
 
 impl Turn {
+    /// Waits for the turn to do heavy work, of those that this semaphore has.
+    async fn away(turns: &Arc<Semaphore>) -> Result<Self, Problem> {
+        turns.clone().acquire_owned().await.map(Self::Away).map_err(|error| fault(&error))
+    }
+
     /// Does the work.
     async fn work<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
         let permit = match self {

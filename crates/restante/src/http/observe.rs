@@ -3,38 +3,33 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 
 use super::problem::Problem;
-use super::{Server, fault};
-use crate::metrics::{Route, Scrape, Vars, method_label};
+use super::{Server, Turn, fault, reply};
+use crate::metrics::{Route, Scrape, method_label};
 
 /// Where Prometheus looks.
 pub(super) const METRICS: &str = "/metrics";
 /// Where the status page of Inbucket's web interface looks.
 pub(super) const VARS: &str = "/debug/vars";
 
-/// An old number is no number.
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-
 /// Everything, for Prometheus.
 pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     let scrape = Scrape::take(server.settings.metrics.clone(), &server.mailroom).await;
-    let text = server.turn_away().await?.work(move || scrape.into_text()).await?;
+    let text = Turn::away(&server.scrapes).await?.work(move || scrape.into_text()).await?;
     let mut response = Response::new(Body::from(text.map_err(|error| fault(&error))?));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Scrape::CONTENT_TYPE));
-    response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
+    response.headers_mut().insert(header::CACHE_CONTROL, reply::NO_STORE);
     Ok(response)
 }
 
 /// What clients of Inbucket know.
-pub(super) async fn vars(State(server): State<Arc<Server>>) -> ([(HeaderName, HeaderValue); 1], Json<Vars>) {
-    let vars = server.settings.metrics.vars(&server.mailroom).await;
-    ([(header::CACHE_CONTROL, NO_STORE)], Json(vars))
+pub(super) async fn vars(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    reply::current(&server.settings.metrics.vars(&server.mailroom).await).map_err(|error| fault(&error))
 }
 
 /// A request that is being answered.

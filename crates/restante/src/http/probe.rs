@@ -11,8 +11,8 @@ use axum::response::Response;
 use restante_store::StoreError;
 use tokio::time::timeout;
 
-use super::Server;
 use super::problem::Problem;
+use super::{Server, reply};
 
 /// Whether the process serves at all. Who gets no answer here should start it again.
 pub(super) const LIVE: &str = "/livez";
@@ -38,6 +38,6 @@ pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Response,
 fn ok() -> Response {
     let mut response = Response::new(Body::from("ok\n"));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(header::CACHE_CONTROL, reply::NO_STORE);
     response
 }

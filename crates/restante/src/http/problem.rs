@@ -46,6 +46,8 @@ pub(super) enum Problem {
     WrongShape,
     /// There are too many connections, or too many of this client.
     TooMany(TooMany),
+    /// Too many listen to the live monitor.
+    TooManyMonitors,
     /// New work is not welcome now.
     NotReady(NotReady),
     /// Too many large answers are under way.
@@ -95,9 +97,11 @@ impl Problem {
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::BrokenJson(_) | Self::WrongShape => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany(TooMany::FromPeer) => StatusCode::TOO_MANY_REQUESTS,
-            Self::TooMany(TooMany::InTotal) | Self::NotReady(_) | Self::Busy(_) | Self::Store(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::TooMany(TooMany::InTotal)
+            | Self::TooManyMonitors
+            | Self::NotReady(_)
+            | Self::Busy(_)
+            | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -127,6 +131,7 @@ impl Problem {
             Self::WrongShape => "The body of the request must be {\"seen\": true} or {\"seen\": false}.",
             Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
             Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
+            Self::TooManyMonitors => "Too many listen to the live monitor already.",
             Self::NotReady(NotReady::Ending) => "The server is about to end.",
             Self::NotReady(NotReady::NotAccepting) => "The server cannot accept connections at the moment.",
             Self::Busy(_) => "Other clients are taking large answers at the moment, and there is no room for this one.",
@@ -143,6 +148,7 @@ impl Problem {
             // Places come and go.
             Self::TooMany(_) => Some("1"),
             Self::Busy(_)
+            | Self::TooManyMonitors
             | Self::NotReady(NotReady::NotAccepting)
             | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) => Some("5"),
             _ => None,

@@ -10,11 +10,14 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use restante_mail::message::Source;
+use serde::Serialize;
 
 /// The type of everything that the REST API says in JSON.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 /// The type of a message's source.
 pub(super) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
+/// How to say that an old answer is no answer.
+pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The answer of an operation that only has to say that it was done.
 pub(super) fn done() -> Response {
@@ -24,6 +27,15 @@ pub(super) fn done() -> Response {
 /// JSON that the client can ask for again by its tag.
 pub(super) fn json(body: Bytes, tag: HeaderValue) -> Response {
     tagged(api(JSON, Body::from(body)), tag)
+}
+
+/// JSON about the server itself, which is never to be kept.
+pub(super) fn current(value: &impl Serialize) -> serde_json::Result<Response> {
+    let mut body = serde_json::to_vec(value)?;
+    body.push(b'\n');
+    let mut response = api(JSON, Body::from(body));
+    response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
+    Ok(response)
 }
 
 /// The source of a message, which is sent without being copied.

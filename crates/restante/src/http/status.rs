@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
 use jiff::Timestamp;
 use restante_mailroom::policy::{Domains, Policy};
 use serde::Serialize;
 
-use super::Server;
+use super::problem::Problem;
+use super::{Server, fault, reply};
 use crate::config::{Config, ListenAddr, Storage, StoreKind, duration_text};
 
 /// Where it is asked for.
@@ -95,8 +95,8 @@ impl StorageConfig {
 }
 
 /// The status as JSON.
-pub(super) async fn status(State(server): State<Arc<Server>>) -> ([(HeaderName, HeaderValue); 1], Json<Status>) {
-    ([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(server.settings.status.clone()))
+pub(super) async fn status(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    reply::current(&server.settings.status).map_err(|error| fault(&error))
 }
 
 /// When the program was built, as RFC 3339 writes it.

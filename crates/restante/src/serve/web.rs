@@ -32,6 +32,7 @@ fn settings(parts: &Parts<'_>, gate: &Gate) -> http::Settings {
         hosts: web.hosts.clone(),
         trusted_proxies: web.trusted_proxies.clone(),
         cache_bytes: web.cache_bytes,
+        max_monitors: web.max_monitors,
         clients: gate.limits.clients().clone(),
         readiness: gate.readiness.clone(),
         metrics: parts.metrics.clone(),
@@ -48,7 +49,7 @@ async fn serve(
 ) {
     match admission {
         Ok(admission) => {
-            let peer = http::Peer { ip, tls: stream.is_tls() };
+            let peer = http::Peer { ip, via: stream.remote(), tls: stream.is_tls() };
             http::serve_connection(stream, peer, router, http::Tenure::new(Some(admission), shutdown)).await;
         }
         Err(too_many) => http::refuse_connection(stream, too_many).await,

@@ -15,9 +15,11 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use restante_mail::naming::MailboxName;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Server;
 use super::connection::Tenure;
+use super::departure::Departure;
 use super::guard::SameOrigin;
 use super::problem::Problem;
 use super::target::Topic;
@@ -43,8 +45,10 @@ pub(super) async fn events(
     listener: Listener,
     Resumption(resume): Resumption,
 ) -> Response {
-    let events = server.mailroom.subscribe(listener.topic, resume);
-    stream::answer(events, listener.tenure, Open::new(&server.settings.metrics.monitors, |monitors| &monitors.streams))
+    let Listener { topic, tenure, departure, seat, .. } = listener;
+    let events = server.mailroom.subscribe(topic, resume);
+    let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.streams, seat);
+    stream::answer(events, tenure, departure, open)
 }
 
 /// Who may listen, and to what.
@@ -53,6 +57,9 @@ pub(super) struct Listener {
     tenure: Option<Tenure>,
     /// Its place among the requests of a client behind a proxy, where these are limited.
     place: Option<Arc<Place>>,
+    departure: Option<Departure>,
+    /// Its place among all who listen, where these are limited.
+    seat: Option<OwnedSemaphorePermit>,
 }
 
 impl FromRequestParts<Arc<Server>> for Listener {
@@ -61,15 +68,28 @@ impl FromRequestParts<Arc<Server>> for Listener {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         SameOrigin::from_request_parts(parts, server).await?;
         let Topic(topic) = Topic::from_request_parts(parts, server).await?;
+        let seat = seat(server)?;
         let extensions = &parts.extensions;
-        Ok(Self { topic, tenure: extensions.get().cloned(), place: extensions.get().cloned() })
+        let (tenure, place, departure) =
+            (extensions.get().cloned(), extensions.get().cloned(), extensions.get().cloned());
+        Ok(Self { topic, tenure, place, departure, seat })
     }
 }
 
+/// A place among all who listen; none where these are not limited.
+fn seat(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+    let Some(seats) = &server.monitors else { return Ok(None) };
+    let seat = seats.clone().try_acquire_owned();
+    if seat.is_err() && server.told.too_many_monitors.is_due() {
+        tracing::warn!("too many listen to the live monitor: new ones are refused");
+    }
+    seat.map(Some).map_err(|_| Problem::TooManyMonitors)
+}
+
 fn listen(server: &Server, listener: Listener, handshake: Handshake, form: Form) -> Response {
-    let Listener { topic, tenure, place } = listener;
+    let Listener { topic, tenure, place, seat, .. } = listener;
     let events = server.mailroom.subscribe(topic, None);
-    let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.websockets);
+    let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.websockets, seat);
     // HTTP is done with the connection then, so everything that belongs to it goes with the listener.
     handshake.accept(async move |stream| {
         socket::serve(stream, events, form, ending(tenure.as_ref()), &open).await;
@@ -89,12 +109,13 @@ async fn ending(tenure: Option<&Tenure>) {
 struct Open {
     monitors: Arc<Monitors>,
     kind: fn(&Monitors) -> &AtomicUsize,
+    _seat: Option<OwnedSemaphorePermit>,
 }
 
 impl Open {
-    fn new(monitors: &Arc<Monitors>, kind: fn(&Monitors) -> &AtomicUsize) -> Self {
+    fn new(monitors: &Arc<Monitors>, kind: fn(&Monitors) -> &AtomicUsize, seat: Option<OwnedSemaphorePermit>) -> Self {
         kind(monitors).fetch_add(1, Ordering::Relaxed);
-        Self { monitors: monitors.clone(), kind }
+        Self { monitors: monitors.clone(), kind, _seat: seat }
     }
 
     /// Notes that this one could not follow.

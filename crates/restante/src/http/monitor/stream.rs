@@ -2,6 +2,7 @@
 //! listens. A client that comes back says which event it heard last.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use tokio::time::sleep;
 use super::frame::Form;
 use super::{Open, ending};
 use crate::http::connection::Tenure;
+use crate::http::departure::Departure;
 use crate::http::problem::Problem;
 use crate::http::{Server, json};
 
@@ -53,8 +55,21 @@ impl FromRequestParts<Arc<Server>> for Resumption {
 }
 
 /// The answer to one who wants to listen.
-pub(super) fn answer(events: Subscription, tenure: Option<Tenure>, open: Open) -> Response {
-    let ending = Box::pin(async move { ending(tenure.as_ref()).await });
+pub(super) fn answer(
+    events: Subscription,
+    tenure: Option<Tenure>,
+    departure: Option<Departure>,
+    open: Open,
+) -> Response {
+    if let Some(tenure) = &tenure {
+        tenure.answer_is_endless(true);
+    }
+    let ending = Box::pin(async move {
+        tokio::select! {
+            () = ending(tenure.as_ref()) => {}
+            () = departed(departure.as_ref()) => {}
+        }
+    });
     let feed = Feed { events, ending, open, has_begun: false, is_over: false };
     let pieces = unfold(feed, async |mut feed| {
         let piece = feed.piece().await?;
@@ -69,8 +84,17 @@ pub(super) fn answer(events: Subscription, tenure: Option<Tenure>, open: Open) -
     response
 }
 
+/// Waits until nobody listens any more.
+async fn departed(departure: Option<&Departure>) {
+    match departure {
+        Some(departure) => departure.happened().await,
+        None => pending().await,
+    }
+}
+
 struct Feed {
     events: Subscription,
+    /// Ready when the server ends or the client has left.
     ending: Pin<Box<dyn Future<Output = ()> + Send>>,
     open: Open,
     has_begun: bool,

@@ -1,6 +1,7 @@
 //! How many requests a client may have open when it asks through a proxy.
 
 use super::*;
+use crate::metrics::{Metrics, Protocol};
 use crate::net::Clients;
 
 const LIST: &str = "GET /api/v1/mailbox/test";
@@ -38,6 +39,34 @@ async fn a_request_is_open_until_its_answer_has_ended() {
     assert_eq!(begin(&house, proxy, "192.0.2.2").await.status(), 200);
     assert_eq!(to_bytes(first.into_body(), usize::MAX).await.unwrap(), "[]\n");
     assert_eq!(house.ask_with(&asking, Body::empty(), proxy).await.status, 200);
+}
+
+/// A proxy may use both ways to pass on who the client is, or only the one that concerns the connection.
+#[tokio::test]
+async fn a_client_that_is_named_twice_is_one() {
+    let proxy = Peer { ip: "192.0.2.1".parse().ok(), ..peer("10.0.0.1") };
+    for client in ["192.0.2.1", "", "10.0.0.2"] {
+        let house = house(Some(1));
+        let _open = begin(&house, proxy, client).await;
+        assert_eq!(begin(&house, proxy, client).await.status(), 429, "{client:?}");
+        assert_eq!(begin(&house, proxy, "192.0.2.2").await.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_request_too_many_is_counted() {
+    let metrics = Arc::new(Metrics::default());
+    let house = House::with(Settings {
+        trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
+        clients: Arc::new(Clients::new(Some(1))),
+        metrics: metrics.clone(),
+        ..Settings::default()
+    });
+    let _open = begin(&house, peer("10.0.0.1"), "192.0.2.1").await;
+    for _ in 0..3 {
+        assert_eq!(begin(&house, peer("10.0.0.1"), "192.0.2.1").await.status(), 429);
+    }
+    assert_eq!(metrics.connections(Protocol::Http).refused_total(), 3);
 }
 
 #[tokio::test]

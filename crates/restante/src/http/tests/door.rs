@@ -6,7 +6,7 @@ use crate::config::Hosts;
 const LIST: &str = "GET /api/v1/mailbox/test";
 
 fn from(ip: &str) -> Peer {
-    Peer { ip: ip.parse().ok(), tls: false }
+    Peer::from(ip.parse().ok())
 }
 
 /// A house with one message that has an attachment, and what the links to it start with as the request sees it.
@@ -59,6 +59,25 @@ async fn a_request_has_exactly_one_host() {
 }
 
 #[tokio::test]
+async fn a_probe_need_not_know_the_name() {
+    for base in ["", "/mail", "/live"] {
+        let house = House::with(Settings { base_path: base.to_owned(), ..Settings::default() });
+        for path in ["/livez".to_owned(), "/readyz".to_owned(), format!("{base}/livez"), format!("{base}/readyz")] {
+            let named = house.ask(&format!("GET {path}\nHost: pod.cluster.example")).await;
+            assert_eq!(named.status, 200, "{path}");
+            let request = Request::get(&path).body(Body::empty()).unwrap();
+            assert_eq!(house.router.clone().oneshot(request).await.unwrap().status(), 200, "{path}");
+        }
+        for path in ["/metrics", "/debug/vars", "/serve/status", "/livez/x"] {
+            house.ask(&format!("GET {base}{path}\nHost: evil.example")).await.problem(421);
+        }
+    }
+    let odd = House::with(Settings { base_path: "/livez".to_owned(), ..Settings::default() });
+    odd.ask("GET /livez\nHost: evil.example").await.problem(421);
+    assert_eq!(odd.ask("GET /livez/livez\nHost: evil.example").await.status, 200);
+}
+
+#[tokio::test]
 async fn a_target_in_absolute_form_outranks_the_host_header() {
     let house = House::new();
     let absolute = house.ask("GET http://localhost/api/v1/mailbox/test\nHost: evil.example").await;
@@ -73,10 +92,19 @@ async fn links_start_with_what_the_client_calls_the_server() {
     let public = || Settings { public_url: Some("https://mail.example.org/x".to_owned()), ..based() };
     let listed = || Settings { hosts: Hosts::Only(vec!["mail.example.org".to_owned()]), ..plain() };
     let behind = || Settings { trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()], ..listed() };
-    let forwarded = "\nHost: localhost:9000\nX-Forwarded-Proto: https\nX-Forwarded-Host: mail.example.org, inner";
+    let forwarded =
+        "\nHost: localhost:9000\nX-Forwarded-Proto: https\nX-Forwarded-Host: evil.example, mail.example.org";
     let spoofed = "\nHost: localhost:9000\nX-Forwarded-Host: evil.example";
+    let rebound = "\nHost: evil.example\nX-Forwarded-Host: localhost";
+    let rebound_ip = "\nHost: evil.example\nX-Forwarded-Host: 127.0.0.1:9000";
+    let passed_on = "\nHost: evil.example\nX-Forwarded-Host: mail.example.org";
+    let local = "\nHost: 10.0.0.9:9000\nX-Forwarded-Host: localhost:8080";
+    let lines = "\nHost: localhost\nX-Forwarded-Host: evil.example\nX-Forwarded-Host: mail.example.org";
     let nonsense = "\nHost: localhost\nX-Forwarded-Proto: javascript\nX-Forwarded-Host: ,";
-    let tls = Peer { ip: None, tls: true };
+    // A trusted address counts when it is the one that is connected, not when a PROXY header names it.
+    let by_header = Peer { via: "10.1.2.3".parse().ok(), ..from("192.0.2.1") };
+    let named = Peer { via: "192.0.2.1".parse().ok(), ..from("10.1.2.3") };
+    let tls = Peer { tls: true, ..Peer::default() };
     let table = [
         (plain(), "", from("127.0.0.1"), Ok("http://localhost:9000")),
         (plain(), "\nHost: [::1]", tls, Ok("https://[::1]")),
@@ -90,7 +118,14 @@ async fn links_start_with_what_the_client_calls_the_server() {
         (behind(), forwarded, Peer::default(), Ok("http://localhost:9000")),
         (behind(), spoofed, from("10.1.2.3"), Err(421)),
         (behind(), spoofed, from("192.0.2.1"), Ok("http://localhost:9000")),
+        (behind(), rebound, from("10.1.2.3"), Err(421)),
+        (behind(), rebound_ip, from("10.1.2.3"), Err(421)),
+        (behind(), passed_on, from("10.1.2.3"), Ok("http://mail.example.org")),
+        (behind(), local, from("10.1.2.3"), Ok("http://localhost:8080")),
+        (behind(), lines, from("10.1.2.3"), Ok("http://mail.example.org")),
         (behind(), nonsense, from("10.1.2.3"), Ok("http://localhost")),
+        (behind(), forwarded, by_header, Ok("https://mail.example.org")),
+        (behind(), forwarded, named, Ok("http://localhost:9000")),
     ];
     for (settings, headers, peer, expected) in table {
         let base = base_url(settings, headers, peer).await;

@@ -412,9 +412,60 @@ async fn a_quiet_stream_is_kept_alive() {
     assert_eq!(start.elapsed().as_secs(), 1500);
     office.deliver("bob", "still there").await;
     assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "still there");
-    drop(stream);
-    sleep(Duration::from_secs(30)).await;
-    assert!(office.counts(0, 0, 0).await, "a dead peer is found out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_a_stream_leaves_its_place() {
+    let office = Office::new();
+    let (connections, seats) = (Connections::new(3, None), || office.stream(EVENTS, ""));
+    let tenure = Tenure::new(Some(connections.admit().unwrap()), office.shutdown.clone());
+    let mut stream = Stream { client: office.connect_with(1 << 16, tenure), read: String::new() };
+    stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+    stream.until("retry").await.unwrap();
+    // What a client says meanwhile does not hide that it goes.
+    stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\n").as_bytes()).await.unwrap();
+    let others = [seats().await, seats().await];
+    let start = Instant::now();
+    drop((stream, others));
+    assert!(office.counts(0, 0, 0).await);
+    let _all = [connections.admit().unwrap(), connections.admit().unwrap(), connections.admit().unwrap()];
+    assert!(start.elapsed() < Duration::from_secs(1), "without a keep-alive: {:?}", start.elapsed());
+}
+
+/// What was sent while a stream was listened to is a request all the same.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_is_followed_by_the_next_answer() {
+    let office = Office::new();
+    let mut stream = Stream { client: office.connect(1000), read: String::new() };
+    stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+    stream.until("retry").await.unwrap();
+    stream.client.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    for number in 0..3000 {
+        office.deliver("bob", &format!("{number} {}", "x".repeat(4000))).await;
+        if number % 10 == 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+    assert!(stream.until("0\r\n\r\n").await.is_some(), "it fell behind");
+    assert!(stream.until("ok\n").await.unwrap().contains("HTTP/1.1 200 OK\r\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_only_so_many_places() {
+    let office = Office::with(Settings { max_monitors: Some(2), ..Settings::default() });
+    let (ear, stream) = (office.listen(V1).await, office.stream(EVENTS, "").await);
+    for request in [format!("GET {EVENTS}"), format!("GET {V1}\n{UPGRADE}")] {
+        let refused = ask(&office.router, &request, Body::empty(), Peer::default()).await;
+        assert_eq!(refused.problem(503), "Too many listen to the live monitor already.");
+        assert_eq!(refused.header("retry-after"), "5");
+    }
+    assert_eq!(ask(&office.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await.status, 200);
+    drop(ear);
+    assert!(office.counts(0, 1, 0).await);
+    let another = office.stream(EVENTS, "").await;
+    drop((stream, another));
+    assert!(office.counts(0, 0, 0).await);
+    let _two = (office.listen(V1).await, office.listen(V2).await);
 }
 
 #[tokio::test]
@@ -460,6 +511,28 @@ async fn monitors_keep_their_place_until_the_server_ends() {
     assert!(connections.admit().is_ok());
     assert_eq!(monitors.websockets.load(Relaxed), 0);
     drop(stalled);
+}
+
+/// Whoever takes nothing of its answer must not hold up the end: a listener not at all, another one not for ever.
+#[tokio::test(start_paused = true)]
+async fn the_end_does_not_wait_for_stalled_clients() {
+    let office = Office::new();
+    for number in 0..200 {
+        office.deliver("bob", &format!("{number} {}", "x".repeat(900))).await;
+    }
+    for (path, seconds) in [(EVENTS, 1), ("/api/v1/mailbox/bob", 13)] {
+        let (trigger, shutdown) = ShutdownTrigger::new();
+        let mut client = office.connect_with(1000, Tenure::new(None, shutdown));
+        client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+        client.read_u8().await.unwrap();
+        for _ in 0..200 {
+            office.deliver("bob", &"x".repeat(900)).await;
+        }
+        sleep(Duration::from_millis(100)).await;
+        let start = Instant::now();
+        assert!(trigger.run(Duration::from_secs(15)).await, "{path}");
+        assert_eq!(start.elapsed().as_secs(), seconds, "{path}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use restante_mail::naming::MailboxName;
 use restante_store::{Appended, Listing, Page, Result, StoreError, Usage, Version, Which};
 
 use super::*;
+use crate::http::{Server, routed};
 
 /// A store that does nothing but fail, or does not even do that.
 struct Failing(Option<MakeError>);
@@ -118,4 +119,21 @@ async fn what_a_store_does_not_tell_is_not_made_up() {
 fn over(store: Failing) -> Router {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), None);
     router(Arc::new(mailroom), Settings::default())
+}
+
+/// Whoever watches the server wants to see it most when it has much to do.
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_about_the_server_does_not_wait_for_heavy_work() {
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, None);
+    let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
+    let turns = u32::try_from(server.heavy.available_permits()).unwrap();
+    let _all = server.heavy.clone().acquire_many_owned(turns).await.unwrap();
+    let router = routed(server);
+    for path in ["/livez", "/readyz", "/metrics", "/debug/vars", "/serve/status"] {
+        let request = format!("GET {path}");
+        let asking = ask(&router, &request, Body::empty(), Peer::default());
+        let answer = tokio::time::timeout(std::time::Duration::from_mins(1), asking).await;
+        assert_eq!(answer.unwrap_or_else(|_| panic!("{path} waits")).status, 200, "{path}");
+    }
 }
