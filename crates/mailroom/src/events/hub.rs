@@ -149,6 +149,7 @@ impl Hub {
         self.hall(kind).news.notify_one();
         let state = self.state();
         let next = state.ring.next();
+        let has_gap = resume.is_some();
         let resume =
             resume.filter(|position| position.run == self.run).and_then(|position| position.seq.checked_add(1));
         if let Some(from) = resume.filter(|from| (state.ring.oldest()..=next).contains(from)) {
@@ -158,7 +159,7 @@ impl Hub {
         let mut history: Vec<&Arc<Told>> = history.collect();
         history.sort_unstable_by_key(|told| told.position().seq);
         let history = history.into_iter().map(Arc::downgrade).collect();
-        Subscription::new(place, channel, history, next)
+        Subscription::new(place, channel, history, next, has_gap)
     }
 
     /// Waits until the listeners were told almost everything, as long as there is patience; returns what is left of it. For

@@ -20,6 +20,7 @@ pub struct Subscription {
     cursor: u64,
     /// Whether something behind the cursor is in the ring only.
     is_behind: bool,
+    has_gap: bool,
     channel: Channel,
     // Behind the channel, because fields are dropped in this order: the hub counts who still listens.
     place: Place,
@@ -33,14 +34,16 @@ pub(super) struct Place {
 }
 
 impl Subscription {
-    /// A listener that starts with history, and goes on with the event of this number.
-    pub(super) fn new(place: Place, channel: Channel, history: VecDeque<Weak<Told>>, next: u64) -> Self {
-        Self { history, ready: VecDeque::new(), cursor: next, is_behind: false, channel, place }
+    /// A listener that starts with history, and goes on with the event of this number. It has a gap when it wanted to go on
+    /// from elsewhere.
+    pub(super) fn new(place: Place, channel: Channel, history: VecDeque<Weak<Told>>, next: u64, has_gap: bool) -> Self {
+        Self { history, ready: VecDeque::new(), cursor: next, is_behind: false, has_gap, channel, place }
     }
 
     /// A listener that goes on with the event of this number, which is in the ring.
     pub(super) fn resumed(place: Place, channel: Channel, from: u64) -> Self {
-        Self { history: VecDeque::new(), ready: VecDeque::new(), cursor: from, is_behind: true, channel, place }
+        let (history, ready) = (VecDeque::new(), VecDeque::new());
+        Self { history, ready, cursor: from, is_behind: true, has_gap: false, channel, place }
     }
 
     /// The next event, when there is one. Nothing is lost when the future is dropped before it is ready. After an error
@@ -85,6 +88,11 @@ impl Subscription {
                 Err(TryRecvError::Closed) => self.join_again(),
             }
         }
+    }
+
+    /// Whether something may have happened between the position that was given and what is told here.
+    pub fn has_gap(&self) -> bool {
+        self.has_gap
     }
 
     /// Up to where this listener has heard what concerns it, so that it can go on from there another time. What

@@ -138,7 +138,9 @@ async fn a_listener_goes_on_where_it_was_cut_off() {
     let future = Position { seq: 8, ..first };
     let never = Position { seq: u64::MAX, ..first };
     for position in [foreign, future, never] {
-        assert_eq!(hear(&mut hub.subscribe(None, Some(position)), 3).await, "+6 +7 nothing", "{position}");
+        let mut anew = hub.subscribe(None, Some(position));
+        assert!(anew.has_gap());
+        assert_eq!(hear(&mut anew, 3).await, "+6 +7 nothing", "{position}");
     }
     for id in 0..FLOOD {
         hub.deleted(message_of("ann", id));
@@ -233,6 +235,7 @@ async fn who_hears_nothing_for_long_is_not_behind() {
     let expected = (0..2000).map(|id| format!("-{id}")).collect::<Vec<_>>().join(" ");
     assert_eq!(hear(&mut ann, 2000).await, expected, "more than a channel holds");
     let mut resumed = hub.subscribe(Some(name("ann")), Some(position));
+    assert!(!resumed.has_gap());
     assert_eq!(hear(&mut resumed, 2000).await, expected);
     assert_eq!(next(&mut resumed).await, "nothing");
 }

@@ -7,6 +7,8 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -14,8 +16,8 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use crate::http::Server;
 use crate::http::problem::Problem;
 
-/// The length of a key: sixteen bytes in base64.
-const KEY: usize = 24;
+/// The length of a key, base64 undone.
+const NONCE: usize = 16;
 
 /// A valid request for a WebSocket.
 pub(in crate::http) struct Handshake {
@@ -36,8 +38,11 @@ impl FromRequestParts<Arc<Server>> for Handshake {
         if !wanted {
             return Err(Problem::NoWebSocket);
         }
-        let key = headers.get(header::SEC_WEBSOCKET_KEY).filter(|key| key.len() == KEY).cloned();
-        let key = key.ok_or_else(|| Problem::Malformed("The Sec-WebSocket-Key is missing or malformed.".to_owned()))?;
+        if has_body(headers) {
+            return Err(Problem::Malformed("A request for a WebSocket has no body.".to_owned()));
+        }
+        let key = only_key(headers)
+            .ok_or_else(|| Problem::Malformed("The Sec-WebSocket-Key is missing or malformed.".to_owned()))?;
         let upgrade = parts.extensions.remove().ok_or(Problem::NoWebSocket)?;
         Ok(Self { key, upgrade })
     }
@@ -66,6 +71,20 @@ impl Handshake {
         }
         response
     }
+}
+
+/// The key, when there is just one and it is one (RFC 6455 sections 4.2.1 and 11.3.1).
+fn only_key(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut keys = headers.get_all(header::SEC_WEBSOCKET_KEY).into_iter();
+    let (Some(key), None) = (keys.next(), keys.next()) else { return None };
+    let nonce = STANDARD.decode(key.as_bytes()).ok()?;
+    (nonce.len() == NONCE).then(|| key.clone())
+}
+
+/// What follows the head of such a request would be taken for frames.
+fn has_body(headers: &HeaderMap) -> bool {
+    let is_empty = |length: &HeaderValue| length == "0";
+    headers.contains_key(header::TRANSFER_ENCODING) || !headers.get(header::CONTENT_LENGTH).is_none_or(is_empty)
 }
 
 /// Whether a header that is a list has this token, in any case.

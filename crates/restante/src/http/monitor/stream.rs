@@ -28,11 +28,14 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The first thing that is sent: how many milliseconds to wait before connecting again.
-const BEGINNING: Bytes = Bytes::from_static(b"retry: 1000\n\n");
+const BEGINNING: &[u8] = b"retry: 1000\n\n";
 /// A comment, which keeps proxies from taking the connection for dead, and shows when it is.
-const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
-/// After how long a quiet it is sent.
-const QUIET: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: &[u8] = b":\n";
+/// After how long a quiet it is sent. With it goes the id from which the client can go on, which becomes old also when
+/// things happen elsewhere.
+const QUIET: Duration = Duration::from_secs(5);
+/// Tells the client that something is missing here.
+const LAGGED: &[u8] = b"event: lagged\ndata: {}\n\n";
 /// How many bytes of events are sent at once, before the last of them.
 const PIECE: usize = 16 * 1024;
 
@@ -109,13 +112,14 @@ impl Feed {
             return None;
         }
         if !std::mem::replace(&mut self.has_begun, true) {
-            return Some(BEGINNING);
+            let gap = if self.events.has_gap() { LAGGED } else { b"" };
+            return Some([BEGINNING, gap].concat().into());
         }
         let first = tokio::select! {
             biased;
             () = &mut self.ending => return None,
             told = self.events.next() => told,
-            () = sleep(QUIET) => return Some(KEEP_ALIVE),
+            () = sleep(QUIET) => return Some(self.sign_of_life()),
         };
         let mut next = first.map(Some);
         let mut piece = Vec::new();
@@ -129,8 +133,18 @@ impl Feed {
         if let Err(Lagged) = next {
             self.open.lagged();
             self.is_over = true;
+            piece.extend_from_slice(LAGGED);
         }
-        (!piece.is_empty()).then(|| piece.into())
+        Some(piece.into())
+    }
+
+    fn sign_of_life(&self) -> Bytes {
+        let mut piece = KEEP_ALIVE.to_vec();
+        if let Some(position) = self.events.position() {
+            json::display(&mut piece, format_args!("id: {position}\n"));
+        }
+        piece.push(b'\n');
+        piece.into()
     }
 }
 
