@@ -144,6 +144,7 @@ fn a_stream_goes_on_where_it_was_cut_off() {
     let next = Server::start(&[]);
     send_one(&next, "bob@x.org", "another life");
     let mut events = EventStream::open(&next, &format!("{EVENTS}?lastEventId={}", first.id), "");
+    assert_eq!(events.next().unwrap().name, "lagged");
     assert_eq!(short(&events.next().unwrap().data), "+another life");
 }
 
@@ -168,13 +169,7 @@ fn who_does_not_listen_is_cut_off_and_the_others_hear_everything() {
     assert!(heard < MAILS * recipients.len());
     deaf.hang_up();
     send_one(&server, "somebody@x.org", "hello");
-    // The flood may have been too much for everybody.
-    match quiet.next() {
-        Heard::Text(record) => assert_eq!(record["subject"], "hello"),
-        end @ Heard::Closed(_) => assert_eq!(end, Heard::Closed(1013)),
-    }
-    let mut again = Ear::open(&server, &format!("{V1}/somebody"));
-    assert_eq!(again.text()["subject"], "hello");
+    assert_eq!(quiet.text()["subject"], "hello");
 }
 
 #[test]

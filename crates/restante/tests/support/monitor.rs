@@ -100,8 +100,13 @@ impl EventStream {
                 break name.to_owned();
             }
         };
-        let id = self.line()?.strip_prefix("id: ").unwrap().to_owned();
-        let data = serde_json::from_str(self.line()?.strip_prefix("data: ").unwrap()).unwrap();
+        // An event that tells of no message has no id.
+        let line = self.line()?;
+        let (id, line) = match line.strip_prefix("id: ") {
+            Some(id) => (id.to_owned(), self.line()?),
+            None => (String::new(), line),
+        };
+        let data = serde_json::from_str(line.strip_prefix("data: ").unwrap()).unwrap();
         Some(ServerSent { name, id, data })
     }
 
