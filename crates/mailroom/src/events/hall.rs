@@ -23,9 +23,9 @@ const MAILBOX_CHANNEL: usize = 32;
 const TELLINGS: usize = 1 << 14;
 
 /// What it takes to wake a listener and to write to it, measured on a common machine.
-const WAKING: Duration = Duration::from_micros(30);
+const WAKING: Duration = Duration::from_micros(80);
 /// What it takes to render an event, which is done once for all who hear it.
-const RENDERING: Duration = Duration::from_micros(2);
+const RENDERING: Duration = Duration::from_micros(3);
 /// What an event takes on its way through one listener.
 const TELLING: Duration = Duration::from_nanos(500);
 /// What it takes to cut a listener off, which connects again at once and hears the history.
@@ -108,9 +108,14 @@ impl Hall {
 
     /// Tells the task that there is something to tell, if anybody listens.
     pub(super) fn ring_the_bell(&self) {
-        if self.listeners.load(Ordering::Relaxed) > 0 {
+        if self.is_heard() {
             self.news.notify_one();
         }
+    }
+
+    /// Whether anybody sits here.
+    pub(super) fn is_heard(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) > 0
     }
 
     fn seats(&self) -> MutexGuard<'_, Seats> {

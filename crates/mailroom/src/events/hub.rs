@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::fan_out::{self, Service};
 use super::hall::{Hall, Wing};
-use super::ring::Ring;
+use super::ring::{self, Ring};
 use super::subscription::Place;
 use super::{Event, Lagged, Position, Subscription, Told};
 
@@ -104,9 +104,9 @@ impl Hub {
         let key = key(&summary);
         let gone = state.early.remove(&key);
         state.deliveries += 1;
-        let told = state.ring.push(self.run, Event::Stored(summary.clone()));
+        let told = state.ring.push(self.run, Event::Stored(summary.clone()), self.capacity());
         if gone {
-            state.ring.push(self.run, Event::Deleted(summary));
+            state.ring.push(self.run, Event::Deleted(summary), self.capacity());
         } else {
             state.history.insert(key, told);
             if state.history.len() > self.history {
@@ -127,7 +127,7 @@ impl Hub {
                 state.early.pop_first();
             }
         }
-        state.ring.push(self.run, Event::Deleted(summary));
+        state.ring.push(self.run, Event::Deleted(summary), self.capacity());
         drop(state);
         self.ring_the_bell();
     }
@@ -221,6 +221,10 @@ impl Hub {
         let to = told.min(from + PIECE).max(from);
         let events = state.ring.range(from, to).filter(|told| told.event().concerns(place.topic.as_ref()));
         Ok(Piece { events: events.map(Arc::downgrade).collect(), cursor: to, is_more: to < told })
+    }
+
+    fn capacity(&self) -> usize {
+        if self.everything.is_heard() || self.mailboxes.is_heard() { ring::HEARD } else { ring::UNHEARD }
     }
 
     fn ring_the_bell(&self) {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::{Event, Position, Told};
 
-/// How many events are kept. This is how far behind a listener can be.
-const EVENTS: usize = 16 * 1024;
+/// How many events are kept while somebody listens. This is how far behind a listener can be.
+pub(super) const HEARD: usize = 16 * 1024;
+/// How many are kept otherwise, for listeners who come back.
+pub(super) const UNHEARD: usize = 1024;
 /// How much memory they may take, roughly. Only mails with very long headers ever come near it.
 const BYTES: usize = 16 << 20;
 /// What an event takes beside its texts, roughly.
@@ -21,9 +23,9 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Appends an event of this run of the server, and lets go what has no room beside it.
-    pub(super) fn push(&mut self, run: u64, event: Event) -> Arc<Told> {
+    pub(super) fn push(&mut self, run: u64, event: Event, capacity: usize) -> Arc<Told> {
         self.bytes += weight(&event);
-        while self.events.len() >= EVENTS || self.bytes > BYTES {
+        while self.events.len() >= capacity || self.bytes > BYTES {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= weight(oldest.event());
         }
