@@ -87,9 +87,8 @@ impl Maildrop {
 
     /// The first message from this number on that is not marked, with its number.
     pub(crate) fn next_from(&self, number: u64) -> Option<(u64, Entry)> {
-        let indices = index(number).ok()?..self.whole.messages;
-        let (index, number) = indices.zip(number..).find(|(index, _)| !self.marks.has(*index))?;
-        Some((number, self.at(index)?))
+        let index = self.marks.next_without(index(number).ok()?);
+        Some((u64::try_from(index).ok()? + 1, self.at(index)?))
     }
 
     /// Marks the message of this number.
@@ -124,6 +123,20 @@ impl Marks {
 
     fn has(&self, index: usize) -> bool {
         self.0.get(index / Self::WORD).is_some_and(|word| word >> (index % Self::WORD) & 1 == 1)
+    }
+
+    /// The first index from this one on that has no mark. Marks that follow each other are passed by whole words.
+    fn next_without(&self, index: usize) -> usize {
+        let first = index / Self::WORD;
+        let Some(words) = self.0.get(first..) else { return index };
+        // What is before the index in its word counts as marked.
+        let passed = (1 << (index % Self::WORD)) - 1;
+        let words = words.iter().zip(std::iter::once(passed).chain(std::iter::repeat(0)));
+        let free = words.map(|(marks, passed)| (marks | passed).trailing_ones() as usize);
+        (first..)
+            .zip(free)
+            .find(|(_, free)| *free < Self::WORD)
+            .map_or_else(|| index.max(self.0.len() * Self::WORD), |(word, free)| word * Self::WORD + free)
     }
 
     fn add(&mut self, index: usize) {
@@ -183,6 +196,30 @@ mod tests {
         }
         assert_eq!(maildrop.total(), Total::default());
         assert_eq!(maildrop.into_marked(), ids().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_not_marked_is_found_among_what_is() {
+        const COUNT: u64 = 200;
+        // What is marked, each up to where the next begins.
+        let table: &[&[std::ops::RangeInclusive<u64>]] = &[
+            &[],
+            &[1..=1],
+            &[1..=64],
+            &[64..=65],
+            &[2..=63, 65..=127],
+            &[1..=128, 130..=192],
+            &[129..=COUNT],
+            &[1..=COUNT],
+        ];
+        for runs in table {
+            let mut maildrop: Maildrop = (1..=COUNT).map(|number| (MessageId::from(number), 1)).collect();
+            runs.iter().cloned().flatten().for_each(|number| maildrop.mark(number).unwrap());
+            for number in 1..=COUNT + 1 {
+                let expected = (number..=COUNT).find(|number| !runs.iter().any(|run| run.contains(number)));
+                assert_eq!(maildrop.next_from(number).map(|(next, _)| next), expected, "{runs:?} from {number}");
+            }
+        }
     }
 
     #[test]
