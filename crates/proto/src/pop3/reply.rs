@@ -106,7 +106,8 @@ pub(crate) fn marked(out: &mut Vec<u8>, number: u64) {
 
 pub(crate) fn absent(out: &mut Vec<u8>, number: u64, absent: Absent) {
     match absent {
-        Absent::Unknown => line(out, format_args!("-ERR There is no message {number}")),
+        // The number is not repeated: it may be one that no integer holds.
+        Absent::Unknown => line(out, format_args!("-ERR There is no such message")),
         Absent::Deleted => line(out, format_args!("-ERR Message {number} is deleted")),
     }
 }
