@@ -46,8 +46,10 @@ impl Key {
     /// The user whose password opens all mailboxes.
     const EVERY_MAILBOX: &str = "*";
 
-    /// Takes the users for mailboxes, which they name as a client's user does; the error counts them and shows none.
+    /// Takes the users for mailboxes, which they name as a client's user does; the error counts them and shows none. Two
+    /// users may be two names of one mailbox, which has one password only.
     pub(super) fn of_list(credentials: &[Credential], naming: Naming) -> Result<Vec<Self>, String> {
+        let mut mailboxes = HashSet::new();
         let key = |(credential, number): (&Credential, usize)| {
             let mailbox = match credential.user.as_str() {
                 Self::EVERY_MAILBOX => None,
@@ -56,6 +58,9 @@ impl Key {
                     Some(named.map_err(|error| format!("the user of entry {number} names no mailbox: {error}"))?)
                 }
             };
+            if !mailboxes.insert(mailbox.clone()) {
+                return Err(format!("the user of entry {number} names the mailbox of an entry before it"));
+            }
             Ok(Self { mailbox, password: credential.password.clone() })
         };
         credentials.iter().zip(1..).map(key).collect()
@@ -79,5 +84,8 @@ mod tests {
         assert_eq!(keys(Naming::Full, &["James@X.org"]), Ok(vec![named("james@x.org")]));
         let problem = keys(Naming::Domain, &["x.org", "a!"]).unwrap_err();
         assert!(problem.starts_with("the user of entry 2 names no mailbox: "), "{problem}");
+        let twice = Err("the user of entry 3 names the mailbox of an entry before it".to_owned());
+        assert_eq!(keys(Naming::Local, &["bob", "*", "Bob@x.org"]), twice);
+        assert_eq!(keys(Naming::Full, &["bob@y.org", "bob@x.org"]).map(|keys| keys.len()), Ok(2));
     }
 }
