@@ -30,8 +30,8 @@ pub struct Host {
     pub timeout: Duration,
     /// Whether the dialogue goes to the log.
     pub netdebug: bool,
-    /// How many sessions there have been, to tell them apart in the log.
-    pub sessions: AtomicU64,
+    /// How many sessions there have been, also at other listeners, to tell them apart in the log.
+    pub sessions: Arc<AtomicU64>,
 }
 
 /// One connection, seen from outside its session.
@@ -64,13 +64,13 @@ impl Host {
         &'a self,
         stream: Stream,
         admitted: bool,
-        shutdown: Shutdown,
+        mut shutdown: Shutdown,
         name: &'a str,
     ) -> Result<Call<'a>, Ending> {
         let stream = match &self.tls {
             // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
             Some(_) if self.implicit_tls && !admitted => return Err(Ending::Refused),
-            Some(tls) if self.implicit_tls => self.handshake(name, tls.accept(stream).await)?,
+            Some(tls) if self.implicit_tls => self.handshake(name, tls.accept(stream), &mut shutdown).await?,
             _ => stream,
         };
         Ok(Call { host: self, name, wire: Wire::new(stream, self.timeout), shutdown })
@@ -89,7 +89,18 @@ impl Host {
         tracing::debug!(session = name, ?ending, "ended");
     }
 
-    fn handshake<T>(&self, name: &str, outcome: io::Result<T>) -> Result<T, Ending> {
+    /// Waits for a handshake, but not when the server ends: nothing was said yet that could be finished.
+    async fn handshake<T>(
+        &self,
+        name: &str,
+        handshake: impl Future<Output = io::Result<T>>,
+        shutdown: &mut Shutdown,
+    ) -> Result<T, Ending> {
+        let outcome = tokio::select! {
+            biased;
+            outcome = handshake => outcome,
+            () = shutdown.begun() => return Err(Ending::Shutdown),
+        };
         self.metrics.handshake(self.protocol, outcome).map_err(|error| {
             tracing::debug!(session = name, %error, "TLS handshake failed");
             Ending::Tls
@@ -121,11 +132,15 @@ impl Call<'_> {
 
     /// Does the handshake that the peer has asked for.
     pub async fn start_tls(self) -> Result<Self, Ending> {
-        let started = match &self.host.tls {
-            Some(tls) => self.wire.start_tls(tls).await,
-            None => Err(io::ErrorKind::Unsupported.into()),
+        let Self { host, name, wire, mut shutdown } = self;
+        let started = async {
+            match &host.tls {
+                Some(tls) => wire.start_tls(tls).await,
+                None => Err(io::ErrorKind::Unsupported.into()),
+            }
         };
-        Ok(Self { wire: self.host.handshake(self.name, started)?, ..self })
+        let wire = host.handshake(name, started, &mut shutdown).await?;
+        Ok(Self { host, name, wire, shutdown })
     }
 
     /// Closes the connection behind the last words, for this reason. It stays the reason when the peer has closed before us.

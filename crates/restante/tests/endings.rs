@@ -76,3 +76,16 @@ fn by_the_server() {
         protocol.ended(&mut server, 1, "Shutdown");
     }
 }
+
+#[test]
+fn of_sessions_at_different_listeners() {
+    for protocol in [SMTP, POP3] {
+        let (mut server, plain) = protocol.serve(&["tlsenabled", "tlscert=self-signed", "tlsaddr=127.0.0.1:0"]);
+        let tls = server.address_of(&format!("{} with TLS listening on tcp4 ", protocol.name.to_uppercase()));
+        // No two have the same number.
+        for (number, (address, reason)) in (1..).zip([(plain, "Left"), (tls, "Tls"), (plain, "Left"), (tls, "Tls")]) {
+            drop(connect(address));
+            protocol.ended(&mut server, number, reason);
+        }
+    }
+}

@@ -1,6 +1,5 @@
 //! The POP3 server against clients that take up memory and time: what one of them does must not be felt by the others.
 
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -44,7 +43,7 @@ fn server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> 
             metrics: Arc::default(),
             timeout,
             netdebug: false,
-            sessions: AtomicU64::new(0),
+            sessions: Arc::default(),
         },
         settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
         login: Arc::new(Login::new(Vec::new())),

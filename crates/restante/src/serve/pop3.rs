@@ -27,6 +27,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         readiness: parts.readiness.clone(),
     });
     let login = Arc::new(Login::new(pop3.keys.clone()));
+    let sessions = Arc::new(AtomicU64::new(0));
     let (maildrops, messages) = (Budget::new(BYTES_OF_MAILDROPS), Budget::new(BYTES_BEING_SENT));
     let server = |implicit_tls: bool| {
         let settings = Settings {
@@ -42,7 +43,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             metrics: parts.metrics.clone(),
             timeout: pop3.timeout,
             netdebug: log.netdebug,
-            sessions: AtomicU64::new(0),
+            sessions: sessions.clone(),
         };
         Arc::new(Server {
             host,

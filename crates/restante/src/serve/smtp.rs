@@ -22,6 +22,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         readiness: parts.readiness.clone(),
     });
     let login = Arc::new(Login::new(smtp.credentials.clone()));
+    let sessions = Arc::new(AtomicU64::new(0));
     let budget = Budget::new(smtp.max_inflight_bytes);
     let server = |dialect, protocol, implicit_tls: bool| {
         let settings = Settings {
@@ -41,7 +42,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             metrics: parts.metrics.clone(),
             timeout: smtp.timeout,
             netdebug: log.netdebug,
-            sessions: AtomicU64::new(0),
+            sessions: sessions.clone(),
         };
         Arc::new(Server { host, settings: Arc::new(settings), login: login.clone(), budget: budget.clone() })
     };
