@@ -84,6 +84,11 @@ impl Session {
         }
     }
 
+    /// Whether the next thing is a line of the peer. Else there is something to finish first.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle(_) | State::Challenge(_))
+    }
+
     /// Answers [`Action::Open`]: what is in the mailbox, oldest first, or why it stays closed.
     pub fn opened(&mut self, answer: Result<Maildrop, Refusal>) {
         let visitor = match std::mem::replace(&mut self.state, State::Closed) {

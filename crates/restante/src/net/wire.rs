@@ -48,13 +48,19 @@ impl Wire {
         self.stream.is_tls()
     }
 
-    /// Makes sure that so many bytes can be read at once. A buffer that has become larger than that is given back as soon as
-    /// it is empty, so that an idle connection holds a small one only.
+    /// Makes sure that so many bytes can be read at once.
     pub fn make_room(&mut self, bytes: usize) {
-        if self.input.is_empty() && self.input.capacity() > bytes {
-            self.input = BytesMut::new();
-        }
         self.input.reserve(bytes);
+    }
+
+    /// The same for a connection that may be idle from now on: a buffer that has become larger than that is given back when
+    /// it is empty.
+    pub fn make_little_room(&mut self, bytes: usize) {
+        // Only the reservation shows how large the buffer is: what was used of it does not count to its capacity before.
+        self.input.reserve(bytes);
+        if self.input.is_empty() && self.input.capacity() > bytes {
+            self.input = BytesMut::with_capacity(bytes);
+        }
     }
 
     /// Waits for more input until the deadline.
@@ -65,6 +71,18 @@ impl Wire {
             Ok(Ok(_)) => Ok(Heard::Something),
             Ok(Err(error)) => Err(error),
         }
+    }
+
+    /// Waits until the peer has closed, or the connection breaks. What comes meanwhile is kept as input. When that is so many
+    /// bytes, no more is read, so that the end behind it is not noticed.
+    pub async fn peer_left(&mut self, bytes: usize) {
+        while self.input.len() < bytes {
+            self.input.reserve(bytes - self.input.len());
+            if self.stream.read_buf(&mut self.input).await.unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
     }
 
     /// Writes the replies and clears them. A peer that sends and never reads would block us here for ever, so it has a time
@@ -117,5 +135,55 @@ impl Wire {
             Ok(())
         };
         timeout(LINGER, lingering).await.unwrap_or(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn pair() -> (UnixStream, Wire) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (ours, Wire::new(Stream::Unix(theirs), LONG))
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_leaves_is_noticed_and_what_it_said_is_kept() {
+        let (mut peer, mut wire) = pair();
+        peer.write_all(b"NOOP\r\n").await.unwrap();
+        assert!(timeout(SOON, wire.peer_left(100)).await.is_err(), "it is still there");
+        assert_eq!(&wire.input[..], b"NOOP\r\n");
+        peer.write_all(b"QUIT\r\n").await.unwrap();
+        drop(peer);
+        timeout(LONG, wire.peer_left(100)).await.unwrap();
+        assert_eq!(&wire.input[..], b"NOOP\r\nQUIT\r\n");
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_of_a_peer_that_is_not_heard_is_bounded() {
+        let (mut peer, mut wire) = pair();
+        peer.write_all(&[b'x'; 10_000]).await.unwrap();
+        drop(peer);
+        assert!(timeout(SOON, wire.peer_left(100)).await.is_err());
+        assert!(wire.input.len() < 1000, "{}", wire.input.len());
+    }
+
+    #[tokio::test]
+    async fn a_buffer_is_kept_within_a_message_and_given_back_behind_it() {
+        let (_peer, mut wire) = pair();
+        wire.input = BytesMut::with_capacity(1000);
+        let buffer = wire.input.as_ptr();
+        wire.make_room(500);
+        assert_eq!((wire.input.as_ptr(), wire.input.capacity()), (buffer, 1000));
+        // All of it but a little has been used.
+        wire.input.extend_from_slice(&[0; 990]);
+        wire.input.clear();
+        wire.make_little_room(100);
+        assert_eq!(wire.input.capacity(), 100);
     }
 }

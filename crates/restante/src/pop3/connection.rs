@@ -9,12 +9,13 @@ use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session};
 use restante_store::{Page, StoreError, Which};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use super::Server;
 use crate::mailserver::Call;
 use crate::metrics::Ending;
-use crate::net::{GRACE, Heard, Patience, Reservation, Shutdown};
+use crate::net::{GRACE, Heard, Patience, Reservation};
 
 /// How much is read at once.
 const BUFFER: usize = 4 * 1024;
@@ -22,8 +23,11 @@ const BUFFER: usize = 4 * 1024;
 const MIN_RATE: u64 = 16 * 1024;
 /// How many summaries are held at once while a mailbox is opened.
 const PAGE: usize = 1000;
-/// How long a peer that opens a large mailbox waits for the memory at most; it should hear of it before it gives up.
-const WAIT_FOR_MAILDROP: Duration = Duration::from_secs(10);
+/// Messages up to this size are sent without asking for memory. They are no more than what a connection takes anyway, and
+/// nobody who wants one has to queue behind those who want large ones.
+const SMALL: usize = 64 * 1024;
+/// How long a peer waits for memory at most; it should hear of it before it gives up.
+const WAIT_FOR_MEMORY: Duration = Duration::from_secs(10);
 /// How long a failed login waits for its answer where there are passwords, so that trying them all takes its time.
 const PENALTY: Duration = Duration::from_secs(1);
 
@@ -68,8 +72,17 @@ impl<'a> Connection<'a> {
     pub(super) async fn run(mut self) -> io::Result<Ending> {
         self.session.greet();
         let ending = loop {
+            // What is answered in part is finished first, but nothing is begun any more.
+            if self.call.shutdown.has_begun() && self.session.is_idle() {
+                self.session.shut_down();
+                break Ending::Shutdown;
+            }
             let (used, action) = self.session.step(&self.call.wire.input);
             self.call.wire.input.advance(used);
+            if used > 0 {
+                // A peer that sends faster than it is answered never lets us wait, but others want their turn too.
+                yield_now().await;
+            }
             match action {
                 Action::Read => {
                     self.flush().await?;
@@ -129,7 +142,11 @@ impl<'a> Connection<'a> {
             // Not even the name is logged: people type passwords into the wrong field.
             tracing::info!(session = self.call.name, "login failed");
             if !login.is_open() {
-                sleep(PENALTY).await;
+                let shutdown = &mut self.call.shutdown;
+                tokio::select! {
+                    () = sleep(PENALTY) => {}
+                    () = shutdown.begun() => {}
+                }
             }
         }
         let mailbox = opened?;
@@ -155,8 +172,7 @@ impl<'a> Connection<'a> {
             }
             // Nobody waits with the page in hand.
             drop(messages);
-            let time = self.server.host.timeout.min(WAIT_FOR_MAILDROP);
-            if !granted(&mut self.maildrop, maildrop.bytes(), time, &mut self.call.shutdown).await {
+            if !granted(&mut self.maildrop, maildrop.bytes(), &mut self.call, self.server.host.timeout).await {
                 tracing::warn!(session = self.call.name, %mailbox, "no memory to open one more large mailbox");
                 self.maildrop.adjust_to(0).await;
                 return Err(Refusal::Unavailable);
@@ -173,7 +189,7 @@ impl<'a> Connection<'a> {
         let found = mailroom.find(mailbox, Which::Id(id)).await.map_err(|error| self.unavailable(&error))?;
         let Some(summary) = found else { return Ok(None) };
         let size = usize::try_from(summary.size).unwrap_or(usize::MAX);
-        if !granted(&mut self.message, size, self.server.host.timeout, &mut self.call.shutdown).await {
+        if size > SMALL && !granted(&mut self.message, size, &mut self.call, self.server.host.timeout).await {
             tracing::info!(session = self.call.name, "no memory for one more message that is being sent");
             return Err(Refusal::Unavailable);
         }
@@ -196,15 +212,12 @@ impl<'a> Connection<'a> {
     /// Waits for the next command within the peer's time, which begins anew with every answer: whatever is no complete
     /// command gains none.
     async fn read(&mut self) -> io::Result<Read> {
-        if self.call.shutdown.has_begun() {
-            return Ok(Read::Shutdown);
-        }
         let now = Instant::now();
         if self.taken.take().is_some() {
             self.patience.restart(now);
         }
         let deadline = self.patience.deadline(now, 0);
-        self.call.wire.make_room(BUFFER);
+        self.call.wire.make_little_room(BUFFER);
         tokio::select! {
             biased;
             heard = self.call.wire.read(deadline) => heard.map(Read::Heard),
@@ -245,12 +258,14 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Waits for memory, but not longer than the time, nor when the server ends: then there is nothing to wait for.
-async fn granted(reservation: &mut Reservation, bytes: usize, time: Duration, shutdown: &mut Shutdown) -> bool {
+/// Waits for memory, but not longer than a peer does, nor when it leaves or the server ends: a place in the queue is for
+/// those who can use it.
+async fn granted(reservation: &mut Reservation, bytes: usize, call: &mut Call<'_>, timeout: Duration) -> bool {
     tokio::select! {
         biased;
         () = reservation.adjust_to(bytes) => true,
-        () = sleep(time) => false,
-        () = shutdown.begun() => false,
+        () = sleep(timeout.min(WAIT_FOR_MEMORY)) => false,
+        () = call.wire.peer_left(BUFFER) => false,
+        () = call.shutdown.begun() => false,
     }
 }

@@ -167,7 +167,11 @@ impl<'a> Connection<'a> {
             self.patience.restart(now);
         }
         let deadline = self.patience.deadline(now, transferred.unwrap_or(0));
-        self.call.wire.make_room(if receiving > 0 { MESSAGE_BUFFER } else { COMMAND_BUFFER });
+        if receiving > 0 {
+            self.call.wire.make_room(MESSAGE_BUFFER);
+        } else {
+            self.call.wire.make_little_room(COMMAND_BUFFER);
+        }
         // A mail under way may be finished, but not at any price.
         let grace = if between_mails { Duration::ZERO } else { GRACE };
         tokio::select! {
