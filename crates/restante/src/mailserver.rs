@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use restante_mailroom::Mailroom;
-use restante_proto::{Recorded, Speaker};
+use restante_proto::{Recorded, Scope, Speaker};
 
 use crate::metrics::{Ending, Metrics, Protocol};
 use crate::net::{Shutdown, Stream, Tls, Wire};
@@ -109,15 +109,16 @@ impl Host {
 }
 
 impl Call<'_> {
-    /// Whether its dialogue is to be recorded, for [`Call::log`].
-    pub fn is_recorded(&self) -> bool {
-        self.host.netdebug || tracing::enabled!(tracing::Level::DEBUG)
+    /// What of its dialogue is to be recorded, for [`Call::log`].
+    pub fn recorded(&self) -> Option<Scope> {
+        let refusals = || tracing::enabled!(tracing::Level::DEBUG).then_some(Scope::Refusals);
+        if self.host.netdebug { Some(Scope::Everything) } else { refusals() }
     }
 
     /// The dialogue, for those who asked for it, and what was refused, for those who look closely.
     pub fn log(&self, dialogue: Vec<Recorded>) {
-        for Recorded { speaker, text } in dialogue {
-            if speaker == Speaker::Server && self.refuses(&text) {
+        for Recorded { speaker, text, refusal } in dialogue {
+            if refusal {
                 tracing::debug!(session = self.name, reply = text, "refused");
             }
             if self.host.netdebug {
@@ -153,12 +154,5 @@ impl Call<'_> {
             tracing::debug!(session = self.name, %error, "the connection broke at its end");
         }
         ending
-    }
-
-    fn refuses(&self, reply: &str) -> bool {
-        match self.host.protocol {
-            Protocol::Pop3 => reply.starts_with("-ERR"),
-            _ => reply.starts_with(['4', '5']),
-        }
     }
 }

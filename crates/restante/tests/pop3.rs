@@ -456,3 +456,19 @@ fn the_dialogue_is_in_the_log_of_those_who_ask_for_it() {
     assert!(log.contains("> +OK Restante POP3 server ready <"), "{log}");
     assert!(!log.contains("anything") && !log.contains("Return-Path"), "neither password nor mail: {log}");
 }
+
+#[test]
+fn refusals_are_in_the_log_of_those_who_look_closely() {
+    let mut server = Server::start(&["--loglevel=debug"]);
+    server.deliver("james@x.org", b"Subject: no refusal\r\n\r\n-ERR is how it begins\r\n");
+    let mut pop3 = Pop3::login(&mut server, "james");
+    pop3.text("RETR 1");
+    pop3.err("RETR 2");
+    pop3.quit();
+    let line = server.logged("-ERR There is no such message");
+    assert!(line.contains("refused session=\"POP3 1 127.0.0.1\""), "{line}");
+    server.signal("TERM");
+    server.wait();
+    let log = server.whole_log();
+    assert!(!log.contains("is how it begins") && !log.contains("+OK"), "nothing else is: {log}");
+}

@@ -7,7 +7,7 @@ use restante_mail::message::Source;
 
 use crate::line::LineReader;
 use crate::link::Link;
-use crate::record::{Recorded, Recording, Speaker};
+use crate::record::{Recorded, Recording, Scope, Speaker};
 
 use super::answer::{Answer, Mail};
 use super::state::{Extent, Idle, State, Visitor};
@@ -178,8 +178,8 @@ impl Session {
     }
 
     /// Starts a record of the dialogue, without passwords, without digests and without the text of mails.
-    pub fn record(&mut self) {
-        self.recording.get_or_insert_default();
+    pub fn record(&mut self, scope: Scope) {
+        self.recording = Some(Recording::new(scope, |line| line.starts_with(b"-ERR")));
     }
 
     /// What was said since the record was started or last taken.

@@ -41,7 +41,7 @@ impl Session {
         let action = match line {
             Line::Whole(line) => {
                 if let Some(recording) = &mut self.recording {
-                    recording.command(self.mask.show(line));
+                    recording.command(|| self.mask.show(line));
                 }
                 self.obey(idle, line)
             }

@@ -8,7 +8,7 @@ use restante_mail::envelope::{Envelope, Refusal};
 
 use crate::line::LineReader;
 use crate::link::Link;
-use crate::record::{Recorded, Recording};
+use crate::record::{Recorded, Recording, Scope};
 
 use super::fault::Fault;
 use super::mask::Mask;
@@ -208,8 +208,8 @@ impl Session {
     }
 
     /// Starts a record of the dialogue, without passwords and without the text of mails.
-    pub fn record(&mut self) {
-        self.recording.get_or_insert_default();
+    pub fn record(&mut self, scope: Scope) {
+        self.recording = Some(Recording::new(scope, |line| line.starts_with(b"4") || line.starts_with(b"5")));
     }
 
     /// What was said since the record was started or last taken.

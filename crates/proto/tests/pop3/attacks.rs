@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use restante_mail::message::{MessageId, Source};
 use restante_proto::pop3::{Action, Proof, Refusal, Session, Settings};
-use restante_proto::{Recorded, Speaker};
+use restante_proto::{Recorded, Scope, Speaker};
 
 use crate::driver::{Driver, TIMESTAMP, Wants, default_settings};
 
@@ -85,7 +85,7 @@ fn what_is_asked_for_at_a_login() {
 fn secrets_and_mails_stay_out_of_the_record() {
     use Speaker::{Client, Server};
     let mut driver = Driver::new(default_settings());
-    driver.session.record();
+    driver.session.record(Scope::Everything);
     driver.deliver(b"hunter2\r\n");
     driver.feed(b"PASS hunter2\r\nhunter2\r\nAUTH PLAIN\r\nhunter2\r\nAPOP james 000102030405060708090a0b0c0d0e0f\r\n");
     driver.feed(b"RETR 1\r\nTOP 1 0\r\nQUIT\r\n");

@@ -2,6 +2,7 @@
 //! mailbox, a client that follows the protocol reads it as it is.
 
 use proptest::prelude::*;
+use restante_proto::Scope;
 use restante_proto::pop3::Settings;
 
 use crate::driver::{Driver, TRACE, Wants, default_settings};
@@ -107,7 +108,7 @@ fn converse(settings: Settings, mails: &[Vec<u8>], input: &[u8], cuts: &[usize])
     for mail in mails {
         driver.deliver(mail);
     }
-    driver.session.record();
+    driver.session.record(Scope::Everything);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
     for cut in cuts.windows(2) {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use restante_mail::envelope::Refusal;
-use restante_proto::Speaker;
 use restante_proto::smtp::{Action, Session, Settings};
+use restante_proto::{Scope, Speaker};
 
 use crate::driver::{Driver, Policy, Wants, default_settings};
 
@@ -107,7 +107,7 @@ fn reply_injection_by_the_peers_name_and_by_refusals() {
 #[test]
 fn passwords_stay_out_of_the_record() {
     let mut driver = Driver::new(default_settings(), Policy::default());
-    driver.session.record();
+    driver.session.record(Scope::Everything);
     driver.feed(b"AUTH LOGIN\r\naHVudGVyMg==\r\naHVudGVyMg==\r\nEHLO client.test\r\n");
     driver
         .feed(b"AUTH PLAIN AGEAaHVudGVyMg==\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhunter2\r\n.\r\n");

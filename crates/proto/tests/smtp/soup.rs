@@ -1,6 +1,7 @@
 //! Random input: whatever comes in whatever pieces, the session goes on or ends, and says the same.
 
 use proptest::prelude::*;
+use restante_proto::Scope;
 use restante_proto::smtp::{Dialect, Settings};
 
 use crate::driver::{Driver, Policy, Wants, default_settings};
@@ -78,7 +79,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> (String, Vec<Vec<u8>>, Vec<String>, Wants) {
     let policy = Policy { reject_domains: vec!["spam.test".to_owned()], ..Policy::default() };
     let mut driver = Driver::new(settings, policy);
-    driver.session.record();
+    driver.session.record(Scope::Everything);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
     for cut in cuts.windows(2) {

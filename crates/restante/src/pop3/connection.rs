@@ -54,8 +54,8 @@ enum Read {
 
 impl<'a> Connection<'a> {
     pub(super) fn new(server: &'a Server, call: Call<'a>, mut session: Session) -> Self {
-        if call.is_recorded() {
-            session.record();
+        if let Some(scope) = call.recorded() {
+            session.record(scope);
         }
         let (maildrop, message) = (server.maildrops.reservation(), server.messages.reservation());
         let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
