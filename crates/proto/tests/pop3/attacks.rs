@@ -2,6 +2,7 @@
 //! what is written down about it, and answers of the driver that no conversation has.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use restante_mail::message::{MessageId, Source};
 use restante_proto::pop3::{Action, Proof, Refusal, Session, Settings};
@@ -46,6 +47,23 @@ fn endless_commands() {
     driver.feed(&b"BOGUS\r\n".repeat(1_000));
     assert_eq!(driver.replies().split(|byte| *byte == b'\n').count(), 6);
     assert_eq!(driver.wants, Wants::Close);
+}
+
+#[test]
+fn endless_resets_of_a_large_mailbox() {
+    const COUNT: usize = 100_000;
+    let mut session = session();
+    session.step(b"USER james\r\nPASS x\r\n");
+    session.opened(Ok((1..=COUNT as u64).map(|id| (MessageId::from(id), 1)).collect()));
+    let input = b"RSET\r\nSTAT\r\n".repeat(COUNT);
+    let (begun, mut rest) = (Instant::now(), &input[..]);
+    while !rest.is_empty() {
+        let (used, _) = session.step(rest);
+        rest = &rest[used..];
+        session.replies().clear();
+    }
+    // A session that walked through the mailbox each time would need many minutes for it.
+    assert!(begun.elapsed() < Duration::from_mins(1));
 }
 
 #[test]
