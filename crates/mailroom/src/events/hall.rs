@@ -27,9 +27,9 @@ const WAKING: Duration = Duration::from_micros(80);
 /// What it takes to render an event, which is done once for all who hear it.
 const RENDERING: Duration = Duration::from_micros(3);
 /// What an event takes on its way through one listener.
-const TELLING: Duration = Duration::from_nanos(500);
+const TELLING: Duration = Duration::from_nanos(1500);
 /// What it takes to cut a listener off, which connects again at once and hears the history.
-const CUTTING_OFF: Duration = Duration::from_micros(400);
+const CUTTING_OFF: Duration = Duration::from_millis(1);
 
 pub(super) type Channel = broadcast::Receiver<Note>;
 
