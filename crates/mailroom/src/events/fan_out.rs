@@ -13,7 +13,7 @@ use super::hub::{Hub, Kind};
 /// How much longer than its work a round's rest is when mail comes fast.
 const MAX_REST: f64 = 9.0;
 /// With so many deliveries a second the rest is as long as the work, with twice as many twice as long.
-const SLOW: f64 = 250.0;
+const SLOW: f64 = 1000.0;
 /// The shortest rest, so that events that come one by one are told together.
 const MIN_REST: Duration = Duration::from_millis(1);
 
@@ -102,7 +102,7 @@ mod tests {
     async fn rests_grow_with_the_rate_of_deliveries() {
         let mut pace = Pace::new(0);
         let mut deliveries = 0;
-        for (rate, expected) in [(0, 1.0), (100, 1.0), (1000, 4.0), (40_000, 9.0), (500, 2.0)] {
+        for (rate, expected) in [(0, 1.0), (100, 1.0), (4000, 4.0), (40_000, 9.0), (2000, 2.0)] {
             deliveries += rate / 10;
             sleep(Duration::from_millis(100)).await;
             let rest = pace.rest(deliveries);
