@@ -7,14 +7,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-use super::fan_out::{self, Service};
 use super::hall::{Hall, Wing};
 use super::ring::{self, Ring};
-use super::subscription::Place;
-use super::{Event, Lagged, Position, Subscription, Told};
+use super::{Event, Lagged, Position, Told};
 
 /// How many deletions are remembered for messages that are not announced yet. Under load some delivery is always under
 /// way, so this is how many usually are.
@@ -71,6 +68,14 @@ type Key = (MessageId, MailboxName);
 
 /// A delivery between its way into the store and its announcement.
 pub(crate) struct Underway<'a>(&'a Hub);
+
+/// Where a new listener begins.
+pub(super) enum Beginning {
+    /// With the event of this number.
+    From(u64),
+    /// With these messages, oldest first, and then with the event of this number.
+    History { messages: VecDeque<Weak<Told>>, next: u64 },
+}
 
 /// What a listener who is behind gets of the ring at once.
 pub(super) struct Piece {
@@ -132,34 +137,23 @@ impl Hub {
         self.ring_the_bell();
     }
 
-    /// A listener for the events of one mailbox or of all. It first hears the history, or what came behind `resume` when
-    /// that is still known, and then what happens from now on.
-    pub(crate) fn subscribe(self: &Arc<Self>, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
-        // The channel comes first: what it says twice is known by its number, what it does not say would be missed.
-        let kind = Kind::of(topic.as_ref());
-        let next = self.state().ring.next();
-        let (wing, channel) = self.hall(kind).join(topic.as_ref(), next);
-        let place = Place { hub: self.clone(), wing, topic };
-        if let Ok(runtime) = Handle::try_current()
-            && self.hall(kind).wants_service()
-        {
-            runtime.spawn(fan_out::run(Service::new(self.clone(), kind)));
-        }
-        // Something may have happened before the seat was taken, which the new wing is still to be told.
-        self.hall(kind).news.notify_one();
+    /// The number that the next event gets.
+    pub(super) fn next(&self) -> u64 {
+        self.state().ring.next()
+    }
+
+    /// What a new listener hears first: what came behind `resume` when that is still known, and otherwise the history.
+    pub(super) fn beginning(&self, topic: Option<&MailboxName>, resume: Option<Position>) -> Beginning {
         let state = self.state();
         let next = state.ring.next();
-        let has_gap = resume.is_some();
-        let resume =
-            resume.filter(|position| position.run == self.run).and_then(|position| position.seq.checked_add(1));
-        if let Some(from) = resume.filter(|from| (state.ring.oldest()..=next).contains(from)) {
-            return Subscription::resumed(place, channel, from);
+        let from = resume.filter(|position| position.run == self.run).and_then(|position| position.seq.checked_add(1));
+        if let Some(from) = from.filter(|from| (state.ring.oldest()..=next).contains(from)) {
+            return Beginning::From(from);
         }
-        let history = state.history.values().filter(|told| told.event().concerns(place.topic.as_ref()));
+        let history = state.history.values().filter(|told| told.event().concerns(topic));
         let mut history: Vec<&Arc<Told>> = history.collect();
         history.sort_unstable_by_key(|told| told.position().seq);
-        let history = history.into_iter().map(Arc::downgrade).collect();
-        Subscription::new(place, channel, history, next, has_gap)
+        Beginning::History { messages: history.into_iter().map(Arc::downgrade).collect(), next }
     }
 
     /// Waits until the listeners were told almost everything, as long as there is patience; returns what is left of it. For
@@ -212,14 +206,14 @@ impl Hub {
     }
 
     /// What a wing was told from here on, for a listener who did not hear it.
-    pub(super) fn piece(&self, place: &Place, from: u64) -> Result<Piece, Lagged> {
-        let told = place.wing.told();
+    pub(super) fn piece(&self, wing: &Wing, topic: Option<&MailboxName>, from: u64) -> Result<Piece, Lagged> {
+        let told = wing.told();
         let state = self.state();
         if from < state.ring.oldest() {
             return Err(Lagged);
         }
         let to = told.min(from + PIECE).max(from);
-        let events = state.ring.range(from, to).filter(|told| told.event().concerns(place.topic.as_ref()));
+        let events = state.ring.range(from, to).filter(|told| told.event().concerns(topic));
         Ok(Piece { events: events.map(Arc::downgrade).collect(), cursor: to, is_more: to < told })
     }
 

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use restante_mail::naming::MailboxName;
+use tokio::runtime::Handle;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
+use super::fan_out::{self, Service};
 use super::hall::{Channel, Note, Wing};
-use super::hub::{Hub, Kind, Piece};
+use super::hub::{Beginning, Hub, Kind, Piece};
 use super::{Lagged, Position, Told};
 
 /// Somebody who listens to one mailbox or to all of them.
@@ -27,25 +29,38 @@ pub struct Subscription {
 }
 
 /// Where a listener sits.
-pub(super) struct Place {
-    pub(super) hub: Arc<Hub>,
-    pub(super) wing: Arc<Wing>,
-    pub(super) topic: Option<MailboxName>,
+struct Place {
+    hub: Arc<Hub>,
+    wing: Arc<Wing>,
+    topic: Option<MailboxName>,
+}
+
+impl Hub {
+    /// A listener for the events of one mailbox or of all. It first hears the history, or what came behind `resume` when
+    /// that is still known, and then what happens from now on.
+    pub(crate) fn subscribe(self: &Arc<Self>, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
+        let kind = Kind::of(topic.as_ref());
+        let hall = self.hall(kind);
+        // The channel comes first: what it says twice is known by its number, what it does not say would be missed.
+        let (wing, channel) = hall.join(topic.as_ref(), self.next());
+        let place = Place { hub: self.clone(), wing, topic };
+        if let Ok(runtime) = Handle::try_current()
+            && hall.wants_service()
+        {
+            runtime.spawn(fan_out::run(Service::new(self.clone(), kind)));
+        }
+        // Something may have happened before the seat was taken, which the new wing is still to be told.
+        hall.news.notify_one();
+        let (history, cursor, is_behind) = match self.beginning(place.topic.as_ref(), resume) {
+            Beginning::From(seq) => (VecDeque::new(), seq, true),
+            Beginning::History { messages, next } => (messages, next, false),
+        };
+        let has_gap = resume.is_some() && !is_behind;
+        Subscription { history, ready: VecDeque::new(), cursor, is_behind, has_gap, channel, place }
+    }
 }
 
 impl Subscription {
-    /// A listener that starts with history, and goes on with the event of this number. It has a gap when it wanted to go on
-    /// from elsewhere.
-    pub(super) fn new(place: Place, channel: Channel, history: VecDeque<Weak<Told>>, next: u64, has_gap: bool) -> Self {
-        Self { history, ready: VecDeque::new(), cursor: next, is_behind: false, has_gap, channel, place }
-    }
-
-    /// A listener that goes on with the event of this number, which is in the ring.
-    pub(super) fn resumed(place: Place, channel: Channel, from: u64) -> Self {
-        let (history, ready) = (VecDeque::new(), VecDeque::new());
-        Self { history, ready, cursor: from, is_behind: true, has_gap: false, channel, place }
-    }
-
     /// The next event, when there is one. Nothing is lost when the future is dropped before it is ready. After an error
     /// the listener should subscribe again.
     pub async fn next(&mut self) -> Result<Arc<Told>, Lagged> {
@@ -104,7 +119,7 @@ impl Subscription {
     }
 
     fn catch_up(&mut self) -> Result<(), Lagged> {
-        let Piece { events, cursor, is_more } = self.place.hub.piece(&self.place, self.cursor)?;
+        let Piece { events, cursor, is_more } = self.place.piece(self.cursor)?;
         self.ready = events;
         self.cursor = cursor;
         self.is_behind = is_more;
@@ -124,6 +139,12 @@ impl Subscription {
             self.cursor = seq + 1;
             self.ready.push_back(told);
         }
+    }
+}
+
+impl Place {
+    fn piece(&self, from: u64) -> Result<Piece, Lagged> {
+        self.hub.piece(&self.wing, self.topic.as_ref(), from)
     }
 }
 

@@ -5,7 +5,7 @@ use restante_mail::message::Source;
 
 use super::maildrop::Maildrop;
 use super::reply;
-use super::state::Extent;
+use super::request::{Column, Extent};
 use super::stuffing::Stuffing;
 use super::top;
 
@@ -35,13 +35,6 @@ pub(super) struct Listing {
     pub(super) column: Column,
     /// The number of the message to go on with.
     next: u64,
-}
-
-/// What is listed behind the numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Column {
-    Sizes,
-    Ids,
 }
 
 /// A message, or the top of it.

@@ -35,6 +35,7 @@ mod maildrop;
 mod mask;
 mod obey;
 mod reply;
+mod request;
 mod session;
 mod state;
 mod stuffing;

@@ -4,11 +4,12 @@
 use crate::link::Link;
 use crate::sasl::Plain;
 
-use super::answer::{Answer, Column, Listing};
+use super::answer::{Answer, Listing};
 use super::command::{self, Auth, Command, Response, Which};
 use super::maildrop::{Absent, Maildrop};
+use super::request::{Column, Extent, Request};
 use super::session::Session;
-use super::state::{Extent, Idle, Mode, Request, State, Visitor};
+use super::state::{Idle, Mode, State, Visitor};
 use super::{Action, Proof, reply};
 
 impl Session {

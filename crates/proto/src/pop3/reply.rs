@@ -3,9 +3,8 @@
 use crate::wording::{line, printable};
 
 use super::Settings;
-use super::answer::Column;
 use super::maildrop::{Absent, Entry, Total};
-use super::state::Request;
+use super::request::{Column, Request};
 
 /// The longest reason in somebody else's words, so that the line keeps within the 512 of RFC 2449 section 4.
 const MAX_REASON: usize = 400;

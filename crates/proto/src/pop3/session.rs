@@ -10,7 +10,8 @@ use crate::link::Link;
 use crate::record::{Recorded, Recording, Scope, Speaker};
 
 use super::answer::{Answer, Mail};
-use super::state::{Extent, Idle, State, Visitor};
+use super::request::Extent;
+use super::state::{Idle, State, Visitor};
 use super::{Action, Maildrop, Refusal, Settings, reply};
 
 /// Replies beyond so many bytes are written before there are more of them.

@@ -3,6 +3,7 @@
 
 use super::answer::Answer;
 use super::maildrop::Maildrop;
+use super::request::Request;
 
 /// Where the conversation stands; see the tables of [`super`].
 #[derive(Debug)]
@@ -40,19 +41,4 @@ pub(super) enum Mode {
     #[default]
     Plain,
     Utf8,
-}
-
-/// What is wanted of a message that is being fetched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) number: u64,
-    pub(super) extent: Extent,
-}
-
-/// How much of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    Whole,
-    /// The header and so many lines behind it.
-    Top(u64),
 }
