@@ -35,8 +35,8 @@ const PURGE_STEP: usize = 1000;
 /// more the faster; deliveries take their turn in between.
 const REMOVE_STEP: usize = 500;
 
-/// How long somebody who deletes many messages waits after each step, so that those who listen can hear of each of them.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// How long somebody who deletes many messages waits in all, so that those who listen can hear of each of them.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a mailroom is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -127,9 +127,12 @@ impl Mailroom {
         let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
         let change = async move {
             let mut count = 0;
+            let mut patience = PATIENCE;
             for step in ids.chunks(REMOVE_STEP) {
+                if count > 0 {
+                    patience = desk.hub.let_listeners_follow(patience).await;
+                }
                 count += desk.remove_step(&mailbox, step).await?;
-                desk.hub.let_listeners_follow(PATIENCE).await;
             }
             Ok(count)
         };
@@ -142,7 +145,7 @@ impl Mailroom {
         let change = async move {
             // What arrives from now on stays.
             let Some(latest) = desk.store.find(&mailbox, Which::Latest).await? else { return Ok(0) };
-            let mut count = 0;
+            let (mut count, mut patience) = (0, PATIENCE);
             loop {
                 let removed = desk.store.purge(&mailbox, latest.id, PURGE_STEP).await?;
                 let step = removed.len();
@@ -151,7 +154,7 @@ impl Mailroom {
                 if step < PURGE_STEP {
                     return Ok(count);
                 }
-                desk.hub.let_listeners_follow(PATIENCE).await;
+                patience = desk.hub.let_listeners_follow(patience).await;
             }
         };
         to_the_end(change).await

@@ -8,7 +8,9 @@ use super::{Event, Position, Told};
 /// How many events are kept while somebody listens. This is how far behind a listener can be.
 pub(super) const HEARD: usize = 16 * 1024;
 /// How many are kept otherwise, for listeners who come back.
-pub(super) const UNHEARD: usize = 1024;
+pub(super) const UNHEARD: usize = 4 * 1024;
+/// How many go at once where there are too many, so that nobody waits for it.
+const STEP: usize = 2;
 /// How much memory they may take, roughly. Only mails with very long headers ever come near it.
 const BYTES: usize = 16 << 20;
 /// What an event takes beside its texts, roughly.
@@ -25,14 +27,23 @@ impl Ring {
     /// Appends an event of this run of the server, and lets go what has no room beside it.
     pub(super) fn push(&mut self, run: u64, event: Event, capacity: usize) -> Arc<Told> {
         self.bytes += weight(&event);
-        while self.events.len() >= capacity || self.bytes > BYTES {
-            let Some(oldest) = self.events.pop_front() else { break };
-            self.bytes -= weight(oldest.event());
+        let crowd = (self.events.len() + 1).saturating_sub(capacity).min(STEP);
+        for _ in 0..crowd {
+            self.drop_oldest();
+        }
+        while self.bytes > BYTES && !self.events.is_empty() {
+            self.drop_oldest();
         }
         let told = Arc::new(Told::new(Position { run, seq: self.next }, event));
         self.next += 1;
         self.events.push_back(told.clone());
         told
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.events.pop_front() {
+            self.bytes -= weight(oldest.event());
+        }
     }
 
     /// The number of the oldest event that is here, or of the next one when none is.

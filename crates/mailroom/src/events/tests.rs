@@ -240,6 +240,20 @@ async fn who_hears_nothing_for_long_is_not_behind() {
     assert_eq!(next(&mut resumed).await, "nothing");
 }
 
+/// Who was cut off comes back a second later, and everybody else may have left.
+#[tokio::test(start_paused = true)]
+async fn who_was_alone_can_come_back() {
+    let hub = Hub::new(0);
+    let mut listener = hub.subscribe(None, None);
+    hub.stored(message(0));
+    let first = listener.next().await.unwrap().position();
+    drop(listener);
+    (1..=3000).for_each(|id| hub.stored(message(id)));
+    let mut resumed = hub.subscribe(None, Some(first));
+    assert!(!resumed.has_gap());
+    assert_eq!(hear(&mut resumed, 2).await, "+1 +2");
+}
+
 #[tokio::test(start_paused = true)]
 async fn history_that_goes_while_it_is_told_is_left_out() {
     let hub = Hub::new(3);

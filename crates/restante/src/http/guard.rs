@@ -97,17 +97,12 @@ fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
 }
 
 /// What the client calls the server, by its own word or a trusted proxy's. A proxy may pass on what the client says, so
-/// a name that is always ours, as `localhost` is, proves nothing about a request that is for another host.
+/// what it forwards proves nothing about a request that is for another host: both must be ours.
 fn authority<'r>(settings: &Settings, request: &'r Request, forwarded: Option<&'r str>) -> Result<&'r str, Problem> {
-    let Some(forwarded) = forwarded else {
-        let requested = requested_authority(request)?;
-        check_host(settings, requested)?;
-        return Ok(requested);
-    };
-    if !is_configured(settings, Host::parse(forwarded).ok_or(Problem::BadHost)?) {
-        check_host(settings, requested_authority(request)?)?;
-        check_host(settings, forwarded)?;
-    }
+    let requested = requested_authority(request)?;
+    check_host(settings, requested)?;
+    let Some(forwarded) = forwarded else { return Ok(requested) };
+    check_host(settings, forwarded)?;
     Ok(forwarded)
 }
 

@@ -150,7 +150,13 @@ impl<'a> Connection<'a> {
             }
         }
         let mailbox = opened?;
-        let maildrop = self.contents(&mailbox).await?;
+        let maildrop = match self.contents(&mailbox).await {
+            Ok(maildrop) => maildrop,
+            Err(refusal) => {
+                self.maildrop.adjust_to(0).await;
+                return Err(refusal);
+            }
+        };
         tracing::debug!(session = self.call.name, %mailbox, "opened");
         self.mailbox = Some(mailbox);
         Ok(maildrop)
@@ -174,7 +180,6 @@ impl<'a> Connection<'a> {
             drop(messages);
             if !granted(&mut self.maildrop, maildrop.bytes(), &mut self.call, self.server.host.timeout).await {
                 tracing::warn!(session = self.call.name, %mailbox, "no memory to open one more large mailbox");
-                self.maildrop.adjust_to(0).await;
                 return Err(Refusal::Unavailable);
             }
         }

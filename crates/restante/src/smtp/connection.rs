@@ -155,8 +155,16 @@ impl<'a> Connection<'a> {
         }
         let before = Instant::now();
         let receiving = self.session.receiving();
-        if timeout_at(before + self.server.host.timeout, self.reservation.adjust_to(receiving)).await.is_err() {
-            return Ok(Read::NoMemory);
+        // A mail under way may be finished, but not at any price.
+        let grace = if between_mails { Duration::ZERO } else { GRACE };
+        tokio::select! {
+            biased;
+            granted = timeout_at(before + self.server.host.timeout, self.reservation.adjust_to(receiving)) => {
+                if granted.is_err() {
+                    return Ok(Read::NoMemory);
+                }
+            }
+            () = self.call.shutdown.going_on_for(grace) => return Ok(Read::Shutdown),
         }
         let now = Instant::now();
         self.patience.forgive(now - before);
@@ -172,8 +180,6 @@ impl<'a> Connection<'a> {
         } else {
             self.call.wire.make_little_room(COMMAND_BUFFER);
         }
-        // A mail under way may be finished, but not at any price.
-        let grace = if between_mails { Duration::ZERO } else { GRACE };
         tokio::select! {
             biased;
             heard = self.call.wire.read(deadline) => heard.map(Read::Heard),

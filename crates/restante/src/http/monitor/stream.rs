@@ -115,13 +115,16 @@ impl Feed {
             let gap = if self.events.has_gap() { LAGGED } else { b"" };
             return Some([BEGINNING, gap].concat().into());
         }
-        let first = tokio::select! {
+        let mut next = tokio::select! {
             biased;
             () = &mut self.ending => return None,
-            told = self.events.next() => told,
-            () = sleep(QUIET) => return Some(self.sign_of_life()),
+            told = self.events.next() => told.map(Some),
+            // This also finds out how far things have come elsewhere.
+            () = sleep(QUIET) => self.events.try_next(),
         };
-        let mut next = first.map(Some);
+        if let Ok(None) = next {
+            return Some(self.sign_of_life());
+        }
         let mut piece = Vec::new();
         while let Ok(Some(told)) = &next {
             write(&mut piece, told);

@@ -421,6 +421,7 @@ async fn a_quiet_stream_is_kept_alive() {
     office.deliver("ann", "for another").await;
     let id = stream.until(":\nid: ").await.map(|_| ()).and(stream.until("\n\n").await).unwrap();
     assert!(id.ends_with("-0\n\n"), "{id:?}");
+    assert_eq!(start.elapsed().as_secs(), 505, "with the next sign of life");
     office.deliver("bob", "still there").await;
     assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "still there");
 }
