@@ -1,0 +1,81 @@
+//! The configuration as an operator meets it: command line, environment and file in, a configuration or a text out.
+
+mod refused;
+mod shown;
+mod sources;
+mod storage;
+mod together;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+use restante::config::{Command, Config, Exit, Loaded, StoreKind, parse};
+
+/// What the process would see: arguments, environment, files.
+#[derive(Default)]
+struct World<'a> {
+    args: &'a [&'a str],
+    env: &'a [(&'a str, &'a str)],
+    files: &'a [(&'a str, &'a str)],
+}
+
+impl World<'_> {
+    fn parse(&self) -> Command {
+        let read_file = |path: &Path| {
+            let file = self.files.iter().find(|(name, _)| Path::new(name) == path);
+            file.map(|(_, text)| text.as_bytes().to_vec()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        };
+        let args = ["restante"].iter().chain(self.args).map(OsString::from);
+        let env = self.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        parse(args, env, &read_file)
+    }
+
+    #[track_caller]
+    fn serve(&self) -> Loaded {
+        match self.parse() {
+            Command::Serve(loaded) => *loaded,
+            other => panic!("does not start: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn config(&self) -> Config {
+        self.serve().config
+    }
+
+    #[track_caller]
+    fn exit(&self) -> Exit {
+        match self.parse() {
+            Command::Exit(exit) => exit,
+            other => panic!("starts: {other:?}"),
+        }
+    }
+
+    /// The text of a start that fails for its configuration.
+    #[track_caller]
+    fn refused(&self) -> String {
+        let exit = self.exit();
+        assert_eq!(exit.code, 2, "{}", exit.text);
+        exit.text
+    }
+}
+
+fn flags<'a>(args: &'a [&'a str]) -> World<'a> {
+    World { args, ..World::default() }
+}
+
+fn env<'a>(env: &'a [(&'a str, &'a str)]) -> World<'a> {
+    World { env, ..World::default() }
+}
+
+fn file<'a>(files: &'a [(&'a str, &'a str)]) -> World<'a> {
+    World { args: &["--config", "r.toml"], files, ..World::default() }
+}
+
+/// Where mail is kept: a data directory, or memory.
+fn place(world: &World<'_>) -> Option<String> {
+    let storage = world.config().storage;
+    assert_eq!(storage.kind, if storage.path.is_some() { StoreKind::File } else { StoreKind::Memory });
+    storage.path.map(|path| path.to_string_lossy().into_owned())
+}

@@ -1,0 +1,180 @@
+//! What stops the start, and in which words.
+
+use restante::config::StoreKind;
+
+use crate::{World, env, file, flags};
+
+#[test]
+fn bad_files() {
+    let cases = [
+        (
+            "[smtp]\nmaxrecipient = 1",
+            "smtp.maxrecipient (file r.toml:2): no such setting; did you mean smtp.maxrecipients?",
+        ),
+        ("[smpt]\naddr = ''", "smpt.addr (file r.toml:2): no such setting; did you mean smtp.addr?"),
+        ("a.b.c.d = 1", "a.b.c.d (file r.toml:1): no such setting"),
+        ("[smtp]\n\nmaxrecipients = [1]", "smtp.maxrecipients (file r.toml:3): takes one value, not an array"),
+        ("[smtp.addr]\nx = 1", "smtp.addr (file r.toml:1): takes a value, it is no section"),
+        ("smtp.timeout = 1.5", "smtp.timeout (file r.toml:1): must be a string, a whole number or true or false"),
+        ("smtp.addr = ['a,b']", "smtp.addr (file r.toml:1): takes no commas inside an entry"),
+        ("smtp.maxrecipients = -1", "smtp.maxrecipients = \"-1\" (file r.toml:1): must be a whole number"),
+        ("smtp.maxrecipients = 0xffffffffffffffffff", "too large"),
+        ("x = \n", "file r.toml:1: "),
+    ];
+    for (text, expected) in cases {
+        let told = file(&[("r.toml", text)]).refused();
+        assert!(told.contains(expected), "{text}\n{told}");
+    }
+    assert!(file(&[]).refused().contains("file r.toml: cannot be read: "));
+}
+
+#[test]
+fn all_errors_at_once() {
+    let text = World {
+        args: &["--config", "r.toml", "--smtp-addr", "example.org:25", "--storage-type=file"],
+        env: &[
+            ("RESTANTE_LOGLEVEL", "trace"),
+            ("INBUCKET_SMTP_TIMEOUT", "300"),
+            ("RESTANTE_NONSENSE", "1"),
+            ("RESTANTE_SMTP_REQUIREAUTH", "true"),
+        ],
+        files: &[("r.toml", "[web]\nbasepath = '/a b'\ntypo = 1")],
+    }
+    .refused();
+    let expected = [
+        "restante: the configuration has 8 errors:",
+        "variable RESTANTE_NONSENSE: no such setting",
+        "web.typo (file r.toml:3): no such setting",
+        "loglevel = \"trace\" (variable RESTANTE_LOGLEVEL): must be debug, info, warn or error",
+        "smtp.addr = \"example.org:25\" (flag --smtp-addr): \"example.org:25\" is no address: IP:PORT",
+        "smtp.timeout = \"300\" (variable INBUCKET_SMTP_TIMEOUT): must be a length of time such as 300s",
+        "smtp.requireauth = \"true\" (variable RESTANTE_SMTP_REQUIREAUTH): needs smtp.credentials",
+        "web.basepath = \"/a b\" (file r.toml:2): must be a path",
+        "storage.type = \"file\" (flag --storage-type): needs a data directory: --data DIR, storage.path or path:DIR",
+    ];
+    for line in expected {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn values_that_are_refused() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["--smtp-maxrecipients", "0"], "from 1 to 1000000"),
+        (&["--smtp-maxmessagebytes", "10MB"], "a whole number from 1 to 2147483648"),
+        (&["--smtp-timeout", "0"], "from 1s to 86400s"),
+        (&["--smtp-domain", "a b"], "must be a host name"),
+        (&["--smtp-domain", ""], "must be a host name"),
+        (&["--mailboxnaming", "none"], "must be one of local, full, domain"),
+        (&["--smtp-defaultaccept=maybe"], "must be true or false"),
+        (&["--smtp-acceptdomains", "a,b@c"], "\"b@c\" is no domain"),
+        (&["--logfile", ""], "must name a file"),
+        (&["--web-publicurl", "https://x/?a=b"], "without user, query or fragment"),
+        (&["--web-hosts", "example.org:80"], "without port"),
+        (&["--web-trustedproxies", "10.0.0.0/33"], "is no network"),
+        (&["--web-monitorhistory", "10001"], "from 0 to 10000"),
+        (&["--storage-type", "disk"], "must be memory, file or postgres"),
+        (&["--storage-type", "postgres"], "(flag --storage-type): this version has no PostgreSQL store"),
+        (&["--data", "/proc/version"], "storage.path = \"/proc/version\" (flag --storage-path): cannot be used: "),
+        (&["--data", "/proc/version/x"], "storage.path = \"/proc/version/x\" (flag --storage-path): cannot be used: "),
+        (&["--storage-durability", "none"], "must be full or relaxed"),
+        (&["--storage-cachekb", "0"], "a whole number from 1024 to"),
+        (&["--storage-url", "postgres://u:hunter2@h/d"], "storage.url = \"***\" (flag --storage-url): this version"),
+        (&["--storage-params", "maxkb:many"], "maxkb must be a whole number"),
+        (&["--storage-params", "quota:1"], "\"quota\" is unknown"),
+        (&["--storage-retentionperiod", "1ms"], "or 0 for no limit"),
+        (&["--smtp-forcetls"], "smtp.forcetls = \"true\" (flag --smtp-forcetls): needs smtp.tlsenabled"),
+        (&["--smtp-tlsaddr", ":465"], "needs smtp.tlsenabled"),
+        (&["--smtp-tlsenabled"], "smtp.tlscert = \"cert.crt\" (default): cannot be read"),
+        (&["--pop3-tlsaddr", ":995"], "needs pop3.tlsenabled"),
+        (&["--pop3-tlsenabled"], "pop3.tlscert = \"cert.crt\" (default): cannot be read"),
+        (&["--pop3-credentials", "james"], "pop3.credentials = \"***\" (flag --pop3-credentials): entry 1"),
+        (&["--pop3-proxyprotocol", "10.0.0.0/x"], "is no network"),
+        (&["--pop3-forcetls"], "pop3.forcetls = \"true\" (flag --pop3-forcetls): needs pop3.tlsenabled"),
+        (&["--smtp-addr", ":25", "--web-addr", ":80,:25"], ":25 is taken by smtp.addr already"),
+        (&["--smtp-addr", "localhost:25,127.0.0.1:25"], "127.0.0.1:25 is taken by smtp.addr already"),
+        (&["--logfile", "/"], "logfile = \"/\" (flag --logfile): cannot be written: is a directory"),
+        (&["--logfile", "/no/such/dir/x.log"], "logfile = \"/no/such/dir/x.log\" (flag --logfile): cannot be written"),
+        (&["--pidfile", "/proc/version/x"], "pidfile = \"/proc/version/x\" (flag --pidfile): cannot be written"),
+        (&["--smtp-defaultaccept", "false"], "Write --smtp-defaultaccept=false, with an equals sign."),
+        (&["config", "check", "-logjson", "off"], "Write --logjson=off, with an equals sign."),
+        (&["--smtp-addr=", "--pop3-addr=", "--web-addr="], "nothing to serve"),
+        (&["--pidfile"], "a value is required"),
+        (&["--smtp-adr", ":25"], "--smtp-addr"),
+        (&["serve"], "unrecognized subcommand"),
+    ];
+    for (args, expected) in cases {
+        let text = flags(args).refused();
+        assert!(text.contains(expected), "{args:?}\n{text}");
+    }
+}
+
+#[test]
+fn every_bad_entry_of_a_value_is_told() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["--smtp-addr", "a:1,:25,b:2"], &["\"a:1\" is no address", "\"b:2\" is no address"]),
+        (&["--smtp-storedomains", "a@b,c,d e"], &["\"a@b\" is no domain", "\"d e\" is no domain"]),
+        (&["--web-hosts", "a:1,b/2"], &["\"a:1\" is no host name", "\"b/2\" is no host name"]),
+        (&["--web-trustedproxies", "x,::1/129"], &["\"x\" is no network", "\"::1/129\" is no network"]),
+        (&["--smtp-credentials", "a,b:c,b:d"], &["entry 1 is no USER:PASSWORD", "entry 3 repeats a user"]),
+        (&["--storage-params", "maxkb:big,foo:1,x"], &["maxkb must be", "\"foo\" is unknown", "\"x\" is no KEY:VALUE"]),
+    ];
+    for (args, expected) in cases {
+        let text = flags(args).refused();
+        assert!(expected.iter().all(|part| text.contains(part)), "{args:?}\n{text}");
+    }
+    let text = file(&[("r.toml", "[smtp]\naddr = [1.5, 'a,b']")]).refused();
+    assert!(text.contains("must be a string") && text.contains("takes no commas"), "{text}");
+    let text = file(&[("r.toml", "[storage]\nparams = { maxkb = 'big', foo = 1 }")]).refused();
+    assert!(text.contains("maxkb must be") && text.contains("\"foo\" is unknown"), "{text}");
+}
+
+#[test]
+fn no_errors_that_only_follow_from_others() {
+    let cases: &[&[&str]] = &[
+        &["--smtp-addr", "nope", "--web-addr", "localhost:2500"],
+        &["--smtp-addr", "nope", "--web-addr="],
+        &["--smtp-tlsenabled=maybe", "--smtp-forcetls", "--smtp-tlsaddr=:465"],
+        &["--smtp-tlsenabled", "--smtp-tlscert="],
+        &["--smtp-tlsenabled", "--smtp-tlsprivkey="],
+        &["--smtp-requireauth", "--smtp-credentials", "joe"],
+        &["--logfile", "/no/such/dir/x.log", "--logfile="],
+        &["--storage-type=disk", "--data=/proc/version"],
+        &["--storage-type=file", "--storage-params=path"],
+    ];
+    for args in cases {
+        let text = flags(args).refused();
+        assert!(text.starts_with("restante: the configuration has an error:"), "{args:?}\n{text}");
+    }
+    let world = World { args: &["--config=r.toml", "--smtp-forcetls"], ..file(&[("r.toml", "smtp.tlsenabled = 1.5")]) };
+    assert!(world.refused().starts_with("restante: the configuration has an error:"), "{}", world.refused());
+}
+
+#[test]
+fn values_that_others_win_over_are_checked_too() {
+    let world = World {
+        args: &["--config=r.toml", "--loglevel=loud", "--loglevel=debug"],
+        env: &[("INBUCKET_LOGLEVEL", "trace"), ("RESTANTE_LOGLEVEL", "all")],
+        files: &[("r.toml", "loglevel = 'none'")],
+    };
+    let text = world.refused();
+    for value in ["none", "trace", "all", "loud"] {
+        assert!(text.contains(&format!("loglevel = \"{value}\" ")), "{value}\n{text}");
+    }
+    // But only the value that counts has to go together with the others.
+    let config = env(&[("INBUCKET_STORAGE_TYPE", "file"), ("RESTANTE_STORAGE_TYPE", "memory")]).config();
+    assert_eq!(config.storage.kind, StoreKind::Memory);
+}
+
+#[test]
+fn checking_leaves_no_files_behind() {
+    let dir = std::env::temp_dir().join(format!("restante-config-{}", std::process::id()));
+    std::fs::create_dir(&dir).expect("a directory of our own");
+    let (log, pid, data) = (dir.join("x.log"), dir.join("x.pid"), dir.join("not/yet/there"));
+    std::fs::write(&log, "old lines").expect("a log of before");
+    let (log_file, pid_file, data_dir) = (log.to_string_lossy(), pid.to_string_lossy(), data.to_string_lossy());
+    flags(&["--logfile", &log_file, "--pidfile", &pid_file, "--data", &data_dir]).config();
+    assert_eq!(std::fs::read_to_string(&log).expect("the log is there"), "old lines");
+    assert!(!pid.exists() && !dir.join("not").exists());
+    std::fs::remove_dir_all(&dir).expect("it can be removed");
+}

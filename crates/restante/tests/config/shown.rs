@@ -1,0 +1,96 @@
+//! What is printed: help, the effective configuration, the reference page. Secrets are not.
+
+use restante::config::{Level, ListenAddr, SETTINGS, Status, docs};
+
+use crate::{World, env, file, flags};
+
+#[test]
+fn secrets_are_masked_everywhere() {
+    let good: &[_] = &[("RESTANTE_SMTP_CREDENTIALS", "joe:hunter2,ann:hunter2")];
+    let loaded = env(good).serve();
+    let first = &loaded.config.smtp.credentials[0];
+    assert_eq!((first.user.as_str(), first.password.expose()), ("joe", "hunter2"));
+    assert!(!format!("{loaded:?}").contains("hunter2"));
+    let check = World { args: &["config", "check"], env: good, ..World::default() }.exit();
+    assert!(check.text.contains("smtp.credentials = \"***\""), "{}", check.text);
+    assert!(!check.text.contains("hunter2"), "{}", check.text);
+
+    for bad in ["hunter2", "joe:hunter2,:hunter2", "joe:hunter2,joe:hunter2", "joe:"] {
+        let text = env(&[("RESTANTE_SMTP_CREDENTIALS", bad)]).refused();
+        assert!(text.contains("smtp.credentials = \"***\" (variable RESTANTE_SMTP_CREDENTIALS): entry "), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    for bad in ["[smtp]\ncredentials = 'joe:hunter2", "[smtp]\ncredentials = ['joe:hunter2,']"] {
+        assert!(!file(&[("r.toml", bad)]).refused().contains("hunter2"), "{bad}");
+    }
+}
+
+#[test]
+fn config_check() {
+    let good = flags(&["config", "check", "--loglevel", "warn", "--smtp-addr", ":0"]).exit();
+    assert_eq!(good.code, 0);
+    let line = |key: &str| good.text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
+    assert!(line("loglevel = ").starts_with("loglevel = \"warn\" ") && line("loglevel").ends_with("# flag --loglevel"));
+    assert!(line("web.addr = ").ends_with("# default"));
+    assert!(good.text.contains("# warning: other machines reach this server"), "{}", good.text);
+    for setting in SETTINGS {
+        assert!(!line(&format!("{} = ", setting.key)).is_empty(), "{}", setting.key);
+    }
+    // What it prints is a configuration file that gives the same configuration.
+    let again = file(&[("r.toml", &good.text)]).config();
+    assert_eq!((again.log.level, &again.smtp.addr[0]), (Level::Warn, &ListenAddr::Any(0)));
+
+    let bad = flags(&["--loglevel", "loud", "config", "check"]).exit();
+    assert_eq!(bad.code, 2);
+    assert!(bad.text.contains("flag --loglevel"), "{}", bad.text);
+}
+
+#[test]
+fn long_and_odd_values_are_shown_safely() {
+    let many = vec!["a.example"; 40].join(",");
+    let check = flags(&["config", "check", "--smtp-acceptdomains", &many]).exit();
+    assert!(check.text.contains(&format!("smtp.acceptdomains = \"{many}\"")), "{}", check.text);
+
+    let text = flags(&["--smtp-domain", &"\u{1b}\"".repeat(1000)]).refused();
+    assert!(text.len() < 1500 && text.contains("smtp.domain = \"\\u001b\\\"\\u001b"), "{text}");
+}
+
+#[test]
+fn help_and_version() {
+    for args in [&["--help"], &["-help"], &["-h"]] {
+        let help = flags(args).exit();
+        assert_eq!(help.code, 0);
+        for setting in SETTINGS {
+            assert!(help.text.contains(&format!("--{}", setting.flag())), "{args:?} {}", setting.key);
+        }
+    }
+    let help = flags(&["--help"]).exit().text;
+    for setting in SETTINGS {
+        assert!(help.contains(&format!("RESTANTE_{}.", setting.variable())), "{}", setting.key);
+    }
+    let version = flags(&["--version"]).exit();
+    assert_eq!((version.code, version.text.trim_end()), (0, concat!("restante ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn the_reference_page_is_fresh() {
+    let stored = include_str!("../../../../docs/config.md");
+    assert!(stored == docs(), "docs/config.md is old: write the output of `restante config docs` into it");
+    let printed = flags(&["config", "docs"]).exit();
+    assert_eq!((printed.code, printed.text.as_str()), (0, stored));
+}
+
+#[test]
+fn the_table_is_consistent() {
+    for (index, setting) in SETTINGS.iter().enumerate() {
+        let key = setting.key;
+        assert!(SETTINGS[..index].iter().all(|other| other.flag() != setting.flag()), "{key} twice");
+        assert!(setting.help.ends_with('.'), "{key}: help is made of sentences");
+        assert!(key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.'), "{key}");
+        let described = docs().contains(&format!("### {key}\n"));
+        assert!(described, "{key} is on the reference page");
+        if setting.status == Status::Ignored {
+            assert_eq!(setting.default, "", "{key} has no effect, so it has no default");
+        }
+    }
+}

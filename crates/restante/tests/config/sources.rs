@@ -1,0 +1,220 @@
+//! Where values come from: flags, variables of both prefixes, files, and which of them wins.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use restante::config::{Hosts, Level, ListenAddr, LogOutput, SETTINGS};
+use restante_mail::naming::Naming;
+
+use crate::{World, env, file, flags, place};
+
+#[test]
+fn defaults() {
+    let config = World::default().config();
+    assert_eq!(config.log.level, Level::Info);
+    assert_eq!(config.log.output, LogOutput::Stderr);
+    assert_eq!(config.mailbox_naming, Naming::Local);
+    assert_eq!(config.smtp.addr, [ListenAddr::Localhost(2500)]);
+    assert_eq!(config.smtp.tls_addr, []);
+    assert_eq!(config.smtp.max_recipients, 200);
+    assert_eq!(config.smtp.max_message_bytes, 10_240_000);
+    assert_eq!(config.smtp.timeout, Duration::from_mins(5));
+    assert!(config.smtp.policy.default_accept && config.smtp.policy.default_store);
+    assert_eq!(config.smtp.tls.certificate(), None);
+    assert_eq!(config.smtp.max_connections_per_ip, None);
+    assert_eq!(config.smtp.max_inflight_bytes, 256 << 20);
+    assert_eq!(config.web.addr, [ListenAddr::Localhost(9000)]);
+    assert_eq!(config.web.hosts, Hosts::Only(Vec::new()));
+    assert_eq!(config.storage.max_bytes, 1 << 30);
+    assert_eq!(config.storage.retention_period, Some(Duration::from_hours(24)));
+    assert_eq!(config.storage.mailbox_msg_cap, Some(500));
+    assert!(World::default().serve().warnings.is_empty());
+}
+
+#[test]
+fn flag_wins_over_variable_over_file_over_default() {
+    let mut world = World { files: &[("r.toml", "[smtp]\nmaxrecipients = 3")], ..World::default() };
+    assert_eq!(world.config().smtp.max_recipients, 200);
+    world.args = &["--config", "r.toml"];
+    assert_eq!(world.config().smtp.max_recipients, 3);
+    world.args = &[];
+    world.env = &[("RESTANTE_CONFIG", "r.toml")];
+    assert_eq!(world.config().smtp.max_recipients, 3);
+    world.env = &[("RESTANTE_CONFIG", "r.toml"), ("INBUCKET_SMTP_MAXRECIPIENTS", "4")];
+    assert_eq!(world.config().smtp.max_recipients, 4);
+    world.env =
+        &[("RESTANTE_SMTP_MAXRECIPIENTS", "5"), ("INBUCKET_SMTP_MAXRECIPIENTS", "4"), ("RESTANTE_CONFIG", "r.toml")];
+    assert_eq!(world.config().smtp.max_recipients, 5);
+    world.args = &["--smtp-maxrecipients", "6"];
+    assert_eq!(world.config().smtp.max_recipients, 6);
+    world.args = &["--smtp-maxrecipients", "6", "--smtp-maxrecipients=7"];
+    assert_eq!(world.config().smtp.max_recipients, 7);
+}
+
+#[test]
+fn an_environment_written_for_inbucket_works_unchanged() {
+    let loaded = env(&[
+        ("INBUCKET_LOGLEVEL", "debug"),
+        ("INBUCKET_LUA_PATH", "/con/inbucket.lua"),
+        ("INBUCKET_MAILBOXNAMING", "full"),
+        ("INBUCKET_SMTP_ADDR", "0.0.0.0:2500"),
+        ("INBUCKET_SMTP_DOMAIN", "inbucket"),
+        ("INBUCKET_SMTP_MAXRECIPIENTS", "50"),
+        ("INBUCKET_SMTP_MAXMESSAGEBYTES", "500000000"),
+        ("INBUCKET_SMTP_DEFAULTACCEPT", "false"),
+        ("INBUCKET_SMTP_ACCEPTDOMAINS", "Example.org, example.com"),
+        ("INBUCKET_SMTP_REJECTDOMAINS", ""),
+        ("INBUCKET_SMTP_REJECTORIGINDOMAINS", "*.spam.example"),
+        ("INBUCKET_SMTP_DEFAULTSTORE", "true"),
+        ("INBUCKET_SMTP_STOREDOMAINS", ""),
+        ("INBUCKET_SMTP_DISCARDDOMAINS", "bitbucket.local"),
+        ("INBUCKET_SMTP_TIMEOUT", "30s"),
+        ("INBUCKET_SMTP_TLSENABLED", "false"),
+        ("INBUCKET_POP3_ADDR", "0.0.0.0:1100"),
+        ("INBUCKET_POP3_DOMAIN", "inbucket"),
+        ("INBUCKET_POP3_TIMEOUT", "30s"),
+        ("INBUCKET_WEB_ADDR", "0.0.0.0:9000"),
+        ("INBUCKET_WEB_BASEPATH", "mail/"),
+        ("INBUCKET_WEB_UIDIR", "/opt/inbucket/ui"),
+        ("INBUCKET_WEB_GREETINGFILE", "/con/greeting.html"),
+        ("INBUCKET_WEB_MONITORVISIBLE", "T"),
+        ("INBUCKET_WEB_MONITORHISTORY", "30"),
+        ("INBUCKET_WEB_PPROF", "false"),
+        ("INBUCKET_WEB_COOKIEAUTHKEY", "of another version"),
+        ("INBUCKET_STORAGE_TYPE", "memory"),
+        ("INBUCKET_STORAGE_PARAMS", "maxkb:10240"),
+        ("INBUCKET_STORAGE_RETENTIONPERIOD", "72h"),
+        ("INBUCKET_STORAGE_RETENTIONSLEEP", "50ms"),
+        ("INBUCKET_STORAGE_MAILBOXMSGCAP", "0"),
+    ])
+    .serve();
+    let config = loaded.config;
+    assert_eq!(config.mailbox_naming, Naming::Full);
+    assert_eq!(config.smtp.domain, "inbucket");
+    assert_eq!(config.smtp.policy.accept_domains, ["example.org", "example.com"].into_iter().collect());
+    assert_eq!(config.smtp.max_inflight_bytes, 500_000_000, "room for at least one message");
+    assert_eq!(config.web.base_path, "/mail");
+    assert_eq!(config.storage.max_bytes, 10_240 << 10);
+    assert_eq!(config.storage.mailbox_msg_cap, None);
+    assert_eq!(config.storage.retention_period, Some(Duration::from_hours(72)));
+
+    let warnings = loaded.warnings;
+    let about = |text: &str| warnings.iter().filter(|warning| warning.contains(text)).count();
+    assert_eq!(about("INBUCKET_WEB_COOKIEAUTHKEY"), 1);
+    assert_eq!(about("without effect: web.uidir"), 1);
+    assert_eq!(about("storage.retentionsleep"), 1);
+    assert_eq!(about("later version only: web.monitorvisible"), 1);
+    assert_eq!(about("web.monitorhistory"), 0, "it says what is the default anyway");
+    assert_eq!(about("web.greetingfile") + about("lua.path"), 0, "there are no such files");
+    assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, pop3.addr 0.0.0.0:1100, web.addr 0.0.0.0:9000"), 1);
+    assert_eq!(about("less than one message"), 1);
+    assert_eq!(warnings.len(), 5, "{warnings:#?}");
+}
+
+#[test]
+fn both_prefixes_know_every_setting() {
+    for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
+        for prefix in ["RESTANTE_", "INBUCKET_"] {
+            let name = format!("{prefix}{}", setting.variable());
+            let loaded = env(&[(&name, setting.default)]).serve();
+            let shown = loaded.effective.iter().find(|line| line.setting.key == setting.key).expect("it is listed");
+            assert_eq!(shown.origin.to_string(), format!("variable {name}"));
+            assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+        }
+    }
+}
+
+#[test]
+fn variables_that_are_none_of_ours() {
+    env(&[
+        ("PATH", "/bin"),
+        // What Kubernetes sets beside a service called `restante`.
+        ("RESTANTE_SERVICE_HOST", "10.0.0.1"),
+        ("RESTANTE_PORT", "tcp://10.0.0.1:2500"),
+        ("RESTANTE_PORT_2500_TCP_ADDR", "10.0.0.1"),
+    ])
+    .serve();
+    let text = env(&[("RESTANTE_SMTP_PORT", "2500"), ("RESTANTE_SMTP_ADRR", "hunter2")]).refused();
+    assert!(text.contains("variable RESTANTE_SMTP_PORT: no such setting"), "{text}");
+    assert!(text.contains("variable RESTANTE_SMTP_ADRR: no such setting; did you mean RESTANTE_SMTP_ADDR?"), "{text}");
+    assert!(!text.contains("hunter2"), "an unknown variable may be a secret: {text}");
+}
+
+#[test]
+fn files() {
+    let text = r#"
+        loglevel = "warn"
+        smtp.domain = "mail.example.org"
+        [web]
+        addr = ["localhost:0", "unix:/run/web.sock"]
+        trustedproxies = "10.0.0.0/8, ::1"
+        [lmtp]
+        addr = []
+        [storage]
+        params = { maxkb = 0x800 }
+        retentionperiod = 0
+        [smtp]
+        defaultaccept = false
+        "#;
+    // `[smtp]` after `smtp.domain` would define the table twice.
+    assert!(file(&[("r.toml", text)]).refused().contains("file r.toml:"));
+
+    let config = file(&[("r.toml", &text.replace("[smtp]", ""))]).refused();
+    assert!(config.contains("storage.defaultaccept (file r.toml:13): no such setting"), "{config}");
+
+    let text = text.replace("smtp.domain", "logjson = true\n mailboxnaming = \"domain\" #");
+    let config = file(&[("r.toml", &text)]).config();
+    assert_eq!(config.log.level, Level::Warn);
+    assert!(config.log.json);
+    assert_eq!(config.mailbox_naming, Naming::Domain);
+    assert_eq!(config.web.addr, [ListenAddr::Localhost(0), ListenAddr::Unix("/run/web.sock".into())]);
+    let proxy: IpAddr = "10.1.2.3".parse().expect("an address");
+    assert!(config.web.trusted_proxies[0].contains(proxy) && !config.web.trusted_proxies[1].contains(proxy));
+    assert_eq!(config.storage.max_bytes, 2048 << 10);
+    assert_eq!(config.storage.retention_period, None);
+    assert!(!config.smtp.policy.default_accept);
+}
+
+#[test]
+fn files_that_a_later_version_reads_are_told_of_when_they_are_there() {
+    assert_eq!(flags(&["--lua-path=/no/such/file"]).serve().warnings, Vec::<String>::new());
+    let loaded = flags(&["--lua-path=/proc/version"]).serve();
+    assert!(loaded.warnings[0].ends_with("a later version only: lua.path (flag --lua-path)"), "{:?}", loaded.warnings);
+}
+
+#[test]
+fn the_settings_of_the_container_image_are_understood() {
+    let text = include_str!("../../../../packaging/container.toml");
+    // Not everybody who runs this test may write to the root directory.
+    let text = text.replace("\"/storage\"", "\"/tmp/storage\"");
+    let files = [("r.toml", text.as_str())];
+    let mut world = file(&files);
+    let config = world.config();
+    assert_eq!(config.smtp.addr, [ListenAddr::Any(2500)]);
+    assert_eq!(config.smtp.timeout, Duration::from_secs(30));
+    assert!(config.smtp.policy.discard_domains.contains("bitbucket.local"));
+    assert_eq!(config.web.hosts, Hosts::Any);
+    assert!(config.log.json);
+    assert_eq!(config.storage.retention_period, Some(Duration::from_hours(72)));
+    assert_eq!(config.storage.mailbox_msg_cap, Some(300));
+    assert_eq!(place(&world).as_deref(), Some("/tmp/storage"));
+    let warnings = world.serve().warnings;
+    assert!(warnings.len() == 1 && warnings[0].starts_with("other machines reach"), "{warnings:?}");
+
+    // An environment written for Inbucket's image wins over what ours brings along.
+    world.env = &[("INBUCKET_SMTP_ADDR", "0.0.0.0:3025"), ("INBUCKET_STORAGE_TYPE", "memory")];
+    assert_eq!(world.config().smtp.addr[0].to_string(), "0.0.0.0:3025");
+    assert_eq!(place(&world), None);
+    assert_eq!(world.serve().warnings.len(), 1);
+    world.env = &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "path:/tmp/elsewhere")];
+    assert_eq!(place(&world).as_deref(), Some("/tmp/elsewhere"));
+}
+
+#[test]
+fn flags_written_for_inbucket_take_one_dash() {
+    let config = flags(&["-logjson", "-netdebug", "-logfile", "stdout", "-pidfile=/dev/null"]).config();
+    assert!(config.log.json && config.log.netdebug);
+    assert_eq!(config.log.output, LogOutput::Stdout);
+    assert_eq!(config.pidfile.as_deref(), Some(Path::new("/dev/null")));
+}

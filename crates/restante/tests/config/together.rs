@@ -1,0 +1,74 @@
+//! What settings mean together.
+
+use restante::config::{Certificate, Command};
+
+use crate::{World, flags};
+
+#[test]
+fn lists_of_proxies_that_leave_nobody_out() {
+    for (argument, warned) in [
+        ("--web-trustedproxies=10.0.0.0/8,::/0", true),
+        ("--web-proxyprotocol=0.0.0.0/0", true),
+        ("--smtp-proxyprotocol=::ffff:0.0.0.0/96", true),
+        ("--pop3-proxyprotocol=0.0.0.0/0", true),
+        ("--pop3-proxyprotocol=10.0.0.0/8,fd00::/8", false),
+    ] {
+        let warnings = flags(&[argument]).serve().warnings;
+        assert_eq!(warnings.len(), usize::from(warned), "{argument} {warnings:?}");
+        let (name, _) = argument.trim_start_matches('-').split_once('=').unwrap();
+        assert!(warnings.iter().all(|warning| warning.ends_with(&name.replace('-', "."))), "{warnings:?}");
+    }
+}
+
+#[test]
+fn tls() {
+    let make = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let (ours, other) = (make(), make());
+    let (cert, key, other_key) = (ours.cert.pem(), ours.signing_key.serialize_pem(), other.signing_key.serialize_pem());
+    let args = &["--smtp-tlsenabled", "--smtp-tlscert=c.pem", "--smtp-tlsprivkey=k.pem", "--smtp-tlsaddr=:465"];
+    let with =
+        |cert: &str, key: &str| World { args, files: &[("c.pem", cert), ("k.pem", key)], ..World::default() }.parse();
+
+    let Command::Serve(loaded) = with(&cert, &key) else { panic!("a good certificate is refused") };
+    let paths = ("c.pem".into(), "k.pem".into());
+    let expected = Certificate::Files { cert: &paths.0, key: &paths.1 };
+    assert_eq!(loaded.config.smtp.tls.certificate(), Some(expected));
+
+    let junk = "-----BEGIN CERTIFICATE-----\nanVuaw==\n-----END CERTIFICATE-----\n";
+    let bad: [(&str, &str, &[&str]); 5] = [
+        ("", "", &["smtp.tlscert = \"c.pem\" (flag --smtp-tlscert): holds no", "(flag --smtp-tlsprivkey): holds no"]),
+        (&key, &key, &["(flag --smtp-tlscert): holds no certificate"]),
+        (&cert, &cert, &["(flag --smtp-tlsprivkey): holds no private key"]),
+        (junk, &key, &["(flag --smtp-tlscert): cannot be used with smtp.tlsprivkey: "]),
+        (&cert, &other_key, &["(flag --smtp-tlscert): cannot be used with smtp.tlsprivkey: "]),
+    ];
+    for (cert, key, expected) in bad {
+        let Command::Exit(exit) = with(cert, key) else { panic!("starts with\n{cert}{key}") };
+        assert_eq!(exit.code, 2);
+        assert!(expected.iter().all(|part| exit.text.contains(part)), "{expected:?}\n{}", exit.text);
+    }
+
+    let config = flags(&["--smtp-tlsenabled", "--smtp-tlscert=self-signed"]).config();
+    assert_eq!(config.smtp.tls.certificate(), Some(Certificate::SelfSigned));
+
+    let loaded = flags(&["--smtp-tlscert=self-signed"]).serve();
+    assert!(loaded.warnings[0].contains("TLS is off although"), "{:?}", loaded.warnings);
+}
+
+#[test]
+fn what_follows_from_other_settings() {
+    let config = flags(&["--web-publicurl", "https://Mail.example.org:8443/x/", "--web-hosts", "intern"]).config();
+    assert_eq!(config.web.public_url.as_deref(), Some("https://mail.example.org:8443/x"));
+    assert!(config.web.hosts.allows("mail.example.org") && config.web.hosts.allows("INTERN"));
+    assert!(!config.web.hosts.allows("evil.example"));
+    assert!(flags(&["--web-hosts", "a,*"]).config().web.hosts.allows("evil.example"));
+
+    let names: &[(&str, &str)] = &[("/proc/sys/kernel/hostname", "Node7\n")];
+    assert_eq!(World { files: names, ..World::default() }.config().smtp.domain, "node7");
+    let names: &[(&str, &str)] = &[("/proc/sys/kernel/hostname", "(none)\n"), ("/etc/hostname", "box.lan\n")];
+    assert_eq!(World { files: names, ..World::default() }.config().pop3.domain, "box.lan");
+    assert_eq!(World::default().config().smtp.domain, "localhost");
+
+    let open = flags(&["--smtp-addr", ":25", "--smtp-credentials", "a:b", "--smtp-requireauth"]).serve();
+    assert_eq!(open.warnings, Vec::<String>::new());
+}
