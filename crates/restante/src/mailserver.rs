@@ -48,12 +48,7 @@ pub struct Call<'a> {
 impl Host {
     /// What the log calls the next session: its protocol, its number, and the peer.
     pub fn name(&self, ip: Option<IpAddr>) -> String {
-        let protocol = match self.protocol {
-            Protocol::Smtp => "SMTP",
-            Protocol::Lmtp => "LMTP",
-            Protocol::Pop3 => "POP3",
-            Protocol::Http => "HTTP",
-        };
+        let protocol = self.protocol.name();
         let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         let peer: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
         format!("{protocol} {number} {peer}")

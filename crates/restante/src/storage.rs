@@ -1,18 +1,24 @@
-//! Opens the store that the configuration asks for, and tells the operator where mail is kept. What a store does with
-//! mail is its own business.
+//! Opens the store that the configuration asks for, tells the operator where mail is kept, and asks how much it is. What a
+//! store does with mail is its own business.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use restante_mailroom::Mailroom;
 use restante_store::disk::{self, DiskStore, Durability, OpenError};
 use restante_store::memory::MemoryStore;
-use restante_store::{Limits, Result, Store, Usage};
+use restante_store::{Limits, Result, Store, StoreError, Usage};
+use tokio::time::timeout;
 
 use crate::config::Storage;
 
 /// So many entries of a directory say what it is.
 const ENOUGH: usize = 100;
+
+/// How long the store may take to say how much it holds; supervisors do not wait much longer by default.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Opens the store. This takes some milliseconds and blocks, so it is best done before anything is served.
 pub fn open(storage: &Storage) -> Result<Arc<dyn Store>, OpenError> {
@@ -44,6 +50,12 @@ pub fn tell(storage: &Storage, usage: Result<Usage>) {
         let import = format!("restante import --data {shown} {shown}");
         tracing::info!("{shown} holds mail of Inbucket too; this takes it over, while no server runs: {import}");
     }
+}
+
+/// How much the store holds. One that does not say so in time cannot be reached.
+pub async fn usage(mailroom: &Mailroom) -> Result<Usage> {
+    let too_slow = |_| StoreError::Unavailable(format!("no answer within {PATIENCE:?}"));
+    timeout(PATIENCE, mailroom.usage()).await.map_err(too_slow)?
 }
 
 /// Whether there is a `file` store of Inbucket: a folder `mail` with folders named by the first three digits of a hash.

@@ -2,25 +2,20 @@
 //! it can do its work.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use restante_store::StoreError;
-use tokio::time::timeout;
 
 use super::problem::Problem;
 use super::{Server, reply};
+use crate::storage;
 
 /// Whether the process serves at all. Who gets no answer here should start it again.
 pub(super) const LIVE: &str = "/livez";
 /// Whether mail can be read and taken in now. Who gets no 200 here should send clients elsewhere, or wait.
 pub(super) const READY: &str = "/readyz";
-
-/// How long the store may take to answer; supervisors do not wait much longer by default.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// That this runs is the answer.
 pub(super) async fn live() -> Response {
@@ -30,8 +25,7 @@ pub(super) async fn live() -> Response {
 /// Asks the listeners and the store.
 pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     server.settings.readiness.check()?;
-    let too_slow = |_| StoreError::Unavailable(format!("no answer within {PATIENCE:?}"));
-    timeout(PATIENCE, server.mailroom.usage()).await.map_err(too_slow)??;
+    storage::usage(&server.mailroom).await?;
     Ok(ok())
 }
 

@@ -12,7 +12,8 @@ use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::{Metrics, Protocol, Reason, usage};
+use super::{Metrics, Protocol, Reason};
+use crate::storage;
 
 /// How often a sample is taken.
 const INTERVAL: Duration = Duration::from_mins(1);
@@ -101,7 +102,7 @@ impl Metrics {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
-            let sample = self.sample(&mailroom.counts(), usage(mailroom).await);
+            let sample = self.sample(&mailroom.counts(), storage::usage(mailroom).await.ok());
             self.history.push(sample);
         }
     }
@@ -109,7 +110,7 @@ impl Metrics {
     /// The numbers now, and how they were.
     pub async fn vars(&self, mailroom: &Mailroom) -> Vars {
         let counts = mailroom.counts();
-        let now = self.sample(&counts, usage(mailroom).await);
+        let now = self.sample(&counts, storage::usage(mailroom).await.ok());
         let history = &self.history;
         let memory = self.sources.resident_bytes().unwrap_or(0);
         Vars {

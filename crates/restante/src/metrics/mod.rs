@@ -19,9 +19,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
-use restante_mailroom::Mailroom;
-use restante_store::Usage;
-use tokio::time::timeout;
 
 use crate::net::Tally;
 use history::History;
@@ -33,9 +30,6 @@ pub use requests::{Requests, Route};
 pub use scrape::Scrape;
 pub use session::Ending;
 use session::Endings;
-
-/// How long the store may take to say how much it holds.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The upper bounds of the histogram of delivery times, in seconds.
 const DELIVERY_BUCKETS: [f64; 16] =
@@ -100,6 +94,16 @@ struct Attempts {
 impl Protocol {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Smtp, Self::Lmtp, Self::Pop3, Self::Http];
+
+    /// What it is called in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Smtp => "SMTP",
+            Self::Lmtp => "LMTP",
+            Self::Pop3 => "POP3",
+            Self::Http => "HTTP",
+        }
+    }
 
     /// What it is called in a label.
     fn label(self) -> &'static str {
@@ -187,9 +191,4 @@ impl Attempts {
         let counter = if ok { &self.ok } else { &self.failed };
         counter.fetch_add(1, Relaxed);
     }
-}
-
-/// How much the store holds; none when it does not say so in time. Whose fault that is tells `/readyz`.
-async fn usage(mailroom: &Mailroom) -> Option<Usage> {
-    timeout(PATIENCE, mailroom.usage()).await.ok()?.ok()
 }

@@ -13,10 +13,11 @@ use restante_mailroom::{Cause, Counts, Mailroom};
 use restante_store::Usage;
 
 use crate::net::Header;
+use crate::storage;
 
 use super::page::Page;
 use super::process::Process;
-use super::{Attempts, Counters, Ending, Metrics, Protocol, Reason, usage};
+use super::{Attempts, Counters, Ending, Metrics, Protocol, Reason};
 
 /// What one answer to Prometheus is made from.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl Scrape {
 
     /// Asks the mailroom.
     pub async fn take(metrics: Arc<Metrics>, mailroom: &Mailroom) -> Self {
-        Self { usage: usage(mailroom).await, counts: mailroom.counts(), metrics }
+        Self { usage: storage::usage(mailroom).await.ok(), counts: mailroom.counts(), metrics }
     }
 
     /// Writes it all down. The system is asked too, which takes a moment when there are very many open files.
