@@ -242,6 +242,27 @@ fn each_client_of_a_proxy_has_its_own_places() {
 }
 
 #[test]
+fn pop3_knows_the_clients_of_a_proxy_too() {
+    let mut server = Server::start(&["--pop3-proxyprotocol=127.0.0.1", "--pop3-maxconnectionsperip=1"]);
+    let address = server.address_of("POP3 listening on tcp4 ");
+    let open = |header: &[u8]| {
+        let mut talk = Talk::new(connect(address));
+        talk.send(header);
+        talk
+    };
+    let mut first = open(&line("203.0.113.7"));
+    assert!(first.line().unwrap().starts_with("+OK Restante POP3 server ready <"));
+    let mut second = open(&binary("203.0.113.7"));
+    assert!(second.line().unwrap().starts_with("-ERR [SYS/TEMP] "));
+    assert_eq!(second.line(), None);
+    assert!(open(&binary("203.0.113.8")).line().unwrap().starts_with("+OK "));
+    assert_eq!(open(b"CAPA\r\nUSER bob\r\nQUIT\r\n").line(), None, "no header, no word");
+    first.send("QUIT\r\n");
+    assert!(first.line().unwrap().starts_with("+OK "));
+    assert!(sooner_or_later(|| open(&line("203.0.113.7")).line().is_some_and(|line| line.starts_with("+OK "))));
+}
+
+#[test]
 fn an_ordinary_client_has_its_places_too() {
     let server = Server::start(&["--smtp-maxconnectionsperip=1", "--web-maxconnectionsperip=1"]);
     let mut mail = server.talk();
