@@ -1,0 +1,172 @@
+// What the server is asked, and what it says when it cannot.
+
+/** @import { Summary, Message, MailboxPage, Server, Status, Vars } from '../types.js' */
+
+import { below } from './paths.js';
+
+/** A request that the server refused, or that did not reach it. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status The HTTP status; 0 when there was no answer.
+   * @param {string} message A sentence for people.
+   */
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/**
+ * A part of a mailbox's listing, oldest first: with `limit` the newest ones, of those older than `before`.
+ * @param {string} mailbox
+ * @param {{ limit?: number, before?: string, after?: string, signal?: AbortSignal }} [page]
+ * @returns {Promise<Summary[]>}
+ */
+export function list(mailbox, { limit, before, after, signal } = {}) {
+  return ask(below('api', 'v1', 'mailbox', mailbox) + query({ limit, before, after }), { signal });
+}
+
+/**
+ * @param {string} mailbox
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Message>}
+ */
+export function message(mailbox, id, signal) {
+  return ask(below('api', 'v2', 'mailbox', mailbox, id), { signal });
+}
+
+/**
+ * The source of a message as text, one character per byte where it is no UTF-8.
+ * @param {string} mailbox
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<string>}
+ */
+export async function source(mailbox, id, signal) {
+  const response = await answered(below('api', 'v1', 'mailbox', mailbox, id, 'source'), { signal });
+  return response.text();
+}
+
+/**
+ * How many attachments these messages have; those that are gone are left out.
+ * @param {string} mailbox
+ * @param {string[]} ids At most 200.
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Record<string, number>>}
+ */
+export function attachmentCounts(mailbox, ids, signal) {
+  return ask(below('api', 'v2', 'mailbox', mailbox, 'attachments') + query({ ids: ids.join(',') }), { signal });
+}
+
+/**
+ * @param {string} mailbox
+ * @param {string} id
+ * @param {boolean} seen
+ */
+export function mark(mailbox, id, seen) {
+  const headers = { 'Content-Type': 'application/json' };
+  return ask(below('api', 'v1', 'mailbox', mailbox, id), { method: 'PATCH', headers, body: JSON.stringify({ seen }) });
+}
+
+/**
+ * Deletes a message. One that is gone already is as good as deleted. The request outlives the page.
+ * @param {string} mailbox
+ * @param {string} id
+ */
+export async function remove(mailbox, id) {
+  try {
+    await ask(below('api', 'v1', 'mailbox', mailbox, id), { method: 'DELETE', keepalive: true });
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 404)) throw error;
+  }
+}
+
+/** @param {string} mailbox */
+export function purge(mailbox) {
+  return ask(below('api', 'v1', 'mailbox', mailbox), { method: 'DELETE' });
+}
+
+/**
+ * @param {{ prefix?: string, after?: string, limit?: number, signal?: AbortSignal }} [page]
+ * @returns {Promise<MailboxPage>}
+ */
+export function mailboxes({ prefix, after, limit, signal } = {}) {
+  return ask(below('api', 'v2', 'mailboxes') + query({ prefix, after, limit }), { signal });
+}
+
+/** @type {Promise<Server> | null} */
+let server = null;
+
+/**
+ * What there is to know about the server; asked once.
+ * @returns {Promise<Server>}
+ */
+export function about() {
+  server ??= ask(below('api', 'v2', 'server')).catch((error) => {
+    server = null;
+    throw error;
+  });
+  return server;
+}
+
+/**
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Status>}
+ */
+export const status = (signal) => ask(below('serve', 'status'), { signal });
+
+/**
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Vars>}
+ */
+export const vars = (signal) => ask(below('debug', 'vars'), { signal });
+
+/** The operator's greeting, as markup. */
+export async function greeting() {
+  const response = await answered(below('serve', 'greeting'));
+  return response.text();
+}
+
+/**
+ * Whether an error only says that nobody waits for the answer any more.
+ * @param {unknown} error
+ */
+export const wasAborted = (error) => error instanceof DOMException && error.name === 'AbortError';
+
+/**
+ * A sentence about an error, for people.
+ * @param {unknown} error
+ */
+export const sentence = (error) => (error instanceof Error ? error.message : String(error));
+
+/**
+ * @param {string} path
+ * @param {RequestInit} [how]
+ */
+async function ask(path, how) {
+  const response = await answered(path, how);
+  return response.json();
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} [how]
+ */
+async function answered(path, how) {
+  const response = await fetch(path, how).catch((error) => {
+    if (wasAborted(error)) throw error;
+    throw new ApiError(0, 'The server does not answer. Is it still running?');
+  });
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({}));
+  const said = typeof problem.detail === 'string' ? problem.detail : problem.title;
+  throw new ApiError(response.status, said || `The server answered ${response.status} ${response.statusText}.`);
+}
+
+/** @param {Record<string, string | number | undefined>} parameters */
+function query(parameters) {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== '');
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text && `?${text}`;
+}

@@ -1,0 +1,86 @@
+// Numbers, sizes and times as people read them.
+
+const COUNT = new Intl.NumberFormat('en');
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const DATE = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAYS = 24 * HOUR;
+
+/**
+ * `1,234`.
+ * @param {number} value
+ */
+export const count = (value) => COUNT.format(value);
+
+/**
+ * `1 message`, `2 messages`.
+ * @param {number} value
+ * @param {string} one
+ * @param {string} [many]
+ */
+export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
+
+/**
+ * `812 B`, `4.2 KB`, `13 MB`: two digits that matter.
+ * @param {number} bytes
+ */
+export function size(bytes) {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  const digits = unit === 0 || value >= 9.95 ? 0 : 1;
+  return `${value.toFixed(digits)} ${units[unit]}`;
+}
+
+/**
+ * How long ago: `now`, `5 min`, `14:03`, `3 Nov`. A time that lies ahead is `now`: clocks differ.
+ * @param {number} millis
+ * @param {number} [now]
+ */
+export function ago(millis, now = Date.now()) {
+  const passed = now - millis;
+  if (passed < MINUTE) return 'now';
+  if (passed < HOUR) return `${Math.floor(passed / MINUTE)} min`;
+  const [then, today] = [new Date(millis), new Date(now)];
+  if (then.toDateString() === today.toDateString()) return CLOCK.format(then);
+  return then.getFullYear() === today.getFullYear() ? DAY.format(then) : DATE.format(then);
+}
+
+/**
+ * The day, the time and the second, in words.
+ * @param {number} millis
+ */
+export const exact = (millis) => EXACT.format(millis);
+
+/**
+ * `3 days 4 h`, `12 min`, `8 s`: the two largest units.
+ * @param {number} millis
+ */
+export function duration(millis) {
+  const units = /** @type {const} */ ([[DAYS, 'day', 'days'], [HOUR, 'h', 'h'], [MINUTE, 'min', 'min'], [1000, 's', 's']]);
+  const words = [];
+  let rest = Math.max(0, millis);
+  for (const [length, one, many] of units) {
+    const whole = Math.floor(rest / length);
+    rest -= whole * length;
+    if (whole > 0) words.push(`${whole} ${whole === 1 ? one : many}`);
+  }
+  return words.slice(0, 2).join(' ') || '0 s';
+}
+
+/**
+ * The parts of `Display Name <address>`.
+ * @param {string} text
+ */
+export function address(text) {
+  const found = /^(.*?)\s*<([^<>]*)>$/su.exec(text);
+  return found ? { name: found[1] || found[2], address: found[2] } : { name: text, address: text };
+}

@@ -1,0 +1,40 @@
+// The icons, each a path in a square of 24, drawn with the line of the text around it.
+
+import { svg } from './dom.js';
+
+const PATHS = {
+  attachment: 'M20 11.500 12.300 19.200a5 5 0 0 1-7-7l8-8a3.300 3.300 0 0 1 4.700 4.700l-8 8a1.700 1.700 0 0 1-2.400-2.400l7-7',
+  back: 'M15 5l-7 7 7 7',
+  bell: 'M6 16V11a6 6 0 0 1 12 0v5l1.500 2h-15zM10 21h4',
+  check: 'M5 12.500 10 17.500 19.500 7',
+  close: 'M6 6l12 12M18 6 6 18',
+  copy: 'M9 9h11v11H9zM15 9V4H4v11h5',
+  dark: 'M20 14.500A8.500 8.500 0 1 1 9.500 4a7 7 0 0 0 10.500 10.500z',
+  download: 'M12 4v11m-5-5 5 5 5-5M5 20h14',
+  envelope: 'M3.500 6h17v12.500h-17zM4 7l8 6.500L20 7',
+  file: 'M6 3h8l4 4v14H6zM14 3v4h4',
+  filter: 'M4 5h16l-6 7.500V19l-4 1.500v-8z',
+  light: 'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2.500v2M12 19.500v2M2.500 12h2M19.500 12h2M5.300 5.300l1.400 1.400M17.300 17.300l1.400 1.400M5.300 18.700l1.400-1.400M17.300 6.700l1.400-1.400',
+  open: 'M14 4h6v6M20 4l-9 9M18 14v6H4V6h6',
+  pause: 'M8 5v14M16 5v14',
+  play: 'M7 4.500v15l12-7.500z',
+  screen: 'M4 5h16v11H4zM9 20h6M12 16v4',
+  search: 'M10.500 4a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13zM15.500 15.500 20 20',
+  shield: 'M12 3l7.500 3v5.500c0 4.500-3 8-7.500 9.500-4.500-1.500-7.500-5-7.500-9.500V6z',
+  system: 'M12 3a9 9 0 1 0 0 18zM12 3a9 9 0 0 1 0 18',
+  tablet: 'M6 3h12v18H6zM11 18h2',
+  phone: 'M7.500 3h9v18h-9zM11 18.500h2',
+  trash: 'M4.500 6.500h15M9 6.500V4h6v2.500M6.500 6.500 7.500 20h9l1-13.500M10 10v6.500M14 10v6.500',
+  unread: 'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8z',
+  warning: 'M12 4 21.500 20h-19zM12 10v4.500M12 17.200v.3',
+};
+
+/** @typedef {keyof typeof PATHS} IconName */
+
+/**
+ * An icon. It says nothing to a screen reader: what it stands for has a label or stands beside it.
+ * @param {IconName} name
+ */
+export function icon(name) {
+  return svg('svg', { class: 'icon', viewBox: '0 0 24 24', 'aria-hidden': 'true' }, svg('path', { d: PATHS[name] }));
+}

@@ -1,0 +1,107 @@
+// The shapes of what the server says, for the type checker and for readers; there is nothing here to run.
+
+/**
+ * A message in a listing, as the REST API tells it.
+ * @typedef {object} Summary
+ * @property {string} mailbox
+ * @property {string} id
+ * @property {string} from
+ * @property {string[]} to
+ * @property {string} subject
+ * @property {string} date
+ * @property {number} posix-millis
+ * @property {number} size
+ * @property {boolean} seen
+ */
+
+/**
+ * @typedef {object} MessageParts
+ * @property {string} text
+ * @property {boolean} html Whether there is HTML to preview.
+ * @property {string[]} remote The hosts that the HTML would load something from.
+ * @property {Header[]} headers
+ * @property {Attachment[]} attachments
+ * @property {Part[]} parts
+ * @property {Defect[]} defects
+ * @typedef {Summary & MessageParts} Message
+ */
+
+/** @typedef {{ name: string, value: string, decoded?: string }} Header */
+
+/**
+ * @typedef {object} Attachment
+ * @property {number} index
+ * @property {string} filename
+ * @property {string} content-type
+ * @property {number} size
+ * @property {string} md5
+ * @property {string | null} content-id
+ */
+
+/**
+ * @typedef {object} Part
+ * @property {number} depth
+ * @property {string} content-type
+ * @property {string | null} charset
+ * @property {string} encoding
+ * @property {'inline' | 'attachment' | null} disposition
+ * @property {string | null} filename
+ * @property {string | null} content-id
+ * @property {number} size
+ * @property {'multipart' | 'text' | 'html' | 'attachment' | 'other'} role
+ * @property {number | null} attachment
+ */
+
+/** @typedef {{ name: string, detail: string, severe: boolean }} Defect */
+
+/**
+ * A mailbox that holds something.
+ * @typedef {object} Mailbox
+ * @property {string} name
+ * @property {number} messages
+ * @property {number} unseen
+ * @property {number} bytes
+ * @property {{ id: string, date: string, 'posix-millis': number }} newest
+ */
+
+/** @typedef {{ mailboxes: Mailbox[], next: string | null }} MailboxPage */
+
+/**
+ * @typedef {object} Server
+ * @property {string} version
+ * @property {string} build-date
+ * @property {number} started-millis
+ * @property {'local' | 'full' | 'domain'} mailbox-naming
+ * @property {boolean} monitor-visible
+ * @property {{ port: number | null, domain: string, tls: Tls, 'auth-required': boolean, 'max-message-bytes': number, 'max-recipients': number }} smtp
+ * @property {{ port: number | null, tls: Tls }} pop3
+ */
+
+/** @typedef {'off' | 'starttls' | 'required' | 'implicit'} Tls */
+
+/**
+ * The configuration as `/serve/status` tells it.
+ * @typedef {object} Status
+ * @property {string} version
+ * @property {string} build-date
+ * @property {string} pop3-listener
+ * @property {string} web-listener
+ * @property {{ addr: string, 'default-accept': boolean, 'accept-domains': string[], 'reject-domains': string[], 'default-store': boolean, 'store-domains': string[], 'discard-domains': string[], 'reject-origin-domains': string[] }} smtp-config
+ * @property {{ 'mailbox-msg-cap': number, 'store-type': string, 'retention-period': string }} storage-config
+ */
+
+/**
+ * The counters of `/debug/vars`; a `Hist` is the last hour minute by minute, separated by commas, oldest first.
+ * @typedef {object} Vars
+ * @property {{ ConnectsTotal: number, ConnectsCurrent: number, ConnectsHist: string, ReceivedTotal: number, ReceivedHist: string, ErrorsTotal: number, ErrorsHist: string, WarnsTotal: number, WarnsHist: string }} smtp
+ * @property {{ WebSocketConnectsCurrent: number }} http
+ * @property {{ DeletesTotal: number, DeletesHist: string, Period: number, RetainedCurrent: number, RetainedHist: string, RetainedSize: number, SizeHist: string }} retention
+ * @property {number} startMillis
+ */
+
+/**
+ * What the address in the browser means.
+ * @typedef {{ page: 'home' } | { page: 'mailbox', mailbox: string, id: string | null } | { page: 'monitor' } | { page: 'status' } | { page: 'missing' }} Route
+ */
+
+export {};
