@@ -9,21 +9,12 @@ use std::process::{Command, Output};
 
 use support::Server;
 use support::disk::Disk;
+use support::program::is_there;
 
 /// A dot at the start of a line, a letter that is none of ASCII, and an empty line.
 const MAIL: &[u8] = "Subject: Grüße\r\n\r\nfirst\r\n.second\r\n..\r\n\r\nlast\r\n".as_bytes();
-
-/// Whether a program is there and knows what is wanted of it.
-fn is_there(program: &str, question: &[&str], wanted: &str) -> bool {
-    let answer = Command::new(program).args(question).output();
-    let usable = answer.is_ok_and(|Output { stdout, .. }| String::from_utf8_lossy(&stdout).contains(wanted));
-    let required = std::env::var_os("REQUIRE_CLIENTS").is_some();
-    assert!(usable || !required, "{program} is not there, or has no {wanted}");
-    if !usable {
-        eprintln!("skipped: {program} is not there, or has no {wanted}");
-    }
-    usable
-}
+/// The variable that does not put up with a client that is missing.
+const REQUIRED: &str = "REQUIRE_CLIENTS";
 
 /// A server with STLS and TLS from the first byte, and its two addresses.
 fn server() -> (Server, SocketAddr, SocketAddr) {
@@ -39,7 +30,7 @@ fn server() -> (Server, SocketAddr, SocketAddr) {
 
 #[test]
 fn python_poplib() {
-    if !is_there("python3", &["-c", "import poplib; print(poplib.__name__)"], "poplib") {
+    if !is_there("python3", &["-c", "import poplib; print(poplib.__name__)"], "poplib", REQUIRED) {
         return;
     }
     let (server, plain, encrypted) = server();
@@ -56,7 +47,7 @@ fn python_poplib() {
 
 #[test]
 fn curl() {
-    if !is_there("curl", &["--version"], " pop3 ") {
+    if !is_there("curl", &["--version"], " pop3 ", REQUIRED) {
         return;
     }
     let (server, plain, encrypted) = server();

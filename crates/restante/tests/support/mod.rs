@@ -7,6 +7,7 @@ pub(crate) mod disk;
 pub(crate) mod exposition;
 pub(crate) mod monitor;
 pub(crate) mod pop3;
+pub(crate) mod program;
 pub(crate) mod promises;
 pub(crate) mod tls;
 
