@@ -3,7 +3,10 @@
 
 mod driver;
 mod harness;
+mod hostile;
+mod mails;
 mod outside;
 mod page;
 #[path = "../support/mod.rs"]
 mod support;
+mod tricks;

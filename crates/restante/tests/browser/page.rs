@@ -23,6 +23,9 @@ pub(crate) mod key {
     pub(crate) const DELETE: &str = "\u{e017}";
 }
 
+/// Why a request was never sent, as Chromium puts it.
+const FORBIDDEN: [&str; 2] = ["csp", "origin"];
+
 /// What a page is looked at with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
@@ -44,7 +47,8 @@ pub(crate) struct Page {
 struct Seen {
     console: Vec<String>,
     dialogs: Vec<String>,
-    requests: Vec<String>,
+    /// By the browser's number for them, and their URLs.
+    requests: Vec<(String, String)>,
 }
 
 impl Page {
@@ -210,10 +214,10 @@ impl Page {
         self.seen.borrow().dialogs.clone()
     }
 
-    /// The URLs of all requests over the network, WebSockets among them, to whomever.
+    /// The URLs of all requests over the network, WebSockets among them, to whomever; but not of those that a policy forbade.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.read_logs();
-        self.seen.borrow().requests.clone()
+        self.seen.borrow().requests.iter().map(|(_, url)| url.clone()).collect()
     }
 
     /// What was asked from anybody but the server.
@@ -282,15 +286,19 @@ impl Page {
             let event: Value = serde_json::from_str(entry["message"].as_str().unwrap_or_default()).unwrap();
             let (name, event) = (&event["message"]["method"], &event["message"]["params"]);
             let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let id = word(&event["requestId"]);
             match name.as_str().unwrap_or_default() {
                 "Page.javascriptDialogOpening" => seen.dialogs.push(word(&event["message"])),
-                "Network.webSocketCreated" => seen.requests.push(word(&event["url"])),
-                "Network.requestWillBeSent" => seen.requests.push(word(&event["request"]["url"])),
+                "Network.webSocketCreated" => seen.requests.push((id, word(&event["url"]))),
+                "Network.requestWillBeSent" => seen.requests.push((id, word(&event["request"]["url"]))),
+                "Network.loadingFailed" if FORBIDDEN.contains(&word(&event["blockedReason"]).as_str()) => {
+                    seen.requests.retain(|known| known.0 != id);
+                }
                 _ => {}
             }
         }
         // The browser's own pages and what is at hand anyway: chrome:, data:, blob:.
-        seen.requests.retain(|url| url.starts_with("http") || url.starts_with("ws"));
+        seen.requests.retain(|(_, url)| url.starts_with("http") || url.starts_with("ws"));
     }
 }
 
