@@ -26,6 +26,13 @@ import './pages/status.js';
 
 const place = find(document, '#page', HTMLElement);
 
+/** Makes the addresses in the frame whole: they are relative to where it was loaded, and a move goes elsewhere. */
+function anchor() {
+  /** @type {NodeListOf<HTMLAnchorElement | HTMLLinkElement>} */
+  const links = document.querySelectorAll('.bar a, link[rel=icon]');
+  for (const link of links) link.setAttribute('href', link.href);
+}
+
 /** Shows the page that the address means. */
 function arrive() {
   const route = paths.route(location);
@@ -123,6 +130,7 @@ async function monitorLink() {
   find(document, '[data-place=monitor]', HTMLElement).hidden = server?.['monitor-visible'] === false;
 }
 
+anchor();
 const helpButton = find(document, '[data-tool=help]', HTMLButtonElement);
 helpButton.addEventListener('click', help);
 helpButton.hidden = false;
