@@ -1,4 +1,4 @@
-//! HTTP: the REST API, the attachment links, the home page, and what a supervisor asks.
+//! HTTP: the REST API, the attachment links, the web interface, and what a supervisor asks.
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
@@ -6,11 +6,13 @@
 //! leaves through `reply`, or through `problem` when something is wrong. `render` writes the JSON, `cache` remembers it
 //! and `budget` bounds it. Listening and TLS are not done here.
 
+mod assets;
 mod attachment;
 mod budget;
 mod client;
 mod connection;
 mod departure;
+mod encoding;
 mod etag;
 mod guard;
 mod impatient;
@@ -18,7 +20,8 @@ mod json;
 mod links;
 mod monitor;
 mod observe;
-mod page;
+mod packed;
+mod pages;
 mod probe;
 mod problem;
 mod render;
@@ -48,7 +51,6 @@ use crate::metrics::Metrics;
 use crate::net::{Clients, Readiness, Seldom};
 use budget::{Allowance, Budget, SMALL};
 use etag::Tags;
-use page::Page;
 use problem::Problem;
 
 pub use connection::{Peer, Tenure, refuse_connection, serve_connection};
@@ -105,13 +107,15 @@ fn routed(server: Arc<Server>) -> Router {
     let mut router = routes("");
     if !base.is_empty() {
         let below = |path| format!("{base}{path}");
-        router = router.merge(routes(base)).route(base, get(page::home));
+        router = router.merge(routes(base)).route(base, get(pages::to_home));
         for (path, answer) in about_the_server() {
             router = router.route(&below(path), answer);
         }
     }
-    // Robots look at the root of a host only (RFC 9309 section 2.3). A base path could have one of these very names.
-    let at_root = about_the_server().into_iter().chain([(page::ROBOTS, get(page::robots))]);
+    // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon. A base path could
+    // have one of these very names.
+    let at_root =
+        about_the_server().into_iter().chain([(pages::ROBOTS, get(pages::robots)), (pages::ICON, get(pages::icon))]);
     for (path, answer) in at_root.filter(|(path, _)| *path != base) {
         router = router.route(path, answer);
     }
@@ -125,7 +129,7 @@ fn routed(server: Arc<Server>) -> Router {
 fn routes(base: &str) -> Router<Arc<Server>> {
     let path = |path: &str| format!("{base}{path}");
     Router::new()
-        .route(&path("/"), get(page::home))
+        .route(&path(assets::ASSETS), get(assets::asset))
         .route(&path("/api/v1/mailbox/{name}"), get(rest::list).delete(rest::purge))
         .route(&path("/api/v1/mailbox/{name}/{id}"), get(rest::message).patch(rest::mark).delete(rest::remove))
         // One of the clients in use deletes a message by the path of its source.
@@ -141,9 +145,14 @@ fn routes(base: &str) -> Router<Arc<Server>> {
         .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachment::view))
 }
 
-/// What is asked about the server itself, not about mail.
-fn about_the_server() -> [(&'static str, MethodRouter<Arc<Server>>); 5] {
+/// The pages, and what is asked about the server itself, not about mail.
+fn about_the_server() -> [(&'static str, MethodRouter<Arc<Server>>); 10] {
     [
+        ("/", get(pages::at_root)),
+        ("/monitor", get(pages::at_root)),
+        ("/status", get(pages::at_root)),
+        ("/m/{name}", get(pages::below)),
+        ("/m/{name}/{id}", get(pages::two_below)),
         (probe::LIVE, get(probe::live)),
         (probe::READY, get(probe::ready)),
         (observe::METRICS, get(observe::metrics)),
@@ -159,7 +168,6 @@ struct Server {
     answers: Cache<rest::Key, Bytes>,
     budget: Budget,
     tags: Tags,
-    home: Page,
     /// Bounds the heavy work that is being done, and with it the memory that takes.
     heavy: Arc<Semaphore>,
     /// Bounds the writing down of metrics, which must not wait for the work of others.
@@ -189,7 +197,6 @@ impl Server {
             answers: Cache::new(settings.cache_bytes),
             budget: Budget::beside_cache(settings.cache_bytes),
             tags: Tags::new(),
-            home: Page::new(&settings.base_path),
             heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
             scrapes: Arc::new(Semaphore::new(1)),
             monitors: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),

@@ -18,6 +18,8 @@ pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json;
 pub(super) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
 /// How to say that an old answer is no answer.
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// How to say that an old answer may be kept, but not be used before it was asked whether it is still good.
+pub(super) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// The answer of an operation that only has to say that it was done.
 pub(super) fn done() -> Response {

@@ -1,0 +1,110 @@
+//! The files of the web interface, as they lie in `ui/`. What they become is not known here.
+
+use std::path::Path;
+
+/// The page that all others are made from.
+pub(crate) const TEMPLATE: &str = "index.html";
+/// Style sheets directly in here become part of the page.
+const STYLES: &str = "css/";
+/// What is shown for the server where no page says otherwise.
+pub(crate) const ICON: &str = "icon.svg";
+
+/// The kinds of files that are served. Whatever else lies in the folder helps people and their tools.
+const CONTENT_TYPES: [(&str, &str); 7] = [
+    ("css", "text/css; charset=utf-8"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("png", "image/png"),
+    ("svg", "image/svg+xml"),
+    ("webmanifest", "application/manifest+json"),
+    ("webp", "image/webp"),
+    ("woff2", "font/woff2"),
+];
+
+/// The web interface.
+pub(crate) struct Interface {
+    /// The page that all others are made from.
+    pub(crate) template: String,
+    /// The style of the page: all style sheets, by the order of their names.
+    pub(crate) style: String,
+    /// The files that the page asks for, by the order of their paths.
+    pub(crate) assets: Vec<File>,
+}
+
+/// A file that is served.
+pub(crate) struct File {
+    /// Where it lies in the folder, with slashes.
+    pub(crate) path: String,
+    pub(crate) content_type: &'static str,
+    pub(crate) content: Vec<u8>,
+}
+
+impl File {
+    /// The text of a module, if it is one.
+    pub(crate) fn module(&self) -> Option<&str> {
+        let text = std::str::from_utf8(&self.content).ok()?;
+        self.path.ends_with(".js").then_some(text)
+    }
+}
+
+/// Reads the folder.
+pub(crate) fn read(folder: &Path) -> Result<Interface, String> {
+    if !folder.is_dir() {
+        return Err(
+            "the web interface is missing: restante is built from its whole source tree, where the folder ui/ \
+                    stands beside crates/"
+                .to_owned(),
+        );
+    }
+    let mut files = Vec::new();
+    walk(folder, "", &mut files)?;
+    files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+
+    let is_style = |file: &File| {
+        let name = file.path.strip_prefix(STYLES).and_then(|name| name.strip_suffix(".css"));
+        name.is_some_and(|name| !name.contains('/'))
+    };
+    let (styles, assets): (Vec<File>, Vec<File>) = files.into_iter().partition(is_style);
+    if !assets.iter().any(|file| file.path == ICON) {
+        return Err(format!("ui/{ICON} is missing"));
+    }
+    let template = std::fs::read(folder.join(TEMPLATE)).map_err(|error| format!("ui/{TEMPLATE}: {error}"))?;
+    let style: Result<Vec<String>, String> = styles.into_iter().map(|file| text(&file.path, file.content)).collect();
+    Ok(Interface { template: text(TEMPLATE, template)?, style: style?.concat(), assets })
+}
+
+/// The text of a file. HTML turns a carriage return into something else, which the hash of the style would not stand.
+fn text(path: &str, content: Vec<u8>) -> Result<String, String> {
+    let text = String::from_utf8(content).map_err(|_| format!("ui/{path} is not UTF-8"))?;
+    if text.contains(['\r', '\0']) {
+        return Err(format!("ui/{path} has carriage returns or NUL characters"));
+    }
+    Ok(text)
+}
+
+fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) -> Result<(), String> {
+    let problem = |error| format!("{}: {error}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(problem)? {
+        let entry = entry.map_err(problem)?;
+        let name = entry.file_name();
+        let name = name.to_str().ok_or_else(|| format!("the name of {} is not UTF-8", entry.path().display()))?;
+        if name.starts_with('.') {
+            continue;
+        }
+        let path = format!("{prefix}{name}");
+        if entry.path().is_dir() {
+            walk(&entry.path(), &format!("{path}/"), files)?;
+        } else if let Some(content_type) = content_type(name) {
+            if !path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte)) {
+                return Err(format!("ui/{path}: a name may have letters, digits and -_. only"));
+            }
+            let content = std::fs::read(entry.path()).map_err(|error| format!("ui/{path}: {error}"))?;
+            files.push(File { path, content_type, content });
+        }
+    }
+    Ok(())
+}
+
+fn content_type(name: &str) -> Option<&'static str> {
+    let (_, extension) = name.rsplit_once('.')?;
+    CONTENT_TYPES.iter().find(|(known, _)| *known == extension).map(|(_, content_type)| *content_type)
+}

@@ -1,0 +1,142 @@
+//! Packing: every file as it is and, where that makes it smaller, compressed. What was packed in an earlier build is taken
+//! from there, because the best compression takes its time.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use brotli::enc::BrotliEncoderParams;
+use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
+
+use crate::files::File;
+
+/// The best that there is.
+const BROTLI_QUALITY: i32 = 11;
+/// 4 MiB, more than any file has.
+const BROTLI_WINDOW_BITS: i32 = 22;
+
+/// A hash over all files, their paths and their borders.
+pub(crate) fn hash_of(files: &[File]) -> String {
+    let mut all = Sha256::new();
+    for File { path, content, .. } in files {
+        all.update(Sha256::digest(path));
+        all.update(Sha256::digest(content));
+    }
+    hexadecimal(&all.finalize()[..6])
+}
+
+/// One way to send a file.
+pub(crate) struct Form {
+    /// Its `Content-Encoding`.
+    pub(crate) coding: Coding,
+    /// The name of the file that holds it; no other form of any content has it.
+    pub(crate) name: String,
+    length: usize,
+}
+
+/// How a file is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Brotli,
+    Gzip,
+    Identity,
+}
+
+/// Packs files into a folder.
+pub(crate) struct Packer {
+    folder: PathBuf,
+    used: BTreeSet<String>,
+}
+
+impl Packer {
+    pub(crate) fn new(folder: &Path) -> Result<Self, String> {
+        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Self { folder: folder.to_owned(), used: BTreeSet::new() })
+    }
+
+    /// All forms of a content that are worth while, the smallest first.
+    pub(crate) fn pack(&mut self, content: &[u8]) -> Result<Vec<Form>, String> {
+        let hash = hexadecimal(&Sha256::digest(content)[..8]);
+        let mut forms = Vec::new();
+        for coding in [Coding::Brotli, Coding::Gzip, Coding::Identity] {
+            let name = format!("{hash}.{}", coding.extension());
+            let length = self.form(&name, coding, content)?;
+            if coding == Coding::Identity || length < content.len() {
+                forms.push(Form { coding, name, length });
+            }
+        }
+        forms.sort_by_key(|form| form.length);
+        Ok(forms)
+    }
+
+    /// Forgets what earlier builds have left.
+    pub(crate) fn finish(self) -> Result<(), String> {
+        let problem = |error| format!("{}: {error}", self.folder.display());
+        for entry in std::fs::read_dir(&self.folder).map_err(problem)? {
+            let entry = entry.map_err(problem)?;
+            if !entry.file_name().to_str().is_some_and(|name| self.used.contains(name)) {
+                std::fs::remove_file(entry.path()).map_err(problem)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that there is a file of this name, and tells its length.
+    fn form(&mut self, name: &str, coding: Coding, content: &[u8]) -> Result<usize, String> {
+        self.used.insert(name.to_owned());
+        let path = self.folder.join(name);
+        let problem = |error| format!("{}: {error}", path.display());
+        if let Ok(packed) = std::fs::read(&path) {
+            return Ok(packed.len());
+        }
+        let packed = coding.encode(content).map_err(problem)?;
+        // A build that is interrupted leaves no half file under the name.
+        let unfinished = self.folder.join("unfinished");
+        std::fs::write(&unfinished, &packed).map_err(problem)?;
+        std::fs::rename(&unfinished, &path).map_err(problem)?;
+        Ok(packed.len())
+    }
+}
+
+impl Coding {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Gzip => "gz",
+            Self::Identity => "raw",
+        }
+    }
+
+    fn encode(self, mut content: &[u8]) -> std::io::Result<Vec<u8>> {
+        match self {
+            Self::Brotli => {
+                let params = BrotliEncoderParams {
+                    quality: BROTLI_QUALITY,
+                    lgwin: BROTLI_WINDOW_BITS,
+                    size_hint: content.len(),
+                    ..BrotliEncoderParams::default()
+                };
+                let mut packed = Vec::new();
+                brotli::BrotliCompress(&mut content, &mut packed, &params)?;
+                Ok(packed)
+            }
+            Self::Gzip => {
+                // The header of this encoder names no file and no time.
+                let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::best());
+                encoder.write_all(content)?;
+                encoder.finish()
+            }
+            Self::Identity => Ok(content.to_vec()),
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,45 @@
+//! The table that the program is compiled with: Rust that includes the packed files. `src/http/packed.rs` says what its
+//! types mean.
+
+use std::fmt::Write as _;
+
+use crate::files::{File, ICON};
+use crate::pack::{Form, Packer};
+use crate::shell::Shells;
+
+/// Packs everything and writes the table.
+pub(crate) fn write(packer: &mut Packer, assets: &[File], shells: &Shells, hash: &str) -> Result<String, String> {
+    let mut pages = String::new();
+    for page in &shells.pages {
+        pages.push_str(&row(packer, "text/html; charset=utf-8", page.as_bytes())?);
+        pages.push(',');
+    }
+    let mut files = String::new();
+    for File { path, content_type, content } in assets {
+        // Writing to a string cannot fail.
+        let _ = write!(files, "({path:?}, {}),", row(packer, content_type, content)?);
+    }
+    let (count, policy) = (shells.pages.len(), &shells.policy);
+    let icon = assets.iter().position(|file| file.path == ICON).unwrap_or_default();
+    Ok(format!(
+        "pub(super) const HASH: &str = {hash:?};\n\
+         pub(super) const POLICY: &str = {policy:?};\n\
+         pub(super) static PAGES: [Packed; {count}] = [{pages}];\n\
+         pub(super) static ASSETS: &[(&str, Packed)] = &[{files}];\n\
+         pub(super) static ICON: &Packed = &ASSETS[{icon}].1;\n"
+    ))
+}
+
+fn row(packer: &mut Packer, content_type: &str, content: &[u8]) -> Result<String, String> {
+    let mut forms = String::new();
+    for Form { coding, name, .. } in packer.pack(content)? {
+        // Each form is another representation and has a tag of its own (RFC 9110 section 8.8.3).
+        let tag = format!("\"{name}\"");
+        let _ = write!(
+            forms,
+            "Form {{ coding: Coding::{coding:?}, tag: {tag:?}, \
+             content: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/ui/{name}\")) }},"
+        );
+    }
+    Ok(format!("Packed {{ content_type: {content_type:?}, forms: &[{forms}] }}"))
+}

@@ -1,0 +1,41 @@
+//! The files that the pages ask for. Their paths hold a hash over all of them, so that a browser may keep them for ever.
+
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
+
+use super::encoding::Accepted;
+use super::etag::Known;
+use super::packed::{self, Packed};
+use super::problem::Problem;
+
+/// Where they are.
+pub(super) const ASSETS: &str = "/assets/{hash}/{*path}";
+
+/// To whom a browser gives an answer.
+pub(super) const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+/// To nobody but our own pages.
+pub(super) const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
+
+/// What never changes under its path (RFC 8246).
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+
+/// A file. The hash of another version is unknown: what it stood for is not here, and no cache may believe otherwise.
+pub(super) async fn asset(
+    path: Result<Path<(String, String)>, PathRejection>,
+    accepted: Accepted,
+    known: Known,
+) -> Result<Response, Problem> {
+    let Ok(Path((hash, path))) = path else { return Err(Problem::NoSuchPath) };
+    let file = find(&path).filter(|_| hash == packed::HASH).ok_or(Problem::NoSuchPath)?;
+    let mut response = file.answer(&accepted, &known);
+    response.headers_mut().insert(header::CACHE_CONTROL, FOR_EVER);
+    response.headers_mut().insert(RESOURCE_POLICY, SAME_ORIGIN);
+    Ok(response)
+}
+
+fn find(path: &str) -> Option<&'static Packed> {
+    let at = packed::ASSETS.binary_search_by_key(&path, |(path, _)| path).ok()?;
+    Some(&packed::ASSETS[at].1)
+}

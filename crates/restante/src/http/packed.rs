@@ -1,0 +1,57 @@
+//! The web interface as the build has packed it: every file as it is and, where that is smaller, compressed. The table is
+//! written by the build script from the folder `ui/`; here is what its types mean, and how a file becomes an answer.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+
+use super::encoding::{Accepted, Coding};
+use super::etag::Known;
+use super::reply::Nothing;
+
+include!(concat!(env!("OUT_DIR"), "/ui.rs"));
+
+/// A file that is part of the program.
+#[derive(Debug)]
+pub(super) struct Packed {
+    content_type: &'static str,
+    /// The smallest first. The file as it is, is among them.
+    pub(super) forms: &'static [Form],
+}
+
+/// One way to send a file.
+#[derive(Debug)]
+pub(super) struct Form {
+    pub(super) coding: Coding,
+    /// Its entity tag.
+    tag: &'static str,
+    pub(super) content: &'static [u8],
+}
+
+impl Packed {
+    /// The file in the form that the client likes best, or that it has it already. Nothing is copied.
+    pub(super) fn answer(&'static self, accepted: &Accepted, known: &Known) -> Response {
+        let form = accepted.best(self.forms, |form| form.coding);
+        let tag = HeaderValue::from_static(form.map_or("", |form| form.tag));
+        let mut response = match form {
+            Some(form) if !known.includes(&tag) => {
+                let mut response = Response::new(Body::from(Bytes::from_static(form.content)));
+                if let Some(name) = form.coding.name() {
+                    response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
+                }
+                response
+            }
+            _ => {
+                let mut response = Response::new(Body::new(Nothing));
+                *response.status_mut() = StatusCode::NOT_MODIFIED;
+                response
+            }
+        };
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        headers.insert(header::ETAG, tag);
+        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        response
+    }
+}

@@ -1,0 +1,86 @@
+//! What a browser finds where a person would look: the pages, an icon, and a word to robots. All pages are the same one,
+//! which looks at its address; it differs only in the way from there to the root, so that it is the same under every base
+//! path. The build has made it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use super::Server;
+use super::assets::{RESOURCE_POLICY, SAME_ORIGIN};
+use super::encoding::Accepted;
+use super::etag::Known;
+use super::packed::{self, Packed};
+use super::problem::Problem;
+use super::{fault, reply};
+
+/// Where robots look.
+pub(super) const ROBOTS: &str = "/robots.txt";
+/// Where browsers look for an icon when they show what is no page of ours.
+pub(super) const ICON: &str = "/favicon.ico";
+
+const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(packed::POLICY);
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const PERMISSIONS: HeaderName = HeaderName::from_static("permissions-policy");
+/// A page that shows mail needs none of these.
+const NO_PERMISSIONS: HeaderValue = HeaderValue::from_static(
+    "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), \
+     midi=(), payment=(), usb=()",
+);
+const A_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+
+/// A page at the root, such as `/monitor`.
+pub(super) async fn at_root(accepted: Accepted, known: Known) -> Response {
+    page(&packed::PAGES[0], &accepted, &known)
+}
+
+/// A page one step below, such as `/m/{name}`.
+pub(super) async fn below(accepted: Accepted, known: Known) -> Response {
+    page(&packed::PAGES[1], &accepted, &known)
+}
+
+/// A page two steps below, such as `/m/{name}/{id}`.
+pub(super) async fn two_below(accepted: Accepted, known: Known) -> Response {
+    page(&packed::PAGES[2], &accepted, &known)
+}
+
+/// Leads from the bare base path to the page: its relative links start at a slash.
+pub(super) async fn to_home(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    let home = format!("{}/", server.settings.base_path);
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+    response.headers_mut().insert(header::LOCATION, home.try_into().map_err(|error| fault(&error))?);
+    response.headers_mut().insert(header::CACHE_CONTROL, reply::NO_CACHE);
+    Ok(response)
+}
+
+/// The icon of the web interface; browsers do not mind that it is no ICO file.
+pub(super) async fn icon(accepted: Accepted, known: Known) -> Response {
+    let mut response = packed::ICON.answer(&accepted, &known);
+    response.headers_mut().insert(header::CACHE_CONTROL, A_DAY);
+    response.headers_mut().insert(RESOURCE_POLICY, SAME_ORIGIN);
+    response
+}
+
+/// Somebody's test mail belongs in no search engine.
+pub(super) async fn robots() -> Response {
+    let mut response = Response::new(Body::from("User-agent: *\nDisallow: /\n"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(header::CACHE_CONTROL, reply::NO_CACHE);
+    response
+}
+
+fn page(page: &'static Packed, accepted: &Accepted, known: &Known) -> Response {
+    let mut response = page.answer(accepted, known);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(OPENER_POLICY, SAME_ORIGIN);
+    headers.insert(PERMISSIONS, NO_PERMISSIONS);
+    headers.insert(header::CACHE_CONTROL, reply::NO_CACHE);
+    response
+}
