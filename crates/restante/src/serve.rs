@@ -107,7 +107,7 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
     let mut problems = Vec::new();
     let mut mail = smtp::bind(&parts, smtp_tls.as_ref(), &mut problems);
     mail.extend(pop3::bind(&parts, pop3_tls.as_ref(), &mut problems));
-    let web = web::bind(&parts, &mut problems);
+    let web = web::bind(&parts, &mail, &mut problems);
     if !problems.is_empty() {
         return Err(problems.join("; "));
     }

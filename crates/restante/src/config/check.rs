@@ -96,13 +96,12 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
 
 /// What the operator should know about a configuration that can be used.
 pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
-    // Repeating a default, having a host name or naming a file that is not there changes nothing and needs no warning.
+    // Repeating a default, having a host name or naming a script that is not there changes nothing and needs no warning.
     let changed = |setting: &Setting| {
         let given = sources.strongest(setting)?;
-        let optional_file = [GREETING_FILE, LUA_PATH].iter().any(|file| file.key == setting.key);
         let without_effect = given.origin == Origin::HostName
             || given.value == setting.default
-            || optional_file && !Path::new(&given.value).exists();
+            || setting.key == LUA_PATH.key && !Path::new(&given.value).exists();
         (!without_effect).then_some(given)
     };
     let of_status = |status: Status| {
@@ -127,9 +126,22 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
         }
     }
     warnings.extend(storage::warnings(config, sources));
+    warnings.extend(no_greeting(config, sources));
     warnings.extend(open_to_all(config));
     warnings.extend(everybody_is_a_proxy(config));
     warnings
+}
+
+/// The warning about a greeting that is not shown as it was meant.
+fn no_greeting(config: &Config, sources: &Sources) -> Option<String> {
+    let path = config.web.greeting_file.as_deref()?;
+    let error = match std::fs::metadata(path) {
+        Err(error) => error,
+        Ok(found) if !found.is_file() => io::Error::other("it is no file"),
+        Ok(_) => access(path, Access::READ_OK).err()?.into(),
+    };
+    let (path, origin) = (path.display(), sources.origin(GREETING_FILE));
+    Some(format!("the built-in greeting is shown: {path} ({}, {origin}) cannot be read: {error}", GREETING_FILE.key))
 }
 
 /// The warning about lists of proxies that leave nobody out.

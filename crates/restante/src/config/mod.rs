@@ -4,7 +4,7 @@
 //! environment, the TOML file, `--help` and `docs/config.md` are generated from it, so they cannot drift apart.
 //! [`parse`] is the way in: it takes arguments, environment and a file reader as values and returns what the process has
 //! to do. Beside that it asks the file system only whether log, pid file and data directory can be written, and whether a
-//! file that a later version reads is there. Nothing here opens a socket, writes a file or starts the log.
+//! greeting or a script is there. Nothing here opens a socket, writes a file or starts the log.
 
 mod address;
 mod check;

@@ -319,14 +319,16 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "web.greetingfile", "", FILE,
-        "A file of HTML to show on the home page instead of the built-in greeting.",
+        "A file of HTML to show on the home page instead of the built-in greeting. It is read anew each time, 1 MiB of it at \
+         most; as long as it cannot be read, the built-in greeting is shown.",
         |c, v| put(&mut c.web.greeting_file, Ok(optional_path(v))),
-    ).reserved(),
+    ),
     Setting::new(
         "web.monitorvisible", "true", Value::Bool,
-        "Offers the live monitor in the web interface.",
+        "Offers the live monitor and the list of mailboxes in the web interface. When false they are hidden there, not \
+         protected: the live feeds and the REST API stay as they are.",
         |c, v| put(&mut c.web.monitor_visible, boolean(v)),
-    ).reserved(),
+    ),
     Setting::new(
         "web.maxmonitors", "2000", Value::Number,
         "The most readers of the live monitor at the same time; 0 means no limit but web.maxconnections.",

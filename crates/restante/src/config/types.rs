@@ -51,6 +51,16 @@ impl Config {
             scripting: Scripting::default(),
         }
     }
+
+    /// The most bytes of one message that is taken in. One that the whole store has no room for must not be acknowledged; a
+    /// little is left for the lines that are added for each mailbox.
+    pub fn largest_message(&self) -> usize {
+        let room = match self.storage.max_bytes {
+            0 => usize::MAX,
+            room => usize::try_from(room - room / 64).unwrap_or(usize::MAX),
+        };
+        self.smtp.max_message_bytes.min(room)
+    }
 }
 
 /// What is logged and where.

@@ -14,6 +14,7 @@ mod connection;
 mod departure;
 mod encoding;
 mod etag;
+mod greeting;
 mod guard;
 mod impatient;
 mod json;
@@ -27,6 +28,7 @@ mod problem;
 mod render;
 mod reply;
 mod rest;
+mod server;
 mod status;
 mod target;
 #[cfg(test)]
@@ -34,6 +36,7 @@ mod tests;
 
 use std::fmt::Display;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
@@ -51,9 +54,11 @@ use crate::metrics::Metrics;
 use crate::net::{Clients, Readiness, Seldom};
 use budget::{Allowance, Budget, SMALL};
 use etag::Tags;
+use greeting::Greeting;
 use problem::Problem;
 
 pub use connection::{Peer, Tenure, refuse_connection, serve_connection};
+pub use server::{About, Port};
 pub use status::Status;
 
 /// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
@@ -83,6 +88,10 @@ pub struct Settings {
     pub metrics: Arc<Metrics>,
     /// What it tells about its configuration.
     pub status: Status,
+    /// What it tells the web interface about itself.
+    pub about: About,
+    /// A file of HTML that greets on the home page, instead of the built-in text.
+    pub greeting_file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -146,7 +155,7 @@ fn routes(base: &str) -> Router<Arc<Server>> {
 }
 
 /// The pages, and what is asked about the server itself, not about mail.
-fn about_the_server() -> [(&'static str, MethodRouter<Arc<Server>>); 10] {
+fn about_the_server() -> [(&'static str, MethodRouter<Arc<Server>>); 12] {
     [
         ("/", get(pages::at_root)),
         ("/monitor", get(pages::at_root)),
@@ -158,6 +167,8 @@ fn about_the_server() -> [(&'static str, MethodRouter<Arc<Server>>); 10] {
         (observe::METRICS, get(observe::metrics)),
         (observe::VARS, get(observe::vars)),
         (status::STATUS, get(status::status)),
+        (server::SERVER, get(server::server)),
+        (greeting::GREETING, get(greeting::greeting)),
     ]
 }
 
@@ -168,6 +179,7 @@ struct Server {
     answers: Cache<rest::Key, Bytes>,
     budget: Budget,
     tags: Tags,
+    greeting: Greeting,
     /// Bounds the heavy work that is being done, and with it the memory that takes.
     heavy: Arc<Semaphore>,
     /// Bounds the writing down of metrics, which must not wait for the work of others.
@@ -197,6 +209,7 @@ impl Server {
             answers: Cache::new(settings.cache_bytes),
             budget: Budget::beside_cache(settings.cache_bytes),
             tags: Tags::new(),
+            greeting: Greeting::new(settings.greeting_file.clone()),
             heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
             scrapes: Arc::new(Semaphore::new(1)),
             monitors: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),

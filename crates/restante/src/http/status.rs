@@ -100,7 +100,7 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Result<Response
 }
 
 /// When the program was built, as RFC 3339 writes it.
-fn build_date() -> String {
+pub(super) fn build_date() -> String {
     let second = env!("BUILD_SECOND").parse().ok();
     second.and_then(|second| Timestamp::from_second(second).ok()).unwrap_or_default().to_string()
 }

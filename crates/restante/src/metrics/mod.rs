@@ -132,6 +132,11 @@ impl Metrics {
         }
     }
 
+    /// When the server was started.
+    pub fn started(&self) -> Timestamp {
+        self.started
+    }
+
     /// The connections of a protocol, to be counted where they are accepted.
     pub fn connections(&self, protocol: Protocol) -> &Arc<Tally> {
         &self.of(protocol).connections

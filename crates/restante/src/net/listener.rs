@@ -45,6 +45,14 @@ pub fn bind(addr: &ListenAddr) -> io::Result<Vec<Listener>> {
 }
 
 impl Listener {
+    /// The TCP port, where there is one. It is a real one also where the configuration left it to the system.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().ok().map(|addr| addr.port()),
+            Self::Unix(..) => None,
+        }
+    }
+
     /// Waits for the next connection; the address is the peer's, and `None` on a unix socket.
     pub async fn accept(&self) -> io::Result<(Stream, Option<IpAddr>)> {
         match self {

@@ -50,6 +50,11 @@ impl Bound {
         all
     }
 
+    /// The port of the first TCP listener of this name.
+    pub(super) fn port(all: &[Self], name: &str) -> Option<u16> {
+        all.iter().filter(|bound| bound.name == name).find_map(|bound| bound.listener.port())
+    }
+
     /// Accepts connections from now on, until the end begins.
     pub(super) fn start(self, shutdown: Shutdown) {
         let Self { name, listener, gate, tally, serve } = self;

@@ -17,6 +17,11 @@ const BYTES_BEING_SENT: usize = 64 * 1024 * 1024;
 /// What the lists of messages in all open mailboxes may take together: 16 million messages.
 const BYTES_OF_MAILDROPS: usize = 256 * 1024 * 1024;
 
+/// The name of the listeners at `pop3.addr`.
+pub(super) const PLAIN: &str = "POP3";
+/// The name of those that always have TLS from the first byte.
+pub(super) const WITH_TLS: &str = "POP3 with TLS";
+
 /// Binds every listener: plain ones with STLS, and those with TLS from the first byte.
 pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<Bound> {
     let Config { pop3, log, .. } = parts.config;
@@ -53,7 +58,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             messages: messages.clone(),
         })
     };
-    let kinds = [("POP3", &pop3.addr, pop3.tls.force), ("POP3 with TLS", &pop3.tls_addr, true)];
+    let kinds = [(PLAIN, &pop3.addr, pop3.tls.force), (WITH_TLS, &pop3.tls_addr, true)];
     let mut all = Vec::new();
     for (name, addrs, implicit_tls) in kinds {
         let server = server(implicit_tls);

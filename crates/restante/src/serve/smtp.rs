@@ -12,6 +12,11 @@ use crate::metrics::Protocol;
 use crate::net::{Budget, Gate, Limits, Tls};
 use crate::smtp::{Login, Server};
 
+/// The name of the listeners at `smtp.addr`.
+pub(super) const PLAIN: &str = "SMTP";
+/// The name of those that always have TLS from the first byte.
+pub(super) const WITH_TLS: &str = "SMTP with TLS";
+
 /// Binds every listener that takes mail in: plain ones with STARTTLS, those with TLS from the first byte, and LMTP.
 pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec<String>) -> Vec<Bound> {
     let Config { smtp, lmtp, log, .. } = parts.config;
@@ -28,7 +33,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         let settings = Settings {
             domain: smtp.domain.clone(),
             dialect,
-            max_message_bytes: smtp.max_message_bytes.min(largest_message(parts.config)),
+            max_message_bytes: parts.config.largest_message(),
             max_recipients: smtp.max_recipients,
             max_bad_commands: smtp.max_bad_commands as usize,
             starttls: tls.is_some() && !implicit_tls,
@@ -47,8 +52,8 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         Arc::new(Server { host, settings: Arc::new(settings), login: login.clone(), budget: budget.clone() })
     };
     let kinds = [
-        ("SMTP", &smtp.addr, Dialect::Smtp, Protocol::Smtp, smtp.tls.force),
-        ("SMTP with TLS", &smtp.tls_addr, Dialect::Smtp, Protocol::Smtp, true),
+        (PLAIN, &smtp.addr, Dialect::Smtp, Protocol::Smtp, smtp.tls.force),
+        (WITH_TLS, &smtp.tls_addr, Dialect::Smtp, Protocol::Smtp, true),
         ("LMTP", &lmtp.addr, Dialect::Lmtp, Protocol::Lmtp, false),
     ];
     let mut all = Vec::new();
@@ -58,13 +63,4 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         all.extend(Bound::all(name, addrs, &gate, parts.metrics.connections(protocol), serve, problems));
     }
     all
-}
-
-/// A message that the whole store has no room for must not be acknowledged. A little is left for the lines that are added
-/// for each mailbox.
-fn largest_message(config: &Config) -> usize {
-    match config.storage.max_bytes {
-        0 => usize::MAX,
-        room => usize::try_from(room - room / 64).unwrap_or(usize::MAX),
-    }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use axum::Router;
 
-use super::{Bound, Parts};
+use super::{Bound, Parts, pop3, smtp};
+use crate::config::Tls;
 use crate::http;
 use crate::metrics::Protocol;
 use crate::net::{Admission, Gate, Limits, Shutdown, Stream, TooMany};
 
-/// Binds every listener for HTTP.
-pub(super) fn bind(parts: &Parts<'_>, problems: &mut Vec<String>) -> Vec<Bound> {
+/// Binds every listener for HTTP, which tells where the others listen.
+pub(super) fn bind(parts: &Parts<'_>, mail: &[Bound], problems: &mut Vec<String>) -> Vec<Bound> {
     let web = &parts.config.web;
     let gate = Arc::new(Gate {
         limits: Limits::new(web.max_connections, web.max_connections_per_ip),
@@ -19,12 +20,12 @@ pub(super) fn bind(parts: &Parts<'_>, problems: &mut Vec<String>) -> Vec<Bound> 
         exempt: web.trusted_proxies.clone(),
         readiness: parts.readiness.clone(),
     });
-    let router = http::router(parts.mailroom.clone(), settings(parts, &gate));
+    let router = http::router(parts.mailroom.clone(), settings(parts, mail, &gate));
     let serve = move |stream, ip, admission, shutdown| serve(stream, ip, admission, router.clone(), shutdown);
     Bound::all("HTTP", &web.addr, &gate, parts.metrics.connections(Protocol::Http), serve, problems)
 }
 
-fn settings(parts: &Parts<'_>, gate: &Gate) -> http::Settings {
+fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
     let web = &parts.config.web;
     http::Settings {
         base_path: web.base_path.clone(),
@@ -37,7 +38,19 @@ fn settings(parts: &Parts<'_>, gate: &Gate) -> http::Settings {
         readiness: gate.readiness.clone(),
         metrics: parts.metrics.clone(),
         status: http::Status::of(parts.config),
+        about: about(parts, mail),
+        greeting_file: web.greeting_file.clone(),
     }
+}
+
+fn about(parts: &Parts<'_>, mail: &[Bound]) -> http::About {
+    let announced = |plain, with_tls, tls: &Tls| {
+        let port = |name, implicit_tls| Bound::port(mail, name).map(|number| http::Port { number, implicit_tls });
+        port(plain, tls.force).or_else(|| port(with_tls, true))
+    };
+    let smtp = announced(smtp::PLAIN, smtp::WITH_TLS, &parts.config.smtp.tls);
+    let pop3 = announced(pop3::PLAIN, pop3::WITH_TLS, &parts.config.pop3.tls);
+    http::About::of(parts.config, smtp, pop3, parts.metrics.started())
 }
 
 async fn serve(

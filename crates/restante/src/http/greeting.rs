@@ -1,0 +1,96 @@
+//! The greeting of the home page: a piece of HTML, the built-in one or the operator's.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+
+use super::assets::{RESOURCE_POLICY, SAME_ORIGIN};
+use super::problem::Problem;
+use super::{Server, Turn, reply};
+
+/// Where it is asked for.
+pub(super) const GREETING: &str = "/serve/greeting";
+
+/// The most bytes of the operator's file that are read.
+const MAX_BYTES: u64 = 1 << 20;
+const BUILT_IN: &str = include_str!("greeting.html");
+
+/// The home page shows the greeting under its own policy. Who opens it by its address alone gets it without scripts, forms
+/// and an origin.
+const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
+    "sandbox; default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
+);
+
+/// Where the greeting comes from.
+pub(super) struct Greeting {
+    /// The operator's file, if there is to be one.
+    file: Option<PathBuf>,
+    /// The file is read by one request at a time: a file system that hangs takes one thread with it, not all of them.
+    turn: Arc<Semaphore>,
+    /// What the file last held. Answers share it as long as it stays the same, however slowly they are taken.
+    last: Mutex<Option<Bytes>>,
+}
+
+impl Greeting {
+    /// The greeting in this file, or the built-in one.
+    pub(super) fn new(file: Option<PathBuf>) -> Self {
+        Self { file, turn: Arc::new(Semaphore::new(1)), last: Mutex::default() }
+    }
+
+    /// What the file holds now; the built-in greeting where it cannot be read, which is told once.
+    fn of_file(&self, path: &Path) -> Bytes {
+        let read = read(path);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok(text) => match &*last {
+                Some(same) if *same == text => same.clone(),
+                _ => last.insert(text.into()).clone(),
+            },
+            Err(error) => {
+                // The operator knows of a file that was never there from the start of the server.
+                if last.take().is_some() {
+                    let path = path.display();
+                    tracing::warn!(%error, %path, "the greeting cannot be read any more; the built-in one is shown");
+                }
+                BUILT_IN.into()
+            }
+        }
+    }
+}
+
+/// The greeting, read anew.
+pub(super) async fn greeting(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    let text = match server.greeting.file.clone() {
+        None => BUILT_IN.into(),
+        Some(path) => {
+            let turn = Turn::away(&server.greeting.turn).await?;
+            turn.work(move || server.greeting.of_file(&path)).await?
+        }
+    };
+    let mut response = Response::new(Body::from(text));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
+    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::CACHE_CONTROL, reply::NO_CACHE);
+    Ok(response)
+}
+
+/// The text of a file, made valid where it is not UTF-8. A pipe is not opened: that would wait for somebody who writes.
+fn read(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut content = Vec::new();
+    File::open(path)?.take(MAX_BYTES).read_to_end(&mut content)?;
+    Ok(String::from_utf8_lossy(&content).into_owned())
+}
