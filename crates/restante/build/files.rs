@@ -9,10 +9,12 @@ const STYLES: &str = "css/";
 /// What is shown for the server where no page says otherwise.
 pub(crate) const ICON: &str = "icon.svg";
 
+const MODULE: &str = "text/javascript; charset=utf-8";
+
 /// The kinds of files that are served. Whatever else lies in the folder helps people and their tools.
 const CONTENT_TYPES: [(&str, &str); 7] = [
     ("css", "text/css; charset=utf-8"),
-    ("js", "text/javascript; charset=utf-8"),
+    ("js", MODULE),
     ("png", "image/png"),
     ("svg", "image/svg+xml"),
     ("webmanifest", "application/manifest+json"),
@@ -42,7 +44,7 @@ impl File {
     /// The text of a module, if it is one.
     pub(crate) fn module(&self) -> Option<&str> {
         let text = std::str::from_utf8(&self.content).ok()?;
-        self.path.ends_with(".js").then_some(text)
+        (self.content_type == MODULE).then_some(text)
     }
 }
 

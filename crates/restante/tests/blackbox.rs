@@ -515,3 +515,19 @@ fn http_lives_on_after_garbage() {
     }
     assert_eq!(server.count("bob"), 0);
 }
+
+#[test]
+fn the_page_is_told_the_ports_that_were_really_bound() {
+    let mut server = Server::start(&["--smtp-requireauth", "--smtp-credentials=a:b", "--web-monitorvisible=false"]);
+    let about = server.json("/api/v2/server");
+    assert_eq!(about["smtp"]["port"], server.smtp.port());
+    assert_eq!(about["pop3"]["port"], server.address_of("POP3 listening on tcp4 ").port());
+    assert_eq!((&about["smtp"]["domain"], &about["smtp"]["auth-required"]), (&"mx.test".into(), &true.into()));
+    assert_eq!(about["monitor-visible"], false);
+    assert_eq!(about["started-millis"], server.json("/debug/vars")["startMillis"]);
+
+    let secure = ["--smtp-tlsenabled", "--smtp-tlscert=self-signed", "--smtp-forcetls", "--pop3-addr="];
+    let about = Server::start(&secure).json("/api/v2/server");
+    assert_eq!(about["smtp"]["tls"], "implicit");
+    assert_eq!(about["pop3"], serde_json::json!({ "port": null, "tls": "off" }));
+}

@@ -90,3 +90,68 @@ fn tls(port: Option<Port>, tls: &Tls) -> &'static str {
 pub(super) async fn server(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     reply::current(&server.settings.about).map_err(|error| fault(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn about(config: &Config, smtp: Option<Port>, pop3: Option<Port>) -> Value {
+        let mut about = serde_json::to_value(About::of(config, smtp, pop3, Timestamp::UNIX_EPOCH)).expect("JSON");
+        let date = about["build-date"].take();
+        assert!(date.as_str().is_some_and(|date| date.parse::<Timestamp>().is_ok()), "{date}");
+        about
+    }
+
+    #[test]
+    fn the_shape_that_the_page_knows() {
+        let config = Config::default();
+        let port = |number| Some(Port { number, implicit_tls: false });
+        let expected = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "build-date": null,
+            "started-millis": 0,
+            "mailbox-naming": "local",
+            "monitor-visible": true,
+            "smtp": {
+                "port": 2500,
+                "domain": "localhost",
+                "tls": "off",
+                "auth-required": false,
+                "max-message-bytes": 10_240_000,
+                "max-recipients": 200,
+            },
+            "pop3": { "port": 1100, "tls": "off" },
+        });
+        assert_eq!(about(&config, port(2500), port(1100)), expected);
+    }
+
+    #[test]
+    fn tls_as_the_port_has_it() {
+        let mut config = Config::default();
+        let plain = Some(Port { number: 25, implicit_tls: false });
+        let secure = Some(Port { number: 465, implicit_tls: true });
+        let table = [
+            (false, plain, "off"),
+            (true, plain, "starttls"),
+            (true, secure, "implicit"),
+            (true, None, "off"),
+            (false, None, "off"),
+        ];
+        for (enabled, port, expected) in table {
+            config.smtp.tls.enabled = enabled;
+            config.pop3.tls.enabled = enabled;
+            let about = about(&config, port, port);
+            assert_eq!((&about["smtp"]["tls"], &about["pop3"]["tls"]), (&expected.into(), &expected.into()));
+            assert_eq!(about["smtp"]["port"], json!(port.map(|port| port.number)));
+        }
+    }
+
+    #[test]
+    fn the_largest_message_is_one_that_the_store_has_room_for() {
+        let mut config = Config::default();
+        config.storage.max_bytes = 64_000;
+        assert_eq!(about(&config, None, None)["smtp"]["max-message-bytes"], 63_000);
+    }
+}

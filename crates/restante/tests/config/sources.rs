@@ -78,7 +78,7 @@ fn an_environment_written_for_inbucket_works_unchanged() {
         ("INBUCKET_WEB_BASEPATH", "mail/"),
         ("INBUCKET_WEB_UIDIR", "/opt/inbucket/ui"),
         ("INBUCKET_WEB_GREETINGFILE", "/con/greeting.html"),
-        ("INBUCKET_WEB_MONITORVISIBLE", "T"),
+        ("INBUCKET_WEB_MONITORVISIBLE", "F"),
         ("INBUCKET_WEB_MONITORHISTORY", "30"),
         ("INBUCKET_WEB_PPROF", "false"),
         ("INBUCKET_WEB_COOKIEAUTHKEY", "of another version"),
@@ -95,6 +95,7 @@ fn an_environment_written_for_inbucket_works_unchanged() {
     assert_eq!(config.smtp.policy.accept_domains, ["example.org", "example.com"].into_iter().collect());
     assert_eq!(config.smtp.max_inflight_bytes, 500_000_000, "room for at least one message");
     assert_eq!(config.web.base_path, "/mail");
+    assert!(!config.web.monitor_visible);
     assert_eq!(config.storage.max_bytes, 10_240 << 10);
     assert_eq!(config.storage.mailbox_msg_cap, None);
     assert_eq!(config.storage.retention_period, Some(Duration::from_hours(72)));
@@ -104,9 +105,12 @@ fn an_environment_written_for_inbucket_works_unchanged() {
     assert_eq!(about("INBUCKET_WEB_COOKIEAUTHKEY"), 1);
     assert_eq!(about("without effect: web.uidir"), 1);
     assert_eq!(about("storage.retentionsleep"), 1);
-    assert_eq!(about("later version only: web.monitorvisible"), 1);
     assert_eq!(about("web.monitorhistory"), 0, "it says what is the default anyway");
-    assert_eq!(about("web.greetingfile") + about("lua.path"), 0, "there are no such files");
+    assert_eq!(
+        about("greeting is shown: /con/greeting.html (web.greetingfile, variable INBUCKET_WEB_GREETINGFILE)"),
+        1
+    );
+    assert_eq!(about("lua.path"), 0, "there is no such file");
     assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, pop3.addr 0.0.0.0:1100, web.addr 0.0.0.0:9000"), 1);
     assert_eq!(about("less than one message"), 1);
     assert_eq!(warnings.len(), 5, "{warnings:#?}");
@@ -184,10 +188,22 @@ fn files_that_a_later_version_reads_are_told_of_when_they_are_there() {
 }
 
 #[test]
+fn a_greeting_that_cannot_be_read_is_told_of_once() {
+    assert_eq!(flags(&["--web-greetingfile=/proc/version"]).serve().warnings, Vec::<String>::new());
+    for (path, why) in [("/no/such/file", "No such file or directory (os error 2)"), ("/tmp", "it is no file")] {
+        let loaded = flags(&["--web-greetingfile", path]).serve();
+        let expected = format!(
+            "the built-in greeting is shown: {path} (web.greetingfile, flag --web-greetingfile) cannot be read: {why}"
+        );
+        assert_eq!(loaded.warnings, [expected]);
+    }
+}
+
+#[test]
 fn the_settings_of_the_container_image_are_understood() {
     let text = include_str!("../../../../packaging/container.toml");
-    // Not everybody who runs this test may write to the root directory.
-    let text = text.replace("\"/storage\"", "\"/tmp/storage\"");
+    // Not everybody who runs this test may write to the root directory, and the image brings its greeting along.
+    let text = text.replace("\"/storage\"", "\"/tmp/storage\"").replace("/config/greeting.html", "/proc/version");
     let files = [("r.toml", text.as_str())];
     let mut world = file(&files);
     let config = world.config();

@@ -9,6 +9,7 @@ mod files;
 mod hostile;
 mod memory;
 mod monitor;
+mod pages;
 mod trouble;
 
 use std::sync::Arc;

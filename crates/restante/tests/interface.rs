@@ -1,0 +1,172 @@
+//! What the build makes of the folder of the web interface, and what it says when something is wrong there. The modules are
+//! those of the build script.
+
+#[path = "../build/files.rs"]
+mod files;
+#[path = "../build/imports.rs"]
+mod imports;
+#[path = "../build/pack.rs"]
+mod pack;
+#[path = "../build/shell.rs"]
+mod shell;
+#[path = "../build/table.rs"]
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const TEMPLATE: &str = "<style>{{style}}</style>{{modules}}<script src=\"{{root}}{{assets}}/js/main.js\"></script>";
+
+/// A folder with a web interface, gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// The smallest interface, with these files added or replaced; a file without content is removed.
+    fn with(name: &str, changes: &[(&str, &str)]) -> Self {
+        let folder = Self(std::env::temp_dir().join(format!("restante-ui-{name}-{}", std::process::id())));
+        let _ = fs::remove_dir_all(&folder.0);
+        let whole = [("index.html", TEMPLATE), ("icon.svg", "<svg/>"), ("js/main.js", "1;"), ("css/1.css", "a{}")];
+        for (path, content) in whole.iter().chain(changes) {
+            let path = folder.0.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            if content.is_empty() {
+                fs::remove_file(path).expect("a file");
+            } else {
+                fs::write(path, content).expect("a file");
+            }
+        }
+        folder
+    }
+
+    /// All that the build script does.
+    fn build(&self) -> Result<String, String> {
+        let ui = files::read(&self.0)?;
+        imports::check(&ui.assets)?;
+        let hash = pack::hash_of(&ui.assets);
+        let shells = shell::make(&ui, &hash)?;
+        let mut packer = pack::Packer::new(&self.out())?;
+        let table = table::write(&mut packer, &ui.assets, &shells, &hash)?;
+        packer.finish()?;
+        Ok(table)
+    }
+
+    fn out(&self) -> PathBuf {
+        self.0.with_extension("out")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(self.out());
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let table: [(&[(&str, &str)], &str); 16] = [
+        (&[("index.html", "")], "ui/index.html: No such file or directory (os error 2)"),
+        (&[("icon.svg", "")], "ui/icon.svg is missing"),
+        (&[("index.html", "{{root}}{{assets}}{{modules}}")], "ui/index.html has no place for {{style}}"),
+        (&[("index.html", &format!("{TEMPLATE}{{{{roof}}}}"))], "ui/index.html: {{roof}} is unknown"),
+        (&[("index.html", &format!("{TEMPLATE}{{{{root"))], "ui/index.html: {{ without }}"),
+        (
+            &[("index.html", &format!("{TEMPLATE}<style></style>"))],
+            "ui/index.html must have exactly one <style>, and style sheets none of its tags",
+        ),
+        (
+            &[("css/2.css", "a::after{content:'</style>'}")],
+            "ui/index.html must have exactly one <style>, and style sheets none of its tags",
+        ),
+        (&[("css/2.css", "a\r\n{}")], "ui/css/2.css has carriage returns or NUL characters"),
+        (&[("js/main.js", "")], "ui/index.html asks for js/main.js, but there is no ui/js/main.js"),
+        (&[("js/a b.js", "1;")], "ui/js/a b.js: a name may have letters, digits and -_. only"),
+        (
+            &[("js/x/a.js", "import { b } from '../b.js';")],
+            "ui/js/x/a.js imports '../b.js', but there is no ui/js/b.js",
+        ),
+        (
+            &[("js/a.js", "import {\n  b,\n} from \"./b.js\";")],
+            "ui/js/a.js imports './b.js', but there is no ui/js/b.js",
+        ),
+        (&[("js/a.js", "import './b.js';")], "ui/js/a.js imports './b.js', but there is no ui/js/b.js"),
+        (&[("js/a.js", "export * from './b.js';")], "ui/js/a.js imports './b.js', but there is no ui/js/b.js"),
+        (&[("js/a.js", "await import('./b.js')")], "ui/js/a.js imports './b.js', but there is no ui/js/b.js"),
+        (
+            &[("js/a.js", "import { html } from 'lit';")],
+            "ui/js/a.js imports 'lit', which is no path that starts with a dot",
+        ),
+    ];
+    for (number, (changes, expected)) in table.into_iter().enumerate() {
+        let folder = Folder::with(&format!("wrong-{number}"), changes);
+        assert_eq!(folder.build().err().as_deref(), Some(expected), "{changes:?}");
+    }
+    let missing = files::read(Path::new("/no/such/folder")).err().expect("a problem");
+    assert!(missing.contains("the folder ui/ stands beside crates/"), "{missing}");
+}
+
+#[test]
+fn what_is_right_is_taken() {
+    let modules = "// import './comment.js'\n/** @type {import('./types.js').X} */\nimport { b } from './x/b.js';\n\
+                   const text = 'Mail from \"James\"';\nexport const list = Array.from ('abc');";
+    let folder = Folder::with(
+        "right",
+        &[
+            ("js/a.js", modules),
+            ("js/x/b.js", "export { c } from '../main.js';"),
+            ("tsconfig.json", "{}"),
+            ("README.md", "x"),
+            ("js/types.d.ts", "x"),
+            (".hidden.js", "x"),
+            ("other.html", "x"),
+            ("css/0.css", "b{}"),
+            ("css/x/deep.css", "c{}"),
+        ],
+    );
+    let ui = files::read(&folder.0).expect("a web interface");
+    assert_eq!(ui.style, "b{}a{}", "by the order of their names");
+    let paths: Vec<&str> = ui.assets.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["css/x/deep.css", "icon.svg", "js/a.js", "js/main.js", "js/x/b.js"]);
+    imports::check(&ui.assets).expect("all modules");
+    let shells = shell::make(&ui, "abc").expect("pages");
+    let page = |root: &str| {
+        let preload = |path| format!("<link rel=\"modulepreload\" href=\"{root}assets/abc/{path}\">");
+        let modules = ["js/a.js", "js/main.js", "js/x/b.js"].map(preload).join("\n");
+        format!("<style>b{{}}a{{}}</style>{modules}<script src=\"{root}assets/abc/js/main.js\"></script>")
+    };
+    assert_eq!(shells.pages, [page("./"), page("../"), page("../../")]);
+}
+
+#[test]
+fn the_same_files_give_the_same_bytes() {
+    let long = "export const x = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa';\n"
+        .repeat(9);
+    let packed = |name: &str, module: &str| {
+        let folder = Folder::with(name, &[("js/a.js", module)]);
+        // The second time, what is there already is taken.
+        let table = folder.build().expect("a table");
+        assert_eq!(folder.build().as_ref(), Ok(&table));
+        let mut files: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(folder.out())
+            .expect("a folder")
+            .map(|entry| entry.expect("a file").path())
+            .map(|path| (path.file_name().expect("a name").into(), fs::read(path).expect("a file")))
+            .collect();
+        files.sort_unstable();
+        (table, files)
+    };
+    let first = packed("first", &long);
+    assert_eq!(packed("second", &long), first);
+    assert_ne!(packed("third", &long.replace('x', "y")), first);
+}
+
+#[test]
+fn what_earlier_builds_left_goes() {
+    let folder = Folder::with("left", &[]);
+    let count = |folder: &Folder| fs::read_dir(folder.out()).expect("a folder").count();
+    folder.build().expect("a table");
+    let before = count(&folder);
+    fs::write(folder.out().join("0123456789abcdef.br"), "x").expect("a file");
+    fs::write(folder.0.join("js/main.js"), "2;").expect("a file");
+    folder.build().expect("a table");
+    assert_eq!(count(&folder), before);
+}
