@@ -3,7 +3,8 @@
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
 //! `rest` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the client listens, and
-//! leaves through `reply`, or through `problem` when something is wrong. `render` writes the JSON, `cache` remembers it
+//! leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer with what the build has
+//! `packed`. `render` writes the JSON, `cache` remembers it
 //! and `budget` bounds it. Listening and TLS are not done here.
 
 mod assets;
