@@ -114,20 +114,11 @@ pub fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
 
 fn routed(server: Arc<Server>) -> Router {
     let base = server.settings.base_path.as_str();
-    let mut router = routes("");
+    // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon.
+    let at_root = routes("", base).route(pages::ROBOTS, get(pages::robots)).route(pages::ICON, get(pages::icon));
+    let mut router = at_root.router;
     if !base.is_empty() {
-        let below = |path| format!("{base}{path}");
-        router = router.merge(routes(base)).route(base, get(pages::to_home));
-        for (path, answer) in about_the_server() {
-            router = router.route(&below(path), answer);
-        }
-    }
-    // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon. A base path could
-    // have one of these very names.
-    let at_root =
-        about_the_server().into_iter().chain([(pages::ROBOTS, get(pages::robots)), (pages::ICON, get(pages::icon))]);
-    for (path, answer) in at_root.filter(|(path, _)| *path != base) {
-        router = router.route(path, answer);
+        router = router.merge(routes(base, "").router).route(base, get(pages::to_home));
     }
     router
         .fallback(async || Problem::NoSuchPath)
@@ -136,9 +127,26 @@ fn routed(server: Arc<Server>) -> Router {
         .with_state(server)
 }
 
-fn routes(base: &str) -> Router<Arc<Server>> {
+/// Routes, but for one path that is wanted for something else: a base path can have the name of anything that we serve.
+struct Routes<'a> {
+    router: Router<Arc<Server>>,
+    except: &'a str,
+}
+
+impl Routes<'_> {
+    fn route(self, path: &str, answer: MethodRouter<Arc<Server>>) -> Self {
+        if path == self.except { self } else { Self { router: self.router.route(path, answer), ..self } }
+    }
+}
+
+fn routes<'a>(base: &str, except: &'a str) -> Routes<'a> {
     let path = |path: &str| format!("{base}{path}");
-    Router::new()
+    Routes { router: Router::new(), except }
+        .route(&path("/"), get(pages::at_root))
+        .route(&path("/m/{name}"), get(pages::below))
+        .route(&path("/m/{name}/{id}"), get(pages::two_below))
+        .route(&path("/monitor"), get(pages::at_root))
+        .route(&path("/status"), get(pages::at_root))
         .route(&path(assets::ASSETS), get(assets::asset))
         .route(&path("/api/v1/mailbox/{name}"), get(rest::list).delete(rest::purge))
         .route(&path("/api/v1/mailbox/{name}/{id}"), get(rest::message).patch(rest::mark).delete(rest::remove))
@@ -153,24 +161,13 @@ fn routes(base: &str) -> Router<Arc<Server>> {
         .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachment::download))
         .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachment::view))
         .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachment::view))
-}
-
-/// The pages, and what is asked about the server itself, not about mail.
-fn about_the_server() -> [(&'static str, MethodRouter<Arc<Server>>); 12] {
-    [
-        ("/", get(pages::at_root)),
-        ("/monitor", get(pages::at_root)),
-        ("/status", get(pages::at_root)),
-        ("/m/{name}", get(pages::below)),
-        ("/m/{name}/{id}", get(pages::two_below)),
-        (probe::LIVE, get(probe::live)),
-        (probe::READY, get(probe::ready)),
-        (observe::METRICS, get(observe::metrics)),
-        (observe::VARS, get(observe::vars)),
-        (status::STATUS, get(status::status)),
-        (server::SERVER, get(server::server)),
-        (greeting::GREETING, get(greeting::greeting)),
-    ]
+        .route(&path(greeting::GREETING), get(greeting::greeting))
+        .route(&path(status::STATUS), get(status::status))
+        .route(&path(server::SERVER), get(server::server))
+        .route(&path(probe::LIVE), get(probe::live))
+        .route(&path(probe::READY), get(probe::ready))
+        .route(&path(observe::METRICS), get(observe::metrics))
+        .route(&path(observe::VARS), get(observe::vars))
 }
 
 /// What all requests share.

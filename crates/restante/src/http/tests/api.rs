@@ -402,6 +402,8 @@ async fn the_base_path_and_the_root() {
     let like_our_own = [
         "/api",
         "/api/v1/mailbox",
+        "/api/v1/monitor/messages",
+        "/api/v2/events",
         "/api/v2/server",
         "/assets",
         "/debug",
