@@ -37,7 +37,7 @@ pub(crate) struct Form {
 }
 
 /// How a file is encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Coding {
     Brotli,
     Gzip,
@@ -56,19 +56,14 @@ impl Packer {
         Ok(Self { folder: folder.to_owned(), used: BTreeSet::new() })
     }
 
-    /// All forms of a content that are worth while, the smallest first.
-    pub(crate) fn pack(&mut self, content: &[u8]) -> Result<Vec<Form>, String> {
+    /// A content as it is, and all forms of it that are smaller, the smallest first.
+    pub(crate) fn pack(&mut self, content: &[u8]) -> Result<(Form, Vec<Form>), String> {
         let hash = hexadecimal(&Sha256::digest(content)[..8]);
-        let mut forms = Vec::new();
-        for coding in [Coding::Brotli, Coding::Gzip, Coding::Identity] {
-            let name = format!("{hash}.{}", coding.extension());
-            let length = self.form(&name, coding, content)?;
-            if coding == Coding::Identity || length < content.len() {
-                forms.push(Form { coding, name, length });
-            }
-        }
-        forms.sort_by_key(|form| form.length);
-        Ok(forms)
+        let plain = self.form(&hash, Coding::Identity, content)?;
+        let mut smaller = vec![self.form(&hash, Coding::Brotli, content)?, self.form(&hash, Coding::Gzip, content)?];
+        smaller.retain(|form| form.length < plain.length);
+        smaller.sort_by_key(|form| form.length);
+        Ok((plain, smaller))
     }
 
     /// Forgets what earlier builds have left.
@@ -83,20 +78,21 @@ impl Packer {
         Ok(())
     }
 
-    /// Makes sure that there is a file of this name, and tells its length.
-    fn form(&mut self, name: &str, coding: Coding, content: &[u8]) -> Result<usize, String> {
-        self.used.insert(name.to_owned());
-        let path = self.folder.join(name);
+    /// Makes sure that there is a file with the content in this coding.
+    fn form(&mut self, hash: &str, coding: Coding, content: &[u8]) -> Result<Form, String> {
+        let name = format!("{hash}.{}", coding.extension());
+        self.used.insert(name.clone());
+        let path = self.folder.join(&name);
         let problem = |error| format!("{}: {error}", path.display());
         if let Ok(packed) = std::fs::read(&path) {
-            return Ok(packed.len());
+            return Ok(Form { coding, name, length: packed.len() });
         }
         let packed = coding.encode(content).map_err(problem)?;
         // A build that is interrupted leaves no half file under the name.
         let unfinished = self.folder.join("unfinished");
         std::fs::write(&unfinished, &packed).map_err(problem)?;
         std::fs::rename(&unfinished, &path).map_err(problem)?;
-        Ok(packed.len())
+        Ok(Form { coding, name, length: packed.len() })
     }
 }
 

@@ -31,15 +31,15 @@ pub(crate) fn write(packer: &mut Packer, assets: &[File], shells: &Shells, hash:
 }
 
 fn row(packer: &mut Packer, content_type: &str, content: &[u8]) -> Result<String, String> {
-    let mut forms = String::new();
-    for Form { coding, name, .. } in packer.pack(content)? {
-        // Each form is another representation and has a tag of its own (RFC 9110 section 8.8.3).
-        let tag = format!("\"{name}\"");
-        let _ = write!(
-            forms,
-            "Form {{ coding: Coding::{coding:?}, tag: {tag:?}, \
-             content: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/ui/{name}\")) }},"
-        );
-    }
-    Ok(format!("Packed {{ content_type: {content_type:?}, forms: &[{forms}] }}"))
+    let (plain, smaller) = packer.pack(content)?;
+    let smaller: Vec<String> = smaller.iter().map(form).collect();
+    let (plain, smaller) = (form(&plain), smaller.join(","));
+    Ok(format!("Packed {{ content_type: {content_type:?}, plain: {plain}, smaller: &[{smaller}] }}"))
+}
+
+/// Each form is another representation and has a tag of its own (RFC 9110 section 8.8.3).
+fn form(Form { coding, name, .. }: &Form) -> String {
+    let tag = format!("\"{name}\"");
+    let content = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/ui/{name}\"))");
+    format!("Form {{ coding: Coding::{coding:?}, tag: {tag:?}, content: {content} }}")
 }

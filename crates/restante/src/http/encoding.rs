@@ -66,12 +66,13 @@ impl Accepted {
         accepted
     }
 
-    /// Of these, the one whose coding the client likes best; of several, the first. Where none is acceptable, the header
-    /// is treated as if it were not there (RFC 9110 section 12.4.1), and the one without coding is taken.
-    pub(super) fn best<'f, T>(&self, forms: &'f [T], coding: impl Fn(&T) -> Coding) -> Option<&'f T> {
-        let acceptable = forms.iter().filter(|form| self.weight(coding(form)) > 0);
-        let best = acceptable.rev().max_by_key(|form| self.weight(coding(form)));
-        best.or_else(|| forms.iter().find(|form| coding(form) == Coding::Identity))
+    /// The form whose coding the client likes best; of several, a smaller one, the first of them. Where none is acceptable,
+    /// the header is treated as if it were not there (RFC 9110 section 12.4.1), and the plain form is taken.
+    pub(super) fn best<'f, T>(&self, plain: &'f T, smaller: &'f [T], coding: impl Fn(&T) -> Coding) -> &'f T {
+        let weight = |form: &T| self.weight(coding(form));
+        // Of equals, the last one is the greatest.
+        let best = smaller.iter().rev().max_by_key(|form| weight(form));
+        best.filter(|best| weight(best) > 0 && weight(best) >= weight(plain)).unwrap_or(plain)
     }
 
     fn weight(&self, coding: Coding) -> Weight {
@@ -113,12 +114,10 @@ mod tests {
 
     use super::*;
 
-    const FORMS: [Coding; 3] = [Coding::Brotli, Coding::Gzip, Coding::Identity];
-
-    fn best(lines: &[&'static str], forms: &[Coding]) -> &'static str {
+    fn best(lines: &[&'static str], smaller: &[Coding]) -> &'static str {
         let lines = lines.iter().map(|&line| (header::ACCEPT_ENCODING, HeaderValue::from_static(line)));
         let accepted = Accepted::of(&lines.collect());
-        accepted.best(forms, |coding| *coding).expect("one of them").name().unwrap_or("identity")
+        accepted.best(&Coding::Identity, smaller, |coding| *coding).name().unwrap_or("identity")
     }
 
     #[test]
@@ -155,14 +154,14 @@ mod tests {
             (&["br;q=1.001"], "identity"),
         ];
         for (lines, expected) in table {
-            assert_eq!(best(lines, &FORMS), expected, "{lines:?}");
+            assert_eq!(best(lines, &[Coding::Brotli, Coding::Gzip]), expected, "{lines:?}");
         }
     }
 
     #[test]
     fn forms_that_are_not_there() {
-        assert_eq!(best(&["br, gzip"], &[Coding::Gzip, Coding::Identity]), "gzip");
-        assert_eq!(best(&["br, gzip"], &[Coding::Identity]), "identity");
-        assert_eq!(best(&["identity;q=0, br"], &[Coding::Gzip, Coding::Identity]), "identity");
+        assert_eq!(best(&["br, gzip"], &[Coding::Gzip]), "gzip");
+        assert_eq!(best(&["br, gzip"], &[]), "identity");
+        assert_eq!(best(&["identity;q=0, br"], &[Coding::Gzip]), "identity");
     }
 }

@@ -16,8 +16,10 @@ include!(concat!(env!("OUT_DIR"), "/ui.rs"));
 #[derive(Debug)]
 pub(super) struct Packed {
     content_type: &'static str,
-    /// The smallest first. The file as it is, is among them.
-    pub(super) forms: &'static [Form],
+    /// The file as it is.
+    pub(super) plain: Form,
+    /// The file compressed, as far as that makes it smaller; the smallest first.
+    pub(super) smaller: &'static [Form],
 }
 
 /// One way to send a file.
@@ -32,22 +34,17 @@ pub(super) struct Form {
 impl Packed {
     /// The file in the form that the client likes best, or that it has it already. Nothing is copied.
     pub(super) fn answer(&'static self, accepted: &Accepted, known: &Known) -> Response {
-        let form = accepted.best(self.forms, |form| form.coding);
-        let tag = HeaderValue::from_static(form.map_or("", |form| form.tag));
-        let mut response = match form {
-            Some(form) if !known.includes(&tag) => {
-                let mut response = Response::new(Body::from(Bytes::from_static(form.content)));
-                if let Some(name) = form.coding.name() {
-                    response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
-                }
-                response
+        let form = accepted.best(&self.plain, self.smaller, |form| form.coding);
+        let tag = HeaderValue::from_static(form.tag);
+        let mut response = Response::new(Body::new(Nothing));
+        if known.includes(&tag) {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        } else {
+            *response.body_mut() = Body::from(Bytes::from_static(form.content));
+            if let Some(name) = form.coding.name() {
+                response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
             }
-            _ => {
-                let mut response = Response::new(Body::new(Nothing));
-                *response.status_mut() = StatusCode::NOT_MODIFIED;
-                response
-            }
-        };
+        }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         headers.insert(header::ETAG, tag);
