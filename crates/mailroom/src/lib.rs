@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
-use restante_store::{Listing, Page, Result, Store, Usage, Version, Which};
+use restante_store::{Listing, MailboxPage, MailboxState, Page, Result, Store, Usage, Version, Which};
 use tokio::task::JoinSet;
 
 pub use delivery::Outcome;
@@ -96,6 +96,11 @@ impl Mailroom {
     /// See [`Store::source`].
     pub async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
         self.desk.store.source(mailbox, id).await
+    }
+
+    /// See [`Store::mailboxes`].
+    pub async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
+        self.desk.store.mailboxes(page).await
     }
 
     /// See [`Store::usage`].

@@ -14,7 +14,10 @@ use restante_mail::naming::MailboxName;
 use restante_mailroom::events::{Event, Subscription};
 use restante_mailroom::{Mailroom, Outcome, Settings};
 use restante_store::memory::MemoryStore;
-use restante_store::{Appended, Limits, Listing, NewMessage, Page, Result, Store, StoreError, Usage, Version, Which};
+use restante_store::{
+    Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
+    Which,
+};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -88,8 +91,8 @@ impl Store for Slow {
         self.memory.expire(deadline, limit).await
     }
 
-    async fn mailboxes(&self, after: Option<&MailboxName>, limit: usize) -> Result<Vec<MailboxName>> {
-        self.memory.mailboxes(after, limit).await
+    async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
+        self.memory.mailboxes(page).await
     }
 
     async fn usage(&self) -> Result<Usage> {

@@ -4,6 +4,7 @@
 
 mod concurrency;
 mod content;
+mod mailboxes;
 mod model;
 mod restart;
 
@@ -43,7 +44,6 @@ where
     expiry_takes_the_oldest_first(&unbounded().await).await;
     expiry_goes_by_the_time_of_receipt(&unbounded().await).await;
     usage_is_what_is_held(&unbounded().await).await;
-    mailboxes_are_those_that_hold_something(&unbounded().await).await;
     a_big_message_comes_back_whole(&unbounded().await).await;
     content::a_body_is_any_bytes(&unbounded().await).await;
     content::a_trace_may_be_empty(&unbounded().await).await;
@@ -52,6 +52,12 @@ where
     content::names_are_of_every_kind(&unbounded().await).await;
     content::many_copies_are_held_once(&unbounded().await).await;
     content::a_message_is_in_its_own_mailbox_only(&unbounded().await).await;
+    mailboxes::they_are_those_that_hold_something(&unbounded().await).await;
+    mailboxes::a_prefix_is_what_it_is(&unbounded().await).await;
+    mailboxes::a_list_can_be_followed_while_mailboxes_go(&unbounded().await).await;
+    mailboxes::they_say_what_they_hold(&unbounded().await).await;
+    mailboxes::they_do_not_count_what_the_cap_took(&capped(3).await).await;
+    mailboxes::they_do_not_count_what_the_bound_took(&bounded().await).await;
     the_cap_lets_the_first_go(&capped(3).await).await;
     the_cap_goes_by_arrival(&capped(2).await).await;
     the_bound_lets_the_oldest_of_all_go(&bounded().await).await;
@@ -289,24 +295,6 @@ async fn usage_is_what_is_held(store: &impl Store) {
     store.append(message(1, &["a", "b"], &body)).await.unwrap();
     assert_eq!(store.expire(at(2), 10).await.unwrap().len(), 2);
     assert_eq!(store.usage().await.unwrap(), Usage::default());
-}
-
-async fn mailboxes_are_those_that_hold_something(store: &impl Store) {
-    for mailbox in ["dora", "ann", "cid", "bob"] {
-        add(store, 1, mailbox).await;
-    }
-    store.purge(&name("cid"), MessageId::MAX, usize::MAX).await.unwrap();
-    let table: [(Option<&str>, usize, &[&str]); 5] = [
-        (None, 10, &["ann", "bob", "dora"]),
-        (None, 2, &["ann", "bob"]),
-        (Some("ann"), 10, &["bob", "dora"]),
-        (Some("cid"), 10, &["dora"]),
-        (Some("dora"), 10, &[]),
-    ];
-    for (after, limit, expected) in table {
-        let names = store.mailboxes(after.map(name).as_ref(), limit).await.unwrap();
-        assert_eq!(names.iter().map(MailboxName::as_str).collect::<Vec<_>>(), expected, "{after:?} {limit}");
-    }
 }
 
 async fn a_big_message_comes_back_whole(store: &impl Store) {

@@ -64,8 +64,9 @@ pub trait Store: Send + Sync + 'static {
     /// after the clock was put back goes by what the clock said.
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>>;
 
-    /// The mailboxes that hold something, ascending by name: those behind `after`, at most `limit` of them.
-    async fn mailboxes(&self, after: Option<&MailboxName>, limit: usize) -> Result<Vec<MailboxName>>;
+    /// The mailboxes that hold something, ascending by the bytes of their names, restricted to a page: each with what it
+    /// holds, all at one moment. Costs what it returns, however many mailboxes there are and whatever is in them.
+    async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>>;
 
     /// How much the store holds now; cheap enough to ask every few seconds.
     async fn usage(&self) -> Result<Usage>;
@@ -139,6 +140,51 @@ pub struct Listing {
     pub version: Version,
     /// Ascending by id.
     pub messages: Vec<Summary>,
+}
+
+/// A part of the list of mailboxes: the first `limit` of those that come behind `after` and begin with `prefix`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MailboxPage {
+    /// How the names begin, character for character; empty for all.
+    pub prefix: String,
+    /// Only names behind this one, which need not be a mailbox; empty for all.
+    pub after: String,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl MailboxPage {
+    /// All mailboxes.
+    pub const ALL: Self = Self { prefix: String::new(), after: String::new(), limit: usize::MAX };
+
+    /// Where the page begins. Names of one prefix stand together, the prefix itself before all of them.
+    fn start(&self) -> &str {
+        self.prefix.as_str().max(&self.after)
+    }
+}
+
+/// A mailbox that holds something, in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailboxState {
+    /// Its name.
+    pub name: MailboxName,
+    /// The messages in it.
+    pub messages: u64,
+    /// Those of them that are not marked as read.
+    pub unseen: u64,
+    /// The sum of their sizes, also of those that share their bytes with another mailbox.
+    pub bytes: u64,
+    /// The one with the highest id.
+    pub newest: Newest,
+}
+
+/// The most recent message of a mailbox, which [`Which::Latest`] finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// Its id.
+    pub id: MessageId,
+    /// When it was received.
+    pub received: Timestamp,
 }
 
 /// Which message of a mailbox is meant.

@@ -2,9 +2,11 @@
 //!
 //! One lock guards it all and is held for microseconds: bodies are shared, never copied, and what is removed is freed
 //! after the lock is let go. Ids are given by one counter for the whole store. Expiry and the bound walk the messages of
-//! all mailboxes by their age and cost what they remove.
+//! all mailboxes by their age and cost what they remove. Mailboxes are found by a hash of their name; only the first and the
+//! last message of one touch the order of names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +16,10 @@ use jiff::Timestamp;
 use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 
-use crate::{Appended, Limits, Listing, NewCopy, NewMessage, Page, Result, Store, Usage, Version, Which};
+use crate::{
+    Appended, Limits, Listing, MailboxPage, MailboxState, NewCopy, NewMessage, Newest, Page, Result, Store, Usage,
+    Version, Which,
+};
 
 /// A [`Store`] in memory.
 #[derive(Debug)]
@@ -83,6 +88,11 @@ impl Store for MemoryStore {
         if copy.seen != seen {
             copy.seen = seen;
             held.version = version;
+            if seen {
+                held.unseen -= 1;
+            } else {
+                held.unseen += 1;
+            }
         }
         Ok(true)
     }
@@ -102,13 +112,12 @@ impl Store for MemoryStore {
         Ok(summaries(removed))
     }
 
-    async fn mailboxes(&self, after: Option<&MailboxName>, limit: usize) -> Result<Vec<MailboxName>> {
+    async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
         let shelves = self.shelves();
-        let mut names: Vec<_> = shelves.mailboxes.keys().filter(|name| after < Some(name)).cloned().collect();
-        drop(shelves);
-        names.sort_unstable();
-        names.truncate(limit);
-        Ok(names)
+        let from = shelves.names.range::<str, _>((Bound::Included(page.start()), Bound::Unbounded));
+        let behind = from.filter(|name| name.as_str() != page.after);
+        let names = behind.take_while(|name| name.as_str().starts_with(&page.prefix)).take(page.limit);
+        Ok(names.filter_map(|name| shelves.mailboxes.get(name)?.state(name)).collect())
     }
 
     async fn usage(&self) -> Result<Usage> {
@@ -126,6 +135,8 @@ impl Store for MemoryStore {
 struct Shelves {
     /// Mailboxes that hold something; an empty one leaves no trace.
     mailboxes: HashMap<MailboxName, Mailbox>,
+    /// Their names in order: to sort them for everybody who asks would hold the lock for all that time.
+    names: BTreeSet<MailboxName>,
     /// Every copy by its age.
     arrivals: BTreeMap<Age, MailboxName>,
     /// The last id given.
@@ -145,6 +156,10 @@ struct Age(i64, MessageId);
 #[derive(Debug, Default)]
 struct Mailbox {
     version: Version,
+    /// Copies that are not marked as read.
+    unseen: u64,
+    /// The sizes of all copies.
+    bytes: u64,
     /// Boxed, because the nodes of the tree are half empty when ids only ascend.
     copies: BTreeMap<MessageId, Box<Copy>>,
 }
@@ -195,9 +210,13 @@ impl Copy {
             id,
             headline: self.headline.clone(),
             received: self.received,
-            size: (self.trace.len() + self.body.bytes.len()) as u64,
+            size: self.size(),
             seen: self.seen,
         }
+    }
+
+    fn size(&self) -> u64 {
+        (self.trace.len() + self.body.bytes.len()) as u64
     }
 }
 
@@ -220,8 +239,16 @@ impl Shelves {
             let copy = Box::new(Copy { headline, received, seen: false, trace, body });
             stored.push(copy.summary(&mailbox, self.last_id));
             self.arrivals.insert(Age::of(received, self.last_id), mailbox.clone());
-            let held = self.mailboxes.entry(mailbox).or_default();
+            let held = match self.mailboxes.entry(mailbox) {
+                Entry::Occupied(held) => held.into_mut(),
+                Entry::Vacant(free) => {
+                    self.names.insert(free.key().clone());
+                    free.insert(Mailbox::default())
+                }
+            };
             held.version = version;
+            held.unseen += 1;
+            held.bytes += copy.size();
             held.copies.insert(self.last_id, copy);
         }
         stored
@@ -264,8 +291,11 @@ impl Shelves {
         let held = self.mailboxes.get_mut(mailbox)?;
         let copy = held.copies.remove(&id)?;
         held.version = version;
+        held.unseen -= u64::from(!copy.seen);
+        held.bytes -= copy.size();
         if held.copies.is_empty() {
             self.mailboxes.remove(mailbox);
+            self.names.remove(mailbox);
         }
         Some(self.forget(mailbox, id, copy))
     }
@@ -289,6 +319,18 @@ impl Shelves {
 }
 
 impl Mailbox {
+    /// What it holds; nothing when that is nothing.
+    fn state(&self, name: &MailboxName) -> Option<MailboxState> {
+        let (&id, copy) = self.copies.last_key_value()?;
+        Some(MailboxState {
+            name: name.clone(),
+            messages: self.copies.len() as u64,
+            unseen: self.unseen,
+            bytes: self.bytes,
+            newest: Newest { id, received: copy.received },
+        })
+    }
+
     fn page(&self, name: &MailboxName, page: Page) -> Vec<Summary> {
         let after = page.after.map_or(Bound::Unbounded, Bound::Excluded);
         let before = page.before.map_or(Bound::Unbounded, Bound::Excluded);
@@ -333,7 +375,7 @@ mod tests {
             store.remove(&summary.mailbox, summary.id).await.unwrap();
         }
         let shelves = store.shelves();
-        assert!(shelves.mailboxes.is_empty() && shelves.arrivals.is_empty());
+        assert!(shelves.mailboxes.is_empty() && shelves.names.is_empty() && shelves.arrivals.is_empty());
         assert_eq!(shelves.bytes, 0);
     }
 }

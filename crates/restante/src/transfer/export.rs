@@ -5,13 +5,13 @@ use std::io;
 
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
-use restante_store::{Page, Store, StoreError};
+use restante_store::{MailboxPage, Page, Store, StoreError};
 use tokio::sync::watch;
 
 use super::console::{Console, Progress};
 use super::output::Output;
 
-/// Summaries or names that are asked for at once.
+/// Summaries or mailboxes that are asked for at once.
 const PAGE: usize = 500;
 
 /// What was exported.
@@ -60,16 +60,14 @@ pub(super) async fn export(
             run.console.problem(&format!("mailbox {mailbox} holds nothing"));
         }
     }
-    let mut after = None;
+    let mut page = MailboxPage { limit: PAGE, ..MailboxPage::ALL };
     while mailboxes.is_empty() {
-        let page = store.mailboxes(after.as_ref(), PAGE).await?;
-        for mailbox in &page {
+        let found = store.mailboxes(page.clone()).await?;
+        let Some(last) = found.last() else { break };
+        last.name.as_str().clone_into(&mut page.after);
+        for mailbox in &found {
             // Nobody asked for this one by name: when it is empty by now, its mail went in the normal course of things.
-            run.mailbox(mailbox).await?;
-        }
-        match page.into_iter().next_back() {
-            Some(last) => after = Some(last),
-            None => break,
+            run.mailbox(&mailbox.name).await?;
         }
     }
     run.output.finish()?;

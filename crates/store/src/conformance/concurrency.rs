@@ -9,9 +9,11 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use tokio::task::{JoinSet, yield_now};
 
+use super::mailboxes::state_of;
 use super::{add, at, ids, message, name, numbers};
-use crate::{NewMessage, Page, Store, Usage, Version, Which};
+use crate::{MailboxPage, NewMessage, Page, Store, Usage, Version, Which};
 
+/// In the order of their names.
 const MAILBOXES: [&str; 3] = ["ann", "bob", "cid"];
 
 pub(super) async fn many_writers_lose_nothing(store: impl Store) {
@@ -233,11 +235,12 @@ async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, gone: Vec<Su
     for summary in &gone {
         assert!(found.insert(key(summary)), "{summary:?} went twice");
     }
-    let mut held = Usage::default();
+    let (mut held, mut states) = (Usage::default(), Vec::new());
     for mailbox in MAILBOXES {
         let messages = store.list(&name(mailbox), Page::ALL).await.unwrap().messages;
         held.messages += messages.len() as u64;
         held.mailboxes += u64::from(!messages.is_empty());
+        states.extend(state_of(&messages));
         for summary in &messages {
             assert!(found.insert(key(summary)), "{summary:?} went and is still there");
         }
@@ -245,6 +248,7 @@ async fn assert_accounted(store: &impl Store, stored: Vec<Summary>, gone: Vec<Su
     assert!(found == expected, "missing or unknown: {:?}", found.symmetric_difference(&expected));
     let usage = store.usage().await.unwrap();
     assert_eq!((usage.messages, usage.mailboxes), (held.messages, held.mailboxes));
+    assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), states);
     for mailbox in MAILBOXES {
         store.purge(&name(mailbox), MessageId::MAX, usize::MAX).await.unwrap();
     }

@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 
+use super::mailboxes::state_of;
 use super::{message, name};
-use crate::{Appended, Limits, NewMessage, Page, Store, Usage, Version, Which};
+use crate::{Appended, Limits, MailboxPage, MailboxState, NewMessage, Page, Store, Usage, Version, Which};
 
 const MAILBOXES: [&str; 5] = ["ann", "bob", "cid", "dora", "eve"];
 
@@ -64,6 +65,7 @@ impl Walk {
         for _ in 0..steps {
             self.step(store).await;
             assert_eq!(store.usage().await.unwrap(), self.usage());
+            assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), self.mailbox_states());
         }
         self.check(store).await;
     }
@@ -175,16 +177,20 @@ impl Walk {
     }
 
     async fn mailboxes(&mut self, store: &impl Store) {
-        let after = self.random.chance(2).then(|| self.mailbox());
+        let after = if self.random.chance(2) { self.mailbox().as_str().to_owned() } else { String::new() };
+        let prefix = ["", "", "a", "bob", "e"][self.random.below(5)].to_owned();
         let limit = self.random.below(7);
-        let behind = self.held.keys().filter(|name| after.as_ref().is_none_or(|after| *name > after));
-        let expected: Vec<_> = behind.take(limit).cloned().collect();
-        assert_eq!(store.mailboxes(after.as_ref(), limit).await.unwrap(), expected);
+        let mut expected = self.mailbox_states();
+        expected.retain(|mailbox| mailbox.name.as_str() > after.as_str());
+        expected.retain(|mailbox| mailbox.name.as_str().starts_with(&prefix));
+        expected.truncate(limit);
+        assert_eq!(store.mailboxes(MailboxPage { prefix, after, limit }).await.unwrap(), expected);
     }
 
     /// Compares all that the store holds.
     pub(super) async fn check(&mut self, store: &impl Store) {
         assert_eq!(store.usage().await.unwrap(), self.usage());
+        assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), self.mailbox_states());
         for mailbox in MAILBOXES {
             self.look(store, &name(mailbox)).await;
         }
@@ -268,6 +274,10 @@ impl Walk {
 
     fn listing(&self, mailbox: &MailboxName) -> Vec<Summary> {
         self.held.get(mailbox).map(summaries).unwrap_or_default()
+    }
+
+    fn mailbox_states(&self) -> Vec<MailboxState> {
+        self.held.values().filter_map(|held| state_of(&summaries(held))).collect()
     }
 
     fn usage(&self) -> Usage {

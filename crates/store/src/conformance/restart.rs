@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use restante_mail::message::{MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
 
 use super::model::{LIMITS, Walk};
 use super::{add, at, ids, message, name};
 use crate::testdir::TestDir;
-use crate::{Limits, Page, Store, Usage, Version};
+use crate::{Limits, MailboxPage, MailboxState, Page, Store, Usage, Version};
 
 /// Runs every rule about restarts with stores that `open` opens in a directory, with the limits that the rule is about.
 pub(crate) async fn run<S: Store>(open: impl Fn(&Path, Limits) -> S) {
@@ -52,17 +51,17 @@ async fn everything_is_as_it_was<S: Store>(open: impl Fn(&Path, Limits) -> S) {
 #[derive(Debug, PartialEq)]
 struct Everything {
     usage: Usage,
-    mailboxes: Vec<(MailboxName, Version)>,
+    mailboxes: Vec<(MailboxState, Version)>,
     messages: Vec<(Summary, Source)>,
 }
 
 impl Everything {
     async fn of(store: &impl Store) -> Self {
         let (mut mailboxes, mut messages) = (Vec::new(), Vec::new());
-        for mailbox in store.mailboxes(None, usize::MAX).await.unwrap() {
-            let listing = store.list(&mailbox, Page::ALL).await.unwrap();
+        for mailbox in store.mailboxes(MailboxPage::ALL).await.unwrap() {
+            let listing = store.list(&mailbox.name, Page::ALL).await.unwrap();
             for summary in listing.messages {
-                let source = store.source(&mailbox, summary.id).await.unwrap();
+                let source = store.source(&mailbox.name, summary.id).await.unwrap();
                 messages.push((summary, source.expect("what is listed is there")));
             }
             mailboxes.push((mailbox, listing.version));

@@ -52,6 +52,10 @@ impl SegmentBook {
 pub(super) struct MailboxBook {
     pub(super) messages: u64,
     pub(super) version: u64,
+    /// Messages that are not marked as read.
+    pub(super) unseen: u64,
+    /// The sizes of all messages.
+    pub(super) bytes: u64,
 }
 
 #[derive(Default)]
@@ -161,6 +165,10 @@ mod tests {
         MailboxName::from(format!("box{number}"))
     }
 
+    fn book(messages: u64, version: u64) -> MailboxBook {
+        MailboxBook { messages, version, ..MailboxBook::default() }
+    }
+
     fn commit(recent: &mut Recent, number: u64, book: MailboxBook) {
         recent.begin([&name(number)]);
         recent.end([(name(number), book)]);
@@ -170,9 +178,9 @@ mod tests {
     fn recent_mailboxes_are_bounded_and_never_out_of_date() {
         let mut recent = Recent::default();
         for number in 0..20_000 {
-            commit(&mut recent, number, MailboxBook { messages: 1, version: number });
-            commit(&mut recent, 0, MailboxBook { messages: number + 1, version: number });
-            assert_eq!(recent.find(&name(0)), Some(MailboxBook { messages: number + 1, version: number }));
+            commit(&mut recent, number, book(1, number));
+            commit(&mut recent, 0, book(number + 1, number));
+            assert_eq!(recent.find(&name(0)), Some(book(number + 1, number)));
             assert!(recent.young.len() + recent.old.len() <= 2 * Recent::HALF);
         }
         commit(&mut recent, 0, MailboxBook::default());
@@ -182,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_was_looked_up_during_a_commit_is_not_remembered() {
-        let old = MailboxBook { messages: 1, version: 1 };
+        let old = book(1, 1);
         let mut recent = Recent::default();
         let before = recent.moment();
         recent.looked_up(before, &name(0), old);

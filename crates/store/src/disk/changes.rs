@@ -101,6 +101,8 @@ impl<'a> Changes<'a> {
             let book = self.mailbox(database, &copy.mailbox)?;
             book.version = version;
             book.messages += 1;
+            book.unseen += 1;
+            book.bytes += size;
             let was_empty = book.messages == 1;
             let usage = &mut self.counters.usage;
             usage.messages += 1;
@@ -159,7 +161,9 @@ impl<'a> Changes<'a> {
             let mut mark = database.prepare_cached("UPDATE copies SET seen = ?3 WHERE mailbox = ?1 AND id = ?2")?;
             mark.execute(params![mailbox.as_str(), key(id), seen])?;
             let version = self.next_version();
-            self.mailbox(database, mailbox)?.version = version;
+            let book = self.mailbox(database, mailbox)?;
+            book.version = version;
+            book.unseen = if seen { book.unseen.saturating_sub(1) } else { book.unseen + 1 };
         }
         Ok(true)
     }
@@ -236,12 +240,14 @@ impl<'a> Changes<'a> {
     /// books, only the database knows whether it has happened.
     pub(super) fn close(&self, database: &Connection, current: Option<u64>) -> Result<()> {
         let Self { counters, segments, mailboxes, .. } = self;
-        let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO mailboxes VALUES (?1, ?2, ?3)")?;
+        let mut upsert = database.prepare_cached(
+            "INSERT OR REPLACE INTO mailboxes (name, messages, version, unseen, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?;
         let mut delete = database.prepare_cached("DELETE FROM mailboxes WHERE name = ?1")?;
         for (name, book) in mailboxes {
             match book.messages {
                 0 => delete.execute([name.as_str()])?,
-                _ => upsert.execute(params![name.as_str(), book.messages, book.version])?,
+                _ => upsert.execute(params![name.as_str(), book.messages, book.version, book.unseen, book.bytes])?,
             };
         }
         let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?1, ?2, ?3)")?;
@@ -293,6 +299,8 @@ impl<'a> Changes<'a> {
         let book = self.mailbox(database, &summary.mailbox)?;
         book.version = version;
         book.messages = book.messages.saturating_sub(1);
+        book.unseen = book.unseen.saturating_sub(u64::from(!summary.seen));
+        book.bytes = book.bytes.saturating_sub(summary.size);
         let is_empty = book.messages == 0;
         let last = !shared || release_shared(database, location)?;
         let freed = if last { summary.size } else { summary.size.saturating_sub(body) };
@@ -338,9 +346,12 @@ impl<'a> Changes<'a> {
 
 /// What the database says about a mailbox; nothing when it is empty.
 pub(super) fn look_up(database: &Connection, mailbox: &MailboxName) -> Result<Option<MailboxBook>> {
-    let mut statement = database.prepare_cached("SELECT messages, version FROM mailboxes WHERE name = ?1")?;
-    let book = statement
-        .query_row([mailbox.as_str()], |row| Ok(MailboxBook { messages: number(row, 0)?, version: number(row, 1)? }));
+    let mut statement =
+        database.prepare_cached("SELECT messages, version, unseen, bytes FROM mailboxes WHERE name = ?1")?;
+    let book = statement.query_row([mailbox.as_str()], |row| {
+        let (messages, version) = (number(row, 0)?, number(row, 1)?);
+        Ok(MailboxBook { messages, version, unseen: number(row, 2)?, bytes: number(row, 3)? })
+    });
     Ok(book.optional()?)
 }
 

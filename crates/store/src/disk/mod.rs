@@ -51,7 +51,10 @@ use self::reader::Readers;
 use self::segment::Segments;
 use self::writer::Writer;
 use crate::cache::{Answer, Cache};
-use crate::{Appended, Limits, Listing, NewMessage, Page, Result, Store, StoreError, Usage, Version, Which};
+use crate::{
+    Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
+    Which,
+};
 
 /// How many changes may wait for the writer before those who ask have to wait themselves.
 const QUEUE: usize = 1024;
@@ -240,9 +243,8 @@ impl Store for DiskStore {
         self.change(|reply| Job::Expire(deadline, limit, reply)).await
     }
 
-    async fn mailboxes(&self, after: Option<&MailboxName>, limit: usize) -> Result<Vec<MailboxName>> {
-        let after = after.cloned();
-        self.shared.readers.ask(move |database| reader::mailboxes(database, after.as_ref(), limit)).await
+    async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
+        self.shared.readers.ask(move |database| reader::mailboxes(database, &page)).await
     }
 
     async fn usage(&self) -> Result<Usage> {

@@ -13,10 +13,10 @@ use tokio::sync::Semaphore;
 use super::books::MailboxBook;
 use super::changes::look_up;
 use super::record::View;
-use super::rows::{self, Copy, columns, integer, key, number};
+use super::rows::{self, Copy, columns, integer, key, number, time};
 use super::segment::{Location, Segments};
 use super::{schema, trouble};
-use crate::{Listing, Page, Result, StoreError, Version, Which};
+use crate::{Listing, MailboxPage, MailboxState, Newest, Page, Result, StoreError, Version, Which};
 
 /// How many questions are answered at the same time. More would not make a disk faster.
 const READERS: usize = 4;
@@ -210,11 +210,28 @@ fn take_apart(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Locatio
     Ok(Source { trace: record.slice(trace), body: record.slice(body..) })
 }
 
+/// Mailboxes in order, each with its newest message, which is the last of its rows.
+pub(super) const MAILBOXES: &str = "
+    SELECT name, messages, unseen, bytes, newest.id, newest.received
+    FROM mailboxes CROSS JOIN copies AS newest
+    WHERE name >= ?1 AND name <> ?2
+      AND newest.mailbox = name AND newest.id = (SELECT max(id) FROM copies WHERE mailbox = name)
+    ORDER BY name LIMIT ?3";
+
 /// See [`Store::mailboxes`](crate::Store::mailboxes).
-pub(super) fn mailboxes(database: &Connection, after: Option<&MailboxName>, limit: usize) -> Result<Vec<MailboxName>> {
-    let mut statement = database.prepare_cached("SELECT name FROM mailboxes WHERE name > ?1 ORDER BY name LIMIT ?2")?;
-    // No name is empty, so all of them come behind the empty text.
-    let names = statement
-        .query_map(params![after.map_or("", MailboxName::as_str), integer(limit)], |row| rows::mailbox(row, 0))?;
-    Ok(names.collect::<rusqlite::Result<_>>()?)
+pub(super) fn mailboxes(database: &Connection, page: &MailboxPage) -> Result<Vec<MailboxState>> {
+    let mut statement = database.prepare_cached(MAILBOXES)?;
+    let mut rows = statement.query(params![page.start(), page.after, integer(page.limit)])?;
+    let mut states = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name = rows::mailbox(row, 0)?;
+        // Those that begin with the prefix stand together.
+        if !name.as_str().starts_with(&page.prefix) {
+            break;
+        }
+        let newest = Newest { id: number(row, 4)?.into(), received: time(row.get(5)?) };
+        let (messages, unseen, bytes) = (number(row, 1)?, number(row, 2)?, number(row, 3)?);
+        states.push(MailboxState { name, messages, unseen, bytes, newest });
+    }
+    Ok(states)
 }

@@ -73,7 +73,24 @@ const MIGRATIONS: &[&str] = &[
         live INTEGER NOT NULL
     ) STRICT;
     ",
+    "
+    -- What is in a mailbox, so that the list of mailboxes need not count.
+    ALTER TABLE mailboxes ADD COLUMN unseen INTEGER NOT NULL DEFAULT 0;   -- not marked as read
+    ALTER TABLE mailboxes ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;    -- the sizes of all copies
+    UPDATE mailboxes SET (unseen, bytes) =
+        (SELECT count(*) FILTER (WHERE NOT seen), coalesce(sum(size), 0) FROM copies WHERE mailbox = name);
+    ",
 ];
+
+/// What readers see in place of the tables of an earlier version, which nobody may have brought up to date: it can be in
+/// use by the program of that version, or where nothing can be written.
+const VIEWS_OF_VERSION_1: &str = "
+    CREATE TEMP VIEW mailboxes AS SELECT
+        name, messages, version,
+        (SELECT count(*) FROM copies WHERE mailbox = name AND NOT seen) AS unseen,
+        (SELECT coalesce(sum(size), 0) FROM copies WHERE mailbox = name) AS bytes
+    FROM main.mailboxes;
+";
 
 /// Opens the database for its one writer, fills it when it is empty, and brings it up to date.
 pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usize) -> Result<Connection, OpenError> {
@@ -107,9 +124,19 @@ pub(super) fn open_reader(path: &Path, cache_bytes: usize) -> Result<Connection,
         opened => opened?,
     };
     match version(&connection, MIGRATIONS.len())? {
-        0 => Err(OpenError::Foreign),
-        _ => Ok(connection),
+        0 => return Err(OpenError::Foreign),
+        1 => connection.execute_batch(VIEWS_OF_VERSION_1)?,
+        _ => {}
     }
+    Ok(connection)
+}
+
+/// Makes a database of the first version.
+#[cfg(test)]
+pub(super) fn make_version_1(path: &Path) -> Connection {
+    let mut connection = Connection::open(path).unwrap();
+    migrate(&mut connection, &MIGRATIONS[..1]).unwrap();
+    connection
 }
 
 /// Opens a database that nobody changes, because nobody can.
@@ -163,6 +190,9 @@ fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), OpenError>
     let done = version(connection, steps.len())?;
     if done == steps.len() {
         return Ok(());
+    }
+    if done > 0 {
+        tracing::info!(from = done, to = steps.len(), "the database is brought up to date");
     }
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
     for step in &steps[done..] {

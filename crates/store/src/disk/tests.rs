@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::*;
+use crate::Newest;
 use crate::conformance::{self, message, name};
 use crate::testdir::TestDir;
 
@@ -165,6 +166,87 @@ async fn tables_that_contradict_each_other_are_damage() {
     database.execute_batch("INSERT INTO segments SELECT * FROM saved; DROP TABLE saved").unwrap();
     drop(database);
     assert_eq!(body(&open(dir.path()), &stored).await.unwrap(), [b'a'; 1000]);
+}
+
+/// A directory whose database is of the first version, and the list of its mailboxes.
+async fn of_version_1() -> (TestDir, Vec<MailboxState>) {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    for letter in 0..20 {
+        let stored = add(&store, &["ann", "bob", "zoë"], letter).await;
+        store.set_seen(&name("ann"), stored[0].id, letter % 3 == 0).await.unwrap();
+        store.set_seen(&name("bob"), stored[1].id, true).await.unwrap();
+    }
+    store.expire(Timestamp::from_second(2).unwrap(), 4).await.unwrap();
+    let mailboxes = store.mailboxes(MailboxPage::ALL).await.unwrap();
+    drop(store);
+    let (path, later) = (dir.path().join("restante.db"), dir.path().join("later.db"));
+    fs::rename(&path, &later).unwrap();
+    let database = schema::make_version_1(&path);
+    database.execute("ATTACH ?1 AS later", [later.to_str().unwrap()]).unwrap();
+    let rows = "
+        DELETE FROM state;
+        INSERT INTO state SELECT * FROM later.state;
+        INSERT INTO mailboxes SELECT name, messages, version FROM later.mailboxes;
+        INSERT INTO copies SELECT * FROM later.copies;
+        INSERT INTO shared SELECT * FROM later.shared;
+        INSERT INTO segments SELECT * FROM later.segments;";
+    database.execute_batch(rows).unwrap();
+    database.execute_batch("DETACH later").unwrap();
+    drop(database);
+    fs::remove_file(later).unwrap();
+    (dir, mailboxes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_of_the_first_version_is_taken_over() {
+    let (dir, before) = of_version_1().await;
+    let short: Vec<_> = before.iter().map(|mailbox| (mailbox.messages, mailbox.unseen)).collect();
+    assert_eq!(short, [(18, 12), (19, 0), (19, 19)]);
+    for _ in 0..2 {
+        let store = open(dir.path());
+        assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), before);
+    }
+    let store = open(dir.path());
+    let newest = store.find(&name("ann"), Which::Latest).await.unwrap().unwrap();
+    store.remove(&name("ann"), newest.id).await.unwrap();
+    let after = store.mailboxes(MailboxPage::ALL).await.unwrap();
+    assert_eq!((after[0].messages, after[0].unseen), (17, 11));
+    assert_eq!((after[0].bytes, &after[1..]), (before[0].bytes - newest.size, &before[1..]));
+}
+
+/// As it has to be beside a server of that version, or where nothing can be written.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_of_the_first_version_can_be_read_as_it_is() {
+    let (dir, before) = of_version_1().await;
+    let reader = DiskStore::open_read_only(dir.path(), 1 << 20).unwrap();
+    assert_eq!(reader.mailboxes(MailboxPage::ALL).await.unwrap(), before);
+    let page = MailboxPage { prefix: "b".to_owned(), ..MailboxPage::ALL };
+    assert_eq!(reader.mailboxes(page).await.unwrap(), before[1..2]);
+    let newest = reader.find(&name("ann"), Which::Latest).await.unwrap().unwrap();
+    assert_eq!(newest.id, before[0].newest.id);
+    // Somebody takes it over meanwhile.
+    let store = open(dir.path());
+    store.remove(&name("ann"), newest.id).await.unwrap();
+    assert_eq!(reader.mailboxes(MailboxPage::ALL).await.unwrap(), store.mailboxes(MailboxPage::ALL).await.unwrap());
+}
+
+/// Nothing is looked at that is not in the answer, and nothing has to be sorted.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_of_mailboxes_costs_what_it_returns() {
+    let dir = TestDir::new();
+    let _store = open(dir.path());
+    let database = rusqlite::Connection::open(dir.path().join("restante.db")).unwrap();
+    let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {}", reader::MAILBOXES)).unwrap();
+    let steps = statement.query_map(["", "", ""], |row| row.get(3)).unwrap();
+    let steps: Vec<String> = steps.collect::<rusqlite::Result<_>>().unwrap();
+    let expected = [
+        "SEARCH mailboxes USING PRIMARY KEY (name>?)",
+        "SEARCH newest USING PRIMARY KEY (mailbox=? AND id=?)",
+        "CORRELATED SCALAR SUBQUERY 1",
+        "SEARCH copies USING PRIMARY KEY (mailbox=?)",
+    ];
+    assert_eq!(steps, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -448,6 +530,9 @@ async fn a_lost_end_costs_only_the_messages_in_it() {
         assert!(third.id > gone[1].id);
         assert_eq!(store.list(&name("ann"), Page::ALL).await.unwrap().messages, [first.clone(), third.clone()]);
         assert!(store.list(&name("bob"), Page::ALL).await.unwrap().messages.is_empty());
+        let newest = Newest { id: third.id, received: third.received };
+        let ann = MailboxState { name: name("ann"), messages: 2, unseen: 2, bytes: first.size + third.size, newest };
+        assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), [ann]);
         assert_eq!(body(&store, &first).await.unwrap(), [b'a'; 1000]);
         assert_eq!(body(&store, &third).await.unwrap(), [b'c'; 1000]);
     }

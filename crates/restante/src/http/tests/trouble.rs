@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
-use restante_store::{Appended, Listing, Page, Result, StoreError, Usage, Version, Which};
+use restante_store::{Appended, Listing, MailboxPage, MailboxState, Page, Result, StoreError, Usage, Version, Which};
 
 use super::*;
 use crate::http::{Server, routed};
@@ -51,7 +51,7 @@ impl Store for Failing {
     async fn expire(&self, _: Timestamp, _: usize) -> Result<Vec<Summary>> {
         self.fail().await
     }
-    async fn mailboxes(&self, _: Option<&MailboxName>, _: usize) -> Result<Vec<MailboxName>> {
+    async fn mailboxes(&self, _: MailboxPage) -> Result<Vec<MailboxState>> {
         self.fail().await
     }
     async fn usage(&self) -> Result<Usage> {
