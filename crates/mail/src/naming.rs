@@ -144,6 +144,11 @@ pub fn canonical_domain(domain: &str) -> String {
     lower(domain)
 }
 
+/// The beginning of a name in the form that names have: lower case, in normal form C.
+pub fn canonical_prefix(text: &str) -> String {
+    lower(text)
+}
+
 /// The local half of a name: lower case, without what follows the first `+`, and without need of quotes.
 fn local_name(local: &str) -> Result<String, NameError> {
     if !address::is_dot_string(local) {

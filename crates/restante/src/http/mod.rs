@@ -2,9 +2,9 @@
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
-//! `rest` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the client listens, and
-//! leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer with what the build has
-//! `packed`. `render` writes the JSON, `cache` remembers it
+//! `rest`, `mailboxes` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the client
+//! listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer with
+//! what the build has `packed`. `render` writes the JSON, `cache` remembers it
 //! and `budget` bounds it. Listening and TLS are not done here.
 
 mod assets;
@@ -20,6 +20,7 @@ mod guard;
 mod impatient;
 mod json;
 mod links;
+mod mailboxes;
 mod monitor;
 mod observe;
 mod packed;
@@ -154,6 +155,7 @@ fn routes<'a>(base: &str, except: &'a str) -> Routes<'a> {
         .route(&path("/api/v1/mailbox/{name}/{id}/source"), get(rest::source).delete(rest::remove))
         .route(&path("/api/v1/monitor/messages"), get(monitor::summaries))
         .route(&path("/api/v1/monitor/messages/{name}"), get(monitor::summaries))
+        .route(&path("/api/v2/mailboxes"), get(mailboxes::list))
         .route(&path("/api/v2/monitor/messages"), get(monitor::changes))
         .route(&path("/api/v2/monitor/messages/{name}"), get(monitor::changes))
         .route(&path("/api/v2/events"), get(monitor::events))

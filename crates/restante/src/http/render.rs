@@ -106,7 +106,7 @@ pub(super) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 /// Appends a time in UTC as RFC 3339 has it, always with six digits of fractional seconds and a numeric offset.
-fn date(out: &mut Vec<u8>, time: Timestamp) {
+pub(super) fn date(out: &mut Vec<u8>, time: Timestamp) {
     let at = Offset::UTC.to_datetime(time);
     json::display(
         out,

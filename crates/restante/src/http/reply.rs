@@ -35,9 +35,14 @@ pub(super) fn json(body: Bytes, tag: HeaderValue) -> Response {
 pub(super) fn current(value: &impl Serialize) -> serde_json::Result<Response> {
     let mut body = serde_json::to_vec(value)?;
     body.push(b'\n');
+    Ok(fresh(body.into()))
+}
+
+/// JSON without a tag, which is never to be kept.
+pub(super) fn fresh(body: Bytes) -> Response {
     let mut response = api(JSON, Body::from(body));
     response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
-    Ok(response)
+    response
 }
 
 /// The source of a message, which is sent without being copied.

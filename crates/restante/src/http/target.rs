@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use restante_mail::message::MessageId;
-use restante_mail::naming::MailboxName;
-use restante_store::{Page, Which};
+use restante_mail::naming::{MailboxName, canonical_prefix};
+use restante_store::{MailboxPage, Page, Which};
 use serde::de::DeserializeOwned;
 
 use super::Server;
@@ -15,6 +15,10 @@ use super::problem::Problem;
 
 /// The id that stands for the most recent message.
 const LATEST: &str = "latest";
+/// How many mailboxes are listed when the client does not say.
+const MAILBOXES: usize = 100;
+/// The most mailboxes that are listed at once; who wants more asks again.
+const MAX_MAILBOXES: usize = 1000;
 
 /// A mailbox, from `{name}`.
 #[derive(Debug)]
@@ -45,6 +49,10 @@ pub(super) struct OneAttachment {
 /// The part of a listing that the query asks for.
 #[derive(Debug)]
 pub(super) struct Paging(pub(super) Page);
+
+/// The part of the list of mailboxes that the query asks for. There is room for at least one.
+#[derive(Debug)]
+pub(super) struct SomeMailboxes(pub(super) MailboxPage);
 
 impl FromRequestParts<Arc<Server>> for InMailbox {
     type Rejection = Problem;
@@ -92,10 +100,22 @@ impl<S: Sync> FromRequestParts<S> for Paging {
         if parts.uri.query().is_none_or(str::is_empty) {
             return Ok(Self(Page::ALL));
         }
-        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-            .map_err(|_| Problem::Malformed("The query cannot be read.".to_owned()))?;
-        page(&pairs).map(Self)
+        page(&query(parts)?).map(Self)
     }
+}
+
+impl<S: Sync> FromRequestParts<S> for SomeMailboxes {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        mailbox_page(&query(parts)?).map(Self)
+    }
+}
+
+fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+    let Query(pairs) =
+        Query::try_from_uri(&parts.uri).map_err(|_| Problem::Malformed("The query cannot be read.".to_owned()))?;
+    Ok(pairs)
 }
 
 async fn path<T: DeserializeOwned + Send>(parts: &mut Parts, server: &Arc<Server>) -> Result<T, Problem> {
@@ -127,20 +147,36 @@ fn page(pairs: &[(String, String)]) -> Result<Page, Problem> {
     })
 }
 
+/// Names are lower case, so the beginning of one is made so. The name to go on from is taken as it is: the naming may have
+/// been another when it came about.
+fn mailbox_page(pairs: &[(String, String)]) -> Result<MailboxPage, Problem> {
+    let limit = match parameter(pairs, "limit")? {
+        Some(0) => return Err(Problem::Malformed("The parameter limit must be at least 1.".to_owned())),
+        wanted => wanted.unwrap_or(MAILBOXES).min(MAX_MAILBOXES),
+    };
+    let prefix = canonical_prefix(text(pairs, "prefix")?.unwrap_or_default());
+    Ok(MailboxPage { prefix, after: text(pairs, "after")?.unwrap_or_default().to_owned(), limit })
+}
+
 fn id(number: u64) -> MessageId {
     number.into()
 }
 
 fn parameter<T: FromStr>(pairs: &[(String, String)], name: &str) -> Result<Option<T>, Problem> {
-    let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value);
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some() {
-        return Err(Problem::Malformed(format!("The parameter {name} is given twice.")));
-    }
+    let Some(value) = text(pairs, name)? else { return Ok(None) };
     match digits(value) {
         Some(number) => Ok(Some(number)),
         None => Err(Problem::Malformed(format!("The parameter {name} must be a whole number."))),
     }
+}
+
+fn text<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
+    let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let value = values.next();
+    if values.next().is_some() {
+        return Err(Problem::Malformed(format!("The parameter {name} is given twice.")));
+    }
+    Ok(value)
 }
 
 fn digits<T: FromStr>(text: &str) -> Option<T> {

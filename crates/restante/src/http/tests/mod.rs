@@ -7,6 +7,7 @@ mod crowd;
 mod door;
 mod files;
 mod hostile;
+mod mailboxes;
 mod memory;
 mod monitor;
 mod pages;

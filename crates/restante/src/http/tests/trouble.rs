@@ -73,6 +73,7 @@ async fn a_store_in_trouble_is_503() {
             "GET /api/v1/mailbox/test/latest",
             "GET /api/v1/mailbox/test/1/source",
             "GET /mailbox/dattach/test/1/0/x",
+            "GET /api/v2/mailboxes",
             "PATCH /api/v1/mailbox/test/1",
             "DELETE /api/v1/mailbox/test/1",
             "DELETE /api/v1/mailbox/test",

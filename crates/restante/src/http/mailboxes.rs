@@ -1,0 +1,62 @@
+//! The list of mailboxes: what there is, and what is new in it, a page at a time.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use restante_store::{MailboxPage, MailboxState};
+
+use super::budget::Allowance;
+use super::problem::Problem;
+use super::target::SomeMailboxes;
+use super::{Server, json, render, reply};
+
+/// What a mailbox takes beside its name, at most, as a rule.
+const RECORD: usize = 192;
+
+/// List Mailboxes.
+pub(super) async fn list(
+    State(server): State<Arc<Server>>,
+    SomeMailboxes(page): SomeMailboxes,
+) -> Result<Response, Problem> {
+    let (this, page) = (&server, &page);
+    let make = |allowance: Allowance| async move {
+        // One more tells whether there are more.
+        let one_more = MailboxPage { limit: page.limit.saturating_add(1), ..page.clone() };
+        let mut mailboxes = this.mailroom.mailboxes(one_more).await?;
+        let is_last = mailboxes.len() <= page.limit;
+        mailboxes.truncate(page.limit);
+        let turn = this.turn(size(&mailboxes)).await?;
+        Ok(turn.work(move || allowance.cover(rendered(&mailboxes, is_last))).await??)
+    };
+    Ok(reply::fresh(server.within_budget(make).await?))
+}
+
+fn rendered(mailboxes: &[MailboxState], is_last: bool) -> Bytes {
+    let mut out = Vec::with_capacity(size(mailboxes));
+    out.extend_from_slice(b"{\"mailboxes\":");
+    json::array(&mut out, mailboxes, record);
+    out.extend_from_slice(b",\"next\":");
+    match mailboxes.last().filter(|_| !is_last) {
+        Some(last) => json::string(&mut out, last.name.as_str()),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b"}\n");
+    out.into()
+}
+
+fn record(out: &mut Vec<u8>, of: &MailboxState) {
+    let MailboxState { name, messages, unseen, bytes, newest } = of;
+    out.push(b'{');
+    render::field(out, "name", name.as_str());
+    json::display(out, format_args!(",\"messages\":{messages},\"unseen\":{unseen},\"bytes\":{bytes}"));
+    json::display(out, format_args!(",\"newest\":{{\"id\":\"{}\",\"date\":\"", newest.id));
+    render::date(out, newest.received);
+    json::display(out, format_args!("\",\"posix-millis\":{}}}}}", newest.received.as_millisecond()));
+}
+
+/// How long the list of these mailboxes becomes, roughly.
+fn size(mailboxes: &[MailboxState]) -> usize {
+    mailboxes.iter().map(|mailbox| RECORD + mailbox.name.as_str().len()).sum::<usize>() + RECORD
+}

@@ -1,0 +1,123 @@
+//! The list of mailboxes.
+
+use super::*;
+
+/// The names in a list, and what it says comes next.
+async fn names(house: &House, query: &str) -> (Vec<String>, Option<String>) {
+    let answer = house.ask(&format!("GET /api/v2/mailboxes{query}")).await;
+    assert_eq!(answer.status, 200, "{query}: {:?}", answer.body);
+    let list = answer.json();
+    let mailboxes = list["mailboxes"].as_array().expect("a list").iter();
+    let names = mailboxes.map(|mailbox| mailbox["name"].as_str().expect("a name").to_owned()).collect();
+    (names, list["next"].as_str().map(str::to_owned))
+}
+
+#[tokio::test]
+async fn what_each_of_them_holds() {
+    let house = House::with_two_messages().await;
+    house.put(2, "a\"b", "\r\n").await;
+    house.ask(&format!("PATCH /api/v1/mailbox/test/{}", id(0))).await;
+    let answer = house.ask("GET /api/v2/mailboxes").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert_eq!(answer.header("expires"), "-1");
+    let expected = concat!(
+        r#"{"mailboxes":[{"name":"a\"b","messages":1,"unseen":1,"bytes":32,"newest":{"id":"1794699772123456","#,
+        r#""date":"2026-11-14T23:42:52.123456+00:00","posix-millis":1794699772123}},"#,
+        r#"{"name":"test","messages":2,"unseen":1,"bytes":112,"newest":{"id":"1794699771123456","#,
+        r#""date":"2026-11-14T23:42:51.123456+00:00","posix-millis":1794699771123}}],"next":null}"#,
+        "\n"
+    );
+    assert_eq!(answer.text(), expected);
+}
+
+#[tokio::test]
+async fn an_empty_house() {
+    let house = House::new();
+    assert_eq!(house.ask("GET /api/v2/mailboxes").await.text(), "{\"mailboxes\":[],\"next\":null}\n");
+    house.ask("POST /api/v2/mailboxes").await.problem(405);
+}
+
+#[tokio::test]
+async fn under_the_base_path_too() {
+    let house = House::with(Settings { base_path: "/mail".to_owned(), ..Settings::default() });
+    for path in ["/api/v2/mailboxes", "/mail/api/v2/mailboxes"] {
+        assert_eq!(house.ask(&format!("GET {path}")).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn parts_of_the_list() {
+    let house = House::new();
+    for (number, mailbox) in (0..).zip(["bob", "ann", "anna", "a_b", "axb", "a%b", "jörg", "x@y.org"]) {
+        house.put(number, mailbox, "\r\n").await;
+    }
+    let table: [(&str, &[&str], Option<&str>); 17] = [
+        ("", &["a%b", "a_b", "ann", "anna", "axb", "bob", "jörg", "x@y.org"], None),
+        ("?prefix=&after=", &["a%b", "a_b", "ann", "anna", "axb", "bob", "jörg", "x@y.org"], None),
+        ("?limit=2", &["a%b", "a_b"], Some("a_b")),
+        ("?limit=2&after=a_b", &["ann", "anna"], Some("anna")),
+        ("?limit=8", &["a%b", "a_b", "ann", "anna", "axb", "bob", "jörg", "x@y.org"], None),
+        ("?limit=7&other=1", &["a%b", "a_b", "ann", "anna", "axb", "bob", "jörg"], Some("jörg")),
+        ("?after=j%C3%B6rg", &["x@y.org"], None),
+        ("?after=x%40y.org", &[], None),
+        ("?prefix=ann", &["ann", "anna"], None),
+        ("?prefix=ann&limit=1", &["ann"], Some("ann")),
+        ("?prefix=ann&limit=1&after=ann", &["anna"], None),
+        ("?prefix=ANN", &["ann", "anna"], None),
+        ("?prefix=a_", &["a_b"], None),
+        ("?prefix=a%25", &["a%b"], None),
+        // A capital, and one that is put together from a letter and its dots.
+        ("?prefix=J%C3%96", &["jörg"], None),
+        ("?prefix=Jo%CC%88", &["jörg"], None),
+        ("?prefix=nobody", &[], None),
+    ];
+    for (query, expected, next) in table {
+        let (found, goes_on) = names(&house, query).await;
+        assert_eq!(
+            (found.iter().map(String::as_str).collect(), goes_on.as_deref()),
+            (expected.to_vec(), next),
+            "{query}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn parameters_that_are_none() {
+    let house = House::new();
+    let table = [
+        ("limit=x", "The parameter limit must be a whole number."),
+        ("limit=-1", "The parameter limit must be a whole number."),
+        ("limit=", "The parameter limit must be a whole number."),
+        ("limit=0", "The parameter limit must be at least 1."),
+        ("limit=1&limit=2", "The parameter limit is given twice."),
+        ("prefix=a&prefix=a", "The parameter prefix is given twice."),
+        ("after=a&after=b", "The parameter after is given twice."),
+    ];
+    for (query, detail) in table {
+        assert_eq!(house.ask(&format!("GET /api/v2/mailboxes?{query}")).await.problem(400), detail, "{query}");
+    }
+}
+
+/// As many as there are at once, with the longest of names, are more than a small answer.
+#[tokio::test]
+async fn a_long_list_comes_in_parts() {
+    let house = House::new();
+    let all: Vec<String> = (0..1100).map(|number| format!("{number:04}{}", "x".repeat(300))).collect();
+    for (number, mailbox) in (0..).zip(&all) {
+        house.put(number, mailbox, "\r\n").await;
+    }
+    for (limit, size) in [("", 100), ("limit=1000", 1000), ("limit=1100", 1000), ("limit=18446744073709551615", 1000)] {
+        let (first, next) = names(&house, &format!("?{limit}")).await;
+        assert_eq!((first.as_slice(), next.as_ref()), (&all[..size], all.get(size - 1)), "{limit}");
+    }
+    let mut found = Vec::new();
+    let mut after = Some(String::new());
+    while let Some(name) = after {
+        let (step, next) = names(&house, &format!("?limit=300&after={name}")).await;
+        found.extend(step);
+        after = next;
+    }
+    assert_eq!(found, all);
+}
