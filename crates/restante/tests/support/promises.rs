@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{LONG, Server};
 
@@ -163,7 +163,23 @@ fn found(
         assert!(!copy.seen || summary["seen"] == true, "{subject} in {mailbox} is no longer seen");
         assert!(subjects.insert(subject.to_owned()), "{subject} is twice in {mailbox}");
     }
+    assert_counted(reader, mailbox, &summaries);
     subjects
+}
+
+/// What the list of mailboxes says of this one must be what is in it.
+fn assert_counted(reader: &Reader, mailbox: &str, summaries: &[Value]) {
+    let (status, text) = reader.get(&format!("v2/mailboxes?prefix={mailbox}&limit=1")).unwrap();
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&text));
+    let list: Value = serde_json::from_slice(&text).unwrap();
+    let listed = list["mailboxes"].get(0).filter(|listed| listed["name"] == mailbox);
+    let unseen = summaries.iter().filter(|summary| summary["seen"] == false).count();
+    let bytes: u64 = summaries.iter().filter_map(|summary| summary["size"].as_u64()).sum();
+    let expected = summaries.last().map(|newest| {
+        let newest = json!({"id": newest["id"], "date": newest["date"], "posix-millis": newest["posix-millis"]});
+        json!({"name": mailbox, "messages": summaries.len(), "unseen": unseen, "bytes": bytes, "newest": newest})
+    });
+    assert_eq!(listed, expected.as_ref(), "{mailbox} is listed as another");
 }
 
 /// Whether these are the bytes of the letter, behind the lines that were added on delivery.
@@ -187,7 +203,7 @@ struct Reader {
 impl Reader {
     fn new(server: &Server) -> Self {
         let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(LONG)).build();
-        Self { agent: config.into(), base: server.url("/api/v1/mailbox") }
+        Self { agent: config.into(), base: server.url("/api") }
     }
 
     /// The summaries of a mailbox.
@@ -201,12 +217,19 @@ impl Reader {
     }
 
     fn ask(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
-        let url = format!("{}/{path}", self.base);
-        let answer = match method {
-            "DELETE" => self.agent.delete(url).call(),
-            "PATCH" => self.agent.patch(url).send_empty(),
-            _ => self.agent.get(url).call(),
-        };
+        let url = format!("{}/v1/mailbox/{path}", self.base);
+        match method {
+            "DELETE" => Self::read(self.agent.delete(url).call()),
+            "PATCH" => Self::read(self.agent.patch(url).send_empty()),
+            _ => Self::read(self.agent.get(url).call()),
+        }
+    }
+
+    fn get(&self, path: &str) -> io::Result<(u16, Vec<u8>)> {
+        Self::read(self.agent.get(format!("{}/{path}", self.base)).call())
+    }
+
+    fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> io::Result<(u16, Vec<u8>)> {
         let mut answer = answer.map_err(io::Error::other)?;
         let bytes = answer.body_mut().read_to_vec().map_err(io::Error::other)?;
         Ok((answer.status().as_u16(), bytes))
