@@ -3,6 +3,7 @@
 const COUNT = new Intl.NumberFormat('en');
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const SECOND = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const DATE = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
 
@@ -52,6 +53,15 @@ export function ago(millis, now = Date.now()) {
   const [then, today] = [new Date(millis), new Date(now)];
   if (then.toDateString() === today.toDateString()) return CLOCK.format(then);
   return then.getFullYear() === today.getFullYear() ? DAY.format(then) : DATE.format(then);
+}
+
+/**
+ * The time to the second, `14:03:27`; the day where it is not today's.
+ * @param {number} millis
+ * @param {number} [now]
+ */
+export function clock(millis, now = Date.now()) {
+  return new Date(millis).toDateString() === new Date(now).toDateString() ? SECOND.format(millis) : ago(millis, now);
 }
 
 /**

@@ -8,6 +8,10 @@ import { address } from './format.js';
 import { go } from './router.js';
 import { toast } from './talk.js';
 
+/** How long there is silence after a notice: a flood of mail shall not become a flood of notices. */
+const QUIET = 2_000;
+let last = -QUIET;
+
 /** Whether new mail is to be told on the desktop. */
 export const areOn = () => prefs.read('notices', false) && globalThis.Notification?.permission === 'granted';
 
@@ -33,6 +37,8 @@ export async function toggle() {
  */
 export function tell(message) {
   if (!areOn() || (document.visibilityState === 'visible' && document.hasFocus())) return;
+  if (performance.now() - last < QUIET) return;
+  last = performance.now();
   try {
     const notice = new Notification(address(message.from).name, { body: message.subject, tag: `${message.mailbox}/${message.id}` });
     notice.onclick = () => {

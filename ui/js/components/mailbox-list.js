@@ -1,0 +1,225 @@
+// <mailbox-list>: the mailboxes that hold something, kept true while mail arrives. Arrivals are counted as they are
+// told, and the server is asked again now and then, because deletions and reading change numbers that nobody tells.
+
+/** @import { Mailbox, MailboxPage, Summary } from '../types.js' */
+
+import * as api from '../lib/api.js';
+import * as live from '../lib/live.js';
+import * as paths from '../lib/paths.js';
+import { fill, h } from '../lib/dom.js';
+import { count, plural, size } from '../lib/format.js';
+import { icon } from '../lib/icons.js';
+import { TimeAgo } from './time-ago.js';
+
+const LIMIT = 1000;
+/** How long after something happened the server is asked, and how much time is left between two questions. */
+const SETTLE = 800;
+const REST = 4_000;
+/** How often the rows are drawn at most. */
+const DRAW = 250;
+const TYPING = 200;
+const PATIENCE = 200;
+
+/** @typedef {{ item: HTMLLIElement, update(mailbox: Mailbox): void }} Row */
+
+export class MailboxList extends HTMLElement {
+  /** @type {AbortController | null} */
+  #life = null;
+  /** @type {AbortController | null} */
+  #question = null;
+  /** @type {Map<string, Mailbox>} */
+  #mailboxes = new Map();
+  /** @type {Map<string, Row>} */
+  #rows = new Map();
+  /** Whether these are all mailboxes that there are, or the first ones with a prefix. */
+  #complete = true;
+  #known = false;
+  #askedAt = 0;
+  /** @type {Record<'ask' | 'draw' | 'type', number | undefined>} */
+  #timers = { ask: undefined, draw: undefined, type: undefined };
+
+  #list = h('ul', { class: 'mailboxes', 'aria-labelledby': 'mailboxes' });
+  #state = h('div', { class: 'mailboxes-state', 'aria-live': 'polite' });
+  #total = h('span', { class: 'soft number' });
+  #filter = h('input', { class: 'field', type: 'search', 'aria-label': 'Filter mailboxes', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', hidden: true, oninput: () => this.#typed() });
+
+  connectedCallback() {
+    this.#life = new AbortController();
+    const { signal } = this.#life;
+    fill(this,
+      h('div', { class: 'mailboxes-head' }, h('h2', { id: 'mailboxes' }, 'Mailboxes'), this.#total, h('span', { class: 'spread' }), this.#filter),
+      h('div', { class: 'sheet' }, this.#state, this.#list));
+    live.listen(null, { begun: () => this.#askSoon(0), stored: (message) => this.#stored(message), deleted: () => this.#askSoon() }, signal);
+    document.addEventListener('visibilitychange', () => document.hidden || this.#askSoon(0), { signal });
+    // What waited for the pointer or the focus to leave is put in order then.
+    this.#list.addEventListener('pointerleave', () => this.#drawSoon(), { signal });
+    this.#list.addEventListener('focusout', () => this.#drawSoon(), { signal });
+    setTimeout(() => this.#known || signal.aborted || this.#draw(), PATIENCE);
+    this.#ask();
+  }
+
+  disconnectedCallback() {
+    this.#life?.abort();
+    this.#question?.abort();
+    Object.values(this.#timers).forEach(clearTimeout);
+  }
+
+  /** @param {number} [wait] */
+  #askSoon(wait = SETTLE) {
+    // A tab that nobody sees asks when it is seen again.
+    if (this.#timers.ask !== undefined || document.hidden) return;
+    const due = Math.max(wait, this.#askedAt + REST - Date.now());
+    this.#timers.ask = window.setTimeout(() => this.#ask(), this.#known ? due : wait);
+  }
+
+  async #ask() {
+    clearTimeout(this.#timers.ask);
+    this.#timers.ask = undefined;
+    this.#question?.abort();
+    this.#question = new AbortController();
+    this.#askedAt = Date.now();
+    const prefix = this.#complete ? '' : this.#filter.value.trim().toLowerCase();
+    try {
+      const page = await api.mailboxes({ limit: LIMIT, prefix, signal: this.#question.signal });
+      this.#told(page, prefix);
+    } catch (error) {
+      if (api.wasAborted(error)) return;
+      if (!this.#known) this.#failed(error);
+    }
+  }
+
+  /**
+   * @param {MailboxPage} page
+   * @param {string} prefix
+   */
+  #told({ mailboxes, next }, prefix) {
+    this.#known = true;
+    this.#complete = next === null && prefix === '';
+    this.#mailboxes = new Map(mailboxes.map((mailbox) => [mailbox.name, mailbox]));
+    this.#filter.placeholder = this.#complete ? 'Filter' : 'Name begins with…';
+    this.#filter.hidden = this.#complete && this.#mailboxes.size < 2 && !this.#filter.value;
+    this.#draw();
+  }
+
+  /** @param {unknown} error */
+  #failed(error) {
+    fill(this.#state, h('p', { class: 'note bad' }, icon('warning'),
+      h('span', {}, `The mailboxes could not be listed. ${api.sentence(error)}`), h('button', { class: 'button small', type: 'button', onclick: () => this.#ask() }, 'Try again')));
+  }
+
+  /** @param {Summary} message */
+  #stored(message) {
+    if (!this.#known) return;
+    const { mailbox: name, id, 'posix-millis': millis } = message;
+    const mailbox = this.#mailboxes.get(name);
+    // After a connection the last messages are told once more; those are counted already.
+    if (mailbox && (millis < mailbox.newest['posix-millis'] || id === mailbox.newest.id)) return;
+    if (mailbox || this.#complete) {
+      const { messages, unseen, bytes } = mailbox ?? { messages: 0, unseen: 0, bytes: 0 };
+      const newest = { id, date: message.date, 'posix-millis': millis };
+      this.#mailboxes.set(name, { name, messages: messages + 1, unseen: unseen + 1, bytes: bytes + message.size, newest });
+      this.#drawSoon();
+    }
+    this.#askSoon();
+  }
+
+  #typed() {
+    if (this.#complete) return this.#draw();
+    clearTimeout(this.#timers.type);
+    this.#timers.type = window.setTimeout(() => this.#ask(), TYPING);
+  }
+
+  #drawSoon() {
+    this.#timers.draw ??= window.setTimeout(() => this.#draw(), DRAW);
+  }
+
+  #draw() {
+    clearTimeout(this.#timers.draw);
+    this.#timers.draw = undefined;
+    const shown = this.#known ? this.#shown() : [];
+    this.#arrange(shown);
+    const all = this.#mailboxes.size;
+    this.#total.textContent = !this.#known || all === 0 ? '' : this.#complete ? count(all) : all === LIMIT ? `first ${count(all)}` : count(all);
+    this.#list.hidden = shown.length === 0;
+    this.#explain(shown.length);
+  }
+
+  /** The mailboxes to show, in their order: the last arrival first, or by name where only a part is known. */
+  #shown() {
+    const mailboxes = [...this.#mailboxes.values()];
+    if (!this.#complete) return mailboxes;
+    const wanted = this.#filter.value.trim().toLowerCase();
+    const newestFirst = (/** @type {Mailbox} */ a, /** @type {Mailbox} */ b) => b.newest['posix-millis'] - a.newest['posix-millis'];
+    return mailboxes.filter(({ name }) => name.includes(wanted)).sort(newestFirst);
+  }
+
+  /**
+   * Makes the rows those of these mailboxes. While somebody points at the list or is in it, rows keep their places.
+   * @param {Mailbox[]} shown
+   */
+  #arrange(shown) {
+    const names = new Set(shown.map(({ name }) => name));
+    for (const [name, { item }] of this.#rows) {
+      if (names.has(name)) continue;
+      item.remove();
+      this.#rows.delete(name);
+    }
+    const held = this.#complete && this.#list.matches(':hover, :focus-within');
+    let place = this.#list.firstElementChild;
+    for (const mailbox of shown) {
+      const known = this.#rows.get(mailbox.name);
+      const { item, update } = known ?? row(mailbox.name);
+      if (!known) this.#rows.set(mailbox.name, { item, update });
+      update(mailbox);
+      if (held) {
+        if (!known) this.#list.append(item);
+      } else if (item === place) {
+        place = place.nextElementSibling;
+      } else {
+        this.#list.insertBefore(item, place);
+      }
+    }
+  }
+
+  /** @param {number} shown */
+  #explain(shown) {
+    const filter = this.#filter.value.trim();
+    /** @type {Node | null} */
+    let words = null;
+    if (!this.#known) words = h('p', { class: 'mailboxes-wait soft' }, 'Asking…');
+    else if (shown === 0 && filter) words = h('p', { class: 'mailboxes-none soft' }, `No mailbox with “${filter}”.`);
+    else if (shown === 0) words = h('div', { class: 'mailboxes-none' }, icon('envelope'), h('h3', {}, 'No mail yet'), h('p', { class: 'soft' }, 'Send a mail to any address with one of the snippets; its mailbox appears here by itself.'));
+    else if (this.#mailboxes.size >= LIMIT && !this.#complete) words = h('p', { class: 'note' }, `There are more mailboxes than the ${count(LIMIT)} listed here, by name. Type the beginning of a name to see those.`);
+    // A live region speaks when it is filled, so the same words are left alone.
+    if (this.#state.textContent !== (words?.textContent ?? '')) fill(this.#state, words);
+  }
+}
+
+/**
+ * @param {string} name
+ * @returns {Row}
+ */
+function row(name) {
+  const unread = h('span', { class: 'badge unread' });
+  const messages = h('span', { class: 'mailbox-messages soft number' });
+  const bytes = h('span', { class: 'mailbox-size soft number' });
+  const time = TimeAgo.of(0);
+  time.className = 'mailbox-time soft number';
+  const item = h('li', {}, h('a', { class: 'mailbox-row', href: paths.mailbox(name) },
+    h('span', { class: 'mailbox-name cut', title: name }, name), unread, messages, bytes, time));
+  let before = '';
+  const update = (/** @type {Mailbox} */ mailbox) => {
+    const now = [mailbox.messages, mailbox.unseen, mailbox.bytes, mailbox.newest['posix-millis']].join();
+    if (now === before) return;
+    before = now;
+    item.classList.toggle('has-unread', mailbox.unseen > 0);
+    unread.hidden = mailbox.unseen === 0;
+    fill(unread, count(mailbox.unseen), h('span', { class: 'hidden' }, ' unread of '));
+    messages.textContent = plural(mailbox.messages, 'message');
+    bytes.textContent = size(mailbox.bytes);
+    time.millis = mailbox.newest['posix-millis'];
+  };
+  return { item, update };
+}
+
+customElements.define('mailbox-list', MailboxList);
