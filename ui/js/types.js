@@ -91,11 +91,14 @@
  */
 
 /**
- * The counters of `/debug/vars`; a `Hist` is the last hour minute by minute, separated by commas, oldest first.
+ * The counters of `/debug/vars`. A `Hist` holds what the number beside it was in the last hour, minute by minute, separated
+ * by commas, oldest first: 61 of them at most, none in the first minute. Counters begin at zero when the server starts.
  * @typedef {object} Vars
  * @property {{ ConnectsTotal: number, ConnectsCurrent: number, ConnectsHist: string, ReceivedTotal: number, ReceivedHist: string, ErrorsTotal: number, ErrorsHist: string, WarnsTotal: number, WarnsHist: string }} smtp
  * @property {{ WebSocketConnectsCurrent: number }} http
- * @property {{ DeletesTotal: number, DeletesHist: string, Period: number, RetainedCurrent: number, RetainedHist: string, RetainedSize: number, SizeHist: string }} retention
+ * @property {{ DeletesTotal: number, DeletesHist: string, Period: number, RetainedCurrent: number, RetainedHist: string, RetainedSize: number, SizeHist: string, ScanCompletedMillis: number }} retention
+ * @property {{ Sys: number, HeapSys: number, HeapAlloc: number, HeapObjects: number }} memstats The memory that the process takes, under several names.
+ * @property {number} goroutines
  * @property {number} startMillis
  */
 

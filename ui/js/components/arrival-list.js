@@ -76,6 +76,11 @@ export class ArrivalList extends HTMLElement {
     this.#link(this.#current)?.focus({ preventScroll: true });
   }
 
+  /** Opens the row that was gone to last. */
+  open() {
+    if (this.#current) this.#link(this.#current)?.click();
+  }
+
   toTop() {
     this.scrollTop = 0;
   }

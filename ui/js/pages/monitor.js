@@ -82,7 +82,7 @@ export class MonitorPage extends HTMLElement {
     keys.add([
       { keys: ['j', 'ArrowDown'], group, label: 'Next row', run: () => this.#list.move(1) },
       { keys: ['k', 'ArrowUp'], group, label: 'Row before', run: () => this.#list.move(-1) },
-      { keys: ['Enter'], group, label: 'Open the message', run: () => this.#list.move(1) },
+      { keys: ['Enter'], group, label: 'Open the message', run: () => this.#list.open() },
       { keys: ['p', ' '], group, label: 'Pause, or go on', run: () => this.#pause() },
       { keys: ['/'], group, label: 'Filter', run: () => this.#filter.select() },
     ], signal);
