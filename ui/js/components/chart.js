@@ -82,7 +82,8 @@ export class HourChart extends HTMLElement {
  */
 function bars(values, top) {
   return values.map((value, index) => {
-    const height = (value / top) * HEIGHT;
+    // However little it is, it shall be seen.
+    const height = value > 0 ? Math.max(2, (value / top) * HEIGHT) : 0;
     const x = WIDTH - (values.length - index) * STEP;
     return svg('rect', { class: index === values.length - 1 ? 'chart-bar now' : 'chart-bar', x: x + 0.15 * STEP, y: HEIGHT - height, width: 0.7 * STEP, height });
   });

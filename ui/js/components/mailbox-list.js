@@ -19,6 +19,10 @@ const REST = 4_000;
 const DRAW = 250;
 const TYPING = 200;
 const PATIENCE = 200;
+/** What is told within this time of a connection happened before it. */
+const HISTORY = 600;
+/** With fewer, nobody needs a filter. */
+const MANY = 6;
 
 /** @typedef {{ item: HTMLLIElement, update(mailbox: Mailbox): void }} Row */
 
@@ -35,6 +39,7 @@ export class MailboxList extends HTMLElement {
   #complete = true;
   #known = false;
   #askedAt = 0;
+  #begunAt = 0;
   /** @type {Record<'ask' | 'draw' | 'type', number | undefined>} */
   #timers = { ask: undefined, draw: undefined, type: undefined };
 
@@ -43,25 +48,34 @@ export class MailboxList extends HTMLElement {
   #total = h('span', { class: 'soft number' });
   #filter = h('input', { class: 'field', type: 'search', 'aria-label': 'Filter mailboxes', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', hidden: true, oninput: () => this.#typed() });
 
-  connectedCallback() {
+  async connectedCallback() {
     this.#life = new AbortController();
     const { signal } = this.#life;
     fill(this,
       h('div', { class: 'mailboxes-head' }, h('h2', { id: 'mailboxes' }, 'Mailboxes'), this.#total, h('span', { class: 'spread' }), this.#filter),
       h('div', { class: 'sheet' }, this.#state, this.#list));
-    live.listen(null, { begun: () => this.#askSoon(0), stored: (message) => this.#stored(message), deleted: () => this.#askSoon() }, signal);
+    const server = await api.about().catch(() => null);
+    if (signal.aborted) return;
+    // Who may not watch the mail of all may not see whose there is either.
+    if (server?.['monitor-visible'] === false) return this.remove();
+    this.#ask();
+    live.listen(null, { begun: () => this.#begun(), stored: (message) => this.#stored(message), deleted: () => this.#askSoon() }, signal);
     document.addEventListener('visibilitychange', () => document.hidden || this.#askSoon(0), { signal });
     // What waited for the pointer or the focus to leave is put in order then.
     this.#list.addEventListener('pointerleave', () => this.#drawSoon(), { signal });
     this.#list.addEventListener('focusout', () => this.#drawSoon(), { signal });
     setTimeout(() => this.#known || signal.aborted || this.#draw(), PATIENCE);
-    this.#ask();
   }
 
   disconnectedCallback() {
     this.#life?.abort();
     this.#question?.abort();
     Object.values(this.#timers).forEach(clearTimeout);
+  }
+
+  #begun() {
+    this.#begunAt = performance.now();
+    this.#askSoon(0);
   }
 
   /** @param {number} [wait] */
@@ -97,7 +111,6 @@ export class MailboxList extends HTMLElement {
     this.#complete = next === null && prefix === '';
     this.#mailboxes = new Map(mailboxes.map((mailbox) => [mailbox.name, mailbox]));
     this.#filter.placeholder = this.#complete ? 'Filter' : 'Name begins with…';
-    this.#filter.hidden = this.#complete && this.#mailboxes.size < 2 && !this.#filter.value;
     this.#draw();
   }
 
@@ -109,18 +122,17 @@ export class MailboxList extends HTMLElement {
 
   /** @param {Summary} message */
   #stored(message) {
-    if (!this.#known) return;
+    this.#askSoon();
+    // The last messages are told again at first, of which some may be gone.
+    if (!this.#known || performance.now() - this.#begunAt < HISTORY) return;
     const { mailbox: name, id, 'posix-millis': millis } = message;
     const mailbox = this.#mailboxes.get(name);
-    // After a connection the last messages are told once more; those are counted already.
-    if (mailbox && (millis < mailbox.newest['posix-millis'] || id === mailbox.newest.id)) return;
-    if (mailbox || this.#complete) {
-      const { messages, unseen, bytes } = mailbox ?? { messages: 0, unseen: 0, bytes: 0 };
-      const newest = { id, date: message.date, 'posix-millis': millis };
-      this.#mailboxes.set(name, { name, messages: messages + 1, unseen: unseen + 1, bytes: bytes + message.size, newest });
-      this.#drawSoon();
-    }
-    this.#askSoon();
+    // What the answer to the last question counted already; and what would not be in the part that is listed.
+    if (mailbox ? millis < mailbox.newest['posix-millis'] || id === mailbox.newest.id : !this.#complete) return;
+    const { messages, unseen, bytes } = mailbox ?? { messages: 0, unseen: 0, bytes: 0 };
+    const newest = { id, date: message.date, 'posix-millis': millis };
+    this.#mailboxes.set(name, { name, messages: messages + 1, unseen: unseen + 1, bytes: bytes + message.size, newest });
+    this.#drawSoon();
   }
 
   #typed() {
@@ -139,9 +151,14 @@ export class MailboxList extends HTMLElement {
     const shown = this.#known ? this.#shown() : [];
     this.#arrange(shown);
     const all = this.#mailboxes.size;
-    this.#total.textContent = !this.#known || all === 0 ? '' : this.#complete ? count(all) : all === LIMIT ? `first ${count(all)}` : count(all);
+    this.#total.textContent = all === 0 ? '' : this.#isPart() ? `first ${count(all)}` : count(all);
+    this.#filter.hidden = this.#complete && all < MANY && !this.#filter.value;
     this.#list.hidden = shown.length === 0;
     this.#explain(shown.length);
+  }
+
+  #isPart() {
+    return !this.#complete && this.#mailboxes.size >= LIMIT;
   }
 
   /** The mailboxes to show, in their order: the last arrival first, or by name where only a part is known. */
@@ -160,19 +177,19 @@ export class MailboxList extends HTMLElement {
   #arrange(shown) {
     const names = new Set(shown.map(({ name }) => name));
     for (const [name, { item }] of this.#rows) {
-      if (names.has(name)) continue;
-      item.remove();
-      this.#rows.delete(name);
+      if (!names.has(name)) item.remove();
+      // What is only filtered out comes back sooner or later.
+      if (!this.#mailboxes.has(name)) this.#rows.delete(name);
     }
     const held = this.#complete && this.#list.matches(':hover, :focus-within');
     let place = this.#list.firstElementChild;
     for (const mailbox of shown) {
       const known = this.#rows.get(mailbox.name);
-      const { item, update } = known ?? row(mailbox.name);
+      const { item, update } = known ?? row(mailbox);
       if (!known) this.#rows.set(mailbox.name, { item, update });
       update(mailbox);
       if (held) {
-        if (!known) this.#list.append(item);
+        if (!item.parentNode) this.#list.append(item);
       } else if (item === place) {
         place = place.nextElementSibling;
       } else {
@@ -189,21 +206,21 @@ export class MailboxList extends HTMLElement {
     if (!this.#known) words = h('p', { class: 'mailboxes-wait soft' }, 'Asking…');
     else if (shown === 0 && filter) words = h('p', { class: 'mailboxes-none soft' }, `No mailbox with “${filter}”.`);
     else if (shown === 0) words = h('div', { class: 'mailboxes-none' }, icon('envelope'), h('h3', {}, 'No mail yet'), h('p', { class: 'soft' }, 'Send a mail to any address with one of the snippets; its mailbox appears here by itself.'));
-    else if (this.#mailboxes.size >= LIMIT && !this.#complete) words = h('p', { class: 'note' }, `There are more mailboxes than the ${count(LIMIT)} listed here, by name. Type the beginning of a name to see those.`);
+    else if (this.#isPart()) words = h('p', { class: 'note' }, `There are more mailboxes than the ${count(LIMIT)} listed here, by name. Type the beginning of a name to see those.`);
     // A live region speaks when it is filled, so the same words are left alone.
     if (this.#state.textContent !== (words?.textContent ?? '')) fill(this.#state, words);
   }
 }
 
 /**
- * @param {string} name
+ * @param {Mailbox} mailbox
  * @returns {Row}
  */
-function row(name) {
+function row({ name, newest }) {
   const unread = h('span', { class: 'badge unread' });
   const messages = h('span', { class: 'mailbox-messages soft number' });
   const bytes = h('span', { class: 'mailbox-size soft number' });
-  const time = TimeAgo.of(0);
+  const time = TimeAgo.of(newest['posix-millis']);
   time.className = 'mailbox-time soft number';
   const item = h('li', {}, h('a', { class: 'mailbox-row', href: paths.mailbox(name) },
     h('span', { class: 'mailbox-name cut', title: name }, name), unread, messages, bytes, time));

@@ -26,8 +26,6 @@ export class OpenMailbox extends HTMLElement {
     fill(this, form, this.#recent);
     this.#draw();
     window.addEventListener('restante:recent', () => this.#draw(), { signal: this.#life.signal });
-    // On a phone the keyboard would cover the page before anybody asked for it.
-    if (matchMedia('(pointer: fine)').matches && document.activeElement === document.body) input.focus({ preventScroll: true });
   }
 
   disconnectedCallback() {

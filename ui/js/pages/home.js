@@ -26,9 +26,6 @@ export class HomePage extends HTMLElement {
     await Promise.race([Promise.all([greeted, api.about().catch(() => null)]), new Promise((done) => setTimeout(done, PATIENCE))]);
     if (!this.isConnected) return;
     fill(rest, document.createElement('mailbox-list'), document.createElement('send-here'));
-    const server = await api.about().catch(() => null);
-    // Who may not watch the mail of all may not see whose there is either.
-    if (server?.['monitor-visible'] === false) this.querySelector('mailbox-list')?.remove();
   }
 }
 

@@ -21,7 +21,7 @@ const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
  * @type {{ label: string, meaning: string, value: (vars: Vars) => string }[]}
  */
 const FIGURES = [
-  { label: 'Messages received', meaning: 'Since the server started; a mail to several mailboxes counts in each', value: ({ smtp }) => count(smtp.ReceivedTotal) },
+  { label: 'Messages received', meaning: 'Taken in since the server started, whether they were kept or not', value: ({ smtp }) => count(smtp.ReceivedTotal) },
   { label: 'Messages kept', meaning: 'In all mailboxes now', value: ({ retention }) => count(retention.RetainedCurrent) },
   { label: 'Store size', meaning: 'All kept messages together', value: ({ retention }) => size(retention.RetainedSize) },
   { label: 'Deleted by age', meaning: 'Messages that were kept for as long as configured', value: ({ retention }) => count(retention.DeletesTotal) },
