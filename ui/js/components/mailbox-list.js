@@ -38,6 +38,8 @@ export class MailboxList extends HTMLElement {
   /** Whether these are all mailboxes that there are, or the first ones with a prefix. */
   #complete = true;
   #known = false;
+  /** @type {unknown} Why nothing is known. */
+  #failure = null;
   #askedAt = 0;
   #begunAt = 0;
   /** @type {Record<'ask' | 'draw' | 'type', number | undefined>} */
@@ -98,7 +100,9 @@ export class MailboxList extends HTMLElement {
       this.#told(page, prefix);
     } catch (error) {
       if (api.wasAborted(error)) return;
-      if (!this.#known) this.#failed(error);
+      // Later on, an old list is better than none; the bar says that the connection is lost.
+      this.#failure = error;
+      if (!this.#known) this.#draw();
     }
   }
 
@@ -112,12 +116,6 @@ export class MailboxList extends HTMLElement {
     this.#mailboxes = new Map(mailboxes.map((mailbox) => [mailbox.name, mailbox]));
     this.#filter.placeholder = this.#complete ? 'Filter' : 'Name begins with…';
     this.#draw();
-  }
-
-  /** @param {unknown} error */
-  #failed(error) {
-    fill(this.#state, h('p', { class: 'note bad' }, icon('warning'),
-      h('span', {}, `The mailboxes could not be listed. ${api.sentence(error)}`), h('button', { class: 'button small', type: 'button', onclick: () => this.#ask() }, 'Try again')));
   }
 
   /** @param {Summary} message */
@@ -203,13 +201,22 @@ export class MailboxList extends HTMLElement {
     const filter = this.#filter.value.trim();
     /** @type {Node | null} */
     let words = null;
-    if (!this.#known) words = h('p', { class: 'mailboxes-wait soft' }, 'Asking…');
+    if (!this.#known) words = this.#failure ? failed(this.#failure, () => this.#ask()) : h('p', { class: 'mailboxes-wait soft' }, 'Asking…');
     else if (shown === 0 && filter) words = h('p', { class: 'mailboxes-none soft' }, `No mailbox with “${filter}”.`);
     else if (shown === 0) words = h('div', { class: 'mailboxes-none' }, icon('envelope'), h('h3', {}, 'No mail yet'), h('p', { class: 'soft' }, 'Send a mail to any address with one of the snippets; its mailbox appears here by itself.'));
     else if (this.#isPart()) words = h('p', { class: 'note' }, `There are more mailboxes than the ${count(LIMIT)} listed here, by name. Type the beginning of a name to see those.`);
     // A live region speaks when it is filled, so the same words are left alone.
     if (this.#state.textContent !== (words?.textContent ?? '')) fill(this.#state, words);
   }
+}
+
+/**
+ * @param {unknown} error
+ * @param {() => void} again
+ */
+function failed(error, again) {
+  return h('p', { class: 'note bad' }, icon('warning'), h('span', {}, `The mailboxes could not be listed. ${api.sentence(error)}`),
+    h('button', { class: 'button small', type: 'button', onclick: again }, 'Try again'));
 }
 
 /**
