@@ -58,7 +58,7 @@ function hints({ smtp, pop3, 'mailbox-naming': naming }) {
   const host = location.hostname;
   return [
     smtp.port === null && h('p', { class: 'note warn' }, icon('warning'),
-      h('span', {}, `SMTP has no port here that is open without TLS; ${USUAL_PORT} stands in the snippet for the one to use. The `, h('a', { href: paths.status() }, 'status page'), ' lists the listeners.')),
+      h('span', {}, `The server has no TCP port for SMTP; ${USUAL_PORT} only stands in its place. The `, h('a', { href: paths.status() }, 'status page'), ' says where it listens.')),
     smtp['auth-required'] && h('p', { class: 'note' }, icon('shield'), 'Mail is taken after a login only: put the user and the password of this server in.'),
     smtp.tls !== 'off' && h('p', { class: 'note' }, icon('shield'), h('span', {}, TLS_HINTS[smtp.tls])),
     h('p', { class: 'soft' }, 'Mail to ', h('span', { class: 'mono' }, RECIPIENT), ' arrives in the mailbox ', h('a', { href: paths.mailbox(mailbox) }, mailbox),
