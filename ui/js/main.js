@@ -114,7 +114,7 @@ function help() {
   for (const [group, shortcuts] of keys.byGroup()) {
     list.append(h('h3', {}, group));
     for (const { keys: combinations, label } of shortcuts) {
-      const signs = combinations.flatMap((keys, index) => [index > 0 && ' or ', ...keys.split(' ').map((key) => h('kbd', {}, SIGNS[key] ?? key))]);
+      const signs = combinations.flatMap((keys, index) => [index > 0 && ' or ', ...(keys === ' ' ? [keys] : keys.split(' ')).map((key) => h('kbd', {}, SIGNS[key] ?? key))]);
       list.append(h('dt', {}, signs), h('dd', {}, label));
     }
   }

@@ -42,6 +42,7 @@ export class SendHere extends HTMLElement {
   #draw() {
     const { place, code } = /** @type {Snippet} */ (SNIPPETS.find(({ id }) => id === this.#choice.value));
     this.#place.textContent = place;
+    this.#place.title = place;
     this.#code.textContent = code(target(location.hostname, this.#server));
     this.#code.scrollLeft = 0;
     fill(this.#hints, this.#server ? hints(this.#server) : h('p', { class: 'note warn' }, icon('warning'),
