@@ -1,0 +1,148 @@
+// <message-view>: one message: its headline, what is wrong with it, and its tabs. It asks for the message and remembers
+// the last few. The list beside it and the bar above it (back, unread, delete) belong to the mailbox page.
+
+/** @import { Message } from '../types.js' */
+/** @import { IconName } from '../lib/icons.js' */
+
+import * as api from '../lib/api.js';
+import { fill, h } from '../lib/dom.js';
+import { icon } from '../lib/icons.js';
+import { defects } from './message/defects.js';
+import { headline } from './message/headline.js';
+import { MessageMemory } from './message/memory.js';
+import { MessageTabs } from './message/tabs.js';
+
+/** How long nothing is said about a message that is on its way. */
+const PATIENCE = 200;
+
+const memory = new MessageMemory();
+
+export class MessageView extends HTMLElement {
+  /** @type {{ mailbox: string, id: string } | null} */
+  #wanted = null;
+  /** What stands there: a message, and then which, or a hint. @type {Message | null} */
+  #message = null;
+  #asking = new AbortController();
+  #tabs = new MessageTabs();
+  #head = h('div', { class: 'message-head' });
+  #sheet = h('article', { class: 'message', 'aria-label': 'Message' }, this.#head, this.#tabs);
+
+  connectedCallback() {
+    if (this.#wanted) this.#ask();
+    else this.clear();
+  }
+
+  disconnectedCallback() {
+    this.#asking.abort();
+    this.#settle();
+  }
+
+  /**
+   * Shows a message; the one before stays until it is there.
+   * @param {string} mailbox
+   * @param {string} id
+   */
+  show(mailbox, id) {
+    if (this.#wanted?.mailbox === mailbox && this.#wanted.id === id) return;
+    this.#wanted = { mailbox, id };
+    if (this.isConnected) this.#ask();
+  }
+
+  /** Shows that no message is chosen. */
+  clear() {
+    this.#asking.abort();
+    this.#wanted = null;
+    this.#settle();
+    this.#hint('envelope', 'No message chosen', h('p', {}, 'Choose one from the list to see its HTML, text, headers, parts and source.'));
+  }
+
+  /** Asks for the wanted message; whoever was asked before need not answer any more. */
+  async #ask() {
+    const wanted = this.#wanted;
+    if (!wanted) return;
+    this.#asking.abort();
+    this.#asking = new AbortController();
+    const { signal } = this.#asking;
+    const slow = setTimeout(() => set(this, true), PATIENCE);
+    signal.addEventListener('abort', () => clearTimeout(slow));
+
+    // A remembered message is shown at once, and asked for all the same: it may be gone meanwhile.
+    const known = memory.recall(wanted.mailbox, wanted.id);
+    if (known) this.#draw(known);
+    try {
+      const message = await api.message(wanted.mailbox, wanted.id, signal);
+      this.#settle();
+      memory.keep(message);
+      if (!known) this.#draw(message);
+    } catch (error) {
+      if (!signal.aborted) this.#failed(wanted, error);
+    } finally {
+      clearTimeout(slow);
+    }
+  }
+
+  /** @param {Message} message */
+  #draw(message) {
+    this.#settle();
+    this.#message = message;
+    fill(this.#head, headline(message), defects(message.defects));
+    this.#head.scrollTop = 0;
+    if (this.#sheet.parentNode !== this) fill(this, this.#sheet);
+    this.#tabs.show(message);
+    this.#tell('message-loaded', message);
+  }
+
+  /**
+   * @param {{ mailbox: string, id: string }} wanted
+   * @param {unknown} error
+   */
+  #failed(wanted, error) {
+    this.#settle();
+    if (error instanceof api.ApiError && error.status === 404) {
+      memory.forget(wanted.mailbox, wanted.id);
+      this.#hint('trash', 'This message is gone', h('p', {}, 'It was deleted, or it had to make room for newer ones.'));
+      this.#tell('message-missing', wanted);
+      return;
+    }
+    // A message that is known needs no answer to be read.
+    if (this.#message && this.#message.mailbox === wanted.mailbox && this.#message.id === wanted.id) return;
+    const retry = h('button', { class: 'button', type: 'button', onclick: () => this.#ask() }, 'Try again');
+    this.#hint('warning', 'The message could not be loaded', h('p', { role: 'alert' }, api.sentence(error)), retry);
+  }
+
+  /**
+   * @param {IconName} sign
+   * @param {string} title
+   * @param {...HTMLElement} more
+   */
+  #hint(sign, title, ...more) {
+    this.#message = null;
+    this.#tabs.clear();
+    fill(this, h('div', { class: 'empty message-hint' }, icon(sign), h('h2', {}, title), ...more));
+  }
+
+  #settle() {
+    set(this, false);
+  }
+
+  /**
+   * @param {string} name
+   * @param {unknown} detail
+   */
+  #tell(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
+  }
+}
+
+/**
+ * Says that something is on its way, or that nothing is.
+ * @param {MessageView} view
+ * @param {boolean} busy
+ */
+function set(view, busy) {
+  view.toggleAttribute('data-waiting', busy);
+  if (busy) view.setAttribute('aria-busy', 'true');
+  else view.removeAttribute('aria-busy');
+}
+
+customElements.define('message-view', MessageView);

@@ -1,0 +1,57 @@
+// Buttons of the panels whose state is remembered for the next message.
+
+/** @import { IconName } from '../../lib/icons.js' */
+
+import * as prefs from '../../lib/prefs.js';
+import { h } from '../../lib/dom.js';
+import { icon } from '../../lib/icons.js';
+
+/**
+ * A button that is pressed or not. What it means is applied at once, and at every change.
+ * @param {string} label
+ * @param {{ pref: string, otherwise: boolean, apply: (pressed: boolean) => void }} how
+ */
+export function toggle(label, { pref, otherwise, apply }) {
+  let pressed = prefs.read(pref, otherwise);
+  const draw = () => {
+    button.setAttribute('aria-pressed', String(pressed));
+    apply(pressed);
+  };
+  const button = h('button', { class: 'button small', type: 'button', onclick: () => {
+    pressed = !pressed;
+    prefs.write(pref, pressed);
+    draw();
+  } }, label);
+  draw();
+  return button;
+}
+
+/**
+ * A row of buttons of which one is pressed. What it means is applied at once, and at every change.
+ * @template {string} T
+ * @param {string} label What is chosen.
+ * @param {{ value: T, label: string, icon: IconName }[]} options The first one counts when nothing is remembered.
+ * @param {{ pref: string, apply: (value: T) => void }} how
+ */
+export function choice(label, options, { pref, apply }) {
+  const buttons = options.map((option) => h('button', { class: 'button small', type: 'button', title: option.label, onclick: () => {
+    prefs.write(pref, option.value);
+    choose(option.value);
+  } }, icon(option.icon), h('span', { class: 'choice-label' }, option.label)));
+  const choose = (/** @type {T} */ value) => {
+    options.forEach((option, at) => buttons[at].setAttribute('aria-pressed', String(option.value === value)));
+    apply(value);
+  };
+  const remembered = prefs.read(pref, /** @type {string} */ (options[0].value));
+  choose((options.find((option) => option.value === remembered) ?? options[0]).value);
+  return h('div', { class: 'choice', role: 'group', 'aria-label': label }, buttons);
+}
+
+/**
+ * The part of a panel that scrolls. It can have the focus, so that keys scroll it.
+ * @param {string} label
+ * @param {string} kind A class.
+ */
+export function scroller(label, kind) {
+  return h('div', { class: `panel-body ${kind}`, role: 'group', 'aria-label': label, tabindex: 0 });
+}

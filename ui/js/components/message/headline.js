@@ -1,0 +1,66 @@
+// The top of a message: what it is about, from whom, to whom, when, how large.
+
+/** @import { Message } from '../../types.js' */
+
+import { h } from '../../lib/dom.js';
+import { address, count, exact, size } from '../../lib/format.js';
+import { visible } from '../../lib/visible.js';
+import { inSteps } from './steps.js';
+
+/** What is longer is shown in part. */
+const LONG_SUBJECT = 200;
+
+const FIRST_RECIPIENTS = 3;
+const MORE_RECIPIENTS = 500;
+
+/** @param {Message} message */
+export function headline(message) {
+  const received = h('time', { datetime: message.date }, exact(message['posix-millis']));
+  return h('header', { class: 'message-headline' },
+    subject(message.subject),
+    h('span', { class: 'message-initial', 'aria-hidden': 'true' }, initial(message.from)),
+    h('p', { class: 'message-from' }, h('span', { class: 'hidden' }, 'From '), person(message.from, 'no sender')),
+    recipients(message.to),
+    h('p', { class: 'message-facts' }, received, h('span', { class: 'number' }, size(message.size))));
+}
+
+/** @param {string} text */
+function subject(text) {
+  const shown = visible(text).trim();
+  const title = h('h2', { class: 'message-subject', dir: 'auto', tabindex: -1 }, shown || h('em', { class: 'soft' }, 'No subject'));
+  if (shown.length <= LONG_SUBJECT) return title;
+  title.classList.add('clamped');
+  const words = () => (title.classList.contains('clamped') ? 'Show the whole subject' : 'Show less');
+  const button = h('button', { class: 'more', type: 'button', 'aria-expanded': 'false', onclick: () => {
+    button.setAttribute('aria-expanded', String(!title.classList.toggle('clamped')));
+    button.textContent = words();
+  } }, words());
+  return h('div', { class: 'message-subject-long' }, title, button);
+}
+
+/** @param {string[]} to */
+function recipients(to) {
+  const list = h('ul', { class: 'message-to', 'aria-label': 'To' });
+  const draw = (/** @type {string} */ one) => h('li', {}, person(one, 'nobody'));
+  const more = (/** @type {number} */ rest, /** @type {() => void} */ show) =>
+    h('li', {}, h('button', { class: 'more', type: 'button', onclick: show }, `and ${count(rest)} more`));
+  list.append(...inSteps(to.length > 0 ? to : [''], draw, more, { first: FIRST_RECIPIENTS, step: MORE_RECIPIENTS }));
+  return list;
+}
+
+/**
+ * A name with its address. Each is isolated, so that neither can turn the other around.
+ * @param {string} text
+ * @param {string} nobody
+ */
+function person(text, nobody) {
+  const known = address(text);
+  const [name, at] = [visible(known.name).trim(), visible(known.address).trim()];
+  if (!name) return h('em', { class: 'soft' }, nobody);
+  return h('span', { class: 'person' }, h('bdi', { class: 'person-name' }, name), name !== at && h('bdi', { class: 'person-address' }, at));
+}
+
+/** @param {string} from */
+function initial(from) {
+  return /[\p{L}\p{N}]/u.exec(address(from).name)?.[0].toUpperCase() ?? '?';
+}

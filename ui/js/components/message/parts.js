@@ -1,0 +1,67 @@
+// <message-parts>: what a message is made of: the tree of its MIME parts, and what is wrong with them.
+
+/** @import { Message, Part } from '../../types.js' */
+
+import * as paths from '../../lib/paths.js';
+import { fill, h } from '../../lib/dom.js';
+import { count, plural, size } from '../../lib/format.js';
+import { visible } from '../../lib/visible.js';
+import { scroller } from './controls.js';
+import { defectList } from './defects.js';
+import { inSteps } from './steps.js';
+
+const ROWS = 200;
+
+/** Deeper ones stand no further to the right. */
+const DEEPEST = 10;
+
+const ROLES = { multipart: 'Container', text: 'Text', html: 'HTML', attachment: 'Attachment', other: 'Other' };
+
+export class MessageParts extends HTMLElement {
+  #message;
+
+  /** @param {Message} message */
+  constructor(message) {
+    super();
+    this.#message = message;
+  }
+
+  connectedCallback() {
+    if (this.firstChild) return;
+    const { parts, defects } = this.#message;
+    const titles = ['Part', 'Use', 'Encoding', 'Charset', 'Disposition', 'Size'].map((title) => h('th', { scope: 'col' }, title));
+    const more = (/** @type {number} */ rest, /** @type {() => void} */ show) =>
+      h('tr', {}, h('td', { colspan: titles.length }, h('button', { class: 'button small', type: 'button', onclick: show }, `Show more (${count(rest)} left)`)));
+    const rows = h('tbody', {}, inSteps(parts, (part) => this.#row(part), more, { first: ROWS }));
+    const body = scroller('Parts', 'message-parts');
+    fill(body,
+      h('table', {}, h('caption', { class: 'hidden' }, 'The parts of the mail'), h('thead', {}, h('tr', {}, titles)), rows),
+      h('section', { class: 'part-defects' }, h('h3', {}, defects.length > 0 ? plural(defects.length, 'problem') : 'No problems'), defects.length > 0 ? defectList(defects) : h('p', { class: 'soft' }, 'This mail is well formed.')));
+    fill(this, body);
+  }
+
+  /** @param {Part} part */
+  #row(part) {
+    const name = part.filename !== null && h('bdi', { class: 'part-name' }, visible(part.filename));
+    const id = part['content-id'] !== null && h('bdi', { class: 'mono' }, `cid:${visible(part['content-id'])}`);
+    const first = h('td', { class: 'part-type' },
+      h('span', { class: 'hidden' }, `Level ${part.depth + 1}: `),
+      h('bdi', { class: 'mono' }, visible(part['content-type'])),
+      (name || id || part.attachment !== null) && h('div', { class: 'part-more' }, name, id, this.#links(part)));
+    first.style.setProperty('--depth', String(Math.min(part.depth, DEEPEST)));
+    const facts = [ROLES[part.role], part.encoding, part.charset, part.disposition].map((fact) => h('td', {}, fact === null ? h('span', { class: 'soft none' }, '–') : h('bdi', {}, visible(fact))));
+    return h('tr', {}, first, facts, h('td', { class: 'number' }, size(part.size)));
+  }
+
+  /** @param {Part} part */
+  #links({ attachment: index }) {
+    const { mailbox, id, attachments } = this.#message;
+    const attachment = attachments.find((one) => one.index === index);
+    if (!attachment) return null;
+    return h('span', { class: 'part-links' },
+      h('a', { href: paths.attachment('vattach', mailbox, id, attachment), target: '_blank', rel: 'noopener noreferrer' }, 'Open'),
+      h('a', { href: paths.attachment('dattach', mailbox, id, attachment), download: true }, 'Download'));
+  }
+}
+
+customElements.define('message-parts', MessageParts);

@@ -1,0 +1,136 @@
+// <message-tabs>: the ways to look at a message, as tabs. A panel is made when it is first shown, and the tab that was
+// chosen last is shown again for the next message that has it. What a panel shows is its own business.
+
+/** @import { Message } from '../../types.js' */
+
+import * as keys from '../../lib/keys.js';
+import * as prefs from '../../lib/prefs.js';
+import { fill, h } from '../../lib/dom.js';
+import { count } from '../../lib/format.js';
+import { icon } from '../../lib/icons.js';
+import { MessageAttachments } from './attachments.js';
+import { MessageHeaders } from './headers.js';
+import { MessageHtml } from './html.js';
+import { MessageParts } from './parts.js';
+import { MessageSource } from './source.js';
+import { MessageText } from './text.js';
+
+/**
+ * @typedef {object} Kind
+ * @property {string} name
+ * @property {string} label
+ * @property {(message: Message) => HTMLElement} panel
+ * @property {(message: Message) => boolean} [isIn] Whether a message has this; every message, when it is left out.
+ */
+
+/** In the order of preference, too: the first one that a message has is shown. @type {Kind[]} */
+const KINDS = [
+  { name: 'html', label: 'HTML', panel: (message) => new MessageHtml(message), isIn: (message) => message.html },
+  { name: 'text', label: 'Text', panel: (message) => new MessageText(message) },
+  { name: 'headers', label: 'Headers', panel: (message) => new MessageHeaders(message) },
+  { name: 'parts', label: 'Parts', panel: (message) => new MessageParts(message) },
+  { name: 'source', label: 'Source', panel: (message) => new MessageSource(message) },
+  { name: 'attachments', label: 'Attachments', panel: (message) => new MessageAttachments(message), isIn: (message) => message.attachments.length > 0 },
+];
+
+export class MessageTabs extends HTMLElement {
+  /** @type {Message | null} */
+  #message = null;
+  #gone = new AbortController();
+  #attachments = h('span', { class: 'badge' });
+  #tabs = KINDS.map((kind) => this.#tab(kind));
+  #panels = KINDS.map(({ name }) => h('div', { class: 'panel', role: 'tabpanel', id: `panel-${name}`, 'aria-labelledby': `tab-${name}`, hidden: true }));
+
+  connectedCallback() {
+    if (!this.firstChild) {
+      const list = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Ways to look at the message', onkeydown: (event) => event instanceof KeyboardEvent && this.#move(event) }, this.#tabs);
+      fill(this, list, this.#panels);
+    }
+    this.#gone = new AbortController();
+    keys.add(KINDS.map(({ label }, at) => ({ keys: [String(at + 1)], group: 'Message', label, run: () => this.#choose(at) })), this.#gone.signal);
+  }
+
+  disconnectedCallback() {
+    this.#gone.abort();
+  }
+
+  /** @param {Message} message */
+  show(message) {
+    this.#message = message;
+    KINDS.forEach((_, at) => set(this.#tabs[at], !this.#has(at)));
+    this.#attachments.textContent = count(message.attachments.length);
+    this.#attachments.hidden = message.attachments.length === 0;
+
+    const liked = KINDS.findIndex(({ name }) => name === prefs.read('message.tab', 'html'));
+    const at = liked >= 0 && this.#has(liked) ? liked : KINDS.findIndex((_, index) => this.#has(index));
+    this.#panels.forEach((panel, index) => index !== at && panel.replaceChildren());
+    fill(this.#panels[at], KINDS[at].panel(message));
+    this.#reveal(at);
+  }
+
+  /** Lets go of the message. */
+  clear() {
+    this.#message = null;
+    for (const panel of this.#panels) panel.replaceChildren();
+  }
+
+  /** @param {Kind} kind */
+  #tab({ name, label }) {
+    const button = h('button', { class: 'tab', type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => this.#choose(KINDS.findIndex((kind) => kind.name === name)) });
+    fill(button, name === 'attachments' && icon('attachment'), h('span', { class: 'tab-label' }, label), name === 'attachments' && this.#attachments);
+    return button;
+  }
+
+  /** @param {number} at */
+  #has(at) {
+    const { isIn } = KINDS[at];
+    return this.#message !== null && (!isIn || isIn(this.#message));
+  }
+
+  /** @param {number} at */
+  #choose(at) {
+    if (!this.#message || !this.#has(at)) return;
+    prefs.write('message.tab', KINDS[at].name);
+    const panel = this.#panels[at];
+    if (!panel.firstChild) fill(panel, KINDS[at].panel(this.#message));
+    const inside = this.#panels.some((other) => other !== panel && other.contains(document.activeElement));
+    this.#reveal(at);
+    // What had the focus is hidden now.
+    if (inside) this.#tabs[at].focus();
+  }
+
+  /** @param {number} at */
+  #reveal(at) {
+    this.#tabs.forEach((tab, index) => {
+      tab.setAttribute('aria-selected', String(index === at));
+      tab.tabIndex = index === at ? 0 : -1;
+      this.#panels[index].hidden = index !== at;
+    });
+    this.#tabs[at].scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }
+
+  /** @param {KeyboardEvent} event */
+  #move(event) {
+    const there = this.#tabs.flatMap((_, at) => (this.#has(at) ? [at] : []));
+    const here = there.findIndex((at) => this.#tabs[at] === document.activeElement);
+    /** @type {Record<string, number>} */
+    const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: there.length - 1 };
+    if (!(event.key in steps) || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    const at = there[(steps[event.key] + there.length) % there.length];
+    this.#choose(at);
+    this.#tabs[at].focus();
+  }
+}
+
+/**
+ * A tab that a message has no use for stays in its place: the others do not move from message to message.
+ * @param {HTMLElement} tab
+ * @param {boolean} disabled
+ */
+function set(tab, disabled) {
+  if (disabled) tab.setAttribute('aria-disabled', 'true');
+  else tab.removeAttribute('aria-disabled');
+}
+
+customElements.define('message-tabs', MessageTabs);
