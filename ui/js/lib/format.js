@@ -87,10 +87,12 @@ export function duration(millis) {
 }
 
 /**
- * The parts of `Display Name <address>`.
+ * The parts of `Display Name <address>`. A mail says how long that is, so nothing is searched twice.
  * @param {string} text
  */
 export function address(text) {
-  const found = /^(.*?)\s*<([^<>]*)>$/su.exec(text);
-  return found ? { name: found[1] || found[2], address: found[2] } : { name: text, address: text };
+  const open = text.endsWith('>') ? text.lastIndexOf('<') : -1;
+  if (open < 0) return { name: text, address: text };
+  const inside = text.slice(open + 1, -1);
+  return { name: text.slice(0, open).trim() || inside, address: inside };
 }
