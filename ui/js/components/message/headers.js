@@ -18,7 +18,7 @@ const LONG_VALUE = 2_000;
 export class MessageHeaders extends HTMLElement {
   #headers;
   #rows = h('tbody');
-  #found = h('span', { class: 'soft', role: 'status' });
+  #found = h('span', { class: 'soft panel-fact', role: 'status' });
 
   /** @param {Message} message */
   constructor(message) {
@@ -36,7 +36,7 @@ export class MessageHeaders extends HTMLElement {
       h('button', { class: 'button small', type: 'button', onclick: () => copy(all(), 'Headers copied') }, icon('copy'), 'Copy all'));
     const body = scroller('Headers', 'message-headers');
     const titles = h('thead', { class: 'hidden' }, h('tr', {}, h('th', { scope: 'col' }, 'Name'), h('th', { scope: 'col' }, 'Value')));
-    fill(body, h('table', {}, titles, this.#rows));
+    fill(body, h('table', {}, h('colgroup', {}, h('col', { class: 'header-name' }), h('col')), titles, this.#rows));
     this.#draw('');
     fill(this, bar, body);
   }

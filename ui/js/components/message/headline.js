@@ -7,6 +7,9 @@ import { address, count, exact, size } from '../../lib/format.js';
 import { visible } from '../../lib/visible.js';
 import { inSteps } from './steps.js';
 
+/** Exact, and yet short enough for a phone; the words in full are in the hint. */
+const MOMENT = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' });
+
 /** What is longer is shown in part. */
 const LONG_SUBJECT = 200;
 
@@ -15,7 +18,7 @@ const MORE_RECIPIENTS = 500;
 
 /** @param {Message} message */
 export function headline(message) {
-  const received = h('time', { datetime: message.date }, exact(message['posix-millis']));
+  const received = h('time', { datetime: message.date, title: `Received on ${exact(message['posix-millis'])}` }, MOMENT.format(message['posix-millis']));
   return h('header', { class: 'message-headline' },
     subject(message.subject),
     h('span', { class: 'message-initial', 'aria-hidden': 'true' }, initial(message.from)),

@@ -48,9 +48,10 @@ export class MessageParts extends HTMLElement {
       h('span', { class: 'hidden' }, `Level ${part.depth + 1}: `),
       h('bdi', { class: 'mono' }, visible(part['content-type'])),
       (name || id || part.attachment !== null) && h('div', { class: 'part-more' }, name, id, this.#links(part)));
-    first.style.setProperty('--depth', String(Math.min(part.depth, DEEPEST)));
     const facts = [ROLES[part.role], part.encoding, part.charset, part.disposition].map((fact) => h('td', {}, fact === null ? h('span', { class: 'soft none' }, '–') : h('bdi', {}, visible(fact))));
-    return h('tr', {}, first, facts, h('td', { class: 'number' }, size(part.size)));
+    const row = h('tr', {}, first, facts, h('td', { class: 'number' }, size(part.size)));
+    row.style.setProperty('--depth', String(Math.min(part.depth, DEEPEST)));
+    return row;
   }
 
   /** @param {Part} part */

@@ -39,7 +39,7 @@ export class MessageSource extends HTMLElement {
     const { mailbox, id, subject, size: bytes } = this.#message;
     const bar = h('div', { class: 'panel-bar' },
       toggle('Wrap lines', { pref: 'source.wrap', otherwise: false, apply: (on) => this.#body.classList.toggle('wrapped', on) }),
-      h('span', { class: 'soft number' }, size(bytes)),
+      h('span', { class: 'soft number panel-fact' }, size(bytes)),
       h('span', { class: 'spread' }),
       this.#copy,
       h('a', { class: 'button small', href: paths.source(mailbox, id), download: fileName(subject, id) }, icon('download'), 'Download .eml'));
@@ -132,7 +132,8 @@ function chunk(lines, first) {
   const element = h('pre', { class: 'source-chunk' }, lines);
   // The end of the chunk is the end of its last line.
   lines.at(-1)?.lastChild?.remove();
-  element.style.counterReset = `line ${first}`;
+  // Not on the chunk: what lies beyond its border does not count inside of one that may be left out of the layout.
+  lines[0].style.counterReset = `line ${first}`;
   element.style.setProperty('--lines', String(lines.length));
   return element;
 }

@@ -18,7 +18,7 @@ export function inSteps(items, draw, more, { first, step = first }) {
     door.replaceWith(...inSteps(rest, draw, more, { first: step }));
     // The button that had the focus is gone; what it has shown is where reading goes on.
     list?.setAttribute('tabindex', '-1');
-    list?.focus();
+    list?.focus({ preventScroll: true });
   });
   return [...drawn, door];
 }

@@ -63,9 +63,12 @@ export class MessageTabs extends HTMLElement {
 
     const liked = KINDS.findIndex(({ name }) => name === prefs.read('message.tab', 'html'));
     const at = liked >= 0 && this.#has(liked) ? liked : KINDS.findIndex((_, index) => this.#has(index));
+    const reading = this.#panels.some((panel) => panel.contains(document.activeElement));
     this.#panels.forEach((panel, index) => index !== at && panel.replaceChildren());
     fill(this.#panels[at], KINDS[at].panel(message));
     this.#reveal(at);
+    // Who scrolled through the one before scrolls through this one.
+    if (reading) (this.#panels[at].querySelector(/** @type {'div'} */ ('.panel-body')) ?? this.#tabs[at]).focus();
   }
 
   /** Lets go of the message. */
@@ -77,7 +80,7 @@ export class MessageTabs extends HTMLElement {
   /** @param {Kind} kind */
   #tab({ name, label }) {
     const button = h('button', { class: 'tab', type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => this.#choose(KINDS.findIndex((kind) => kind.name === name)) });
-    fill(button, name === 'attachments' && icon('attachment'), h('span', { class: 'tab-label' }, label), name === 'attachments' && this.#attachments);
+    fill(button, name === 'attachments' && icon('attachment'), h('span', { class: 'tab-label', 'data-label': label }, label), name === 'attachments' && this.#attachments);
     return button;
   }
 
@@ -93,9 +96,9 @@ export class MessageTabs extends HTMLElement {
     prefs.write('message.tab', KINDS[at].name);
     const panel = this.#panels[at];
     if (!panel.firstChild) fill(panel, KINDS[at].panel(this.#message));
-    const inside = this.#panels.some((other) => other !== panel && other.contains(document.activeElement));
+    const inside = this.contains(document.activeElement) && !panel.contains(document.activeElement);
     this.#reveal(at);
-    // What had the focus is hidden now.
+    // What had the focus is hidden now, or is a tab that is not chosen any more.
     if (inside) this.#tabs[at].focus();
   }
 
@@ -117,9 +120,7 @@ export class MessageTabs extends HTMLElement {
     const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: there.length - 1 };
     if (!(event.key in steps) || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
-    const at = there[(steps[event.key] + there.length) % there.length];
-    this.#choose(at);
-    this.#tabs[at].focus();
+    this.#choose(there[(steps[event.key] + there.length) % there.length]);
   }
 }
 
