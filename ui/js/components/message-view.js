@@ -5,7 +5,7 @@
 /** @import { IconName } from '../lib/icons.js' */
 
 import * as api from '../lib/api.js';
-import { fill, h } from '../lib/dom.js';
+import { fill, h, set } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { defects } from './message/defects.js';
 import { headline } from './message/headline.js';
@@ -34,7 +34,7 @@ export class MessageView extends HTMLElement {
 
   disconnectedCallback() {
     this.#asking.abort();
-    this.#settle();
+    this.#wait(false);
   }
 
   /**
@@ -52,7 +52,7 @@ export class MessageView extends HTMLElement {
   clear() {
     this.#asking.abort();
     this.#wanted = null;
-    this.#settle();
+    this.#wait(false);
     this.#hint('envelope', 'No message chosen', h('p', {}, 'Choose one from the list to see its HTML, text, headers, parts and source.'));
   }
 
@@ -63,15 +63,14 @@ export class MessageView extends HTMLElement {
     this.#asking.abort();
     this.#asking = new AbortController();
     const { signal } = this.#asking;
-    const slow = setTimeout(() => set(this, true), PATIENCE);
-    signal.addEventListener('abort', () => clearTimeout(slow));
 
     // A remembered message is shown at once, and asked for all the same: it may be gone meanwhile.
     const known = memory.recall(wanted.mailbox, wanted.id);
     if (known) this.#draw(known);
+    const slow = setTimeout(() => !known && !signal.aborted && this.#wait(true), PATIENCE);
     try {
       const message = await api.message(wanted.mailbox, wanted.id, signal);
-      this.#settle();
+      if (signal.aborted) return;
       memory.keep(message);
       if (!known) this.#draw(message);
     } catch (error) {
@@ -83,7 +82,7 @@ export class MessageView extends HTMLElement {
 
   /** @param {Message} message */
   #draw(message) {
-    this.#settle();
+    this.#wait(false);
     this.#message = message;
     fill(this.#head, headline(message), defects(message.defects));
     this.#head.scrollTop = 0;
@@ -97,7 +96,7 @@ export class MessageView extends HTMLElement {
    * @param {unknown} error
    */
   #failed(wanted, error) {
-    this.#settle();
+    this.#wait(false);
     if (error instanceof api.ApiError && error.status === 404) {
       memory.forget(wanted.mailbox, wanted.id);
       this.#hint('trash', 'This message is gone', h('p', {}, 'It was deleted, or it had to make room for newer ones.'));
@@ -121,8 +120,12 @@ export class MessageView extends HTMLElement {
     fill(this, h('div', { class: 'empty message-hint' }, icon(sign), h('h2', {}, title), ...more));
   }
 
-  #settle() {
-    set(this, false);
+  /**
+   * Says that something is on its way, or that nothing is.
+   * @param {boolean} busy
+   */
+  #wait(busy) {
+    set(this, { 'data-waiting': busy, 'aria-busy': busy && 'true' });
   }
 
   /**
@@ -132,17 +135,6 @@ export class MessageView extends HTMLElement {
   #tell(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
   }
-}
-
-/**
- * Says that something is on its way, or that nothing is.
- * @param {MessageView} view
- * @param {boolean} busy
- */
-function set(view, busy) {
-  view.toggleAttribute('data-waiting', busy);
-  if (busy) view.setAttribute('aria-busy', 'true');
-  else view.removeAttribute('aria-busy');
 }
 
 customElements.define('message-view', MessageView);

@@ -36,6 +36,7 @@ export class MessageHtml extends HTMLElement {
       { value: 'tablet', label: 'Tablet', icon: 'tablet' },
       { value: 'phone', label: 'Phone', icon: 'phone' },
     ]), { pref: 'preview.width', apply: (width) => (this.#device.dataset.width = width) });
+    widths.classList.add('widths');
     const schemes = choice('Colours of the preview', /** @type {{ value: Scheme, label: string, icon: Scheme }[]} */ ([
       { value: 'light', label: 'Light', icon: 'light' },
       { value: 'dark', label: 'Dark', icon: 'dark' },

@@ -18,6 +18,9 @@ const CHUNK_LINES = 500;
 /** A longer line is broken for the eye; the copy and the file know nothing of that. */
 const LONGEST_LINE = 5_000;
 
+/** Of a subject, in the name of a file. */
+const LONGEST_NAME = 80;
+
 /** How long nothing is said about a source that is on its way. */
 const PATIENCE = 200;
 
@@ -144,7 +147,7 @@ function chunk(lines, first) {
  * @param {string} id
  */
 function fileName(subject, id) {
-  const words = subject.normalize().replace(/[\p{C}\p{Z}\\/:*?"<>|]+/gu, ' ').slice(0, 80).replace(/^[. ]+|[. ]+$/gu, '');
+  const words = subject.slice(0, LONGEST_NAME).normalize().replace(/[\p{C}\p{Z}\\/:*?"<>|]+/gu, ' ').replace(/^[. ]+|[. ]+$/gu, '');
   return `${words || `message ${id}`}.eml`;
 }
 

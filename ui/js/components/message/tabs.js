@@ -5,7 +5,7 @@
 
 import * as keys from '../../lib/keys.js';
 import * as prefs from '../../lib/prefs.js';
-import { fill, h } from '../../lib/dom.js';
+import { fill, h, set } from '../../lib/dom.js';
 import { count } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
 import { MessageAttachments } from './attachments.js';
@@ -57,7 +57,8 @@ export class MessageTabs extends HTMLElement {
   /** @param {Message} message */
   show(message) {
     this.#message = message;
-    KINDS.forEach((_, at) => set(this.#tabs[at], !this.#has(at)));
+    // A tab that a message has no use for stays in its place: the others do not move from message to message.
+    this.#tabs.forEach((tab, at) => set(tab, { 'aria-disabled': !this.#has(at) && 'true' }));
     this.#attachments.textContent = count(message.attachments.length);
     this.#attachments.hidden = message.attachments.length === 0;
 
@@ -122,16 +123,6 @@ export class MessageTabs extends HTMLElement {
     event.preventDefault();
     this.#choose(there[(steps[event.key] + there.length) % there.length]);
   }
-}
-
-/**
- * A tab that a message has no use for stays in its place: the others do not move from message to message.
- * @param {HTMLElement} tab
- * @param {boolean} disabled
- */
-function set(tab, disabled) {
-  if (disabled) tab.setAttribute('aria-disabled', 'true');
-  else tab.removeAttribute('aria-disabled');
 }
 
 customElements.define('message-tabs', MessageTabs);

@@ -88,10 +88,10 @@ export class MessageText extends HTMLElement {
 function cut(text) {
   const pieces = [];
   for (let start = 0; start < text.length;) {
-    const line = text.lastIndexOf('\n', start + PIECE) + 1;
-    const end = start + PIECE >= text.length ? text.length : line > start ? line : start + PIECE;
-    pieces.push(text.slice(start, end));
-    start = end;
+    const piece = text.slice(start, start + PIECE);
+    const lines = start + PIECE < text.length ? piece.lastIndexOf('\n') + 1 : piece.length;
+    pieces.push(piece.slice(0, lines || PIECE));
+    start += lines || PIECE;
   }
   return pieces;
 }
