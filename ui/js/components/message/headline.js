@@ -60,7 +60,7 @@ function person(text, nobody) {
   const known = address(text);
   const [name, at] = [visible(known.name).trim(), visible(known.address).trim()];
   if (!name) return h('em', { class: 'soft' }, nobody);
-  return h('span', { class: 'person' }, h('bdi', { class: 'person-name' }, name), name !== at && h('bdi', { class: 'person-address' }, at));
+  return h('span', { class: 'person' }, h('bdi', { class: 'person-name' }, name), name !== at && h('span', { class: 'person-address' }, ' <', h('bdi', {}, at), '>'));
 }
 
 /** @param {string} from */

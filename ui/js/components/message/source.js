@@ -13,10 +13,10 @@ import { scroller, toggle } from './controls.js';
 
 const MOST_CHARACTERS = 5_000_000;
 const MOST_LINES = 100_000;
-const CHUNK_LINES = 500;
+const CHUNK_LINES = 200;
 
-/** A longer line is broken for the eye; the copy and the file know nothing of that. */
-const LONGEST_LINE = 5_000;
+/** A longer line is broken for the eye, as RFC 5322 section 2.1.1 has none; the copy and the file know nothing of that. */
+const LONGEST_LINE = 1_000;
 
 /** Of a subject, in the name of a file. */
 const LONGEST_NAME = 80;
@@ -88,20 +88,23 @@ function drawn(source) {
   /** @type {HTMLElement[]} */
   let lines = [];
   let [at, number, first, inHeader] = [0, 0, 0, true];
+  const close = () => {
+    if (lines.length > 0) chunks.push(chunk(lines, first));
+    [lines, first] = [[], number];
+  };
   while (at < source.length && at < MOST_CHARACTERS && number < MOST_LINES) {
     const found = source.indexOf('\n', at);
     const end = found < 0 ? source.length : found;
     const text = source.slice(at, source[end - 1] === '\r' && end > at ? end - 1 : end);
     if (text === '') inHeader = false;
-    lines.push(...line(text.slice(0, MOST_CHARACTERS - at), inHeader));
     number += 1;
-    at = Math.min(end + 1, source.length);
-    if (lines.length >= CHUNK_LINES) {
-      chunks.push(chunk(lines, first));
-      [lines, first] = [[], number];
+    for (const piece of line(text.slice(0, MOST_CHARACTERS - at), inHeader)) {
+      lines.push(piece);
+      if (lines.length === CHUNK_LINES) close();
     }
+    at = Math.min(end + 1, source.length);
   }
-  if (lines.length > 0) chunks.push(chunk(lines, first));
+  close();
   return { chunks, shown: Math.min(at, MOST_CHARACTERS) };
 }
 

@@ -14,7 +14,7 @@ import { linked } from './links.js';
 const LONG = 500_000;
 
 /** The browser lays out a long text piece by piece. */
-const PIECE = 50_000;
+const PIECE = 20_000;
 
 /** How many links, quotations and signatures are marked; the rest is shown as it is. */
 const MOST_MARKS = 5_000;
@@ -67,6 +67,7 @@ export class MessageText extends HTMLElement {
    * @param {boolean} isLast
    */
   #marked(piece, isLast) {
+    if (this.#marks <= 0) return [piece];
     const signature = isLast ? signatureOf(piece) : piece.length;
     /** @type {(Node | string)[]} */
     const marked = [];
