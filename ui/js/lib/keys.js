@@ -7,6 +7,7 @@
  * @property {string} label What it does, for the help.
  * @property {string} group Where it works, for the help.
  * @property {(event: KeyboardEvent) => void} run
+ * @property {(event: KeyboardEvent) => boolean} [when] Where or when it does not work, the key keeps its own meaning.
  */
 
 /** How long the second key may take. */
@@ -52,7 +53,7 @@ document.addEventListener('keydown', (event) => {
   if ((key === 'Enter' || key === ' ') && target instanceof HTMLElement && target.closest('a, button, summary, [role=tab]')) return;
 
   const sequence = pending ? `${pending} ${key}` : key;
-  const found = matching(sequence) ?? matching(key);
+  const found = matching(sequence, event) ?? matching(key, event);
   pending = '';
   clearTimeout(timer);
   if (found) {
@@ -67,7 +68,8 @@ document.addEventListener('keydown', (event) => {
 /**
  * The last one added wins: pages come after the frame around them.
  * @param {string} keys
+ * @param {KeyboardEvent} event
  */
-function matching(keys) {
-  return [...shortcuts].findLast((shortcut) => shortcut.keys.includes(keys));
+function matching(keys, event) {
+  return [...shortcuts].findLast((shortcut) => shortcut.keys.includes(keys) && (shortcut.when?.(event) ?? true));
 }

@@ -1,0 +1,60 @@
+// A row in the list of messages: who wrote, when, about what, and the marks. Rows are used again for other messages, so
+// what they are made of is made once.
+
+/** @import { Entry } from '../lib/messages.js' */
+
+import { address, exact, size } from '../lib/format.js';
+import { h } from '../lib/dom.js';
+import { icon } from '../lib/icons.js';
+import { TimeAgo } from './time-ago.js';
+
+/** @type {WeakMap<HTMLElement, ReturnType<typeof parts>>} */
+const made = new WeakMap();
+
+/**
+ * @param {HTMLElement} row
+ * @param {Entry} entry
+ * @param {boolean} isSelected
+ */
+export function drawMessage(row, entry, isSelected) {
+  const { from, subject, size: bytes, 'posix-millis': millis } = entry.summary;
+  const { sender, about, time, bulk, clip } = made.get(row) ?? build(row);
+  const who = address(from);
+  row.classList.toggle('unread', !entry.seen);
+  row.ariaSelected = String(isSelected);
+  sender.textContent = who.name || '(no sender)';
+  sender.title = who.address || 'Sent without a sender';
+  about.textContent = subject.trim() || '(no subject)';
+  about.classList.toggle('soft', !subject.trim());
+  time.millis = millis;
+  bulk.textContent = size(bytes);
+  clip.setAttribute('class', entry.attachments ? 'message-clip' : 'message-clip none');
+  clip.title = entry.attachments ? `${entry.attachments} attached` : '';
+  row.ariaLabel = [
+    !entry.seen && 'Unread', who.name || 'no sender', subject.trim() || 'no subject', exact(millis), size(bytes), entry.attachments && `${entry.attachments} attached`,
+  ].filter(Boolean).join(', ');
+}
+
+/** @param {HTMLElement} row */
+function build(row) {
+  const all = parts();
+  row.classList.add('message-row');
+  row.replaceChildren(
+    h('span', { class: 'message-check', title: 'Select (x)' }, h('span', { class: 'message-dot' }), h('span', { class: 'message-box' }, icon('check'))),
+    all.sender, all.time, all.about, h('span', { class: 'message-facts' }, all.clip, all.bulk),
+  );
+  made.set(row, all);
+  return all;
+}
+
+function parts() {
+  const time = TimeAgo.of(0);
+  time.className = 'message-time number';
+  return {
+    sender: h('span', { class: 'message-sender cut' }),
+    about: h('span', { class: 'message-subject cut' }),
+    time,
+    bulk: h('span', { class: 'message-size number' }),
+    clip: h('span', { class: 'message-clip none' }, icon('attachment')),
+  };
+}

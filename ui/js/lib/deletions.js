@@ -1,0 +1,113 @@
+// Deleting with a way back: what is deleted vanishes at once, but the server is told only when the reader can no longer
+// change their mind, because they let the time pass, went elsewhere or closed the page.
+
+/** @import { Messages } from './messages.js' */
+/** @import { Toast } from './talk.js' */
+
+import * as api from './api.js';
+import { plural } from './format.js';
+import { ask, toast } from './talk.js';
+
+/** How long there is a way back. */
+const PATIENCE = 6_000;
+/** A page that is closed can leave only so many requests behind; more than this is asked about instead. */
+const MOST_UNDOABLE = 200;
+const AT_ONCE = 6;
+
+export class Deletions {
+  #messages;
+  /** @type {Set<string>} */
+  #pending = new Set();
+  /** @type {(() => void)[]} */
+  #undone = [];
+  /** @type {Toast | null} */
+  #toast = null;
+  /** @type {number | undefined} */
+  #timer;
+
+  /** @param {Messages} messages */
+  constructor(messages) {
+    this.#messages = messages;
+  }
+
+  /**
+   * Deletes messages; those of the last seconds can be brought back together.
+   * @param {string[]} ids
+   * @param {{ done(): void, undone(): void }} then What to do when they are out of sight, and when they are back.
+   */
+  async begin(ids, { done, undone }) {
+    const text = `Deleted ${plural(ids.length + this.#pending.size, 'message')}`;
+    if (ids.length + this.#pending.size > MOST_UNDOABLE) {
+      const isSure = await ask({ title: `Delete ${plural(ids.length, 'message')}?`, text: 'So many at once cannot be brought back.', yes: 'Delete', danger: true });
+      if (!isSure) return;
+      this.commit();
+      this.#messages.hide(ids);
+      done();
+      await this.#tell(ids, AT_ONCE);
+      return;
+    }
+    ids.forEach((id) => this.#pending.add(id));
+    this.#undone.push(undone);
+    this.#messages.hide(ids);
+    done();
+    this.#toast?.close();
+    this.#toast = toast(text, { action: { label: 'Undo', run: () => this.#undo() }, millis: PATIENCE });
+    clearTimeout(this.#timer);
+    this.#timer = window.setTimeout(() => this.commit(), PATIENCE);
+  }
+
+  /** Makes it final. */
+  commit() {
+    const ids = this.#end();
+    // All at once: the page may be about to end, and nothing would send the rest.
+    if (ids.length > 0) this.#tell(ids, ids.length);
+  }
+
+  /** Forgets what was about to be deleted, because something else has removed it. */
+  forget() {
+    this.#messages.drop(this.#end());
+  }
+
+  #undo() {
+    const undone = this.#undone;
+    this.#messages.restore(this.#end());
+    undone.forEach((act) => act());
+  }
+
+  #end() {
+    const ids = [...this.#pending];
+    clearTimeout(this.#timer);
+    this.#toast?.close();
+    this.#toast = null;
+    this.#pending = new Set();
+    this.#undone = [];
+    return ids;
+  }
+
+  /**
+   * @param {string[]} ids
+   * @param {number} atOnce
+   */
+  async #tell(ids, atOnce) {
+    const waiting = [...ids];
+    /** @type {string[]} */
+    const failed = [];
+    let why = '';
+    const worker = async () => {
+      for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+        try {
+          await api.remove(this.#messages.mailbox, id);
+        } catch (error) {
+          failed.push(id);
+          why = api.sentence(error);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: atOnce }, worker));
+    const unharmed = new Set(failed);
+    this.#messages.drop(ids.filter((id) => !unharmed.has(id)));
+    if (failed.length === 0) return;
+    this.#messages.restore(failed);
+    toast(`${plural(failed.length, 'message')} could not be deleted. ${why}`, { bad: true });
+  }
+}
