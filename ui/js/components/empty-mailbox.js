@@ -27,7 +27,7 @@ export class EmptyMailbox extends HTMLElement {
       this,
       h('div', { class: 'empty' },
         icon('envelope'),
-        h('h2', {}, 'No mail here yet'),
+        h('h2', {}, 'This mailbox is empty'),
         h('p', {}, 'Send something to ', h('code', {}, to), ' by SMTP at ', h('code', {}, `${host} port ${port}`), '. It appears here by itself.'),
         command('swaks', `swaks --server ${shown(host)}:${port} --to ${quoted(to)} --header 'Subject: Hello'`),
         command('curl', `printf 'Subject: Hello\\n\\nIt works.\\n' | curl --url smtp://${shown(host)}:${port} --mail-from me@example.com --mail-rcpt ${quoted(to)} -T -`),

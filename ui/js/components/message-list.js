@@ -3,7 +3,8 @@
 //   `pick` { id, how: 'move' | 'open' }    a message is meant: by moving the cursor, or by a click or Enter
 //   `act` { what: 'delete' | 'read' | 'unread', ids }
 
-/** @import { Entry, Messages } from '../lib/messages.js' */
+/** @import { Entry } from '../lib/entries.js' */
+/** @import { Messages } from '../lib/messages.js' */
 
 import * as api from '../lib/api.js';
 import * as paths from '../lib/paths.js';
@@ -88,6 +89,10 @@ export class MessageList extends HTMLElement {
 
   set current(id) {
     this.#list.cursor = id;
+    this.reveal();
+  }
+
+  reveal() {
     this.#list.reveal();
   }
 

@@ -1,7 +1,7 @@
 // A row in the list of messages: who wrote, when, about what, and the marks. Rows are used again for other messages, so
 // what they are made of is made once.
 
-/** @import { Entry } from '../lib/messages.js' */
+/** @import { Entry } from '../lib/entries.js' */
 
 import { address, exact, size } from '../lib/format.js';
 import { h } from '../lib/dom.js';

@@ -15,7 +15,7 @@ export class PaneDivider extends HTMLElement {
     set(this, { role: 'separator', tabindex: 0, 'aria-orientation': 'vertical', 'aria-label': 'Width of the list', 'aria-valuemin': LEAST, 'aria-valuemax': MOST });
     this.addEventListener('pointerdown', (event) => this.#grab(event));
     this.addEventListener('keydown', (event) => this.#pressed(event));
-    this.addEventListener('dblclick', () => this.#set(USUAL));
+    this.addEventListener('dblclick', () => this.#choose(USUAL));
     this.#set(prefs.read('list-width', USUAL));
   }
 
@@ -24,6 +24,11 @@ export class PaneDivider extends HTMLElement {
     this.#width = Math.min(MOST, Math.max(LEAST, width));
     this.parentElement?.style.setProperty('--list-width', `${this.#width}rem`);
     this.setAttribute('aria-valuenow', String(Math.round(this.#width)));
+  }
+
+  /** @param {number} width */
+  #choose(width) {
+    this.#set(width);
     prefs.write('list-width', this.#width);
   }
 
@@ -35,7 +40,7 @@ export class PaneDivider extends HTMLElement {
     this.setPointerCapture(event.pointerId);
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const offset = event.clientX - this.#width * rem;
-    const move = (/** @type {PointerEvent} */ moved) => this.#set((moved.clientX - offset) / rem);
+    const move = (/** @type {PointerEvent} */ moved) => this.#choose((moved.clientX - offset) / rem);
     this.addEventListener('pointermove', move);
     this.addEventListener('lostpointercapture', () => this.removeEventListener('pointermove', move), { once: true });
   }
@@ -47,7 +52,7 @@ export class PaneDivider extends HTMLElement {
     const target = Object.entries(targets).find(([key]) => key === event.key)?.[1];
     if (target === undefined) return;
     event.preventDefault();
-    this.#set(target);
+    this.#choose(target);
   }
 }
 

@@ -16,8 +16,9 @@
 // All rows have the height that CSS gives to `.virtual-row`. The list is a listbox: the focus stays on it, and the cursor
 // is its active descendant; that row stays in the page even out of sight.
 
-import { fill, h } from '../lib/dom.js';
+import { fill, h, set } from '../lib/dom.js';
 import { count } from '../lib/format.js';
+import { VirtualRows } from './virtual-rows.js';
 
 /** How many rows are drawn above and below those in sight, so that scrolling does not show gaps. */
 const BEYOND = 8;
@@ -37,12 +38,10 @@ export class VirtualList extends HTMLElement {
   #items = [];
   /** Where the items stand, by key; made when somebody asks. @type {Map<string, number> | null} */
   #places = null;
-  /** The rows in the page, by key. @type {Map<string, HTMLElement>} */
-  #rows = new Map();
-  /** @type {HTMLElement[]} */
-  #spare = [];
   /** @type {string | null} */
   #cursor = null;
+  /** Where the cursor was seen last: it goes on from there when its row is gone. */
+  #cursorAt = -1;
   #height = 0;
   #new = 0;
   /** The items in sight, and a little beyond. @type {T[]} */
@@ -52,6 +51,8 @@ export class VirtualList extends HTMLElement {
   #space = h('div', { class: 'virtual-space', role: 'presentation' });
   #port = h('div', { class: 'virtual-port', role: 'listbox', tabindex: 0, 'aria-multiselectable': 'true' }, this.#space);
   #pill = h('button', { class: 'virtual-pill', type: 'button', hidden: true });
+  /** @type {VirtualRows<T>} */
+  #rows = new VirtualRows(this.#space, { make: () => this.#newRow(), draw: (row, { item }) => this.#fill(row, item) });
   #resized = new ResizeObserver(() => this.#measure());
 
   constructor() {
@@ -95,6 +96,7 @@ export class VirtualList extends HTMLElement {
   /** @param {T[]} items */
   reset(items) {
     this.#take(items);
+    this.#cursorAt = -1;
     this.#port.scrollTop = 0;
     this.#scrolled();
   }
@@ -106,6 +108,7 @@ export class VirtualList extends HTMLElement {
   set cursor(key) {
     if (key === this.#cursor) return;
     this.#cursor = key;
+    this.#cursorAt = -1;
     this.#render();
   }
 
@@ -129,9 +132,7 @@ export class VirtualList extends HTMLElement {
    * @param {number} by
    */
   move(by) {
-    const place = this.#cursorPlace();
-    const target = place < 0 ? Math.ceil(this.#port.scrollTop / (this.#height || 1)) : place + by;
-    const item = this.#items[Math.max(0, Math.min(target, this.#items.length - 1))];
+    const item = this.#items[Math.max(0, Math.min(this.#target(by), this.#items.length - 1))];
     if (item === undefined) return;
     this.cursor = this.key(item);
     this.reveal();
@@ -140,7 +141,7 @@ export class VirtualList extends HTMLElement {
 
   /** Draws the rows in sight once more, because something about their items is different. */
   refresh() {
-    for (const [key, row] of this.#rows) this.draw(row, this.#items[this.#placeOf(key) ?? 0]);
+    for (const [key, row] of this.#rows.all()) this.draw(row, this.#items[this.#placeOf(key) ?? 0]);
   }
 
   /** @param {number} more */
@@ -159,6 +160,15 @@ export class VirtualList extends HTMLElement {
     const row = target instanceof Element ? target.closest('.virtual-row') : null;
     const place = row instanceof HTMLElement ? this.#placeOf(row.dataset.key ?? '') : undefined;
     return place === undefined ? undefined : this.#items[place];
+  }
+
+  /** @param {number} by */
+  #target(by) {
+    const place = this.#cursorPlace();
+    if (place >= 0) return place + by;
+    if (this.#cursorAt < 0) return Math.ceil(this.#port.scrollTop / (this.#height || 1));
+    // The next row has moved up to where the cursor was.
+    return this.#cursorAt + by - (by > 0 ? 1 : 0);
   }
 
   /** @param {T[]} items */
@@ -205,14 +215,9 @@ export class VirtualList extends HTMLElement {
       this.#height = height;
       this.#space.style.height = `${this.#items.length * height}px`;
       this.#port.scrollTop = first * height;
-      this.#clear();
+      this.#rows.clear();
     }
     this.#render();
-  }
-
-  #clear() {
-    for (const row of this.#rows.values()) row.remove();
-    this.#rows.clear();
   }
 
   #scrolled() {
@@ -235,42 +240,32 @@ export class VirtualList extends HTMLElement {
     if (this.#height === 0) return;
     const first = Math.max(0, Math.floor(this.#port.scrollTop / this.#height) - BEYOND);
     const end = Math.min(this.#items.length, Math.ceil((this.#port.scrollTop + this.#port.clientHeight) / this.#height) + BEYOND);
-    const places = Array.from({ length: Math.max(0, end - first) }, (_, offset) => first + offset);
+    const wanted = this.#items.slice(first, end).map((item, offset) => ({ key: this.key(item), item, place: first + offset }));
     const cursor = this.#cursorPlace();
-    if (cursor >= 0 && cursor < first) places.unshift(cursor);
-    if (cursor >= end) places.push(cursor);
+    if (cursor >= 0) this.#cursorAt = cursor;
+    const there = { key: this.#cursor ?? '', item: this.#items[cursor], place: cursor };
+    if (cursor >= 0 && cursor < first) wanted.unshift(there);
+    if (cursor >= end) wanted.push(there);
 
-    const wanted = new Map(places.map((place) => [this.key(this.#items[place]), place]));
-    for (const [key, row] of this.#rows) {
-      if (wanted.has(key)) continue;
-      this.#rows.delete(key);
-      row.remove();
-      this.#spare.push(row);
-    }
-    let next = this.#space.firstElementChild;
-    for (const [key, place] of wanted) {
-      const row = this.#rows.get(key) ?? this.#newRow(key, this.#items[place]);
-      this.#position(row, place, place === cursor);
-      if (row === next) next = next.nextElementSibling;
-      else this.#space.insertBefore(row, next);
-    }
-    const active = cursor < 0 ? undefined : this.#rows.get(this.#cursor ?? '');
-    if (active) this.#port.setAttribute('aria-activedescendant', active.id);
-    else this.#port.removeAttribute('aria-activedescendant');
+    this.#rows.show(wanted, (row, { place }) => this.#position(row, place, place === cursor));
+    const active = cursor < 0 ? undefined : this.#rows.at(there.key);
+    set(this.#port, { 'aria-activedescendant': active?.id });
     this.#tellSight(first, end);
   }
 
+  #newRow() {
+    const row = h(this.link ? 'a' : 'div', { class: 'virtual-row', role: 'option', id: `${this.#name}-${++this.#made}` });
+    if (this.link) set(row, { tabindex: -1, draggable: 'false' });
+    return row;
+  }
+
   /**
-   * @param {string} key
+   * @param {HTMLElement} row
    * @param {T} item
    */
-  #newRow(key, item) {
-    const row = this.#spare.pop() ?? h(this.link ? 'a' : 'div', { class: 'virtual-row', role: 'option', id: `${this.#name}-${++this.#made}`, tabindex: this.link && -1, draggable: this.link && 'false' });
-    row.dataset.key = key;
+  #fill(row, item) {
     if (this.link) row.setAttribute('href', this.link(item));
     this.draw(row, item);
-    this.#rows.set(key, row);
-    return row;
   }
 
   /**

@@ -5,6 +5,7 @@
 /** @import { Toast } from './talk.js' */
 
 import * as api from './api.js';
+import { AT_ONCE, each } from './batch.js';
 import { plural } from './format.js';
 import { ask, toast } from './talk.js';
 
@@ -12,7 +13,6 @@ import { ask, toast } from './talk.js';
 const PATIENCE = 6_000;
 /** A page that is closed can leave only so many requests behind; more than this is asked about instead. */
 const MOST_UNDOABLE = 200;
-const AT_ONCE = 6;
 
 export class Deletions {
   #messages;
@@ -51,7 +51,7 @@ export class Deletions {
     this.#messages.hide(ids);
     done();
     this.#toast?.close();
-    this.#toast = toast(text, { action: { label: 'Undo', run: () => this.#undo() }, millis: PATIENCE });
+    this.#toast = toast(text, { action: { label: 'Undo', run: () => this.undo() }, millis: PATIENCE });
     clearTimeout(this.#timer);
     this.#timer = window.setTimeout(() => this.commit(), PATIENCE);
   }
@@ -63,15 +63,16 @@ export class Deletions {
     if (ids.length > 0) this.#tell(ids, ids.length);
   }
 
-  /** Forgets what was about to be deleted, because something else has removed it. */
-  forget() {
-    this.#messages.drop(this.#end());
-  }
-
-  #undo() {
+  /** Brings back what can be brought back. */
+  undo() {
     const undone = this.#undone;
     this.#messages.restore(this.#end());
     undone.forEach((act) => act());
+  }
+
+  /** Forgets what was about to be deleted, because something else has removed it. */
+  forget() {
+    this.#messages.drop(this.#end());
   }
 
   #end() {
@@ -89,25 +90,11 @@ export class Deletions {
    * @param {number} atOnce
    */
   async #tell(ids, atOnce) {
-    const waiting = [...ids];
-    /** @type {string[]} */
-    const failed = [];
-    let why = '';
-    const worker = async () => {
-      for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-        try {
-          await api.remove(this.#messages.mailbox, id);
-        } catch (error) {
-          failed.push(id);
-          why = api.sentence(error);
-        }
-      }
-    };
-    await Promise.all(Array.from({ length: atOnce }, worker));
-    const unharmed = new Set(failed);
+    const failed = await each(ids, (id) => api.remove(this.#messages.mailbox, id), atOnce);
+    const unharmed = new Set(failed.map(({ item }) => item));
     this.#messages.drop(ids.filter((id) => !unharmed.has(id)));
     if (failed.length === 0) return;
-    this.#messages.restore(failed);
-    toast(`${plural(failed.length, 'message')} could not be deleted. ${why}`, { bad: true });
+    this.#messages.restore([...unharmed]);
+    toast(`${plural(failed.length, 'message')} could not be deleted. ${api.sentence(failed[0].error)}`, { bad: true });
   }
 }

@@ -5,41 +5,19 @@
 
 import * as api from './api.js';
 import * as live from './live.js';
-import { fold } from './filter.js';
+import { each } from './batch.js';
+import { compare, Entry, interleaved } from './entries.js';
 
 const FIRST_PAGE = 500;
 const NEXT_PAGE = 2_000;
 /** More than this is kept by the server only. */
 const MOST = 100_000;
-/** Arrivals and deletions that come together are taken together. */
+/** Arrivals and deletions that come together are taken together, in a long list less often. */
 const GATHER = 40;
+const GATHER_PER_MESSAGE = 1 / 500;
 const RETRY = 5_000;
-/** How many requests go out together. */
-const AT_ONCE = 6;
 /** A page that was hidden for so long may have slept through something. */
 const LONG_HIDDEN = 120_000;
-
-/** A message in the list, and what is known of it beyond the listing. */
-export class Entry {
-  /** How many attachments it has, once somebody asked. @type {number | undefined} */
-  attachments;
-  /** @type {string | undefined} */
-  #folded;
-
-  /** @param {Summary} summary */
-  constructor(summary) {
-    this.summary = summary;
-    this.id = summary.id;
-    this.seen = summary.seen;
-  }
-
-  /** Sender, recipients and subject, as the filter compares them. */
-  get folded() {
-    const { from, to, subject } = this.summary;
-    this.#folded ??= fold([from, ...to, subject].join('\n'));
-    return this.#folded;
-  }
-}
 
 /**
  * Tells of itself by events: `change` whenever something is different; `arrived` with the new entries as detail, after
@@ -52,8 +30,6 @@ export class Messages extends EventTarget {
   error = null;
   /** Whether there are more than are kept here. */
   isCut = false;
-  /** Whether the reader's browser knows of the mailbox. */
-  isRemembered = false;
 
   /** @type {Entry[]} */
   #all = [];
@@ -65,8 +41,9 @@ export class Messages extends EventTarget {
   #shown = null;
   /** Those whose `seen` the server is being told. @type {Set<string>} */
   #marking = new Set();
-  /** What came and went since the present listing began, and which it need not know. */
+  /** What came and went since the listing under way began, which need not know of it. @type {Set<string>} */
   #came = new Set();
+  /** @type {Set<string>} */
   #went = new Set();
   /** @type {Map<string, Summary>} */
   #arriving = new Map();
@@ -138,9 +115,9 @@ export class Messages extends EventTarget {
     try {
       await this.#listPages(signal);
     } catch (error) {
-      if (api.wasAborted(error) || signal.aborted) return;
-      this.#failed(error);
+      if (!signal.aborted) this.#failed(error);
     }
+    if (!signal.aborted) this.#listing = null;
   }
 
   /** @param {AbortSignal} signal */
@@ -203,14 +180,14 @@ export class Messages extends EventTarget {
   /** @param {Summary} summary */
   #stored(summary) {
     if (this.#byId.has(summary.id) || this.#went.has(summary.id)) return;
-    this.#came.add(summary.id);
+    if (this.#listing) this.#came.add(summary.id);
     this.#arriving.set(summary.id, summary);
     this.#soon();
   }
 
   /** @param {string} id */
   #deleted(id) {
-    this.#went.add(id);
+    if (this.#listing) this.#went.add(id);
     this.#arriving.delete(id);
     this.#leaving.add(id);
     this.#soon();
@@ -223,7 +200,7 @@ export class Messages extends EventTarget {
       this.#changed();
       // Before the first listing these are no news: the last messages are told once more to everybody who comes.
       if (wasListed) this.#tellArrived(arrived);
-    }, GATHER);
+    }, GATHER + this.#all.length * GATHER_PER_MESSAGE);
   }
 
   /** Takes in what has come and gone. */
@@ -232,12 +209,12 @@ export class Messages extends EventTarget {
     this.#timer = undefined;
     const arrived = [...this.#arriving.values()].filter(({ id }) => !this.#byId.has(id)).map((summary) => new Entry(summary)).sort((a, b) => compare(b.id, a.id));
     if (arrived.length === 0 && this.#leaving.size === 0) return [];
-    this.#learnName(arrived.at(0)?.summary);
     const merged = interleaved(this.#all.filter(({ id }) => !this.#leaving.has(id)), arrived);
     this.isCut ||= merged.length > MOST;
     this.#replace(merged.slice(0, MOST));
     this.#arriving.clear();
     this.#leaving.clear();
+    this.#learnName(arrived.at(0)?.summary);
     return arrived;
   }
 
@@ -247,43 +224,21 @@ export class Messages extends EventTarget {
    * @param {boolean} seen
    */
   async mark(entries, seen) {
-    const waiting = entries.filter((entry) => entry.seen !== seen);
-    for (const entry of waiting) {
+    const changed = entries.filter((entry) => entry.seen !== seen);
+    if (changed.length === 0) return;
+    for (const entry of changed) {
       entry.seen = seen;
       this.#marking.add(entry.id);
     }
-    if (waiting.length === 0) return;
     this.#changed();
-    /** @type {unknown} */
-    let problem = null;
-    const worker = async () => {
-      for (let entry = waiting.pop(); entry; entry = waiting.pop()) {
-        problem = await this.#markOne(entry, seen) ?? problem;
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, worker));
-    if (problem === null) return;
+    const failed = await each(changed, ({ id }) => api.mark(this.mailbox, id, seen));
+    changed.forEach(({ id }) => this.#marking.delete(id));
+    // One that is gone needs no mark, and leaves the list by itself.
+    const problems = failed.filter(({ error }) => !(error instanceof api.ApiError && error.status === 404));
+    if (problems.length === 0) return;
+    for (const { item } of problems) item.seen = !seen;
     this.#changed();
-    throw problem;
-  }
-
-  /**
-   * @param {Entry} entry
-   * @param {boolean} seen
-   * @returns {Promise<unknown>} What went wrong, or null.
-   */
-  async #markOne(entry, seen) {
-    try {
-      await api.mark(this.mailbox, entry.id, seen);
-      return null;
-    } catch (error) {
-      // One that is gone needs no mark, and leaves by itself.
-      if (error instanceof api.ApiError && error.status === 404) return null;
-      entry.seen = !seen;
-      return error;
-    } finally {
-      this.#marking.delete(entry.id);
-    }
+    throw problems[0].error;
   }
 
   /**
@@ -307,7 +262,7 @@ export class Messages extends EventTarget {
    */
   drop(ids) {
     const dropped = new Set(ids);
-    ids.forEach((id) => this.#went.add(id));
+    if (this.#listing) ids.forEach((id) => this.#went.add(id));
     ids.forEach((id) => this.#hidden.delete(id));
     this.#replace(this.#all.filter(({ id }) => !dropped.has(id)));
     this.#changed();
@@ -316,6 +271,7 @@ export class Messages extends EventTarget {
   /** @param {Entry[]} all */
   #replace(all) {
     this.#all = all;
+    this.#shown = null;
     this.#byId = new Map(all.map((entry) => [entry.id, entry]));
   }
 
@@ -336,30 +292,4 @@ export class Messages extends EventTarget {
   #tellArrived(entries) {
     if (entries.length > 0) this.dispatchEvent(new CustomEvent('arrived', { detail: entries }));
   }
-}
-
-/**
- * The order of ids, which are numbers of any length: the older one first.
- * @param {string} a
- * @param {string} b
- */
-function compare(a, b) {
-  if (a.length !== b.length) return a.length - b.length;
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/**
- * Two lists, both newest first, as one.
- * @param {Entry[]} one
- * @param {Entry[]} other
- */
-function interleaved(one, other) {
-  /** @type {Entry[]} */
-  const both = [];
-  let taken = 0;
-  for (const entry of one) {
-    while (taken < other.length && compare(other[taken].id, entry.id) > 0) both.push(other[taken++]);
-    both.push(entry);
-  }
-  return both.concat(other.slice(taken));
 }

@@ -1,7 +1,7 @@
 // The page of a mailbox: the list of its messages beside the one that is read. Here is what happens when something is
 // chosen: which message is shown, where the address goes, what is marked, deleted and brought back.
 
-/** @import { Entry } from '../lib/messages.js' */
+/** @import { Entry } from '../lib/entries.js' */
 /** @import { Message, Route } from '../types.js' */
 
 import * as api from '../lib/api.js';
@@ -9,9 +9,8 @@ import * as keys from '../lib/keys.js';
 import * as notices from '../lib/notices.js';
 import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
-import { fill, h } from '../lib/dom.js';
+import { fill, h, set } from '../lib/dom.js';
 import { count, plural } from '../lib/format.js';
-import { icon } from '../lib/icons.js';
 import { Deletions } from '../lib/deletions.js';
 import { Messages } from '../lib/messages.js';
 import { go } from '../lib/router.js';
@@ -20,7 +19,7 @@ import { title } from '../lib/title.js';
 import { EmptyMailbox } from '../components/empty-mailbox.js';
 import { MailboxHead } from '../components/mailbox-head.js';
 import { MessageList } from '../components/message-list.js';
-import { MessageView } from '../components/message-view.js';
+import { MessagePane } from '../components/message-pane.js';
 import { PaneDivider } from '../components/pane-divider.js';
 
 const NARROW = matchMedia('(max-width: 46rem)');
@@ -36,8 +35,10 @@ export class MailboxPage extends HTMLElement {
   #route = { page: 'missing' };
   #messages = new Messages('');
   #deletions = new Deletions(this.#messages);
-  /** What the view shows, or tries to. @type {string | null} */
-  #shown = null;
+  /** Whether the message that is shown was in the list when that was looked at last. */
+  #wasThere = false;
+  /** Whether this browser remembers that the mailbox was opened. */
+  #isRemembered = false;
   #movedAt = 0;
   /** @type {number | undefined} */
   #moving;
@@ -50,10 +51,7 @@ export class MailboxPage extends HTMLElement {
   #empty = new EmptyMailbox();
   #note = h('p', { class: 'note list-note', hidden: true });
   #wait = h('p', { class: 'list-none soft', role: 'status', hidden: true }, 'Loading…');
-  #view = new MessageView();
-  #place = h('span', { class: 'soft number' });
-  #tools = h('div', { class: 'message-tools', role: 'toolbar', 'aria-label': 'Message' });
-  #nothing = h('div', { class: 'empty' });
+  #pane = new MessagePane();
 
   get route() {
     return this.#route;
@@ -67,24 +65,17 @@ export class MailboxPage extends HTMLElement {
   connectedCallback() {
     this.#leaving = new AbortController();
     const { signal } = this.#leaving;
-    this.#view.tabIndex = -1;
-    fill(
-      this.#tools,
-      h('button', { class: 'button plain back', type: 'button', onclick: () => this.#back() }, icon('back'), 'Back'),
-      this.#place,
-      h('span', { class: 'spread' }),
-      h('button', { class: 'button plain', type: 'button', title: 'Mark as unread (u)', onclick: () => this.#unread() }, icon('envelope'), 'Mark unread'),
-      h('button', { class: 'button plain danger', type: 'button', title: 'Delete (Del)', onclick: () => this.#delete(this.#shown === null ? [] : [this.#shown]) }, icon('trash'), 'Delete'),
-    );
     fill(
       this,
       h('section', { class: 'list-pane', 'aria-label': 'Messages' }, this.#head, this.#note, this.#wait, this.#list, this.#empty),
       new PaneDivider(),
-      h('section', { class: 'message-pane', 'aria-label': 'Message' }, this.#tools, this.#view, this.#nothing),
+      this.#pane,
     );
+    set(this.#pane, { role: 'region', 'aria-label': 'Message' });
     this.addEventListener('purge', () => this.#purge(), { signal });
     this.addEventListener('pick', (event) => this.#picked(/** @type {CustomEvent} */ (event).detail), { signal });
     this.addEventListener('act', (event) => this.#act(/** @type {CustomEvent} */ (event).detail), { signal });
+    this.addEventListener('back', () => this.#back(), { signal });
     this.addEventListener('message-loaded', (event) => this.#loaded(/** @type {CustomEvent<Message>} */ (event).detail), { signal });
     this.addEventListener('message-missing', (event) => this.#missing(/** @type {CustomEvent} */ (event).detail.id), { signal });
     window.addEventListener('pagehide', () => this.#deletions.commit(), { signal });
@@ -102,7 +93,7 @@ export class MailboxPage extends HTMLElement {
   #shortcuts() {
     const group = 'Mailbox';
     // In the message, and on the divider, these keys have their own meaning.
-    const inList = (/** @type {KeyboardEvent} */ { target }) => !(target instanceof Element && target.closest('.message-pane, pane-divider'));
+    const inList = (/** @type {KeyboardEvent} */ { target }) => !(target instanceof Element && target.closest('message-pane, pane-divider'));
     return [
       { keys: ['j', 'ArrowDown'], group, label: 'The next message', when: (event) => event.key === 'j' || inList(event), run: () => this.#list.move(1) },
       { keys: ['k', 'ArrowUp'], group, label: 'The message before', when: (event) => event.key === 'k' || inList(event), run: () => this.#list.move(-1) },
@@ -113,6 +104,7 @@ export class MailboxPage extends HTMLElement {
       { keys: ['x'], group, label: 'Select the message, or not', run: () => this.#list.current !== null && this.#list.toggle(this.#list.current) },
       { keys: ['* a'], group, label: 'Select all', run: () => this.#list.selectAll() },
       { keys: ['Delete', '#'], group, label: 'Delete the message, or those selected', run: () => this.#delete(this.#list.meant) },
+      { keys: ['z'], group, label: 'Bring back what was just deleted', run: () => this.#deletions.undo() },
     ];
   }
 
@@ -131,7 +123,8 @@ export class MailboxPage extends HTMLElement {
     this.#close();
     const messages = this.#messages = new Messages(mailbox);
     this.#deletions = new Deletions(messages);
-    this.#shown = null;
+    this.#pane.shown = null;
+    this.#isRemembered = false;
     this.#list.messages = messages;
     messages.addEventListener('change', () => this.#changed());
     messages.addEventListener('arrived', (event) => this.#arrived(/** @type {CustomEvent<Entry[]>} */ (event).detail));
@@ -164,8 +157,8 @@ export class MailboxPage extends HTMLElement {
   #changed() {
     const { state, error, entries, unread, mailbox, isCut } = this.#messages;
     const isListed = state === 'partial' || state === 'complete';
-    if (isListed && !this.#messages.isRemembered) {
-      this.#messages.isRemembered = true;
+    if (isListed && !this.#isRemembered) {
+      this.#isRemembered = true;
       prefs.opened(mailbox);
     }
     title(mailbox, unread);
@@ -176,12 +169,17 @@ export class MailboxPage extends HTMLElement {
     this.#note.textContent = isCut ? `Only the newest ${count(entries.length)} messages are shown here.` : '';
     this.#drawEmptiness(isListed);
     if (this.#route.page === 'mailbox' && this.#route.id === 'latest') this.#toLatest();
-    else if (this.#shown !== null && state === 'complete' && this.#wasThere && !this.#messages.find(this.#shown)) this.#missing(this.#shown);
-    this.#wasThere = this.#shown !== null && this.#messages.find(this.#shown) !== undefined;
-    this.#drawTools();
+    else this.#lookForShown();
   }
-  /** Whether the message that is shown was in the list when that was looked at last. */
-  #wasThere = false;
+
+  /** Whether the message that is shown is still there, and where. */
+  #lookForShown() {
+    const { shown } = this.#pane;
+    const place = shown === null ? -1 : this.#messages.entries.findIndex(({ id }) => id === shown);
+    if (this.#wasThere && place < 0) this.#missing(shown);
+    this.#wasThere = place >= 0;
+    this.#pane.stands(place, this.#messages.entries.length);
+  }
 
   /** @param {boolean} isListed */
   #drawEmptiness(isListed) {
@@ -213,42 +211,24 @@ export class MailboxPage extends HTMLElement {
   /** @param {string | null} id */
   #show(id) {
     this.dataset.pane = id === null ? 'list' : 'message';
+    // In one column the list stays where it was left.
     if (id !== null || !NARROW.matches) this.#list.current = id;
-    if (id === this.#shown && id !== null) return;
-    this.#shown = id;
-    this.#wasThere = id !== null && this.#messages.find(id) !== undefined;
-    this.#view.hidden = id === null;
-    this.#nothing.hidden = id !== null;
-    if (id === null) {
-      this.#view.clear();
-      fill(this.#nothing, icon('envelope'), h('p', {}, 'Choose a message to read it here.'));
-    } else {
-      this.#view.show(this.#messages.mailbox, id);
-    }
-    this.#drawTools();
-  }
-
-  #drawTools() {
-    const place = this.#messages.entries.findIndex(({ id }) => id === this.#shown);
-    this.#tools.classList.toggle('idle', place < 0);
-    this.#place.textContent = place < 0 ? '' : `${count(place + 1)} of ${count(this.#messages.entries.length)}`;
-    for (const button of this.#tools.querySelectorAll('button:not(.back)')) button.toggleAttribute('disabled', place < 0);
+    else this.#list.reveal();
+    if (id === this.#pane.shown && id !== null) return;
+    this.#wasThere = false;
+    this.#pane.show(this.#messages.mailbox, id);
+    this.#lookForShown();
   }
 
   /** @param {Message} message */
   #loaded(message) {
     const entry = this.#messages.find(message.id);
-    if (entry && message.id === this.#shown) this.#mark([entry], true);
+    if (entry && message.id === this.#pane.shown) this.#mark([entry], true);
   }
 
-  /** @param {string} id */
+  /** @param {string | null} id */
   #missing(id) {
-    if (id !== this.#shown) return;
-    this.#view.clear();
-    this.#view.hidden = true;
-    this.#nothing.hidden = false;
-    const others = this.#messages.entries.length > 0 && h('p', {}, 'Choose another one from the list.');
-    fill(this.#nothing, icon('trash'), h('h2', {}, 'This message is gone'), h('p', {}, 'It was deleted, or it grew too old to be kept.'), others);
+    if (id === this.#pane.shown) this.#pane.miss(this.#messages.entries.length > 0);
   }
 
   /** @param {{ id: string, how: 'move' | 'open' }} pick */
@@ -256,7 +236,7 @@ export class MailboxPage extends HTMLElement {
     clearTimeout(this.#moving);
     const path = paths.mailbox(this.#messages.mailbox, id);
     if (how === 'open') {
-      if (id === this.#shown) this.#enter();
+      if (id === this.#pane.shown) this.#enter();
       else go(path);
       return;
     }
@@ -264,7 +244,7 @@ export class MailboxPage extends HTMLElement {
     if (NARROW.matches && this.dataset.pane === 'list') return;
     const isRunning = performance.now() - this.#movedAt < RUNNING;
     this.#movedAt = performance.now();
-    const move = () => go(path, { replace: this.#shown !== null });
+    const move = () => go(path, { replace: this.#pane.shown !== null });
     if (isRunning) this.#moving = window.setTimeout(move, RUNNING);
     else move();
   }
@@ -273,8 +253,8 @@ export class MailboxPage extends HTMLElement {
   #enter() {
     const { current } = this.#list;
     if (current === null) return;
-    if (current !== this.#shown) go(paths.mailbox(this.#messages.mailbox, current));
-    this.#view.focus({ preventScroll: true });
+    if (current !== this.#pane.shown) go(paths.mailbox(this.#messages.mailbox, current));
+    this.#pane.focus();
   }
 
   /** From the message to the list. */
@@ -284,7 +264,7 @@ export class MailboxPage extends HTMLElement {
   }
 
   #stepBack() {
-    const inMessage = NARROW.matches ? this.dataset.pane === 'message' : this.#view.contains(document.activeElement);
+    const inMessage = NARROW.matches ? this.dataset.pane === 'message' : this.#pane.contains(document.activeElement);
     if (inMessage) this.#back();
     else this.#list.stepBack();
   }
@@ -318,7 +298,7 @@ export class MailboxPage extends HTMLElement {
   /** @param {string[]} ids */
   #delete(ids) {
     if (ids.length === 0) return;
-    const shown = this.#shown !== null && ids.includes(this.#shown) ? this.#shown : null;
+    const shown = this.#pane.shown !== null && ids.includes(this.#pane.shown) ? this.#pane.shown : null;
     const next = this.#list.neighbour(ids);
     const to = (/** @type {string | null} */ id) => this.isConnected && go(paths.mailbox(this.#messages.mailbox, id), { replace: true });
     this.#deletions.begin(ids, {
@@ -333,7 +313,7 @@ export class MailboxPage extends HTMLElement {
   async #purge() {
     const { entries, mailbox } = this.#messages;
     const all = plural(entries.length, 'message');
-    const isSure = await ask({ title: `Delete all ${all}?`, text: `Everything in the mailbox ${mailbox} is deleted. This cannot be undone.`, yes: `Delete ${all}`, danger: true });
+    const isSure = await ask({ title: `Empty the mailbox ${mailbox}?`, text: `All that is in it, ${all}, is deleted. This cannot be undone.`, yes: `Delete ${all}`, danger: true });
     if (!isSure) return;
     const ids = this.#messages.entries.map(({ id }) => id);
     try {
@@ -341,6 +321,8 @@ export class MailboxPage extends HTMLElement {
       this.#deletions.forget();
       this.#messages.drop(ids);
       if (this.isConnected) go(paths.mailbox(mailbox), { replace: true });
+      // The button that was pressed has nothing left to do.
+      this.#head.focus();
       toast(`Deleted ${all}.`);
     } catch (error) {
       toast(`The mailbox could not be emptied. ${api.sentence(error)}`, { bad: true });
