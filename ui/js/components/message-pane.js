@@ -11,7 +11,7 @@ export class MessagePane extends HTMLElement {
   shown = null;
 
   #view = new MessageView();
-  #place = h('span', { class: 'soft number' });
+  #place = h('span', { class: 'soft number cut' });
   #tools = h('div', { class: 'message-tools', role: 'toolbar', 'aria-label': 'Message' });
   #nothing = h('div', { class: 'empty' });
 

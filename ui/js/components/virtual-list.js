@@ -33,6 +33,8 @@ export class VirtualList extends HTMLElement {
   draw = (row, item) => fill(row, String(item));
   /** @type {((item: T) => string) | null} */
   link = null;
+  /** The items in sight, and a little beyond. @type {T[]} */
+  inSight = [];
 
   /** @type {T[]} */
   #items = [];
@@ -44,8 +46,6 @@ export class VirtualList extends HTMLElement {
   #cursorAt = -1;
   #height = 0;
   #new = 0;
-  /** The items in sight, and a little beyond. @type {T[]} */
-  inSight = [];
   #name = `list-${++lists}`;
   #made = 0;
   #space = h('div', { class: 'virtual-space', role: 'presentation' });

@@ -238,6 +238,8 @@ export class MailboxPage extends HTMLElement {
     if (how === 'open') {
       if (id === this.#pane.shown) this.#enter();
       else go(path);
+      // In one column the list, and with it the focus, is gone now.
+      if (NARROW.matches) this.#pane.focus();
       return;
     }
     // In one column the list would be gone after the first step.
