@@ -1,5 +1,5 @@
-// <message-pane>: the place of the message that is read: what can be done with it, the message itself, and what is said
-// when there is none. It asks by bubbling events: `act` { what: 'delete' | 'unread', ids } and `back`, to the list.
+// <message-pane>: the place of the message that is read: what can be done with it, and the message itself. It asks by
+// bubbling events: `act` { what: 'delete' | 'unread', ids } and `back`, to the list.
 
 import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
@@ -13,7 +13,6 @@ export class MessagePane extends HTMLElement {
   #view = new MessageView();
   #place = h('span', { class: 'soft number cut' });
   #tools = h('div', { class: 'message-tools', role: 'toolbar', 'aria-label': 'Message' });
-  #nothing = h('div', { class: 'empty' });
 
   constructor() {
     super();
@@ -29,36 +28,27 @@ export class MessagePane extends HTMLElement {
   }
 
   connectedCallback() {
-    fill(this, this.#tools, this.#view, this.#nothing);
+    fill(this, this.#tools, this.#view);
   }
 
   /**
-   * Shows a message, or an invitation to choose one.
+   * Shows a message, or none.
    * @param {string} mailbox
    * @param {string | null} id
    */
   show(mailbox, id) {
     this.shown = id;
-    if (id === null) {
-      this.#say(icon('envelope'), h('p', {}, 'Choose a message to read it here.'));
-    } else {
-      this.#view.hidden = false;
-      this.#nothing.hidden = true;
-      this.#view.show(mailbox, id);
-    }
+    if (id === null) this.#view.clear();
+    else this.#view.show(mailbox, id);
   }
 
   /**
-   * Says that the message is not there.
-   * @param {boolean} areOthers Whether there are others to choose from.
+   * Looks for the message once more, because it seems to be gone.
+   * @param {string} mailbox
    */
-  miss(areOthers) {
-    this.#say(
-      icon('trash'),
-      h('h2', {}, 'This message is gone'),
-      h('p', {}, 'It was deleted, or it grew too old to be kept.'),
-      areOthers && h('p', {}, 'Choose another one from the list.'),
-    );
+  lookAgain(mailbox) {
+    this.#view.clear();
+    this.show(mailbox, this.shown);
   }
 
   /**
@@ -76,14 +66,6 @@ export class MessagePane extends HTMLElement {
   /** @override */
   focus() {
     this.#view.focus({ preventScroll: true });
-  }
-
-  /** @param {...import('../lib/dom.js').Child} words */
-  #say(...words) {
-    this.#view.clear();
-    this.#view.hidden = true;
-    this.#nothing.hidden = false;
-    fill(this.#nothing, ...words);
   }
 
   /** @param {'delete' | 'unread'} what */

@@ -77,7 +77,6 @@ export class MailboxPage extends HTMLElement {
     this.addEventListener('act', (event) => this.#act(/** @type {CustomEvent} */ (event).detail), { signal });
     this.addEventListener('back', () => this.#back(), { signal });
     this.addEventListener('message-loaded', (event) => this.#loaded(/** @type {CustomEvent<Message>} */ (event).detail), { signal });
-    this.addEventListener('message-missing', (event) => this.#missing(/** @type {CustomEvent} */ (event).detail.id), { signal });
     window.addEventListener('pagehide', () => this.#deletions.commit(), { signal });
     keys.add(this.#shortcuts(), signal);
     this.#follow();
@@ -176,7 +175,7 @@ export class MailboxPage extends HTMLElement {
   #lookForShown() {
     const { shown } = this.#pane;
     const place = shown === null ? -1 : this.#messages.entries.findIndex(({ id }) => id === shown);
-    if (this.#wasThere && place < 0) this.#missing(shown);
+    if (this.#wasThere && place < 0) this.#pane.lookAgain(this.#messages.mailbox);
     this.#wasThere = place >= 0;
     this.#pane.stands(place, this.#messages.entries.length);
   }
@@ -224,11 +223,6 @@ export class MailboxPage extends HTMLElement {
   #loaded(message) {
     const entry = this.#messages.find(message.id);
     if (entry && message.id === this.#pane.shown) this.#mark([entry], true);
-  }
-
-  /** @param {string | null} id */
-  #missing(id) {
-    if (id === this.#pane.shown) this.#pane.miss(this.#messages.entries.length > 0);
   }
 
   /** @param {{ id: string, how: 'move' | 'open' }} pick */
