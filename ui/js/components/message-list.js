@@ -232,7 +232,7 @@ export class MessageList extends HTMLElement {
   /** @param {MouseEvent} event */
   #clicked(event) {
     const entry = this.#list.itemAt(event.target);
-    const isMark = event.target instanceof Element && event.target.closest('.message-check') !== null;
+    const isMark = event.target instanceof Element && event.target.closest('.row-check') !== null;
     if (!entry || !(isMark || event.shiftKey) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();

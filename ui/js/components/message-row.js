@@ -28,7 +28,7 @@ export function drawMessage(row, entry, isSelected) {
   about.classList.toggle('soft', !subject.trim());
   time.millis = millis;
   bulk.textContent = size(bytes);
-  clip.setAttribute('class', entry.attachments ? 'message-clip' : 'message-clip none');
+  clip.setAttribute('class', entry.attachments ? 'row-clip' : 'row-clip none');
   clip.title = entry.attachments ? `${entry.attachments} attached` : '';
   row.ariaLabel = [
     !entry.seen && 'Unread', who.name || 'no sender', subject.trim() || 'no subject', exact(millis), size(bytes), entry.attachments && `${entry.attachments} attached`,
@@ -40,8 +40,8 @@ function build(row) {
   const all = parts();
   row.classList.add('message-row');
   row.replaceChildren(
-    h('span', { class: 'message-check', title: 'Select (x)' }, h('span', { class: 'message-dot' }), h('span', { class: 'message-box' }, icon('check'))),
-    all.sender, all.time, all.about, h('span', { class: 'message-facts' }, all.clip, all.bulk),
+    h('span', { class: 'row-check', title: 'Select (x)' }, h('span', { class: 'row-dot' }), h('span', { class: 'row-box' }, icon('check'))),
+    all.sender, all.time, all.about, h('span', { class: 'row-facts' }, all.clip, all.bulk),
   );
   made.set(row, all);
   return all;
@@ -49,12 +49,12 @@ function build(row) {
 
 function parts() {
   const time = TimeAgo.of(0);
-  time.className = 'message-time number';
+  time.className = 'row-time number';
   return {
-    sender: h('span', { class: 'message-sender cut' }),
-    about: h('span', { class: 'message-subject cut' }),
+    sender: h('span', { class: 'row-sender cut' }),
+    about: h('span', { class: 'row-subject cut' }),
     time,
-    bulk: h('span', { class: 'message-size number' }),
-    clip: h('span', { class: 'message-clip none' }, icon('attachment')),
+    bulk: h('span', { class: 'row-size number' }),
+    clip: h('span', { class: 'row-clip none' }, icon('attachment')),
   };
 }

@@ -33,23 +33,23 @@ export class Deletions {
   /**
    * Deletes messages; those of the last seconds can be brought back together.
    * @param {string[]} ids
-   * @param {{ done(): void, undone(): void }} then What to do when they are out of sight, and when they are back.
+   * @param {{ leaving(): void, undone(): void }} then What to do before they are out of sight, and when they are back.
    */
-  async begin(ids, { done, undone }) {
+  async begin(ids, { leaving, undone }) {
     const text = `Deleted ${plural(ids.length + this.#pending.size, 'message')}`;
     if (ids.length + this.#pending.size > MOST_UNDOABLE) {
       const isSure = await ask({ title: `Delete ${plural(ids.length, 'message')}?`, text: 'So many at once cannot be brought back.', yes: 'Delete', danger: true });
       if (!isSure) return;
       this.commit();
+      leaving();
       this.#messages.hide(ids);
-      done();
       await this.#tell(ids, AT_ONCE);
       return;
     }
     ids.forEach((id) => this.#pending.add(id));
     this.#undone.push(undone);
+    leaving();
     this.#messages.hide(ids);
-    done();
     this.#toast?.close();
     this.#toast = toast(text, { action: { label: 'Undo', run: () => this.undo() }, millis: PATIENCE });
     clearTimeout(this.#timer);

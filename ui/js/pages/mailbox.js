@@ -298,7 +298,7 @@ export class MailboxPage extends HTMLElement {
     const next = this.#list.neighbour(ids);
     const to = (/** @type {string | null} */ id) => this.isConnected && go(paths.mailbox(this.#messages.mailbox, id), { replace: true });
     this.#deletions.begin(ids, {
-      done: () => {
+      leaving: () => {
         if (shown !== null) to(next);
         else if (this.#list.current !== null && ids.includes(this.#list.current)) this.#list.current = next;
       },
