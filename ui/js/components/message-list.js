@@ -46,6 +46,7 @@ export class MessageList extends HTMLElement {
     this.#all.addEventListener('change', () => this.selectAll(this.#all.checked));
     const list = this.#list;
     list.label = 'Messages';
+    list.isMultiple = true;
     list.key = ({ id }) => id;
     list.link = ({ id, summary }) => paths.mailbox(summary.mailbox, id);
     list.draw = (row, entry) => drawMessage(row, entry, this.#selection.has(entry.id));

@@ -1,6 +1,7 @@
 // <virtual-list>: a long list of which only the rows in sight are in the page. It knows nothing of what it shows:
 //
 //   list.label = 'Messages';                      what a screen reader calls it
+//   list.isMultiple = true;                       several can be selected, which `draw` tells by `aria-selected`; may be left out
 //   list.key = (item) => item.id;                 what makes an item itself, also after others came and went
 //   list.draw = (row, item) => { ... };           fills a row, which may have shown something else before
 //   list.link = (item) => '/where/it/leads';      rows are links then, which open in another tab as links do; may be left out
@@ -49,7 +50,7 @@ export class VirtualList extends HTMLElement {
   #name = `list-${++lists}`;
   #made = 0;
   #space = h('div', { class: 'virtual-space', role: 'presentation' });
-  #port = h('div', { class: 'virtual-port', role: 'listbox', tabindex: 0, 'aria-multiselectable': 'true' }, this.#space);
+  #port = h('div', { class: 'virtual-port', role: 'listbox', tabindex: 0 }, this.#space);
   #pill = h('button', { class: 'virtual-pill', type: 'button', hidden: true });
   /** @type {VirtualRows<T>} */
   #rows = new VirtualRows(this.#space, { make: () => this.#newRow(), draw: (row, { item }) => this.#fill(row, item) });
@@ -79,6 +80,11 @@ export class VirtualList extends HTMLElement {
   /** @param {string} label */
   set label(label) {
     this.#port.setAttribute('aria-label', label);
+  }
+
+  /** @param {boolean} isMultiple */
+  set isMultiple(isMultiple) {
+    this.#port.ariaMultiSelectable = String(isMultiple);
   }
 
   /** @returns {T[]} */

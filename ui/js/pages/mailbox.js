@@ -44,6 +44,9 @@ export class MailboxPage extends HTMLElement {
   #moving;
   /** @type {number | undefined} */
   #waiting;
+  /** Ends with the mailbox that is shown. */
+  #open = new AbortController();
+  /** Ends with the page. */
   #leaving = new AbortController();
 
   #head = new MailboxHead();
@@ -111,29 +114,32 @@ export class MailboxPage extends HTMLElement {
   #follow() {
     if (this.#route.page !== 'mailbox') return;
     const { mailbox, id } = this.#route;
-    if (mailbox !== this.#messages.mailbox) this.#open(mailbox);
+    if (mailbox !== this.#messages.mailbox) this.#enterMailbox(mailbox);
     clearTimeout(this.#moving);
     if (id === 'latest') this.#toLatest();
     else this.#show(id);
   }
 
   /** @param {string} mailbox */
-  #open(mailbox) {
+  #enterMailbox(mailbox) {
     this.#close();
     const messages = this.#messages = new Messages(mailbox);
     this.#deletions = new Deletions(messages);
     this.#pane.shown = null;
     this.#isRemembered = false;
     this.#list.messages = messages;
-    messages.addEventListener('change', () => this.#changed());
-    messages.addEventListener('arrived', (event) => this.#arrived(/** @type {CustomEvent<Entry[]>} */ (event).detail));
-    messages.addEventListener('named', () => this.#named(mailbox));
+    const { signal } = this.#open = new AbortController();
+    messages.addEventListener('change', () => this.#changed(), { signal });
+    messages.addEventListener('arrived', (event) => this.#arrived(/** @type {CustomEvent<Entry[]>} */ (event).detail), { signal });
+    messages.addEventListener('named', () => this.#named(mailbox), { signal });
     this.#waiting = window.setTimeout(() => (this.#wait.hidden = messages.state !== 'waiting' || messages.error !== null), SOON);
     this.#changed();
     messages.start();
   }
 
+  /** What still happens to the mailbox is nothing to this page any more. */
   #close() {
+    this.#open.abort();
     clearTimeout(this.#waiting);
     clearTimeout(this.#moving);
     this.#deletions.commit();
