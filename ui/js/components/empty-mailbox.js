@@ -5,8 +5,12 @@ import * as api from '../lib/api.js';
 import { copy } from '../lib/clipboard.js';
 import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
+import { SNIPPETS, target } from '../lib/snippets.js';
 
-const USUAL_PORT = 2500;
+/** Which snippets are shown, of all there are. */
+const SHOWN = ['swaks', 'curl'];
+/** What a shell takes as it stands. Names can hold more than that, and nobody should be led to paste it. */
+const PLAIN = /^\w[\w.+-]*@\w[\w.-]*$/u;
 
 export class EmptyMailbox extends HTMLElement {
   #told = '';
@@ -20,17 +24,16 @@ export class EmptyMailbox extends HTMLElement {
     this.#told = `invite ${mailbox}`;
     const server = await api.about().catch(() => null);
     if (this.#told !== `invite ${mailbox}`) return;
-    const host = location.hostname.replace(/^\[|\]$/gu, '');
-    const to = mailbox.includes('@') ? mailbox : server?.['mailbox-naming'] === 'domain' ? `anyone@${mailbox}` : `${mailbox}@example.com`;
-    const port = server?.smtp.port ?? USUAL_PORT;
+    const recipient = mailbox.includes('@') ? mailbox : server?.['mailbox-naming'] === 'domain' ? `anyone@${mailbox}` : `${mailbox}@example.org`;
+    const to = target(location.hostname, server, recipient);
+    const snippets = PLAIN.test(recipient) ? SNIPPETS.filter(({ id }) => SHOWN.includes(id)) : [];
     fill(
       this,
       h('div', { class: 'empty' },
         icon('envelope'),
         h('h2', {}, 'This mailbox is empty'),
-        h('p', {}, 'Send something to ', h('code', {}, to), ' by SMTP at ', h('code', {}, `${host} port ${port}`), '. It appears here by itself.'),
-        command('swaks', `swaks --server ${shown(host)}:${port} --to ${quoted(to)} --header 'Subject: Hello'`),
-        command('curl', `printf 'Subject: Hello\\n\\nIt works.\\n' | curl --url smtp://${shown(host)}:${port} --mail-from me@example.com --mail-rcpt ${quoted(to)} -T -`),
+        h('p', {}, 'Send something to ', h('code', {}, recipient), ' by SMTP at ', h('code', {}, `${to.host} port ${to.port}`), '. It appears here by itself.'),
+        snippets.map(({ name, code }) => command(name, code(to))),
       ),
     );
   }
@@ -82,17 +85,5 @@ function command(name, line) {
     h('pre', { tabindex: 0, 'aria-label': `Command for ${name}` }, line),
     h('button', { class: 'button plain small', type: 'button', 'aria-label': `Copy the command for ${name}`, title: 'Copy', onclick: () => copy(line) }, icon('copy')));
 }
-
-/**
- * A host as it is written in an address: IPv6 in brackets.
- * @param {string} host
- */
-const shown = (host) => (host.includes(':') ? `[${host}]` : host);
-
-/**
- * An argument as a shell takes it.
- * @param {string} argument
- */
-const quoted = (argument) => (/^[\w@.+-]+$/u.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`);
 
 customElements.define('empty-mailbox', EmptyMailbox);

@@ -10,6 +10,7 @@
  * @property {number} port
  * @property {'off' | 'starttls' | 'implicit'} tls What a client has to do; what it merely may do counts as `off`.
  * @property {boolean} auth Whether mail is taken only after a login.
+ * @property {string} recipient An address that needs no quoting anywhere.
  */
 
 /** @typedef {{ id: string, name: string, place: string, code: (to: Target) => string }} Snippet */
@@ -22,12 +23,13 @@ export const RECIPIENT = 'test@example.org';
 /**
  * @param {string} hostname As `location` names it.
  * @param {Server | null} server Null when it could not be asked.
+ * @param {string} [recipient]
  * @returns {Target}
  */
-export function target(hostname, server) {
+export function target(hostname, server, recipient = RECIPIENT) {
   const smtp = server?.smtp;
   const tls = smtp?.tls === 'required' ? 'starttls' : smtp?.tls === 'implicit' ? 'implicit' : 'off';
-  return { host: hostname.replace(/^\[|\]$/gu, ''), port: smtp?.port ?? USUAL_PORT, tls, auth: smtp?.['auth-required'] ?? false };
+  return { host: hostname.replace(/^\[|\]$/gu, ''), port: smtp?.port ?? USUAL_PORT, tls, auth: smtp?.['auth-required'] ?? false, recipient };
 }
 
 /**
@@ -59,7 +61,7 @@ export const GROUPS = [
         place: 'Shell',
         code: (to) => [
           `swaks --server ${to.host} --port ${to.port}`,
-          `--from ${SENDER} --to ${RECIPIENT}`,
+          `--from ${SENDER} --to ${to.recipient}`,
           to.tls === 'starttls' && '--tls',
           to.tls === 'implicit' && '--tls-on-connect',
           to.auth && '--auth PLAIN --auth-user USER --auth-password PASSWORD',
@@ -74,10 +76,10 @@ export const GROUPS = [
           `curl ${to.tls === 'implicit' ? 'smtps' : 'smtp'}://${inUrl(to)} --crlf \\`,
           to.tls === 'starttls' && '  --ssl-reqd \\',
           to.auth && '  --user USER:PASSWORD \\',
-          `  --mail-from ${SENDER} --mail-rcpt ${RECIPIENT} \\`,
+          `  --mail-from ${SENDER} --mail-rcpt ${to.recipient} \\`,
           '  --upload-file - <<MAIL',
           `From: ${SENDER}`,
-          `To: ${RECIPIENT}`,
+          `To: ${to.recipient}`,
           'Subject: Hello',
           '',
           'It works.',
@@ -99,7 +101,7 @@ export const GROUPS = [
           to.auth && 'user USER',
           to.auth && 'password PASSWORD',
           '',
-          `# printf 'Subject: Hello\\n\\nIt works.\\n' | msmtp ${RECIPIENT}`,
+          `# printf 'Subject: Hello\\n\\nIt works.\\n' | msmtp ${to.recipient}`,
         ),
       },
     ],
@@ -128,7 +130,7 @@ export const GROUPS = [
           to.auth && `auth := smtp.PlainAuth("", "USER", "PASSWORD", "${to.host}")`,
           'message := "Subject: Hello\\r\\n\\r\\nIt works.\\r\\n"',
           `err := smtp.SendMail("${inUrl(to)}", ${to.auth ? 'auth' : 'nil'},`,
-          `\t"${SENDER}", []string{"${RECIPIENT}"}, []byte(message))`,
+          `\t"${SENDER}", []string{"${to.recipient}"}, []byte(message))`,
         ),
       },
       {
@@ -145,7 +147,7 @@ export const GROUPS = [
           to.auth && "  auth: { user: 'USER', pass: 'PASSWORD' },",
           '});',
           'await transport.sendMail({',
-          `  from: '${SENDER}', to: '${RECIPIENT}',`,
+          `  from: '${SENDER}', to: '${to.recipient}',`,
           "  subject: 'Hello', text: 'It works.',",
           '});',
         ),
@@ -178,7 +180,7 @@ export const GROUPS = [
           'from email.message import EmailMessage',
           '',
           'message = EmailMessage()',
-          `message["From"], message["To"] = "${SENDER}", "${RECIPIENT}"`,
+          `message["From"], message["To"] = "${SENDER}", "${to.recipient}"`,
           'message["Subject"] = "Hello"',
           'message.set_content("It works.")',
           `with smtplib.${to.tls === 'implicit' ? 'SMTP_SSL' : 'SMTP'}("${to.host}", ${to.port}) as server:`,

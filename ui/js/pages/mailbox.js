@@ -27,8 +27,6 @@ const NARROW = matchMedia('(max-width: 46rem)');
 const RUNNING = 150;
 /** Before this, waiting is not worth a word. */
 const SOON = 200;
-/** More notices at once than this would only be a nuisance. */
-const MOST_NOTICES = 3;
 
 export class MailboxPage extends HTMLElement {
   /** @type {Route} */
@@ -204,7 +202,7 @@ export class MailboxPage extends HTMLElement {
   /** @param {Entry[]} entries */
   #arrived(entries) {
     this.#list.arrived(entries);
-    for (const { summary } of entries.slice(0, MOST_NOTICES)) notices.tell(summary);
+    notices.tell(entries[0].summary);
   }
 
   #toLatest() {
