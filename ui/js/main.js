@@ -79,7 +79,11 @@ function gotoForm() {
   const remember = () => fill(known, prefs.recent().map((name) => h('option', { value: name })));
   window.addEventListener('restante:recent', remember);
   remember();
-  keys.add([{ keys: ['o'], group: 'Everywhere', label: 'Open a mailbox', run: () => input.focus() }]);
+  const focus = () => {
+    const larger = document.querySelector('#open-mailbox');
+    (larger instanceof HTMLInputElement ? larger : input).focus();
+  };
+  keys.add([{ keys: ['o'], group: 'Everywhere', label: 'Open a mailbox', run: focus }]);
   input.addEventListener('keydown', (event) => event.key === 'Escape' && input.blur());
 }
 
