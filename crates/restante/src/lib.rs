@@ -6,6 +6,7 @@
 pub mod config;
 mod constant_time;
 pub mod health;
+pub mod html;
 pub mod http;
 pub mod log;
 pub mod mailserver;

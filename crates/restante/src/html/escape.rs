@@ -1,0 +1,40 @@
+//! Text as a part of HTML: the one place that knows which characters mean something there.
+
+/// Appends the text so that a browser shows it, or reads it as the value of a quoted attribute, as it is.
+pub(super) fn push_escaped(html: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>', '"', '\'', '\0']) {
+        let (plain, special) = rest.split_at(at);
+        html.push_str(plain);
+        html.push_str(match special.as_bytes()[0] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            b'\'' => "&#39;",
+            _ => "\u{fffd}",
+        });
+        rest = &special[1..];
+    }
+    html.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_becomes_html() {
+        let table = [
+            ("", ""),
+            ("a b", "a b"),
+            ("<b a=\"1\" c='2'>&amp;", "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp;"),
+            ("é\0\n", "é\u{fffd}\n"),
+        ];
+        for (text, html) in table {
+            let mut escaped = String::new();
+            push_escaped(&mut escaped, text);
+            assert_eq!(escaped, html);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Plain text as HTML: everything escaped, and the addresses in it made to links.
+
+use super::escape::push_escaped;
+
+/// A longer address stays text: nobody reads it, and no browser has to open it.
+const MAX_ADDRESS: usize = 8 * 1024;
+
+/// Plain text as HTML: escaped, with links for http, https and mailto. Lines stay as they are; a page shows them with
+/// `white-space: pre-wrap`.
+pub fn linked(text: &str) -> String {
+    let mut html = String::with_capacity(text.len() + text.len() / 8);
+    let mut rest = text;
+    while let Some(found) = Address::first(rest) {
+        push_escaped(&mut html, &rest[..found.start]);
+        let (address, tail) = rest[found.start..].split_at(found.len);
+        if found.link {
+            html.push_str("<a href=\"");
+            push_escaped(&mut html, address);
+            html.push_str("\" target=\"_blank\" rel=\"noopener noreferrer\">");
+            push_escaped(&mut html, address);
+            html.push_str("</a>");
+        } else {
+            push_escaped(&mut html, address);
+        }
+        rest = tail;
+    }
+    push_escaped(&mut html, rest);
+    html
+}
+
+/// What looks like an address in a text: where it starts, how long it is, and whether it is good for a link.
+struct Address {
+    start: usize,
+    len: usize,
+    link: bool,
+}
+
+impl Address {
+    fn first(text: &str) -> Option<Self> {
+        text.match_indices(':').find_map(|(colon, _)| {
+            let start = scheme_before(text, colon)?;
+            let is_mail = colon - start == "mailto".len();
+            let body = if is_mail { &text[colon + 1..] } else { text[colon + 1..].strip_prefix("//")? };
+            let prefix = text.len() - body.len() - start;
+            if !body.starts_with(|c: char| c.is_alphanumeric() || (!is_mail && c == '[')) {
+                return None;
+            }
+            let whole = &body[..body.find(ends_address).unwrap_or(body.len())];
+            let trimmed = without_trailing_punctuation(whole);
+            if whole.len() > MAX_ADDRESS {
+                return Some(Self { start, len: prefix + whole.len(), link: false });
+            }
+            Some(Self { start, len: prefix + trimmed.len(), link: true })
+        })
+    }
+}
+
+/// Where the scheme that ends at the colon starts, if it is one of ours and a word of its own.
+fn scheme_before(text: &str, colon: usize) -> Option<usize> {
+    let start = ["https", "http", "mailto"].iter().find_map(|scheme| {
+        let start = colon.checked_sub(scheme.len())?;
+        text.get(start..colon)?.eq_ignore_ascii_case(scheme).then_some(start)
+    })?;
+    let is_inside_word = text[..start].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    (!is_inside_word).then_some(start)
+}
+
+/// Whether an address cannot go on with this character (RFC 3986, appendix C, and the quotes of printed text).
+fn ends_address(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c, '<' | '>' | '"' | '`' | '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '、' | '。' | '「' | '」')
+}
+
+/// The address without what belongs to the sentence around it: punctuation, and brackets that were not opened in it.
+fn without_trailing_punctuation(address: &str) -> &str {
+    const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('{', '}')];
+    let mut unopened = BRACKETS.map(|(open, close)| {
+        let count = |bracket| address.matches(bracket).count();
+        count(close).saturating_sub(count(open))
+    });
+    let mut trimmed = address;
+    while let Some(last) = trimmed.chars().next_back() {
+        match BRACKETS.iter().position(|&(_, close)| close == last) {
+            Some(kind) if unopened[kind] > 0 => unopened[kind] -= 1,
+            Some(_) => break,
+            None if matches!(
+                last,
+                '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~' | '|' | '(' | '[' | '{'
+            ) => {}
+            None => break,
+        }
+        trimmed = &trimmed[..trimmed.len() - last.len_utf8()];
+    }
+    trimmed
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The result with each link as `[address]`.
+    fn shown(text: &str) -> String {
+        let html = linked(text);
+        let mut shown = String::new();
+        let mut rest = html.as_str();
+        while let Some((before, link)) = rest.split_once("<a href=\"") {
+            let (href, behind) = link.split_once("\" target=\"_blank\" rel=\"noopener noreferrer\">").unwrap();
+            let (label, behind) = behind.split_once("</a>").unwrap();
+            assert_eq!(href, label);
+            shown.push_str(&format!("{before}[{href}]"));
+            rest = behind;
+        }
+        shown + rest
+    }
+
+    #[test]
+    fn addresses_become_links() {
+        let table = [
+            ("", ""),
+            ("no link: here", "no link: here"),
+            ("http://x", "[http://x]"),
+            ("See https://example.org/a?b=c&d=e#f.", "See [https://example.org/a?b=c&amp;d=e#f]."),
+            ("HTTPS://Example.ORG/", "[HTTPS://Example.ORG/]"),
+            ("(http://x/a_(b))", "([http://x/a_(b)])"),
+            ("[http://x/a], {http://y}!", "[[http://x/a]], {[http://y]}!"),
+            ("<http://x/a>", "&lt;[http://x/a]&gt;"),
+            ("\"http://x/a\"'http://y/a'", "&quot;[http://x/a]&quot;&#39;[http://y/a]&#39;"),
+            ("http://[::1]:9000/x", "[http://[::1]:9000/x]"),
+            ("mailto:jane@example.org, then", "[mailto:jane@example.org], then"),
+            ("http://bücher.example/ä と https://例え.jp/。次", "[http://bücher.example/ä] と [https://例え.jp/]。次"),
+            ("javascript:alert(1) data:text/html,x ftp://x", "javascript:alert(1) data:text/html,x ftp://x"),
+            ("xhttp://x é-http://x", "xhttp://x é-http://x"),
+            ("http:// http:/x http:x https://. mailto: mailto:@", "http:// http:/x http:x https://. mailto: mailto:@"),
+            ("http://x/&lt;", "[http://x/&amp;lt];"),
+            ("http://x\nhttp://y", "[http://x]\n[http://y]"),
+            ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+            ("http://x/'onmouseover='alert(1)", "[http://x/&#39;onmouseover=&#39;alert(1)]"),
+        ];
+        for (text, html) in table {
+            assert_eq!(shown(text), html, "{text}");
+        }
+    }
+
+    #[test]
+    fn hostile_texts_grow_no_more_than_escapes_do() {
+        const SIZE: usize = 500_000;
+        for piece in
+            ["http://", "http://x", "(((((", "http://x ", "mailto:a)", ":", "http://x)", "&", "https://a..... "]
+        {
+            let text = piece.repeat(SIZE / piece.len());
+            assert!(linked(&text).len() <= 10 * text.len(), "{piece}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_but_links_is_markup(text in "(https?://|mailto:|[a-c<>&\"'().:/ é\u{3042}\n]){0,40}") {
+            prop_assert!(!shown(&text).contains(['<', '>', '"', '\'']));
+        }
+    }
+}
