@@ -26,7 +26,7 @@ mod plain;
 mod references;
 mod split;
 mod summary;
-mod tags;
+pub mod tags;
 mod transfer;
 mod utf7;
 mod words;

@@ -15,6 +15,7 @@ pub(super) fn from_html(html: &str) -> String {
         match token {
             Token::Text(raw) => text.push(raw),
             Token::Open(name, attributes) => text.open(&name.to_ascii_lowercase(), attributes),
+            Token::Raw(_) => {}
             Token::Close(name) => text.close(&name.to_ascii_lowercase()),
         }
     }

@@ -5,23 +5,28 @@ use memchr::memmem;
 
 /// A piece of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub enum Token<'a> {
     /// Text between tags, its character references not resolved.
     Text(&'a str),
     /// A start tag: its name and its attributes, as written.
     Open(&'a str, &'a str),
+    /// What stands in an element that knows no tags, behind its start tag.
+    Raw(&'a str),
     /// An end tag's name, as written.
     Close(&'a str),
 }
 
 /// The tags and texts of a document, in order.
-pub(super) struct Tokens<'a> {
+pub struct Tokens<'a> {
     rest: &'a str,
+    /// The content of the element whose start tag was given last.
+    raw: Option<&'a str>,
 }
 
 impl<'a> Tokens<'a> {
-    pub(super) fn new(html: &'a str) -> Self {
-        Self { rest: html }
+    /// Starts at the beginning of a document.
+    pub fn new(html: &'a str) -> Self {
+        Self { rest: html, raw: None }
     }
 
     /// Cuts the first `len` bytes off the document.
@@ -56,20 +61,14 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Skips the text of an element that knows no tags, up to its end tag.
-    fn skip_raw(&mut self, name: &str) {
-        loop {
-            let Some(at) = memmem::find(self.rest.as_bytes(), b"</") else {
-                self.rest = "";
-                return;
-            };
-            self.cut(at);
-            let found = self.rest.get(2..2 + name.len());
-            if found.is_some_and(|found| found.eq_ignore_ascii_case(name)) {
-                return;
-            }
-            self.cut(2);
-        }
+    /// Cuts off the text of an element that knows no tags, up to its end tag.
+    fn cut_raw(&mut self, name: &str) -> &'a str {
+        let end = memmem::find_iter(self.rest.as_bytes(), b"</").find(|&at| {
+            let tag = &self.rest[at + 2..];
+            let is_named = tag.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name));
+            is_named && tag[name.len()..].bytes().next().is_none_or(ends_name)
+        });
+        self.cut(end.unwrap_or(self.rest.len()))
     }
 }
 
@@ -77,6 +76,9 @@ impl<'a> Iterator for Tokens<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {
+        if let Some(raw) = self.raw.take() {
+            return Some(Token::Raw(raw));
+        }
         loop {
             let bytes = self.rest.as_bytes();
             let first = *bytes.first()?;
@@ -89,7 +91,7 @@ impl<'a> Iterator for Tokens<'a> {
             if second.is_ascii_alphabetic() {
                 let (name, attributes) = self.tag(1);
                 if is_raw(name) {
-                    self.skip_raw(name);
+                    self.raw = Some(self.cut_raw(name));
                 }
                 return Some(Token::Open(name, attributes));
             } else if second == b'/' && third.is_ascii_alphabetic() {
@@ -109,8 +111,7 @@ impl<'a> Tokens<'a> {
     /// Reads a tag whose name starts at `start` and gives its name and its attributes.
     fn tag(&mut self, start: usize) -> (&'a str, &'a str) {
         let bytes = self.rest.as_bytes();
-        let ends = |&b: &u8| b.is_ascii_whitespace() || b == b'/' || b == b'>';
-        let name_end = bytes[start..].iter().position(ends).map_or(bytes.len(), |len| start + len);
+        let name_end = bytes[start..].iter().position(|&b| ends_name(b)).map_or(bytes.len(), |len| start + len);
         let mut attributes = Attributes::new(&self.rest[name_end..]);
         for _ in &mut attributes {}
         let end = name_end + attributes.pos;
@@ -120,19 +121,20 @@ impl<'a> Tokens<'a> {
 }
 
 /// The value of the attribute of that name, its character references not resolved.
-pub(super) fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
+pub fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     let found = Attributes::new(attributes).find(|(found, _)| found.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value)
 }
 
-/// The attributes of a tag, up to the `>` that ends it.
-struct Attributes<'a> {
+/// The attributes of a tag as names and values, as written, up to the `>` that ends it.
+pub struct Attributes<'a> {
     text: &'a str,
     pos: usize,
 }
 
 impl<'a> Attributes<'a> {
-    fn new(text: &'a str) -> Self {
+    /// Starts behind the name of a tag.
+    pub fn new(text: &'a str) -> Self {
         Self { text, pos: 0 }
     }
 
@@ -189,6 +191,11 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
+/// Whether the name of a tag ends before this byte.
+fn ends_name(b: u8) -> bool {
+    b.is_ascii_whitespace() || matches!(b, b'/' | b'>')
+}
+
 /// Elements whose content is not markup, or is not shown.
 fn is_raw(name: &str) -> bool {
     ["script", "style", "textarea", "title", "iframe", "noembed", "noframes", "noscript", "xmp"]
@@ -204,6 +211,7 @@ mod tests {
         let token = |token| match token {
             Token::Text(text) => format!("[{text}]"),
             Token::Open(name, _) => format!("<{name}>"),
+            Token::Raw(text) => format!("({text})"),
             Token::Close(name) => format!("</{name}>"),
         };
         Tokens::new(html).map(token).collect()
@@ -223,8 +231,10 @@ mod tests {
             ("<!-- a --!><b>x", "<b>[x]"),
             ("<!-- a ---><b>x", "<b>[x]"),
             ("<!doctype html><?x?></ >x", "[x]"),
-            ("<script>if (a<b) '</div>'</SCRIPT>x", "<script></SCRIPT>[x]"),
-            ("<style>never closed <b>", "<style>"),
+            ("<script>if (a<b) '</div>'</SCRIPT>x", "<script>(if (a<b) '</div>')</SCRIPT>[x]"),
+            ("<style>a</styles></style/>x", "<style>(a</styles>)</style>[x]"),
+            ("<style>never closed <b>", "<style>(never closed <b>)"),
+            ("<title></title>", "<title>()</title>"),
             ("1 < 2 <3", "[1 ][<][ 2 ][<][3]"),
             ("<a never closed", "<a>"),
             ("<!-- never closed", ""),
