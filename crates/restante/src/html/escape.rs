@@ -19,6 +19,24 @@ pub(super) fn push_escaped(html: &mut String, text: &str) {
     html.push_str(rest);
 }
 
+/// The value of an attribute that was written by a serializer: it knows only these five references (HTML Standard,
+/// section 13.3).
+pub(super) fn unescaped(value: &str) -> String {
+    const REFERENCES: [(&str, char); 5] =
+        [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&nbsp;", '\u{a0}')];
+    let mut text = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(at) = rest.find('&') {
+        text.push_str(&rest[..at]);
+        let found = REFERENCES.iter().find(|(reference, _)| rest[at..].starts_with(reference));
+        let (len, c) = found.map_or((1, '&'), |&(reference, c)| (reference.len(), c));
+        text.push(c);
+        rest = &rest[at + len..];
+    }
+    text.push_str(rest);
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,6 +53,14 @@ mod tests {
             let mut escaped = String::new();
             push_escaped(&mut escaped, text);
             assert_eq!(escaped, html);
+        }
+    }
+
+    #[test]
+    fn values_come_back() {
+        let table = [("", ""), ("a&amp;lt;b", "a&lt;b"), ("&lt;&quot;&gt;&nbsp;", "<\">\u{a0}"), ("a&b&", "a&b&")];
+        for (value, text) in table {
+            assert_eq!(unescaped(value), text);
         }
     }
 }

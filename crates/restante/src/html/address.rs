@@ -1,0 +1,116 @@
+//! The addresses in a mail's HTML: what a browser would take each for, and which of them may stay.
+
+use ammonia::Url;
+
+/// What an address leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Address {
+    /// A part of the same mail, by its Content-ID.
+    Part(String),
+    /// Something on another host. The address is whole, with its scheme.
+    Remote(String),
+    /// A picture that is in the address itself.
+    Picture(String),
+    /// An address to write to or a number to call.
+    Contact(String),
+}
+
+impl Address {
+    /// Reads an address as a browser does (URL Standard, section 4.4): blanks around it and line breaks in it do not
+    /// count. None for all that leads nowhere: scripts, documents made up on the spot, addresses that miss a host.
+    pub(super) fn parse(raw: &str) -> Option<Self> {
+        let address: String =
+            raw.trim_matches(|c: char| c <= ' ').chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+        if address.starts_with("//") {
+            return Some(Self::Remote(format!("https:{address}")));
+        }
+        let (scheme, rest) = address.split_once(':')?;
+        match scheme.to_ascii_lowercase().as_str() {
+            "http" | "https" => Some(Self::Remote(address)),
+            "cid" => Some(Self::Part(content_id(rest))),
+            "mailto" | "tel" => Some(Self::Contact(address)),
+            "data" => is_picture(rest).then_some(Self::Picture(address)),
+            _ => None,
+        }
+    }
+
+    /// The host that has to be asked for it.
+    pub(super) fn host(&self) -> Option<String> {
+        let Self::Remote(address) = self else { return None };
+        Some(Url::parse(address).ok()?.host_str()?.to_owned())
+    }
+}
+
+/// The Content-ID that a `cid:` address names: percent-encoded (RFC 2392, section 2), and now and then with the angle
+/// brackets of the header field.
+fn content_id(encoded: &str) -> String {
+    let mut bytes = Vec::with_capacity(encoded.len());
+    let mut rest = encoded.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()).filter(|_| *first == b'%');
+        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).trim_matches(['<', '>', ' ']).to_owned()
+}
+
+fn is_picture(rest: &str) -> bool {
+    let media_type = rest.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
+    let Some(subtype) = media_type.strip_prefix("image/") else { return false };
+    matches!(subtype, "png" | "gif" | "jpeg" | "jpg" | "webp" | "avif" | "bmp" | "svg+xml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        use Address::{Contact, Part, Picture, Remote};
+        let table: [(&str, Option<fn(String) -> Address>, &str); 24] = [
+            ("http://x/y", Some(Remote), "http://x/y"),
+            (" HTTPS://x\n/y\t", Some(Remote), "HTTPS://x/y"),
+            ("//x/y", Some(Remote), "https://x/y"),
+            ("/\n/x/y", Some(Remote), "https://x/y"),
+            ("\u{1}http://x", Some(Remote), "http://x"),
+            ("cid:a@b", Some(Part), "a@b"),
+            ("CID:<a%40b%zz%4>", Some(Part), "a@b%zz%4"),
+            ("mailto:a@b", Some(Contact), "mailto:a@b"),
+            ("tel:+1", Some(Contact), "tel:+1"),
+            ("data:image/png;base64,AA", Some(Picture), "data:image/png;base64,AA"),
+            ("data:IMAGE/SVG+XML,x", Some(Picture), "data:IMAGE/SVG+XML,x"),
+            ("data:text/html,x", None, ""),
+            ("data:image/html,x", None, ""),
+            ("data:,x", None, ""),
+            ("javascript:alert(1)", None, ""),
+            ("java\nscript:alert(1)", None, ""),
+            ("\u{1}javascript:alert(1)", None, ""),
+            ("vbscript:x", None, ""),
+            ("blob:http://x", None, ""),
+            ("file:///etc/passwd", None, ""),
+            ("/x", None, ""),
+            ("\\\\x\\y", None, ""),
+            ("#x", None, ""),
+            ("", None, ""),
+        ];
+        for (raw, kind, address) in table {
+            assert_eq!(Address::parse(raw), kind.map(|kind| kind(address.to_owned())), "{raw}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_addresses() {
+        let table = [
+            ("http://Example.org:80/x", Some("example.org")),
+            ("https:/\\evil.example", Some("evil.example")),
+            ("http://user@bücher.example", Some("xn--bcher-kva.example")),
+            ("http://[::1]/", Some("[::1]")),
+            ("http://", None),
+            ("cid:x", None),
+        ];
+        for (raw, host) in table {
+            assert_eq!(Address::parse(raw).and_then(|address| address.host()).as_deref(), host, "{raw}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What of a mail's HTML may be shown: the elements and attributes that survive, in the preview and in somebody else's
+//! page. What the addresses among the values may be is said in `address`, what the styles may be in `css`.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use ammonia::{Builder, UrlRelative};
+
+use super::elements::ELEMENTS;
+
+/// The looks of a mail, for a frame of its own.
+pub(super) static PREVIEW: LazyLock<Builder<'static>> = LazyLock::new(|| {
+    let mut builder = builder(ELEMENTS.iter().map(|&(name, _)| name).collect());
+    builder.add_generic_attributes(LOOKS).add_generic_attributes(HOOKS).tag_attributes(own_attributes());
+    builder
+});
+
+/// What leaves the page around it alone: no names that its styles or scripts could meet, no images chosen by the
+/// browser.
+pub(super) static STRICT: LazyLock<Builder<'static>> = LazyLock::new(|| {
+    let is_allowed = |name: &&str| !["area", "map", "picture", "source", "details", "summary"].contains(name);
+    let mut builder = builder(ELEMENTS.iter().map(|&(name, _)| name).filter(is_allowed).collect());
+    let mut own = own_attributes();
+    own.retain(|name, _| is_allowed(name));
+    for attributes in own.values_mut() {
+        attributes.retain(|name| matches!(*name, "href" | "src" | "alt" | "type" | "start" | "value" | "reversed"));
+    }
+    builder.add_generic_attributes(LOOKS).tag_attributes(own);
+    builder
+});
+
+/// Whether any element may have this attribute; the others need not be looked at.
+pub(super) fn is_known_attribute(name: &str) -> bool {
+    LOOKS.contains(&name) || HOOKS.contains(&name) || OWN.iter().any(|(_, names)| names.contains(&name))
+}
+
+/// Addresses are judged after this, so nothing is said about the schemes of links but that scripts are none.
+fn builder(tags: HashSet<&'static str>) -> Builder<'static> {
+    let mut builder = Builder::empty();
+    builder
+        .tags(tags)
+        .url_schemes(HashSet::from(["http", "https", "mailto", "tel", "cid", "data"]))
+        .url_relative(UrlRelative::PassThrough)
+        .link_rel(None);
+    builder
+}
+
+fn own_attributes() -> HashMap<&'static str, HashSet<&'static str>> {
+    OWN.iter().map(|&(element, names)| (element, names.iter().copied().collect())).collect()
+}
+
+/// Attributes of any element that say how it looks or what it means.
+const LOOKS: &[&str] = &[
+    "align",
+    "bgcolor",
+    "border",
+    "bordercolor",
+    "cellpadding",
+    "cellspacing",
+    "clear",
+    "color",
+    "colspan",
+    "compact",
+    "dir",
+    "face",
+    "frame",
+    "height",
+    "hspace",
+    "lang",
+    "noshade",
+    "nowrap",
+    "rowspan",
+    "rules",
+    "scope",
+    "size",
+    "span",
+    "style",
+    "title",
+    "valign",
+    "vspace",
+    "width",
+    "background",
+];
+
+/// Attributes of any element that the mail's own styles, or a reader's tools, hold on to.
+const HOOKS: &[&str] = &["aria-hidden", "aria-label", "class", "id", "role"];
+
+/// Attributes that only mean something on one element. `div` has those of `body`: the body of a mail is judged as one.
+const OWN: &[(&str, &[&str])] = &[
+    ("a", &["href", "name"]),
+    ("area", &["href", "shape", "coords", "alt"]),
+    ("details", &["open"]),
+    ("div", &["alink", "link", "text", "vlink"]),
+    ("img", &["src", "srcset", "sizes", "alt", "usemap"]),
+    ("li", &["type", "value"]),
+    ("map", &["name"]),
+    ("ol", &["type", "start", "reversed"]),
+    ("source", &["srcset", "sizes", "media", "type"]),
+    ("ul", &["type"]),
+];

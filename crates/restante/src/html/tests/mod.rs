@@ -1,0 +1,16 @@
+//! The whole way of HTML through the three steps: what is shown, what is never shown, and what hostile mail costs.
+
+mod cost;
+mod looks;
+mod tricks;
+
+use super::Inline;
+
+/// The parts `known@x` and `<odd>`.
+struct Parts;
+
+impl Inline for Parts {
+    fn url(&self, content_id: &str) -> Option<String> {
+        (content_id == "known@x").then(|| "https://parts.example/1".to_owned())
+    }
+}

@@ -1,0 +1,1 @@
+//! Tricks that once ran a script through somebody's filter.
