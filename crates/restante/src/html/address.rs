@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         use Address::{Contact, Part, Picture, Remote};
-        let table: [(&str, Option<fn(String) -> Address>, &str); 24] = [
+        type Kind = fn(String) -> Address;
+        let table: [(&str, Option<Kind>, &str); 24] = [
             ("http://x/y", Some(Remote), "http://x/y"),
             (" HTTPS://x\n/y\t", Some(Remote), "HTTPS://x/y"),
             ("//x/y", Some(Remote), "https://x/y"),

@@ -38,7 +38,9 @@ impl<'a> Dresser<'a> {
     pub(super) fn dress(&mut self, markup: &str) -> String {
         let mut result = String::with_capacity(markup.len());
         let mut is_pre = false;
-        for token in Tokens::new(markup) {
+        // A carriage return that came as a reference is one no more when it is read again.
+        let markup = markup.replace('\r', "\n");
+        for token in Tokens::new(&markup) {
             let was_pre = std::mem::take(&mut is_pre);
             match token {
                 Token::Text(text) => {
@@ -60,8 +62,7 @@ impl<'a> Dresser<'a> {
                 }
             }
         }
-        // A carriage return that came as a reference is one no more when it is read again.
-        result.replace('\r', "\n")
+        result
     }
 
     /// The style sheet or declarations with the addresses in it put right.

@@ -75,6 +75,7 @@ fn ends_address(c: char) -> bool {
 /// The address without what belongs to the sentence around it: punctuation, and brackets that were not opened in it.
 fn without_trailing_punctuation(address: &str) -> &str {
     const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('{', '}')];
+    const TRAILING: &str = ".,;:!?'*_~|([{";
     let mut unopened = BRACKETS.map(|(open, close)| {
         let count = |bracket| address.matches(bracket).count();
         count(close).saturating_sub(count(open))
@@ -83,12 +84,8 @@ fn without_trailing_punctuation(address: &str) -> &str {
     while let Some(last) = trimmed.chars().next_back() {
         match BRACKETS.iter().position(|&(_, close)| close == last) {
             Some(kind) if unopened[kind] > 0 => unopened[kind] -= 1,
-            Some(_) => break,
-            None if matches!(
-                last,
-                '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~' | '|' | '(' | '[' | '{'
-            ) => {}
-            None => break,
+            None if TRAILING.contains(last) => {}
+            _ => break,
         }
         trimmed = &trimmed[..trimmed.len() - last.len_utf8()];
     }
@@ -110,7 +107,7 @@ mod tests {
             let (href, behind) = link.split_once("\" target=\"_blank\" rel=\"noopener noreferrer\">").unwrap();
             let (label, behind) = behind.split_once("</a>").unwrap();
             assert_eq!(href, label);
-            shown.push_str(&format!("{before}[{href}]"));
+            shown.extend([before, "[", href, "]"]);
             rest = behind;
         }
         shown + rest

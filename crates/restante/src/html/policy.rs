@@ -16,9 +16,9 @@ pub(super) static PREVIEW: LazyLock<Builder<'static>> = LazyLock::new(|| {
 });
 
 /// What leaves the page around it alone: no names that its styles or scripts could meet, no images chosen by the
-/// browser.
+/// browser. Only elements without content are left out: without another, what is around it would nest in another way.
 pub(super) static STRICT: LazyLock<Builder<'static>> = LazyLock::new(|| {
-    let is_allowed = |name: &&str| !["area", "map", "picture", "source", "details", "summary"].contains(name);
+    let is_allowed = |name: &&str| !["area", "source"].contains(name);
     let mut builder = builder(ELEMENTS.iter().map(|&(name, _)| name).filter(is_allowed).collect());
     let mut own = own_attributes();
     own.retain(|name, _| is_allowed(name));

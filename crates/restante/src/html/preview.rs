@@ -19,10 +19,9 @@ pub fn preview(html: &str, inline: &dyn Inline, shown: Shown) -> String {
     let tamed = tame(html);
     let dressed = Dressed::new(&tamed, &mut Dresser::preview(inline, shown.remote));
     let scheme = match shown.scheme {
-        Some(Scheme::Light) => "light",
         Some(Scheme::Dark) => "dark",
         None if dressed.sheets.iter().any(|sheet| sheet.css.contains("color-scheme")) => "light dark",
-        None => "light",
+        Some(Scheme::Light) | None => "light",
     };
     let mut document = format!(
         "<!doctype html><html><head><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\

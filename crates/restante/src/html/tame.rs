@@ -9,7 +9,7 @@ use restante_mail::mime::tags::{Attributes, Token, Tokens, attribute};
 use super::elements::{Kind, element, is_void};
 use super::policy::is_known_attribute;
 
-/// How much of a mail's HTML is looked at.
+/// How much of a mail's HTML is looked at, and how much of it is left at most, but for the last piece.
 pub(super) const MAX_BYTES: usize = 2 << 20;
 /// How many elements the result has at most, but for a few.
 pub(super) const MAX_ELEMENTS: usize = 50_000;
@@ -17,9 +17,16 @@ pub(super) const MAX_ELEMENTS: usize = 50_000;
 pub(super) const MAX_DEPTH: usize = 200;
 /// A longer value is left out with its attribute, unless it is an image.
 const MAX_VALUE: usize = 16 * 1024;
-/// How much formatting goes on behind the end of a block at most, and how long such a tag may be.
-const MAX_REOPENED: usize = 8;
+/// How often formatting goes on behind the end of a block in a mail; how much of it at once, and how much of that may be
+/// the same (HTML Standard, section 13.2.4.3); and how long such a tag may be.
+const MAX_REOPENED: usize = 1000;
+const MAX_LOST: usize = 8;
+const MAX_SAME: usize = 3;
 const MAX_REOPENED_TAG: usize = 256;
+
+/// How many characters of a text may make the serializer look ahead to the end of it. Then a comment ends the text,
+/// which the sanitiser leaves out.
+const MAX_COSTLY: usize = 500;
 
 /// The parts of a mail's HTML.
 #[derive(Debug, Default)]
@@ -47,7 +54,7 @@ pub(super) fn tame(html: &str) -> Tamed {
     let mut tamer = Tamer::default();
     tamer.tamed.is_cut = end < html.len();
     for token in Tokens::new(&html[..end]) {
-        if tamer.elements >= MAX_ELEMENTS {
+        if tamer.elements >= MAX_ELEMENTS || tamer.tamed.markup.len() > MAX_BYTES {
             tamer.tamed.is_cut = true;
             break;
         }
@@ -58,6 +65,7 @@ pub(super) fn tame(html: &str) -> Tamed {
             Token::Close(name) => tamer.end_tag(name),
         }
     }
+    tamer.tamed.is_cut |= tamer.tamed.markup.len() > MAX_BYTES;
     tamer.close_down_to(0);
     tamer.tamed
 }
@@ -89,8 +97,11 @@ struct Tamer {
     elements: usize,
     /// Formatting that ended with a block and goes on with the next words.
     lost: Vec<Open>,
+    reopened: usize,
     /// How many tags were left out because they were too deep and wait for their end tags.
     too_deep: usize,
+    /// How many costly characters were written since the last comment.
+    costly: usize,
     raw: Raw,
     has_body: bool,
 }
@@ -101,7 +112,43 @@ impl Tamer {
             self.leave_scaffold();
             self.reopen_lost();
         }
-        push_without(&mut self.tamed.markup, text, '<', "&lt;");
+        self.push_text(text);
+    }
+
+    /// Writes text. What is no reference but looks like one is written as one: so the limit on the size of the result
+    /// limits the work of a parser too.
+    fn push_text(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(at) = rest.find(|c| matches!(c, '<' | '\0') || is_costly(c)) {
+            self.tamed.markup.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let Some(c) = rest.chars().next() else { return };
+            rest = &rest[c.len_utf8()..];
+            if is_costly(c) {
+                self.divide_text();
+            }
+            match c {
+                '<' => self.tamed.markup.push_str("&lt;"),
+                '\0' => {}
+                '&' if !rest.starts_with(|c: char| c == '#' || c.is_ascii_alphanumeric()) => {
+                    self.tamed.markup.push_str("&amp;");
+                }
+                c => self.tamed.markup.push(c),
+            }
+            if self.tamed.markup.len() > MAX_BYTES {
+                return;
+            }
+        }
+        self.tamed.markup.push_str(rest);
+    }
+
+    /// Ends the text that the parser has collected, when enough costly characters are in it.
+    fn divide_text(&mut self) {
+        if self.costly == MAX_COSTLY {
+            self.costly = 0;
+            self.tamed.markup.push_str("<!---->");
+        }
+        self.costly += 1;
     }
 
     fn raw(&mut self, text: &str) {
@@ -262,11 +309,13 @@ impl Tamer {
 
     /// Closes the element at this depth and all in it; formatting in it goes on behind it.
     fn close_keeping_format(&mut self, depth: usize) {
-        let inner = &self.stack[depth + 1..];
-        let goes_on = |open: &&Open| open.kind == Kind::Formatting && !open.has_ended && open.tag.is_some();
-        let lost: Vec<_> = inner.iter().filter(goes_on).cloned().collect();
-        self.lost.extend(lost);
-        self.lost.truncate(MAX_REOPENED);
+        for open in &self.stack[depth + 1..] {
+            let goes_on = open.kind == Kind::Formatting && !open.has_ended && open.tag.is_some();
+            let same = self.lost.iter().filter(|lost| lost.tag == open.tag).count();
+            if goes_on && same < MAX_SAME && self.lost.len() < MAX_LOST {
+                self.lost.push(open.clone());
+            }
+        }
         self.close_down_to(depth);
     }
 
@@ -274,7 +323,9 @@ impl Tamer {
         for open in std::mem::take(&mut self.lost) {
             if let Some(tag) = open.tag
                 && self.stack.len() < MAX_DEPTH
+                && self.reopened < MAX_REOPENED
             {
+                self.reopened += 1;
                 self.push(open.name, open.kind, tag.into());
             }
         }
@@ -309,29 +360,37 @@ fn push_attributes(tag: &mut String, attributes: &str) {
         if !is_known_attribute(&name) || seen.contains(&name) {
             continue;
         }
-        let is_image = name == "src" && value.trim_start().get(..5).is_some_and(|s| s.eq_ignore_ascii_case("data:"));
-        if value.len() <= MAX_VALUE || is_image {
+        if value.len() <= MAX_VALUE || (name == "src" && is_plain_data(value)) {
             tag.push(' ');
             tag.push_str(&name);
             tag.push_str("=\"");
-            push_without(tag, value, '"', "&quot;");
+            push_quotable(tag, value);
             tag.push('"');
         }
         seen.push(name);
     }
 }
 
-/// Appends the text with one character replaced, and without NUL.
-fn push_without(to: &mut String, text: &str, special: char, replacement: &str) {
-    let mut rest = text;
-    while let Some(at) = rest.find([special, '\0']) {
-        to.push_str(&rest[..at]);
-        if rest[at..].starts_with(special) {
-            to.push_str(replacement);
+/// Whether the value is an address that holds its data itself, without anything that is costly in a long one.
+fn is_plain_data(value: &str) -> bool {
+    let scheme = value.trim_start().get(..5);
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) && !value.contains(is_costly)
+}
+
+/// Whether the serializer searches the rest of a text anew at this character: `&`, and what starts with the same byte as
+/// a blank that does not break.
+fn is_costly(c: char) -> bool {
+    matches!(c, '&' | '\u{80}'..='\u{bf}')
+}
+
+/// Appends the value so that it can stand between quotes. Its references stay what they are.
+fn push_quotable(tag: &mut String, value: &str) {
+    for (n, piece) in value.split('"').enumerate() {
+        if n > 0 {
+            tag.push_str("&quot;");
         }
-        rest = &rest[at + 1..];
+        tag.extend(piece.split('\0'));
     }
-    to.push_str(rest);
 }
 
 #[cfg(test)]
@@ -343,9 +402,11 @@ mod tests {
         let table = [
             ("a<b>c</b>d", "a<b>c</b>d"),
             ("a < b <", "a &lt; b &lt;"),
+            ("& &amp;&#38 &;&", "&amp; &amp;&#38 &amp;;&amp;"),
             ("<B Class=x CLASS=y onclick=z>a", "<b class=\"x\">a</b>"),
             ("<a href='\"x\"'>y", "<a href=\"&quot;x&quot;\">y</a>"),
             ("x\0y<b cl\0ass=a>", "xy<b></b>"),
+            ("«\u{a0}»", "«\u{a0}»"),
             // Missing and crossed end tags.
             ("<p>a<p>b", "<p>a</p><p>b</p>"),
             ("<ul><li>a<li>b</ul>c", "<ul><li>a</li><li>b</li></ul>c"),
@@ -402,6 +463,15 @@ mod tests {
         let long = "x".repeat(MAX_VALUE + 1);
         assert_eq!(tame(&format!("<img src=http:{long}>")).markup, "<img>");
         assert_eq!(tame(&format!("<img src=\" Data:{long}\">")).markup, format!("<img src=\" Data:{long}\">"));
+    }
+
+    #[test]
+    fn long_runs_of_costly_characters_are_divided() {
+        for (text, written) in [("&", "&amp;"), ("\u{a0}", "\u{a0}"), ("&nbsp", "&nbsp")] {
+            let divided = format!("{}<!---->{written}", written.repeat(MAX_COSTLY));
+            assert_eq!(tame(&text.repeat(MAX_COSTLY + 1)).markup, divided);
+        }
+        assert_eq!(tame(&format!("<img src='data:{}'>", "&".repeat(MAX_VALUE))).markup, "<img>");
     }
 
     #[test]

@@ -58,7 +58,10 @@ fn push_url(css: &mut String, url: &str) {
     css.push_str("url(\"");
     for c in url.chars() {
         match c {
-            '"' | '\\' | '<' | '>' => css.push_str(&format!("\\{:x} ", u32::from(c))),
+            '"' => css.push_str("\\22 "),
+            '\\' => css.push_str("\\5c "),
+            '<' => css.push_str("\\3c "),
+            '>' => css.push_str("\\3e "),
             c if c.is_control() => {}
             c => css.push(c),
         }

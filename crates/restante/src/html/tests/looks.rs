@@ -150,6 +150,6 @@ fn hosts_that_would_be_asked() {
         <img src=data:image/png,x><img src='http://['>";
     assert_eq!(remote_hosts(html), ["b.example", "c.example", "f.example", "i.example", "s.example"]);
     assert_eq!(remote_hosts("no HTML"), [""; 0]);
-    let many: String = (0..200).map(|n| format!("<img src=http://h{n}.example>")).collect();
-    assert_eq!(remote_hosts(&many).len(), 50);
+    let many: Vec<_> = (0..200).map(|n| format!("<img src=http://h{n}.example>")).collect();
+    assert_eq!(remote_hosts(&many.concat()).len(), 50);
 }

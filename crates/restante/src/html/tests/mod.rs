@@ -6,7 +6,7 @@ mod tricks;
 
 use super::Inline;
 
-/// The parts `known@x` and `<odd>`.
+/// A mail with the one part `known@x`.
 struct Parts;
 
 impl Inline for Parts {
