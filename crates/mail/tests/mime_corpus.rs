@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use restante_mail::mime::{Disposition, Mime, header_summary};
+use restante_mail::mime::{Disposition, Mime, Role, header_summary};
 use serde_json::{Map, Value, json};
 
 #[test]
@@ -42,6 +42,29 @@ fn mails_with_bare_line_feeds_read_the_same() {
         assert_eq!(dos.text(), unix.text(), "{}", mail.display());
         assert_eq!(dos.html(), unix.html(), "{}", mail.display());
         assert_eq!(dos.defects(), unix.defects(), "{}", mail.display());
+    }
+}
+
+#[test]
+fn what_the_view_says_fits_together() {
+    for mail in mails() {
+        let mime = Mime::parse(fs::read(&mail).unwrap().into());
+        let (attachments, roles) = (mime.attachments(), mime.roles());
+        assert_eq!(mime.attachment_count(), attachments.len(), "{}", mail.display());
+        assert_eq!(mime.has_html(), roles.contains(&Role::Html), "{}", mail.display());
+        assert_eq!(roles.len(), mime.parts().len(), "{}", mail.display());
+        for (part, role) in mime.parts().iter().zip(roles) {
+            assert_eq!(part.is_multipart(), role == Role::Multipart, "{}", mail.display());
+            if let Role::Attachment(index) = role {
+                assert_eq!(attachments[index].part, part, "{}", mail.display());
+            }
+        }
+        for attachment in attachments {
+            assert_eq!(attachment.measured(), (attachment.content().len(), attachment.md5_hex()), "{}", mail.display());
+        }
+        for field in mime.header() {
+            assert!(field.is(&field.written_name()), "{}", mail.display());
+        }
     }
 }
 

@@ -14,6 +14,33 @@ pub(super) struct Bodies {
     pub(super) attachments: Vec<usize>,
 }
 
+/// What a part is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It only holds other parts.
+    Multipart,
+    /// It is the plain text, or a piece of it.
+    Text,
+    /// It is the HTML.
+    Html,
+    /// It is the attachment at this place of the list.
+    Attachment(usize),
+}
+
+impl Bodies {
+    /// The role of each of the mail's parts, of which there are so many.
+    pub(super) fn roles(&self, parts: usize) -> Vec<Role> {
+        let mut roles = vec![Role::Multipart; parts];
+        let text = self.text.iter().map(|&part| (part, Role::Text));
+        let html = self.html.iter().map(|&part| (part, Role::Html));
+        let attachments = self.attachments.iter().enumerate().map(|(place, &part)| (part, Role::Attachment(place)));
+        for (part, role) in text.chain(html).chain(attachments) {
+            roles[part] = role;
+        }
+        roles
+    }
+}
+
 /// Sorts the parts of a mail.
 pub(super) fn sort(parts: &[Part]) -> Bodies {
     let alternatives = outermost_alternatives(parts);
@@ -177,5 +204,16 @@ mod tests {
             let expected = Bodies { text: text.to_vec(), html: *html, attachments: attachments.to_vec() };
             assert_eq!(bodies, expected, "{outline}");
         }
+    }
+
+    #[test]
+    fn every_part_has_a_role() {
+        let outline =
+            "multipart/mixed\n multipart/alternative\n  text/plain\n  text/html\n image/png\n image/gif inline";
+        let source = bytes::Bytes::from(mail(outline));
+        let parts = split(&source).parts;
+        let roles = sort(&parts).roles(parts.len());
+        let (first, second) = (Role::Attachment(0), Role::Attachment(1));
+        assert_eq!(roles, [Role::Multipart, Role::Multipart, Role::Text, Role::Html, second, first]);
     }
 }

@@ -1,6 +1,7 @@
 //! Header fields: where they start and end, their canonical names and their values unfolded. What a value means
 //! (parameters, encoded words, addresses) is decided elsewhere.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -19,7 +20,12 @@ pub struct HeaderField {
 impl HeaderField {
     /// The name in canonical form: `Mime-Version`, `X-My-Header`.
     pub fn name(&self) -> String {
-        canonical_name(&String::from_utf8_lossy(&self.name))
+        canonical_name(&self.written_name())
+    }
+
+    /// The name as it is written in the mail.
+    pub fn written_name(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.name)
     }
 
     /// Whether this is the field of that name, in any case.

@@ -41,6 +41,7 @@ use bodies::Bodies;
 use charset::Decoded;
 use defect::Defects;
 
+pub use bodies::Role;
 pub use defect::Defect;
 pub use header::HeaderField;
 pub use part::{Disposition, Part};
@@ -89,6 +90,11 @@ impl Mime {
         &self.parts
     }
 
+    /// What each of these parts is for, in their order.
+    pub fn roles(&self) -> Vec<Role> {
+        self.bodies.roles(self.parts.len())
+    }
+
     /// The fields of the mail's header, in order.
     pub fn header(&self) -> &[HeaderField] {
         &self.header
@@ -120,6 +126,16 @@ impl Mime {
     /// not sanitised.
     pub fn html(&self) -> String {
         self.bodies.html.map(|html| self.decoded(html).text).unwrap_or_default()
+    }
+
+    /// Whether the mail has an HTML body.
+    pub fn has_html(&self) -> bool {
+        self.bodies.html.is_some()
+    }
+
+    /// How many attachments there are. Nothing is decoded for it.
+    pub fn attachment_count(&self) -> usize {
+        self.bodies.attachments.len()
     }
 
     /// The parts that are not the text or the HTML: inline parts first, then attachments, then parts that do not say.
@@ -215,11 +231,18 @@ impl<'a> Attachment<'a> {
 
     /// The MD5 digest of the content, in lower-case hexadecimal.
     pub fn md5_hex(&self) -> String {
-        let digest = Md5::digest(self.content());
-        digest.iter().fold(String::with_capacity(32), |mut hex, byte| {
+        self.measured().1
+    }
+
+    /// The length of the content and its MD5 digest, for which it is decoded once.
+    pub fn measured(&self) -> (usize, String) {
+        let content = self.content();
+        let digest = Md5::digest(&content);
+        let hex = digest.iter().fold(String::with_capacity(32), |mut hex, byte| {
             // Writing to a string cannot fail.
             let _ = write!(hex, "{byte:02x}");
             hex
-        })
+        });
+        (content.len(), hex)
     }
 }

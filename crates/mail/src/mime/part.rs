@@ -7,6 +7,9 @@ use super::header::RawField;
 use super::params::Structured;
 use super::transfer::TransferEncoding;
 
+/// How much of a name that is not known is shown, in bytes.
+const MAX_SHOWN: usize = 80;
+
 /// How a part asks to be presented (RFC 2183).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
@@ -29,12 +32,16 @@ pub struct Part {
     pub charset: Option<String>,
     /// How the content is encoded.
     pub transfer_encoding: TransferEncoding,
+    /// What the part calls that, lower-cased; `7bit` when it says nothing (RFC 2045 section 6.1).
+    pub encoding_name: String,
     /// How the part asks to be presented, when it does.
     pub disposition: Option<Disposition>,
     /// The file name that the part declares, decoded but otherwise as sent; it may hold path separators.
     pub filename: Option<String>,
     /// The Content-ID without its angle brackets, as `cid:` links name it.
     pub content_id: Option<String>,
+    /// The Content-Location (RFC 2557 section 4.2), as links name it.
+    pub content_location: Option<String>,
     /// Where the header lies in the source.
     pub header: Range<usize>,
     /// Where the body lies in the source, its transfer encoding not undone.
@@ -76,6 +83,7 @@ pub(super) struct ContentFields<'a> {
     encoding: Option<&'a [u8]>,
     disposition: Option<&'a [u8]>,
     id: Option<&'a [u8]>,
+    location: Option<&'a [u8]>,
 }
 
 impl<'a> ContentFields<'a> {
@@ -90,6 +98,8 @@ impl<'a> ContentFields<'a> {
             &mut self.disposition
         } else if name.eq_ignore_ascii_case(b"content-id") {
             &mut self.id
+        } else if name.eq_ignore_ascii_case(b"content-location") {
+            &mut self.location
         } else {
             return;
         };
@@ -104,13 +114,15 @@ impl<'a> ContentFields<'a> {
         let declared = disposition.as_ref().and_then(|d| d.parameter("filename"));
         let filename = declared.or_else(|| kind.parameter("name"));
         let flowed = kind.parameter("format").is_some_and(|format| format.eq_ignore_ascii_case("flowed"));
+        let (transfer_encoding, encoding_name) = transfer_encoding(self.encoding, defects);
         let delete_space = kind.parameter("delsp").is_some_and(|delsp| delsp.eq_ignore_ascii_case("yes"));
         Part {
             parent: None,
             depth: 0,
             content_type: content_type(&kind.value, default_type, filename.is_some(), defects),
             charset: kind.parameter("charset"),
-            transfer_encoding: self.encoding.map(|e| transfer_encoding(e, defects)).unwrap_or_default(),
+            transfer_encoding,
+            encoding_name,
             disposition: disposition.and_then(|d| match d.value.as_str() {
                 "" => None,
                 "inline" => Some(Disposition::Inline),
@@ -118,6 +130,7 @@ impl<'a> ContentFields<'a> {
             }),
             filename,
             content_id: self.id.and_then(content_id),
+            content_location: self.location.and_then(content_location),
             header: 0..0,
             body: 0..0,
             flowed: flowed.then_some(Flowed { delete_space }),
@@ -148,19 +161,31 @@ fn content_type(declared: &str, default_type: &str, has_filename: bool, defects:
     assumed.to_owned()
 }
 
-fn transfer_encoding(field: &[u8], defects: &mut Defects) -> TransferEncoding {
-    let name = Structured::parse(field).value;
-    TransferEncoding::from_name(&name).unwrap_or_else(|| {
-        let shown: String = name.chars().take(80).collect();
-        defects.severe(Defect::ENCODING, format!("transfer encoding {shown:?} is not known, content left as it is"));
+/// The encoding that the field names, and the name as it is shown.
+fn transfer_encoding(field: Option<&[u8]>, defects: &mut Defects) -> (TransferEncoding, String) {
+    let mut name = field.map(|field| Structured::parse(field).value).unwrap_or_default();
+    name.truncate(name.floor_char_boundary(MAX_SHOWN));
+    let encoding = TransferEncoding::from_name(&name).unwrap_or_else(|| {
+        defects.severe(Defect::ENCODING, format!("transfer encoding {name:?} is not known, content left as it is"));
         TransferEncoding::Identity
-    })
+    });
+    if name.is_empty() {
+        name.push_str("7bit");
+    }
+    (encoding, name)
 }
 
 fn content_id(field: &[u8]) -> Option<String> {
     let text = super::words::decode_line(&super::header::unfold(field));
     let id = text.trim_start_matches('<').trim_end_matches('>').trim();
     (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// RFC 2557 section 4.4.1: a long location is folded into lines, and the blanks that this adds are not part of it.
+fn content_location(field: &[u8]) -> Option<String> {
+    let text = super::words::decode_line(&super::header::unfold(field));
+    let location: String = text.split_whitespace().collect();
+    (!location.is_empty()).then_some(location)
 }
 
 #[cfg(test)]
@@ -213,9 +238,33 @@ mod tests {
 
     #[test]
     fn unknown_transfer_encodings_are_noted() {
-        let (known, none) = part("Content-Transfer-Encoding: BASE64");
-        assert_eq!((known.transfer_encoding, none), (TransferEncoding::Base64, 0));
-        let (unknown, one) = part("Content-Transfer-Encoding: x-uuencode");
-        assert_eq!((unknown.transfer_encoding, one), (TransferEncoding::Identity, 1));
+        let long = format!("Content-Transfer-Encoding: {}", "x".repeat(1000));
+        let table = [
+            ("", TransferEncoding::Identity, "7bit", 0),
+            ("Content-Transfer-Encoding: BASE64", TransferEncoding::Base64, "base64", 0),
+            ("Content-Transfer-Encoding: 8bit", TransferEncoding::Identity, "8bit", 0),
+            ("Content-Transfer-Encoding: X-UUencode", TransferEncoding::Identity, "x-uuencode", 1),
+            (&long, TransferEncoding::Identity, &"x".repeat(MAX_SHOWN), 1),
+        ];
+        for (header, encoding, name, noted) in table {
+            let (part, defects) = part(header);
+            assert_eq!((part.transfer_encoding, &*part.encoding_name, defects), (encoding, name, noted), "{header}");
+        }
+    }
+
+    #[test]
+    fn locations() {
+        let table = [
+            ("Content-Location: image.png", Some("image.png")),
+            (
+                "Content-Location: http://example.org/\r\n a/very/long/\r\n path.png",
+                Some("http://example.org/a/very/long/path.png"),
+            ),
+            ("Content-Location:", None),
+            ("", None),
+        ];
+        for (header, location) in table {
+            assert_eq!(part(header).0.content_location.as_deref(), location, "{header}");
+        }
     }
 }
