@@ -12,7 +12,7 @@ use bytes::Bytes;
 use restante_mail::mime::Mime;
 
 use super::Server;
-use super::budget::Allowance;
+use super::budget::{Allowance, SMALL};
 use super::etag::Known;
 use super::links::{Purpose, push_segment};
 use super::problem::Problem;
@@ -59,7 +59,7 @@ async fn answer(
     let wanted = !known.includes(&tag);
     let (this, of) = (&server, &summary);
     let make = |allowance: Allowance| async move {
-        let turn = this.turn(source_length(of)).await?;
+        let turn = this.turn(source_length(of), SMALL).await?;
         let source = this.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
         turn.work(move || file(source.to_bytes(), index, purpose, wanted.then_some(allowance))).await?
     };

@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_store::{MailboxPage, MailboxState};
 
-use super::budget::Allowance;
+use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
 use super::target::SomeMailboxes;
 use super::{Server, json, render, reply};
@@ -27,7 +27,7 @@ pub(super) async fn list(
         let mut mailboxes = this.mailroom.mailboxes(one_more).await?;
         let is_last = mailboxes.len() <= page.limit;
         mailboxes.truncate(page.limit);
-        let turn = this.turn(size(&mailboxes)).await?;
+        let turn = this.turn(size(&mailboxes), SMALL).await?;
         Ok(turn.work(move || allowance.cover(rendered(&mailboxes, is_last))).await??)
     };
     Ok(reply::fresh(server.within_budget(make).await?))

@@ -4,9 +4,10 @@
 //! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
 //! `rest`, `mailboxes` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the client
 //! listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer with
-//! what the build has `packed`. `render` writes the JSON, `cache` remembers it
-//! and `budget` bounds it. Listening and TLS are not done here.
+//! what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. Listening and TLS
+//! are not done here.
 
+mod answers;
 mod assets;
 mod attachment;
 mod budget;
@@ -54,7 +55,8 @@ use tokio::task::spawn_blocking;
 use crate::config::{Hosts, Network};
 use crate::metrics::Metrics;
 use crate::net::{Clients, Readiness, Seldom};
-use budget::{Allowance, Budget, SMALL};
+use answers::Key;
+use budget::{Allowance, Budget};
 use etag::Tags;
 use greeting::Greeting;
 use problem::Problem;
@@ -176,7 +178,7 @@ fn routes<'a>(base: &str, except: &'a str) -> Routes<'a> {
 struct Server {
     mailroom: Arc<Mailroom>,
     settings: Settings,
-    answers: Cache<rest::Key, Bytes>,
+    answers: Cache<Key, Bytes>,
     budget: Budget,
     tags: Tags,
     greeting: Greeting,
@@ -229,9 +231,10 @@ impl Server {
         }
     }
 
-    /// Waits for the turn to work on so many bytes. What is worked on is better fetched afterwards than held meanwhile.
-    async fn turn(&self, size: usize) -> Result<Turn, Problem> {
-        if size <= SMALL {
+    /// Waits for the turn to work on so many bytes, with which one is quickly done when they are few. What is worked on is
+    /// better fetched afterwards than held meanwhile.
+    async fn turn(&self, size: usize, quick: usize) -> Result<Turn, Problem> {
+        if size <= quick {
             return Ok(Turn::Here);
         }
         Turn::away(&self.heavy).await

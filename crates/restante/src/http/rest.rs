@@ -11,14 +11,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::LengthLimitError;
-use restante_mail::message::{MessageId, Source, Summary};
-use restante_mail::mime::Mime;
-use restante_mail::naming::MailboxName;
+use restante_mail::message::{Source, Summary};
 use restante_store::{Listing, Page, Which};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::budget::Allowance;
+use super::answers::{Form, Key};
+use super::budget::{Allowance, SMALL};
 use super::etag::Known;
 use super::links::BaseUrl;
 use super::problem::Problem;
@@ -31,22 +30,6 @@ const MAX_BODY: usize = 64 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Answer = Result<Response, Problem>;
-
-/// What an answer that is worth remembering is about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Key {
-    /// The listing of a whole mailbox.
-    Listing(MailboxName),
-    /// A message with its links.
-    Message {
-        /// The mailbox that holds it.
-        mailbox: MailboxName,
-        /// Its id.
-        id: MessageId,
-        /// What the links start with.
-        base: Arc<str>,
-    },
-}
 
 /// List Mailbox Contents.
 pub(super) async fn list(
@@ -72,7 +55,7 @@ pub(super) async fn list(
         let Listing { version, messages } = this.mailroom.list(name, page).await?;
         // Anybody can ask for any number of empty mailboxes, and they are quick to render.
         let worth_remembering = page == Page::ALL && !messages.is_empty();
-        let turn = this.turn(render::listing_size(&messages)).await?;
+        let turn = this.turn(render::listing_size(&messages), SMALL).await?;
         let body = turn.work(move || allowance.cover(render::listing(&messages))).await??;
         Ok((version, body, worth_remembering))
     };
@@ -95,21 +78,8 @@ pub(super) async fn message(
     if known.includes(&tag) {
         return Ok(reply::not_modified(reply::JSON, tag));
     }
-    let state = u64::from(summary.seen);
-    let key = Key::Message { mailbox: target.mailbox, id: summary.id, base: base.clone() };
-    if let Some(body) = server.answers.find(&key, state) {
-        return Ok(reply::json(body, tag));
-    }
-    let (this, of, base) = (&server, &summary, &base);
-    let make = |allowance: Allowance| async move {
-        let turn = this.turn(source_length(of)).await?;
-        let source = this.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
-        let (summary, base) = (of.clone(), base.clone());
-        let render = move || render::message(&summary, &Mime::parse(source.to_bytes()), &base);
-        Ok(turn.work(move || allowance.cover(render())).await??)
-    };
-    let body = server.within_budget(make).await?;
-    server.answers.remember(key, state, body.clone());
+    let body =
+        server.tell(&summary, Form::Rest(base.clone()), move |of, mime| render::message(of, mime, &base)).await?;
     Ok(reply::json(body, tag))
 }
 

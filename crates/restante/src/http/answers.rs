@@ -1,0 +1,78 @@
+//! Answers that are worth remembering, and the one way in which an answer about a message is made: off the network
+//! threads when it is work, within the budget, and remembered. What it says is the business of those who ask for it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::mime::Mime;
+use restante_mail::naming::MailboxName;
+
+use super::Server;
+use super::budget::{Allowance, SMALL};
+use super::problem::Problem;
+use super::rest::source_length;
+
+/// What an answer that is worth remembering is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// The listing of a whole mailbox.
+    Listing(MailboxName),
+    /// A message.
+    Message {
+        /// The mailbox that holds it.
+        mailbox: MailboxName,
+        /// Its id.
+        id: MessageId,
+        /// What is told about it.
+        form: Form,
+    },
+}
+
+/// What is told about a message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// The JSON of the REST API, version 1, with links that start with this.
+    Rest(Arc<str>),
+}
+
+impl Form {
+    /// Up to how many bytes of mail it is quickly made.
+    fn quick(&self) -> usize {
+        match self {
+            Self::Rest(_) => SMALL,
+        }
+    }
+
+    /// What it depends on beside the mail itself.
+    fn state(&self, of: &Summary) -> u64 {
+        match self {
+            Self::Rest(_) => of.seen.into(),
+        }
+    }
+}
+
+impl Server {
+    /// What is told about a message, remembered or written now.
+    pub(super) async fn tell<W>(&self, of: &Summary, form: Form, write: W) -> Result<Bytes, Problem>
+    where
+        W: Fn(&Summary, &Mime) -> Bytes + Clone + Send + 'static,
+    {
+        let (state, quick) = (form.state(of), form.quick());
+        let key = Key::Message { mailbox: of.mailbox.clone(), id: of.id, form };
+        if let Some(body) = self.answers.find(&key, state) {
+            return Ok(body);
+        }
+        let write = &write;
+        let make = |allowance: Allowance| async move {
+            let turn = self.turn(source_length(of), quick).await?;
+            let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
+            let (summary, write) = (of.clone(), write.clone());
+            let work = move || allowance.cover(write(&summary, &Mime::parse(source.to_bytes())));
+            Ok(turn.work(work).await??)
+        };
+        let body = self.within_budget(make).await?;
+        self.answers.remember(key, state, body.clone());
+        Ok(body)
+    }
+}
