@@ -33,15 +33,26 @@ pub(super) fn longest(text: &str) -> usize {
 }
 
 /// Appends the items in brackets, separated by commas.
-pub(super) fn array<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, mut item: impl FnMut(&mut Vec<u8>, T)) {
+pub(super) fn array<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, item: impl FnMut(&mut Vec<u8>, T)) {
     out.push(b'[');
+    list(out, items, item);
+    out.push(b']');
+}
+
+/// Appends the members in braces, separated by commas.
+pub(super) fn object<T>(out: &mut Vec<u8>, members: impl IntoIterator<Item = T>, member: impl FnMut(&mut Vec<u8>, T)) {
+    out.push(b'{');
+    list(out, members, member);
+    out.push(b'}');
+}
+
+fn list<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, mut item: impl FnMut(&mut Vec<u8>, T)) {
     for (index, value) in items.into_iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
         item(out, value);
     }
-    out.push(b']');
 }
 
 /// Appends what the value displays, which must need no quotes and no escapes: a number, a truth value.

@@ -50,16 +50,9 @@ pub(super) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     field(&mut out, "text", &text);
     out.push(b',');
     field(&mut out, "html", &html);
-    out.extend_from_slice(b"},\"header\":{");
-    for (index, (name, values)) in mime.header_map().iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        json::string(&mut out, name);
-        out.push(b':');
-        json::array(&mut out, values, |out, value| json::string(out, value));
-    }
-    out.extend_from_slice(b"},\"attachments\":");
+    out.extend_from_slice(b"},");
+    header(&mut out, mime);
+    out.extend_from_slice(b",\"attachments\":");
     json::array(&mut out, mime.attachments().iter().enumerate(), |out, (index, file)| {
         attachment(out, of, index, file, base_url);
     });
@@ -68,7 +61,8 @@ pub(super) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     out.into()
 }
 
-fn summary(out: &mut Vec<u8>, of: &Summary) {
+/// Appends the fields of a summary record.
+pub(super) fn summary(out: &mut Vec<u8>, of: &Summary) {
     field(out, "mailbox", of.mailbox.as_str());
     json::display(out, format_args!(",\"id\":\"{}\",", of.id));
     field(out, "from", of.headline.from());
@@ -80,6 +74,16 @@ fn summary(out: &mut Vec<u8>, of: &Summary) {
     date(out, of.received);
     let (millis, size, seen) = (of.received.as_millisecond(), of.size, of.seen);
     json::display(out, format_args!("\",\"posix-millis\":{millis},\"size\":{size},\"seen\":{seen}"));
+}
+
+/// Appends the field with the mail's header by canonical names.
+pub(super) fn header(out: &mut Vec<u8>, mime: &Mime) {
+    out.extend_from_slice(b"\"header\":");
+    json::object(out, &mime.header_map(), |out, (name, values)| {
+        json::string(out, name);
+        out.push(b':');
+        json::array(out, values, |out, value| json::string(out, value));
+    });
 }
 
 fn attachment(out: &mut Vec<u8>, of: &Summary, index: usize, file: &Attachment<'_>, base_url: &str) {

@@ -112,7 +112,8 @@ impl<S: Sync> FromRequestParts<S> for SomeMailboxes {
     }
 }
 
-fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+/// The parameters of a query.
+pub(super) fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     let Query(pairs) =
         Query::try_from_uri(&parts.uri).map_err(|_| Problem::Malformed("The query cannot be read.".to_owned()))?;
     Ok(pairs)
@@ -138,7 +139,6 @@ fn message(server: &Server, name: &str, id: &str) -> Result<OneMessage, Problem>
     Ok(OneMessage { mailbox, which })
 }
 
-/// Parameters that nobody knows are ignored; a known one that is given twice is ambiguous.
 fn page(pairs: &[(String, String)]) -> Result<Page, Problem> {
     Ok(Page {
         limit: parameter(pairs, "limit")?,
@@ -170,7 +170,9 @@ fn parameter<T: FromStr>(pairs: &[(String, String)], name: &str) -> Result<Optio
     }
 }
 
-fn text<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
+/// The value of the parameter of that name, when it is given. Parameters that nobody knows are ignored; a known one that is
+/// given twice is ambiguous.
+pub(super) fn text<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
     let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
     let value = values.next();
     if values.next().is_some() {
