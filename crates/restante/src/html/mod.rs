@@ -36,7 +36,7 @@ pub trait Inline {
 }
 
 /// What a preview may do beyond showing the mail itself.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Shown {
     /// Images and fonts of other hosts are loaded.
     pub remote: bool,
@@ -45,7 +45,7 @@ pub struct Shown {
 }
 
 /// A colour scheme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// Dark text on a light ground.
     Light,

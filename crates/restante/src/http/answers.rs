@@ -12,6 +12,8 @@ use super::Server;
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
 use super::rest::source_length;
+use super::view::QUICK;
+use crate::html::Shown;
 
 /// What an answer that is worth remembering is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +36,12 @@ pub(super) enum Key {
 pub(super) enum Form {
     /// The JSON of the REST API, version 1, with links that start with this.
     Rest(Arc<str>),
+    /// The JSON of Inbucket's page, with links that start with this.
+    Compat(Arc<str>),
+    /// The JSON of our page.
+    Details,
+    /// The document for a frame.
+    Preview(Shown),
 }
 
 impl Form {
@@ -41,13 +49,15 @@ impl Form {
     fn quick(&self) -> usize {
         match self {
             Self::Rest(_) => SMALL,
+            Self::Compat(_) | Self::Details | Self::Preview(_) => QUICK,
         }
     }
 
     /// What it depends on beside the mail itself.
     fn state(&self, of: &Summary) -> u64 {
         match self {
-            Self::Rest(_) => of.seen.into(),
+            Self::Rest(_) | Self::Compat(_) | Self::Details => of.seen.into(),
+            Self::Preview(_) => 0,
         }
     }
 }

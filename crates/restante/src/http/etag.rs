@@ -10,6 +10,8 @@ use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_store::Version;
 
+use crate::html::{Scheme, Shown};
+
 /// Makes the tags. A store that forgets counts its versions anew after a restart, and a new program may render the
 /// same message in another way: so a tag holds the time at which the service started.
 #[derive(Debug)]
@@ -41,6 +43,31 @@ impl Tags {
     /// The tag of an attachment.
     pub(super) fn attachment(&self, id: MessageId, index: usize) -> HeaderValue {
         self.tag(format_args!("a{:x}.{index}", id.number()))
+    }
+
+    /// The tag of a message as the JSON of Inbucket's page.
+    pub(super) fn compat(&self, id: MessageId, seen: bool) -> HeaderValue {
+        self.tag(format_args!("c{:x}.{}", id.number(), u8::from(seen)))
+    }
+
+    /// The tag of a message as the JSON of our page.
+    pub(super) fn details(&self, id: MessageId, seen: bool) -> HeaderValue {
+        self.tag(format_args!("d{:x}.{}", id.number(), u8::from(seen)))
+    }
+
+    /// The tag of the preview of a message.
+    pub(super) fn preview(&self, id: MessageId, shown: Shown) -> HeaderValue {
+        let scheme = match shown.scheme {
+            None => "",
+            Some(Scheme::Light) => "l",
+            Some(Scheme::Dark) => "d",
+        };
+        self.tag(format_args!("p{:x}.{}{scheme}", id.number(), u8::from(shown.remote)))
+    }
+
+    /// The tag of how many attachments messages have.
+    pub(super) fn counts(&self, version: Version) -> HeaderValue {
+        self.tag(format_args!("n{:x}", version.0))
     }
 
     fn tag(&self, state: impl Display) -> HeaderValue {
@@ -128,6 +155,15 @@ mod tests {
             tags.source(id),
             tags.attachment(id, 0),
             tags.attachment(id, 1),
+            tags.compat(id, false),
+            tags.compat(id, true),
+            tags.details(id, false),
+            tags.details(id, true),
+            tags.preview(id, Shown { remote: false, scheme: None }),
+            tags.preview(id, Shown { remote: true, scheme: None }),
+            tags.preview(id, Shown { remote: false, scheme: Some(Scheme::Light) }),
+            tags.preview(id, Shown { remote: false, scheme: Some(Scheme::Dark) }),
+            tags.counts(Version(5)),
             Tags { epoch: 2 }.listing(Version(5)),
         ];
         let distinct: std::collections::HashSet<_> = all.iter().collect();

@@ -2,10 +2,10 @@
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
-//! `rest`, `mailboxes` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the client
-//! listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer with
-//! what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. Listening and TLS
-//! are not done here.
+//! `rest`, `view`, `mailboxes` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the
+//! client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
+//! with what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. Listening and
+//! TLS are not done here.
 
 mod answers;
 mod assets;
@@ -36,6 +36,7 @@ mod status;
 mod target;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -60,6 +61,7 @@ use budget::{Allowance, Budget};
 use etag::Tags;
 use greeting::Greeting;
 use problem::Problem;
+use view::Counted;
 
 pub use connection::{Peer, Tenure, refuse_connection, serve_connection};
 pub use server::{About, Port};
@@ -158,12 +160,17 @@ fn routes<'a>(base: &str, except: &'a str) -> Routes<'a> {
         .route(&path("/api/v1/monitor/messages"), get(monitor::summaries))
         .route(&path("/api/v1/monitor/messages/{name}"), get(monitor::summaries))
         .route(&path("/api/v2/mailboxes"), get(mailboxes::list))
+        .route(&path("/api/v2/mailbox/{name}/attachments"), get(view::counts))
+        .route(&path("/api/v2/mailbox/{name}/{id}"), get(view::details))
         .route(&path("/api/v2/monitor/messages"), get(monitor::changes))
         .route(&path("/api/v2/monitor/messages/{name}"), get(monitor::changes))
         .route(&path("/api/v2/events"), get(monitor::events))
         .route(&path("/api/v2/events/{name}"), get(monitor::events))
         .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachment::download))
         .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachment::view))
+        .route(&path("/serve/mailbox/{name}/{id}"), get(view::compat))
+        .route(&path("/serve/mailbox/{name}/{id}/html"), get(view::preview))
+        .route(&path("/serve/mailbox/{name}/{id}/source"), get(rest::source))
         .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachment::view))
         .route(&path(greeting::GREETING), get(greeting::greeting))
         .route(&path(status::STATUS), get(status::status))
@@ -179,6 +186,7 @@ struct Server {
     mailroom: Arc<Mailroom>,
     settings: Settings,
     answers: Cache<Key, Bytes>,
+    counted: Counted,
     budget: Budget,
     tags: Tags,
     greeting: Greeting,
@@ -209,6 +217,7 @@ impl Server {
         Self {
             mailroom,
             answers: Cache::new(settings.cache_bytes),
+            counted: Counted::new(),
             budget: Budget::beside_cache(settings.cache_bytes),
             tags: Tags::new(),
             greeting: Greeting::new(settings.greeting_file.clone()),

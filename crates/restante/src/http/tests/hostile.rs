@@ -14,12 +14,16 @@ fn target() -> impl Strategy<Value = String> {
         Just("latest".to_owned()),
         Just("source".to_owned()),
         Just("attach".to_owned()),
+        Just("api/v2/mailbox".to_owned()),
+        Just("attachments".to_owned()),
+        Just("html".to_owned()),
         Just("0".to_owned()),
         "[!-~]{0,8}",
         "(%[0-9a-fA-F]{2}){1,4}",
         "\\PC{0,4}",
     ];
-    let query = prop_oneof![Just(String::new()), "\\?(limit|before|after|x)=[!-~]{0,12}", "\\?[!-~]{0,12}"];
+    let query =
+        prop_oneof![Just(String::new()), "\\?(limit|before|after|ids|remote|scheme|x)=[!-~]{0,12}", "\\?[!-~]{0,12}"];
     (prop::collection::vec(segment, 0..7), query).prop_map(|(path, query)| format!("/{}{query}", path.join("/")))
 }
 
@@ -85,6 +89,11 @@ proptest! {
                 let link = attachment["download-link"].as_str().expect("a link");
                 prop_assert_eq!(house.ask(&format!("GET {link}")).await.status, 200);
             }
+            for path in ["api/v2/mailbox/test/latest", "serve/mailbox/test/latest", "serve/mailbox/test/latest/html"] {
+                prop_assert_eq!(house.ask(&format!("GET /{path}")).await.status, 200);
+            }
+            let details = house.ask("GET /api/v2/mailbox/test/latest").await.json();
+            prop_assert_eq!(&details["text"], &message.json()["body"]["text"]);
             Ok(())
         })?;
     }

@@ -31,17 +31,22 @@ async fn house(cache_bytes: usize) -> House {
 const MIB: usize = 1 << 20;
 
 const HUGE: &str = "/api/v1/mailbox/huge/latest/source";
-const LARGE: [&str; 4] = [
+const LARGE: [&str; 7] = [
     "/api/v1/mailbox/large/latest",
     "/api/v1/mailbox/large/latest/source",
     "/mailbox/dattach/file/latest/0/a",
     "/api/v1/mailbox/escaped/latest",
+    "/api/v2/mailbox/large/latest",
+    "/serve/mailbox/large/latest",
+    "/serve/mailbox/large/latest/html",
 ];
-const SMALL: [&str; 4] = [
+const SMALL: [&str; 6] = [
     "/api/v1/mailbox/large",
     "/api/v1/mailbox/small/latest",
     "/api/v1/mailbox/small/latest/source",
     "/api/v1/mailbox/file/latest",
+    "/api/v2/mailbox/file/latest",
+    "/serve/mailbox/small/latest/html",
 ];
 
 #[tokio::test(start_paused = true)]

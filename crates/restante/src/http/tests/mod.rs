@@ -12,6 +12,7 @@ mod memory;
 mod monitor;
 mod pages;
 mod trouble;
+mod view;
 
 use std::sync::Arc;
 

@@ -1,0 +1,364 @@
+//! What pages ask about a message: the two JSON forms, the preview, and the numbers of attachments.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::super::{Server, routed};
+use super::*;
+
+/// The mail with everything: an encoded header, text and HTML, an inline image, and an attachment with a defect.
+const MAIL: &str = "\
+From: A <a@example.org>\r\n\
+SUBJECT: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\
+X-Folded: one\r\n two\r\n\
+Content-Type: multipart/mixed; boundary=b\r\n\
+\r\n\
+--b\r\n\
+Content-Type: multipart/related; boundary=r\r\n\
+\r\n\
+--r\r\n\
+Content-Type: multipart/alternative; boundary=c\r\n\
+\r\n\
+--c\r\n\
+Content-Type: text/plain; charset=iso-8859-1\r\n\
+Content-Transfer-Encoding: quoted-printable\r\n\
+\r\n\
+Gr=FC=DFe <\"x\"> http://example.org/?a&b\r\n\
+--c\r\n\
+Content-Type: text/html; charset=utf-8\r\n\
+\r\n\
+<p>Grüße</p><img src=\"cid:logo@x\"><img src=\"http://tracker.example/x\"><script>alert(1)</script>\r\n\
+--c--\r\n\
+--r\r\n\
+Content-Type: image/png\r\n\
+Content-ID: <logo@x>\r\n\
+Content-Disposition: inline; filename=\"../logo\\\"<b>.png\"\r\n\
+Content-Transfer-Encoding: Base64\r\n\
+\r\n\
+YWJj\r\n\
+--r--\r\n\
+--b\r\n\
+Content-Type: application/pdf\r\n\
+Content-Transfer-Encoding: base64\r\n\
+\r\n\
+YW*Jj\r\n\
+--b--\r\n";
+
+const POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src data:; \
+    style-src 'unsafe-inline'; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+const POLICY_WITH_REMOTE: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
+    img-src data: http: https:; style-src 'unsafe-inline'; font-src data: https:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'self'";
+
+async fn house() -> House {
+    let house = House::new();
+    house.put(0, "test", MAIL).await;
+    house
+}
+
+/// The paths of everything that is said about one message.
+const FORMS: [&str; 4] = [
+    "/serve/mailbox/test/{id}",
+    "/serve/mailbox/test/{id}/html",
+    "/serve/mailbox/test/{id}/source",
+    "/api/v2/mailbox/test/{id}",
+];
+
+#[tokio::test]
+async fn a_message_for_inbuckets_page() {
+    let house = house().await;
+    let answer = house.ask("GET /serve/mailbox/test/latest").await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json; charset=utf-8"));
+    assert_eq!(answer.header("expires"), "-1");
+    assert!(answer.text().ends_with("}\n"));
+    let mut message = answer.json();
+    let html = message["html"].take();
+    let html = html.as_str().unwrap();
+    assert!(html.contains("<p>Grüße</p>") && !html.contains("alert"), "{html}");
+    let link = format!("http://localhost:9000/mailbox/vattach/test/{}/0/.._logo%22%3Cb%3E.png", id(0));
+    assert!(html.contains(&link), "{html}");
+    let text = message["text"].take();
+    let text = text.as_str().unwrap();
+    assert!(text.starts_with("Grüße &lt;&quot;x&quot;&gt; <a "), "{text}");
+    assert!(text.contains(" href=\"http://example.org/?a&amp;b\""), "{text}");
+    assert!(text.contains(" target=\"_blank\"") && text.contains(" rel=\"noopener noreferrer\""), "{text}");
+    let expected = json!({
+        "mailbox": "test",
+        "id": id(0).to_string(),
+        "from": "Änne <a@example.org>",
+        "to": ["<test@example.org>", "Bob <b@example.org>"],
+        "subject": "number \"0\"",
+        "date": "2026-11-14T23:42:50.123456+00:00",
+        "posix-millis": 1_794_699_770_123_u64,
+        "size": MAIL.len() + 30,
+        "seen": false,
+        "header": {
+            "Return-Path": ["<a@example.org>"],
+            "From": ["A <a@example.org>"],
+            "Subject": ["=?utf-8?q?Gr=C3=BC=C3=9Fe?="],
+            "X-Folded": ["one two"],
+            "Content-Type": ["multipart/mixed; boundary=b"],
+        },
+        "text": null,
+        "html": null,
+        "attachments": [
+            {"id": "0", "filename": ".._logo\"<b>.png", "content-type": "image/png"},
+            {"id": "1", "filename": "attachment-1.pdf", "content-type": "application/pdf"},
+        ],
+        "errors": [{
+            "name": "Malformed Base64",
+            "detail": "places in application/pdf that cannot be decoded: 1",
+            "severe": true,
+        }],
+    });
+    assert_eq!(message, expected);
+}
+
+#[tokio::test]
+async fn a_message_for_our_page() {
+    let house = house().await;
+    let answer = house.ask("GET /api/v2/mailbox/test/latest").await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json; charset=utf-8"));
+    let mut message = answer.json();
+    let parts = message["parts"].take();
+    let expected = json!({
+        "mailbox": "test",
+        "id": id(0).to_string(),
+        "from": "Änne <a@example.org>",
+        "to": ["<test@example.org>", "Bob <b@example.org>"],
+        "subject": "number \"0\"",
+        "date": "2026-11-14T23:42:50.123456+00:00",
+        "posix-millis": 1_794_699_770_123_u64,
+        "size": MAIL.len() + 30,
+        "seen": false,
+        "text": "Grüße <\"x\"> http://example.org/?a&b",
+        "html": true,
+        "remote": ["tracker.example"],
+        "headers": [
+            {"name": "Return-Path", "value": "<a@example.org>"},
+            {"name": "From", "value": "A <a@example.org>"},
+            {"name": "SUBJECT", "value": "=?utf-8?q?Gr=C3=BC=C3=9Fe?=", "decoded": "Grüße"},
+            {"name": "X-Folded", "value": "one two"},
+            {"name": "Content-Type", "value": "multipart/mixed; boundary=b"},
+        ],
+        "attachments": [
+            {
+                "index": 0, "filename": ".._logo\"<b>.png", "content-type": "image/png", "size": 3,
+                "md5": "900150983cd24fb0d6963f7d28e17f72", "content-id": "logo@x",
+            },
+            {
+                "index": 1, "filename": "attachment-1.pdf", "content-type": "application/pdf", "size": 3,
+                "md5": "900150983cd24fb0d6963f7d28e17f72", "content-id": null,
+            },
+        ],
+        "parts": null,
+        "defects": [{
+            "name": "Malformed Base64",
+            "detail": "places in application/pdf that cannot be decoded: 1",
+            "severe": true,
+        }],
+    });
+    assert_eq!(message, expected);
+
+    // What a multipart holds is in the rows below it; its own length is not worth counting by hand.
+    let text = "Gr=FC=DFe <\"x\"> http://example.org/?a&b".len();
+    let html = MAIL.lines().find(|line| line.starts_with("<p>")).map(str::len);
+    let expected = json!([
+        [0, "multipart/mixed", null, "7bit", null, null, null, "multipart", null, null],
+        [1, "multipart/related", null, "7bit", null, null, null, "multipart", null, null],
+        [2, "multipart/alternative", null, "7bit", null, null, null, "multipart", null, null],
+        [3, "text/plain", "iso-8859-1", "quoted-printable", null, null, null, "text", null, text],
+        [3, "text/html", "utf-8", "7bit", null, null, null, "html", null, html],
+        [2, "image/png", null, "base64", "inline", "../logo\"<b>.png", "logo@x", "attachment", 0, 4],
+        [1, "application/pdf", null, "base64", null, null, null, "attachment", 1, 5],
+    ]);
+    let row = |part: &Value| {
+        assert_eq!(part.as_object().map(Map::len), Some(10));
+        let size = if part["role"] == "multipart" { &Value::Null } else { &part["size"] };
+        let names = ["depth", "content-type", "charset", "encoding", "disposition", "filename", "content-id", "role"];
+        let fields = names.iter().map(|name| &part[name]).chain([&part["attachment"], size]);
+        fields.cloned().collect::<Value>()
+    };
+    assert_eq!(parts.as_array().unwrap().iter().map(row).collect::<Value>(), expected);
+}
+
+#[tokio::test]
+async fn the_preview_and_its_policy() {
+    let house = house().await;
+    let table = [
+        ("", POLICY),
+        ("?", POLICY),
+        ("?remote=0&scheme=light&other=x", POLICY),
+        ("?scheme=dark", POLICY),
+        ("?remote=1", POLICY_WITH_REMOTE),
+        ("?remote=1&scheme=dark", POLICY_WITH_REMOTE),
+    ];
+    for (query, policy) in table {
+        let path = format!("/serve/mailbox/test/latest/html{query}");
+        let answer = house.ask(&format!("GET {path}")).await;
+        let again = house.ask(&format!("GET {path}\nIf-None-Match: {}", answer.header("etag"))).await;
+        assert_eq!((answer.status.as_u16(), again.status.as_u16(), again.body.len()), (200, 304, 0), "{query}");
+        for answer in [&answer, &again] {
+            assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+            assert_eq!(answer.header("content-security-policy"), policy, "{query}");
+            assert_eq!(answer.header("x-frame-options"), "SAMEORIGIN");
+            assert_eq!(answer.header("referrer-policy"), "no-referrer");
+            assert_eq!(answer.header("x-content-type-options"), "nosniff");
+            assert_eq!(answer.header("cache-control"), "private, no-cache");
+        }
+        let document = answer.text();
+        assert!(document.to_ascii_lowercase().starts_with("<!doctype html>"), "{document}");
+        assert!(document.contains("Grüße") && !document.contains("alert"), "{document}");
+        assert!(document.contains("src=\"data:image/png;base64,YWJj\""), "{document}");
+        let loads = document.contains("src=\"http://tracker.example/x\"");
+        assert_eq!(loads, query.contains("remote=1"), "{query}: {document}");
+    }
+}
+
+#[tokio::test]
+async fn a_mail_without_html_is_previewed_as_its_text() {
+    let house = House::new();
+    house.put(0, "test", "Subject: x\r\n\r\n<script>alert(1)</script>\r\n\r\n  see https://example.org/\r\n").await;
+    let answer = house.ask("GET /serve/mailbox/test/latest/html").await;
+    let document = answer.text();
+    assert!(document.contains("&lt;script&gt;alert(1)&lt;/script&gt;\n\n  see <a "), "{document}");
+    assert!(document.contains("href=\"https://example.org/\"") && document.contains("pre-wrap"), "{document}");
+    let details = house.ask("GET /api/v2/mailbox/test/latest").await.json();
+    assert_eq!((&details["html"], &details["remote"]), (&json!(false), &json!([])));
+    assert_eq!(house.ask("GET /serve/mailbox/test/latest").await.json()["html"], "");
+}
+
+#[tokio::test]
+async fn queries_that_cannot_be_understood() {
+    let house = house().await;
+    let wrong = "The parameter scheme must be light or dark.";
+    let many = (1..=201).map(|id| id.to_string()).collect::<Vec<_>>().join(",");
+    let table = [
+        ("serve/mailbox/test/latest/html?remote=2", "The parameter remote must be 0 or 1."),
+        ("serve/mailbox/test/latest/html?remote=", "The parameter remote must be 0 or 1."),
+        ("serve/mailbox/test/latest/html?remote=1&remote=1", "The parameter remote is given twice."),
+        ("serve/mailbox/test/latest/html?scheme=Dark", wrong),
+        ("serve/mailbox/test/latest/html?scheme=%22%3E%3Cscript%3E", wrong),
+        ("serve/mailbox/test/1/html?scheme=blue", wrong),
+        ("api/v2/mailbox/test/attachments", "The parameter ids is missing."),
+        ("api/v2/mailbox/test/attachments?ids=latest", "The parameter ids must be ids with commas between them."),
+        ("api/v2/mailbox/test/attachments?ids=1,02", "The parameter ids must be ids with commas between them."),
+        ("api/v2/mailbox/test/attachments?ids=1&ids=2", "The parameter ids is given twice."),
+        (
+            &format!("api/v2/mailbox/test/attachments?ids={many}"),
+            "The parameter ids must not name more than 200 messages.",
+        ),
+    ];
+    for (target, sentence) in table {
+        assert_eq!(house.ask(&format!("GET /{target}")).await.problem(400), sentence, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn every_form_by_id_and_by_latest_and_only_while_it_is_there() {
+    let house = house().await;
+    house.put(1, "test", "Subject: later\r\n\r\nLater\r\n").await;
+    let ask = async |form: &str, id: &str| house.ask(&format!("GET {}", form.replace("{id}", id))).await;
+    let (one, two) = (id(0).to_string(), id(1).to_string());
+    for form in FORMS {
+        let (first, second) = (ask(form, &one).await, ask(form, &two).await);
+        let latest = ask(form, "latest").await;
+        assert_eq!((first.status.as_u16(), second.status.as_u16()), (200, 200), "{form}");
+        assert_eq!((&latest.body, latest.header("etag")), (&second.body, second.header("etag")), "{form}");
+        assert_ne!(first.header("etag"), second.header("etag"), "{form}");
+        for absent in ["1", "0", "x", "%20", &format!("0{one}")] {
+            assert_eq!(ask(form, absent).await.problem(404), "The mailbox has no such message.", "{form} {absent}");
+        }
+        let elsewhere = form.replace("test", "a%20b").replace("{id}", &one);
+        house.ask(&format!("GET {elsewhere}")).await.problem(400);
+        let by_address = form.replace("test", "Test+x%40example.org").replace("{id}", &one);
+        assert_eq!(house.ask(&format!("GET {by_address}")).await.body, first.body, "{form}");
+        house.ask(&format!("DELETE {}", form.replace("{id}", &one))).await.problem(405);
+    }
+    let source = ask("/serve/mailbox/test/{id}/source", &one).await;
+    assert_eq!(source.text(), format!("Return-Path: <a@example.org>\r\n{MAIL}"));
+    assert_eq!(source.header("content-type"), "text/plain");
+    house.ask(&format!("DELETE /api/v1/mailbox/test/{one}")).await;
+    for form in FORMS {
+        ask(form, &one).await.problem(404);
+    }
+}
+
+#[tokio::test]
+async fn a_mark_changes_the_json_and_not_the_preview() {
+    let house = house().await;
+    let mut before = Vec::new();
+    for form in FORMS {
+        before.push(house.ask(&format!("GET {}", form.replace("{id}", "latest"))).await);
+    }
+    house.ask("PATCH /api/v1/mailbox/test/latest").await;
+    for (form, before) in FORMS.iter().zip(before) {
+        let (path, tag) = (form.replace("{id}", "latest"), before.header("etag"));
+        let after = house.ask(&format!("GET {path}\nIf-None-Match: {tag}")).await;
+        if before.header("content-type").starts_with("application/json") {
+            assert_eq!((after.status.as_u16(), &after.json()["seen"]), (200, &json!(true)), "{form}");
+        } else {
+            assert_eq!(after.status, 304, "{form}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn how_many_attachments_messages_have() {
+    let house = house().await;
+    house.put(1, "test", "Subject: none\r\n\r\nHello\r\n").await;
+    house.put(2, "test", &format!("Content-Type: image/png\r\n\r\n{}", "x".repeat(1 << 20))).await;
+    house.put(3, "other", "Content-Type: image/png\r\n\r\nx").await;
+    let [a, b, c, d] = [0, 1, 2, 3].map(id);
+    let table = [
+        (format!("{a}"), format!("{{\"{a}\":2}}\n")),
+        (format!("{c},{b},{a}"), format!("{{\"{a}\":2,\"{b}\":0,\"{c}\":1}}\n")),
+        (format!("{a},1,{a},{d},,{b},"), format!("{{\"{a}\":2,\"{b}\":0}}\n")),
+        (format!("{a}%2C{b}"), format!("{{\"{a}\":2,\"{b}\":0}}\n")),
+        (String::new(), "{}\n".to_owned()),
+    ];
+    for (ids, expected) in table {
+        // The second time they are remembered.
+        for _ in 0..2 {
+            let answer = house.ask(&format!("GET /api/v2/mailbox/test/attachments?ids={ids}")).await;
+            assert_eq!((answer.status.as_u16(), answer.text()), (200, expected.as_str()), "{ids}");
+            assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
+        }
+    }
+    let target = format!("/api/v2/mailbox/test/attachments?ids={a},{b}");
+    let tag = house.ask(&format!("GET {target}")).await.header("etag").to_owned();
+    assert_eq!(house.ask(&format!("GET {target}\nIf-None-Match: {tag}")).await.status, 304);
+    house.ask(&format!("DELETE /api/v1/mailbox/test/{a}")).await;
+    let answer = house.ask(&format!("GET {target}\nIf-None-Match: {tag}")).await;
+    assert_eq!(answer.text(), format!("{{\"{b}\":0}}\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_is_not_quick_waits_for_its_turn_off_the_network_threads() {
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), None);
+    let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
+    let house = House { store, router: routed(server.clone()) };
+    let html = "<b>Hello</b>".repeat(1000);
+    house.put(0, "test", &format!("Content-Type: text/html\r\n\r\n{html}")).await;
+    house.put(1, "quick", "Content-Type: text/html\r\n\r\n<b>Hello</b>").await;
+    let paths = ["serve/mailbox/{}/latest", "serve/mailbox/{}/latest/html", "api/v2/mailbox/{}/latest"];
+    let [large, quick] = ["test", "quick"].map(|name| paths.map(|path| format!("GET /{}", path.replace("{}", name))));
+    let counts = format!("GET /api/v2/mailbox/test/attachments?ids={}", id(0));
+    let large = large.into_iter().chain([counts]).collect::<Vec<_>>();
+
+    let turns = u32::try_from(server.heavy.available_permits()).unwrap();
+    let taken = server.heavy.clone().acquire_many_owned(turns).await.unwrap();
+    for request in &large {
+        assert!(timeout(Duration::from_mins(1), house.ask(request)).await.is_err(), "{request}");
+    }
+    for request in &quick {
+        assert_eq!(house.ask(request).await.status, 200, "{request}");
+    }
+    drop(taken);
+    for request in &large {
+        assert_eq!(house.ask(request).await.status, 200, "{request}");
+    }
+}

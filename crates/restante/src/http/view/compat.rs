@@ -1,0 +1,63 @@
+//! A message as the web page of Inbucket reads it: its text and its HTML ready to be put into a page.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use restante_mail::message::Summary;
+use restante_mail::mime::Mime;
+
+use super::defect;
+use super::inline::Links;
+use crate::html;
+use crate::http::answers::Form;
+use crate::http::etag::Known;
+use crate::http::links::BaseUrl;
+use crate::http::problem::Problem;
+use crate::http::render::{self, field};
+use crate::http::target::OneMessage;
+use crate::http::{Server, json, reply};
+
+/// The message as JSON.
+pub(in crate::http) async fn compat(
+    State(server): State<Arc<Server>>,
+    target: OneMessage,
+    BaseUrl(base): BaseUrl,
+    known: Known,
+) -> Result<Response, Problem> {
+    let summary = server.find(&target).await?;
+    let tag = server.tags.compat(summary.id, summary.seen);
+    if known.includes(&tag) {
+        return Ok(reply::not_modified(reply::JSON, tag));
+    }
+    let body = server.tell(&summary, Form::Compat(base.clone()), move |of, mime| message(of, mime, &base)).await?;
+    Ok(reply::json(body, tag))
+}
+
+fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
+    let text = html::linked(&mime.text());
+    let html = html::sanitised(&mime.html(), &Links::new(mime, of, base_url));
+    let mut out = Vec::with_capacity(json::longest(&text) + json::longest(&html) + 2 * render::record_size(of));
+    out.push(b'{');
+    render::summary(&mut out, of);
+    out.push(b',');
+    render::header(&mut out, mime);
+    out.push(b',');
+    field(&mut out, "text", &text);
+    out.push(b',');
+    field(&mut out, "html", &html);
+    out.extend_from_slice(b",\"attachments\":");
+    json::array(&mut out, mime.attachments().iter().enumerate(), |out, (index, file)| {
+        json::display(out, format_args!("{{\"id\":\"{index}\","));
+        field(out, "filename", &file.filename);
+        out.push(b',');
+        field(out, "content-type", &file.content_type);
+        out.push(b'}');
+    });
+    out.extend_from_slice(b",\"errors\":");
+    json::array(&mut out, &mime.defects(), defect);
+    out.extend_from_slice(b"}\n");
+    out.shrink_to_fit();
+    out.into()
+}
