@@ -138,6 +138,9 @@ impl<'a> Dresser<'a> {
 
     /// Where a picture or a font is loaded from.
     fn load(&mut self, raw: &str) -> Loaded {
+        if let Some(url) = self.inline.located(raw.trim()) {
+            return Loaded::From(url);
+        }
         let Some(address) = Address::parse(raw) else { return Loaded::Nothing };
         if self.hosts.len() < MAX_HOSTS {
             self.hosts.extend(address.host());

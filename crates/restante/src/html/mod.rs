@@ -33,6 +33,12 @@ pub trait Inline {
     /// The address of the part that has this Content-ID (without its angle brackets), if there is one. It goes into the
     /// result without being judged, so it must not lead where a sender wants it to.
     fn url(&self, content_id: &str) -> Option<String>;
+
+    /// The same for the part that has this Content-Location (RFC 2557 section 4.2), which is how a page that was sent as a
+    /// mail names its images.
+    fn located(&self, _location: &str) -> Option<String> {
+        None
+    }
 }
 
 /// What a preview may do beyond showing the mail itself.

@@ -218,6 +218,21 @@ async fn the_preview_and_its_policy() {
 }
 
 #[tokio::test]
+async fn a_page_sent_as_a_mail_has_its_images() {
+    let house = House::new();
+    let mail = "Content-Type: multipart/related; boundary=b\r\n\r\n\
+        --b\r\nContent-Type: text/html\r\n\r\n\
+        <img src=\"a.gif\"><img src=\"http://example.org/b.gif\"><p style=\"background:url(a.gif)\">x</p>\r\n\
+        --b\r\nContent-Type: image/gif\r\nContent-Location: a.gif\r\n\r\nabc\r\n\
+        --b\r\nContent-Type: image/gif\r\nContent-Location: http://example.org/\r\n b.gif\r\n\r\nabc\r\n--b--\r\n";
+    house.put(0, "test", mail).await;
+    let preview = house.ask("GET /serve/mailbox/test/latest/html").await;
+    assert_eq!(preview.text().matches("data:image/gif;base64,YWJj").count(), 3, "{}", preview.text());
+    let compat = house.ask("GET /serve/mailbox/test/latest").await;
+    assert_eq!(compat.text().matches("/mailbox/vattach/test/").count(), 2, "{}", compat.text());
+}
+
+#[tokio::test]
 async fn a_mail_without_html_is_previewed_as_its_text() {
     let house = House::new();
     house.put(0, "test", "Subject: x\r\n\r\n<script>alert(1)</script>\r\n\r\n  see https://example.org/\r\n").await;

@@ -26,17 +26,24 @@ impl<'a> Embedded<'a> {
     pub(super) fn new(mime: &'a Mime) -> Self {
         Self { images: Images::of(mime), room: Room::default() }
     }
-}
 
-impl Inline for Embedded<'_> {
-    fn url(&self, content_id: &str) -> Option<String> {
-        let Image { kind, file, .. } = self.images.find(content_id)?;
+    fn embed(&self, Image { kind, file, .. }: &Image<'_>) -> Option<String> {
         let mut url = format!("data:{kind};base64,");
         if !self.room.takes(url.len() + longest_encoded(file.part)) {
             return None;
         }
         STANDARD.encode_string(file.content(), &mut url);
         Some(url)
+    }
+}
+
+impl Inline for Embedded<'_> {
+    fn url(&self, content_id: &str) -> Option<String> {
+        self.embed(self.images.by_id.get(content_id)?)
+    }
+
+    fn located(&self, location: &str) -> Option<String> {
+        self.embed(self.images.by_location.get(location)?)
     }
 }
 
@@ -63,23 +70,31 @@ impl<'a> Links<'a> {
     pub(super) fn new(mime: &'a Mime, of: &'a Summary, base_url: &'a str) -> Self {
         Self { images: Images::of(mime), room: Room::default(), of, base_url }
     }
-}
 
-impl Inline for Links<'_> {
-    fn url(&self, content_id: &str) -> Option<String> {
-        let image = self.images.find(content_id)?;
-        let url = links::attachment(self.base_url, Purpose::View, self.of, image.index, &image.file.filename);
+    fn link(&self, Image { index, file, .. }: &Image<'_>) -> Option<String> {
+        let url = links::attachment(self.base_url, Purpose::View, self.of, *index, &file.filename);
         self.room.takes(url.len()).then_some(url)
     }
 }
 
-/// The images of a mail by their names; of two with the same name the first counts.
-struct Images<'a> {
-    list: Vec<Image<'a>>,
-    /// Places in the list.
-    named: HashMap<&'a str, usize>,
+impl Inline for Links<'_> {
+    fn url(&self, content_id: &str) -> Option<String> {
+        self.link(self.images.by_id.get(content_id)?)
+    }
+
+    fn located(&self, location: &str) -> Option<String> {
+        self.link(self.images.by_location.get(location)?)
+    }
 }
 
+/// The images of a mail by their names; of two with the same name the first counts.
+#[derive(Default)]
+struct Images<'a> {
+    by_id: HashMap<&'a str, Image<'a>>,
+    by_location: HashMap<&'a str, Image<'a>>,
+}
+
+#[derive(Clone)]
 struct Image<'a> {
     /// Its place in the list of attachments.
     index: usize,
@@ -89,26 +104,19 @@ struct Image<'a> {
 
 impl<'a> Images<'a> {
     fn of(mime: &'a Mime) -> Self {
-        let files = mime.attachments().into_iter().enumerate();
-        let image =
-            |(index, file): (usize, Attachment<'a>)| Some(Image { index, kind: kind(&file.content_type)?, file });
-        let list: Vec<_> = files.filter_map(image).collect();
-        let mut named = HashMap::new();
-        // Some programs write the Content-Location where the Content-ID belongs, and the other way round.
-        let ways: [fn(&Part) -> Option<&String>; 2] =
-            [|part| part.content_id.as_ref(), |part| part.content_location.as_ref()];
-        for name in ways {
-            for (place, image) in list.iter().enumerate() {
-                if let Some(name) = name(image.file.part) {
-                    named.entry(name.as_str()).or_insert(place);
-                }
+        let mut images = Self::default();
+        for (index, file) in mime.attachments().into_iter().enumerate() {
+            let Some(kind) = kind(&file.content_type) else { continue };
+            let part = file.part;
+            let image = Image { index, kind, file };
+            if let Some(location) = &part.content_location {
+                images.by_location.entry(location).or_insert_with(|| image.clone());
+            }
+            if let Some(id) = &part.content_id {
+                images.by_id.entry(id).or_insert(image);
             }
         }
-        Self { list, named }
-    }
-
-    fn find(&self, name: &str) -> Option<&Image<'a>> {
-        self.named.get(name).and_then(|&place| self.list.get(place))
+        images
     }
 }
 
@@ -180,8 +188,6 @@ mod tests {
             ("Content-Type: image/svg+xml; charset=utf-8\r\nContent-ID: <c>", "abc"),
             ("Content-Type: text/html\r\nContent-ID: <html>\r\nContent-Disposition: attachment", "abc"),
             ("Content-Type: image/tiff\r\nContent-ID: <tiff>", "abc"),
-            ("Content-Type: image/webp\r\nContent-Location: d.webp", "abc"),
-            ("Content-Type: image/webp\r\nContent-Location: c", "the id of another"),
             ("Content-Type: image/gif\r\nContent-ID: <a@x>", "the second of this name"),
             ("Content-Type: image/gif; name=\"\\\"><script>.gif\"\r\nContent-ID: <\"><script>>", "abc"),
         ]);
@@ -191,8 +197,7 @@ mod tests {
             ("a@x", "data:image/png;base64,YWJj", "1/attachment-1.png"),
             ("b", "data:image/jpeg;base64,YWJj", "2/attachment-2.jpg"),
             ("c", "data:image/svg+xml;base64,YWJj", "3/attachment-3.svg"),
-            ("d.webp", "data:image/webp;base64,YWJj", "5/attachment-5.webp"),
-            ("\"><script", "data:image/gif;base64,YWJj", "8/%22%3E%3Cscript%3E.gif"),
+            ("\"><script", "data:image/gif;base64,YWJj", "6/%22%3E%3Cscript%3E.gif"),
         ];
         for (name, data, link) in table {
             assert_eq!(embedded.url(name).as_deref(), Some(data), "{name}");
@@ -200,6 +205,29 @@ mod tests {
         }
         for name in ["html", "tiff", "", "A@x", "<a@x>"] {
             assert_eq!((embedded.url(name), links.url(name)), (None, None), "{name}");
+        }
+    }
+
+    #[test]
+    fn images_by_their_places() {
+        let mime = mail(&[
+            ("Content-Type: image/png\r\nContent-ID: <a>\r\nContent-Location: http://example.org/a.png", "abc"),
+            ("Content-Type: image/gif\r\nContent-Location: b.gif", "abc"),
+            ("Content-Type: text/css\r\nContent-Location: c.css\r\nContent-Disposition: attachment", "abc"),
+        ]);
+        let (embedded, summary) = (Embedded::new(&mime), summary());
+        let links = Links::new(&mime, &summary, "");
+        let table = [
+            ("http://example.org/a.png", "data:image/png;base64,YWJj", "/mailbox/vattach/test/17/1/attachment-1.png"),
+            ("b.gif", "data:image/gif;base64,YWJj", "/mailbox/vattach/test/17/2/attachment-2.gif"),
+        ];
+        for (location, data, link) in table {
+            assert_eq!(embedded.located(location).as_deref(), Some(data));
+            assert_eq!(links.located(location).as_deref(), Some(link));
+            assert_eq!(embedded.url(location), None);
+        }
+        for location in ["a", "c.css", ""] {
+            assert_eq!((embedded.located(location), links.located(location)), (None, None), "{location}");
         }
     }
 
