@@ -11,6 +11,7 @@ mod mailboxes;
 mod memory;
 mod monitor;
 mod pages;
+mod preview;
 mod trouble;
 mod view;
 

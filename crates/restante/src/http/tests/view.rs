@@ -1,4 +1,5 @@
-//! What pages ask about a message: the two JSON forms, the preview, and the numbers of attachments.
+//! What pages ask about a message: the two JSON forms, the numbers of attachments, and what these and the preview have in
+//! common. What is in the preview is in `preview.rs`.
 
 use std::time::Duration;
 
@@ -46,13 +47,8 @@ Content-Transfer-Encoding: base64\r\n\
 YW*Jj\r\n\
 --b--\r\n";
 
-const POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src data:; \
-    style-src 'unsafe-inline'; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
-const POLICY_WITH_REMOTE: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
-    img-src data: http: https:; style-src 'unsafe-inline'; font-src data: https:; base-uri 'none'; form-action 'none'; \
-    frame-ancestors 'self'";
-
-async fn house() -> House {
+/// A house in which mailbox `test` holds this mail.
+pub(super) async fn house() -> House {
     let house = House::new();
     house.put(0, "test", MAIL).await;
     house
@@ -182,67 +178,6 @@ async fn a_message_for_our_page() {
         fields.cloned().collect::<Value>()
     };
     assert_eq!(parts.as_array().unwrap().iter().map(row).collect::<Value>(), expected);
-}
-
-#[tokio::test]
-async fn the_preview_and_its_policy() {
-    let house = house().await;
-    let table = [
-        ("", POLICY),
-        ("?", POLICY),
-        ("?remote=0&scheme=light&other=x", POLICY),
-        ("?scheme=dark", POLICY),
-        ("?remote=1", POLICY_WITH_REMOTE),
-        ("?remote=1&scheme=dark", POLICY_WITH_REMOTE),
-    ];
-    for (query, policy) in table {
-        let path = format!("/serve/mailbox/test/latest/html{query}");
-        let answer = house.ask(&format!("GET {path}")).await;
-        let again = house.ask(&format!("GET {path}\nIf-None-Match: {}", answer.header("etag"))).await;
-        assert_eq!((answer.status.as_u16(), again.status.as_u16(), again.body.len()), (200, 304, 0), "{query}");
-        for answer in [&answer, &again] {
-            assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-            assert_eq!(answer.header("content-security-policy"), policy, "{query}");
-            assert_eq!(answer.header("x-frame-options"), "SAMEORIGIN");
-            assert_eq!(answer.header("referrer-policy"), "no-referrer");
-            assert_eq!(answer.header("x-content-type-options"), "nosniff");
-            assert_eq!(answer.header("cache-control"), "private, no-cache");
-        }
-        let document = answer.text();
-        assert!(document.to_ascii_lowercase().starts_with("<!doctype html>"), "{document}");
-        assert!(document.contains("Grüße") && !document.contains("alert"), "{document}");
-        assert!(document.contains("src=\"data:image/png;base64,YWJj\""), "{document}");
-        let loads = document.contains("src=\"http://tracker.example/x\"");
-        assert_eq!(loads, query.contains("remote=1"), "{query}: {document}");
-    }
-}
-
-#[tokio::test]
-async fn a_page_sent_as_a_mail_has_its_images() {
-    let house = House::new();
-    let mail = "Content-Type: multipart/related; boundary=b\r\n\r\n\
-        --b\r\nContent-Type: text/html\r\n\r\n\
-        <img src=\"a.gif\"><img src=\"http://example.org/b.gif\"><p style=\"background:url(a.gif)\">x</p>\r\n\
-        --b\r\nContent-Type: image/gif\r\nContent-Location: a.gif\r\n\r\nabc\r\n\
-        --b\r\nContent-Type: image/gif\r\nContent-Location: http://example.org/\r\n b.gif\r\n\r\nabc\r\n--b--\r\n";
-    house.put(0, "test", mail).await;
-    let preview = house.ask("GET /serve/mailbox/test/latest/html").await;
-    assert_eq!(preview.text().matches("data:image/gif;base64,YWJj").count(), 3, "{}", preview.text());
-    let compat = house.ask("GET /serve/mailbox/test/latest").await;
-    assert_eq!(compat.text().matches("/mailbox/vattach/test/").count(), 2, "{}", compat.text());
-}
-
-#[tokio::test]
-async fn a_mail_without_html_is_previewed_as_its_text() {
-    let house = House::new();
-    house.put(0, "test", "Subject: x\r\n\r\n<script>alert(1)</script>\r\n\r\n  see https://example.org/\r\n").await;
-    let answer = house.ask("GET /serve/mailbox/test/latest/html").await;
-    let document = answer.text();
-    assert!(document.contains("&lt;script&gt;alert(1)&lt;/script&gt;\n\n  see <a "), "{document}");
-    assert!(document.contains("href=\"https://example.org/\"") && document.contains("pre-wrap"), "{document}");
-    let details = house.ask("GET /api/v2/mailbox/test/latest").await.json();
-    assert_eq!((&details["html"], &details["remote"]), (&json!(false), &json!([])));
-    assert_eq!(house.ask("GET /serve/mailbox/test/latest").await.json()["html"], "");
 }
 
 #[tokio::test]
