@@ -9,23 +9,33 @@ use super::policy::PREVIEW;
 use super::tame::{Sheet, Tamed, tame};
 use super::{CUT_NOTE, Inline, Scheme, Shown};
 
-/// How a mail looks that says nothing about it. A picture that is not loaded leaves a box.
+/// How a mail looks that says nothing about it. A picture that is not loaded leaves a box of its size, unless the mail's
+/// own styles have another idea of it.
 const BASE_STYLE: &str = "body{margin:8px;font-family:system-ui,sans-serif;overflow-wrap:break-word}\
     img{max-width:100%}\
+    :where(img[data-blocked]){display:inline-block;overflow:hidden;font:12px/1.4 system-ui,sans-serif;color:#767676}\
     img[data-blocked]{outline:1px dashed #8888;outline-offset:-1px;min-width:1px;min-height:1px}";
+
+/// How a mail looks in the dark that was made for white paper only: turned round as a whole, as mail programs do it, and
+/// pictures turned back. Text in the colours of the dark would be white on the white that the mail asks for.
+const TURNED_STYLE: &str = "html{background:#fff;filter:invert(1) hue-rotate(180deg)}\
+    img:not([data-blocked]),[background]{filter:invert(1) hue-rotate(180deg)}";
 
 /// A whole document to be shown in a sandboxed frame: keeps style sheets and inline styles; nothing active survives.
 pub fn preview(html: &str, inline: &dyn Inline, shown: Shown) -> String {
     let tamed = tame(html);
     let dressed = Dressed::new(&tamed, &mut Dresser::preview(inline, shown.remote));
-    let scheme = match shown.scheme {
-        Some(Scheme::Dark) => "dark",
-        None if dressed.sheets.iter().any(|sheet| sheet.css.contains("color-scheme")) => "light dark",
-        Some(Scheme::Light) | None => "light",
+    let knows_the_dark = dressed.sheets.iter().any(|sheet| sheet.css.contains("color-scheme"));
+    let (scheme, turned) = match shown.scheme {
+        Some(Scheme::Dark) if knows_the_dark => ("dark", ""),
+        Some(Scheme::Dark) => ("light", TURNED_STYLE),
+        None if knows_the_dark => ("light dark", ""),
+        Some(Scheme::Light) | None => ("light", ""),
     };
     let mut document = format!(
         "<!doctype html><html><head><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
-        <meta name=\"color-scheme\" content=\"{scheme}\"><style>:root{{color-scheme:{scheme}}}{BASE_STYLE}</style>"
+        <meta name=\"color-scheme\" content=\"{scheme}\">\
+        <style>:root{{color-scheme:{scheme}}}{BASE_STYLE}{turned}</style>"
     );
     for Sheet { media, css } in &dressed.sheets {
         document.push_str("<style media=\"");

@@ -26,7 +26,8 @@ fn the_document_around_a_mail() {
     assert!(document.contains("<meta name=\"referrer\" content=\"no-referrer\">"), "{document}");
     assert!(document.ends_with("</style></head><body><p>Hi</p></body></html>"), "{document}");
     let table = [
-        ("", Some(Scheme::Dark), ":root{color-scheme:dark}"),
+        ("", Some(Scheme::Dark), "invert(1)"),
+        ("<style>@media (prefers-color-scheme:dark){}</style>", Some(Scheme::Dark), ":root{color-scheme:dark}"),
         ("", Some(Scheme::Light), ":root{color-scheme:light}"),
         ("", None, ":root{color-scheme:light}"),
         ("<style>@media (prefers-color-scheme:dark){}</style>", None, ":root{color-scheme:light dark}"),
