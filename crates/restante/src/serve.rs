@@ -125,8 +125,8 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
     while signals.next().await == Told::Reload {
         reload(log, [&smtp_tls, &pop3_tls].into_iter().flatten());
     }
-    tracing::info!("shutting down");
     readiness.end();
+    tracing::info!("shutting down");
     tokio::select! {
         all_ended = end(end_of_mail, end_of_web) => if !all_ended {
             tracing::warn!("some sessions did not end in time and were cut off");
