@@ -35,6 +35,8 @@ export class MailboxPage extends HTMLElement {
   #deletions = new Deletions(this.#messages);
   /** Whether the message that is shown was in the list when that was looked at last. */
   #wasThere = false;
+  /** The message that was read before the list knew of it, and is still to be marked. @type {string | null} */
+  #unmarked = null;
   /** Whether this browser remembers that the mailbox was opened. */
   #isRemembered = false;
   #movedAt = 0;
@@ -124,6 +126,7 @@ export class MailboxPage extends HTMLElement {
     const messages = this.#messages = new Messages(mailbox);
     this.#deletions = new Deletions(messages);
     this.#pane.shown = null;
+    this.#unmarked = null;
     this.#isRemembered = false;
     this.#list.messages = messages;
     const { signal } = this.#open = new AbortController();
@@ -173,6 +176,7 @@ export class MailboxPage extends HTMLElement {
     this.#drawEmptiness(isListed);
     if (this.#route.page === 'mailbox' && this.#route.id === 'latest') this.#toLatest();
     else this.#lookForShown();
+    this.#markRead();
   }
 
   /** Whether the message that is shown is still there, and where. */
@@ -225,8 +229,17 @@ export class MailboxPage extends HTMLElement {
 
   /** @param {Message} message */
   #loaded(message) {
-    const entry = this.#messages.find(message.id);
-    if (entry && message.id === this.#pane.shown) this.#mark([entry], true);
+    if (message.id !== this.#pane.shown) return;
+    this.#unmarked = message.id;
+    this.#markRead();
+  }
+
+  /** Marks the message that is shown as read, as soon as the list knows of it: either may be loaded first. */
+  #markRead() {
+    const entry = this.#unmarked !== null && this.#unmarked === this.#pane.shown ? this.#messages.find(this.#unmarked) : undefined;
+    if (!entry) return;
+    this.#unmarked = null;
+    this.#mark([entry], true);
   }
 
   /** @param {{ id: string, how: 'move' | 'open' }} pick */
