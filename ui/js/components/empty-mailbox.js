@@ -32,7 +32,7 @@ export class EmptyMailbox extends HTMLElement {
       h('div', { class: 'empty' },
         icon('envelope'),
         h('h2', {}, 'This mailbox is empty'),
-        h('p', {}, 'Send something to ', h('code', {}, recipient), ' by SMTP at ', h('code', {}, `${to.host} port ${to.port}`), '. It appears here by itself.'),
+        h('p', {}, 'Send something to ', h('code', {}, recipient), ' by SMTP at ', h('code', {}, to.host), ' port ', h('code', {}, to.port), '. It appears here by itself.'),
         snippets.map(({ name, code }) => command(name, code(to))),
       ),
     );
