@@ -37,15 +37,15 @@ export function listen(mailbox, listener, signal) {
   const connect = () => {
     clearTimeout(timer);
     timer = undefined;
-    socket = new WebSocket(url);
-    socket.onopen = () => {
+    const own = socket = new WebSocket(url);
+    own.onopen = () => {
       wait = FIRST_WAIT;
       line.up();
       listener.begun();
     };
-    socket.onmessage = ({ data }) => tell(listener, data);
-    socket.onclose = () => {
-      if (signal.aborted) return;
+    own.onmessage = ({ data }) => tell(listener, data);
+    own.onclose = () => {
+      if (signal.aborted || own !== socket) return;
       line.down();
       // Not all pages at once when a server comes back.
       timer = window.setTimeout(connect, wait * (0.75 + Math.random() / 2));
@@ -55,15 +55,34 @@ export function listen(mailbox, listener, signal) {
   const hurry = () => {
     if (timer !== undefined && document.visibilityState === 'visible') connect();
   };
+  // A page that is left may be kept for the way back, but nobody listens there meanwhile.
+  const sleep = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (socket) leave(socket);
+    socket = null;
+  };
+  const wake = (/** @type {PageTransitionEvent} */ { persisted }) => persisted && connect();
 
   connect();
+  window.addEventListener('pagehide', sleep, { signal });
+  window.addEventListener('pageshow', wake, { signal });
   window.addEventListener('online', hurry, { signal });
   document.addEventListener('visibilitychange', hurry, { signal });
   signal.addEventListener('abort', () => {
     clearTimeout(timer);
     line.end();
-    socket?.close();
+    if (socket) leave(socket);
   });
+}
+
+/**
+ * Closes a connection. One that is still being made is let come about: else the browser complains that it failed.
+ * @param {WebSocket} socket
+ */
+function leave(socket) {
+  if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+  else socket.close();
 }
 
 /**
