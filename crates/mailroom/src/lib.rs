@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
-use restante_store::{Listing, MailboxPage, MailboxState, Page, Result, Store, Usage, Version, Which};
+use restante_store::{Listing, MailboxPage, MailboxState, Page, Result, Store, StoreError, Usage, Version, Which};
 use tokio::task::JoinSet;
 
 pub use delivery::Outcome;
@@ -31,9 +31,9 @@ use to_the_end::{to_the_end, unfinished};
 /// How many messages of a mailbox go at once; deliveries take their turn in between.
 const PURGE_STEP: usize = 1000;
 
-/// How many removals are under way at once when somebody deletes many messages. The store makes them last together, so the
-/// more the faster; deliveries take their turn in between.
-const REMOVE_STEP: usize = 500;
+/// How many changes are under way at once when somebody deletes or marks many messages. The store makes them last together,
+/// so the more the faster; deliveries take their turn in between.
+const STEP: usize = 500;
 
 /// How long somebody who deletes many messages waits in all, so that those who listen can hear of each of them.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -126,18 +126,34 @@ impl Mailroom {
         to_the_end(change).await
     }
 
-    /// Deletes messages that a reader has collected; returns how many of them were there. After a failure, some
-    /// of them are gone.
-    pub async fn remove_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>) -> Result<usize> {
+    /// Marks messages as read or unread; returns how many of them were there. After a failure, some of them are marked.
+    pub async fn set_seen_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, seen: bool) -> Result<usize> {
+        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+        let change = async move {
+            let mut count = 0;
+            for step in ids.chunks(STEP) {
+                let mark = |store: Arc<dyn Store>, mailbox, id| async move { store.set_seen(&mailbox, id, seen).await };
+                let (marked, failure) = desk.change_each(&mailbox, step, mark).await;
+                count += marked.into_iter().filter(|&was_there| was_there).count();
+                failure.map_or(Ok(()), Err)?;
+            }
+            Ok(count)
+        };
+        to_the_end(change).await
+    }
+
+    /// Deletes messages of a mailbox, for this reason; returns how many of them were there. After a failure, some of
+    /// them are gone.
+    pub async fn remove_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, cause: Cause) -> Result<usize> {
         let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
         let change = async move {
             let mut count = 0;
             let mut patience = PATIENCE;
-            for step in ids.chunks(REMOVE_STEP) {
+            for step in ids.chunks(STEP) {
                 if count > 0 {
                     patience = desk.hub.let_listeners_follow(patience).await;
                 }
-                count += desk.remove_step(&mailbox, step).await?;
+                count += desk.remove_step(&mailbox, step, cause).await?;
             }
             Ok(count)
         };
@@ -180,25 +196,41 @@ impl Mailroom {
 
 impl Desk {
     /// Removes these messages at the same time, and tells of all that are gone then, also when some could not be removed.
-    async fn remove_step(self: &Arc<Self>, mailbox: &MailboxName, ids: &[MessageId]) -> Result<usize> {
-        let mut removals = JoinSet::new();
+    async fn remove_step(&self, mailbox: &MailboxName, ids: &[MessageId], cause: Cause) -> Result<usize> {
+        let remove = |store: Arc<dyn Store>, mailbox, id| async move { store.remove(&mailbox, id).await };
+        let (removed, failure) = self.change_each(mailbox, ids, remove).await;
+        let mut removed: Vec<Summary> = removed.into_iter().flatten().collect();
+        // They end in any order.
+        removed.sort_unstable_by_key(|summary| summary.id);
+        let count = removed.len();
+        self.announce_deleted(cause, removed);
+        failure.map_or(Ok(count), Err)
+    }
+
+    /// Changes each of these messages, all at the same time. What was done comes back also when some could not be changed.
+    async fn change_each<T, F>(
+        &self,
+        mailbox: &MailboxName,
+        ids: &[MessageId],
+        change: impl Fn(Arc<dyn Store>, MailboxName, MessageId) -> F,
+    ) -> (Vec<T>, Option<StoreError>)
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let mut changes = JoinSet::new();
         for &id in ids {
-            let (desk, mailbox) = (self.clone(), mailbox.clone());
-            removals.spawn(async move { desk.store.remove(&mailbox, id).await });
+            changes.spawn(change(self.store.clone(), mailbox.clone(), id));
         }
-        let (mut removed, mut failure) = (Vec::new(), None);
-        while let Some(ended) = removals.join_next().await {
+        let (mut done, mut failure) = (Vec::new(), None);
+        while let Some(ended) = changes.join_next().await {
             match ended {
-                Ok(Ok(summary)) => removed.extend(summary),
+                Ok(Ok(one)) => done.push(one),
                 Ok(Err(error)) => failure = Some(error),
                 Err(panic) => failure = Some(unfinished(&panic)),
             }
         }
-        // They end in any order.
-        removed.sort_unstable_by_key(|summary| summary.id);
-        let count = removed.len();
-        self.announce_deleted(Cause::Collected, removed);
-        failure.map_or(Ok(count), Err)
+        (done, failure)
     }
 
     fn announce_stored(&self, stored: impl IntoIterator<Item = Summary>) {

@@ -12,7 +12,7 @@ use restante_mail::envelope::{Envelope, Peer};
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::events::{Event, Subscription};
-use restante_mailroom::{Mailroom, Outcome, Settings};
+use restante_mailroom::{Cause, Mailroom, Outcome, Settings};
 use restante_store::memory::MemoryStore;
 use restante_store::{
     Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
@@ -174,7 +174,7 @@ async fn removals_whose_client_left_are_told() {
     let messages = [delivered(&room, &store).await, delivered(&room, &store).await];
     let mut events = listen(&room);
     let ids = messages.iter().map(|message| message.id).collect();
-    cut_off(&store, room.remove_all(&messages[0].mailbox, ids)).await;
+    cut_off(&store, room.remove_all(&messages[0].mailbox, ids, Cause::Collected)).await;
     store.asked.notified().await;
     store.go_on.notify_one();
     for message in messages {
@@ -189,7 +189,7 @@ async fn removals_that_succeed_beside_one_that_fails_are_told() {
     let message = delivered(&room, &store).await;
     let mut events = listen(&room);
     store.go_on.notify_one();
-    let failure = room.remove_all(&message.mailbox, vec![AT_ONCE, message.id]).await.unwrap_err();
+    let failure = room.remove_all(&message.mailbox, vec![AT_ONCE, message.id], Cause::Collected).await.unwrap_err();
     assert!(matches!(&failure, StoreError::Broken(cause) if cause.contains("panicked")), "{failure}");
     assert_eq!(next(&mut events).await, Event::Deleted(message));
 }

@@ -278,7 +278,7 @@ async fn many_messages_are_deleted_in_steps_and_each_is_told() {
     assert!(room.remove(&gone.mailbox, gone.id).await.unwrap());
     script.heard.lock().unwrap().clear();
     let ids = std::iter::once(gone.id).chain(copies.iter().map(|copy| copy.id)).collect();
-    assert_eq!(room.remove_all(&gone.mailbox, ids).await.unwrap(), 1098);
+    assert_eq!(room.remove_all(&gone.mailbox, ids, Cause::Collected).await.unwrap(), 1098);
     assert_eq!(listed(&room, "bob").await, [kept]);
     assert_eq!(script.heard.lock().unwrap().len(), 1098);
 }

@@ -10,6 +10,8 @@
 mod answers;
 mod assets;
 mod attachment;
+mod batch;
+mod body;
 mod budget;
 mod client;
 mod connection;
@@ -46,7 +48,7 @@ use std::thread::available_parallelism;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
 use restante_mailroom::Mailroom;
 use restante_store::cache::Cache;
@@ -162,6 +164,8 @@ fn routes<'a>(base: &str, except: &'a str) -> Routes<'a> {
         .route(&path("/api/v2/mailboxes"), get(mailboxes::list))
         .route(&path("/api/v2/mailbox/{name}/attachments"), get(view::counts))
         .route(&path("/api/v2/mailbox/{name}/{id}"), get(view::details))
+        .route(&path("/api/v2/mailbox/{name}/delete"), post(batch::delete))
+        .route(&path("/api/v2/mailbox/{name}/mark"), post(batch::mark))
         .route(&path("/api/v2/monitor/messages"), get(monitor::changes))
         .route(&path("/api/v2/monitor/messages/{name}"), get(monitor::changes))
         .route(&path("/api/v2/events"), get(monitor::events))

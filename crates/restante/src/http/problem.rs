@@ -42,8 +42,8 @@ pub(super) enum Problem {
     NotJson,
     /// The request's body calls itself JSON and is none.
     BrokenJson(serde_json::Error),
-    /// The request's body is JSON that does not say what is wanted.
-    WrongShape,
+    /// The request's body is JSON that does not say what is wanted, which is this.
+    WrongShape(&'static str),
     /// There are too many connections, or too many of this client.
     TooMany(TooMany),
     /// Too many listen to the live monitor.
@@ -95,7 +95,7 @@ impl Problem {
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::BrokenJson(_) | Self::WrongShape => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::BrokenJson(_) | Self::WrongShape(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany(TooMany::FromPeer) => StatusCode::TOO_MANY_REQUESTS,
             Self::TooMany(TooMany::InTotal)
             | Self::TooManyMonitors
@@ -128,7 +128,7 @@ impl Problem {
             Self::BrokenJson(error) => {
                 return Cow::Owned(format!("The body of the request is no valid JSON: {error}."));
             }
-            Self::WrongShape => "The body of the request must be {\"seen\": true} or {\"seen\": false}.",
+            Self::WrongShape(wanted) => return Cow::Owned(format!("The body of the request must be {wanted}.")),
             Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
             Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
             Self::TooManyMonitors => "Too many listen to the live monitor already.",

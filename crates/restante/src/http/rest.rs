@@ -1,20 +1,12 @@
 //! The operations of the REST API, version 1.
 
-use std::error::Error as _;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
 use axum::response::Response;
-use bytes::Bytes;
-use http_body::Body as _;
-use http_body_util::LengthLimitError;
 use restante_mail::message::{Source, Summary};
 use restante_store::{Listing, Page, Which};
 use serde_json::Value;
-use tokio::time::timeout;
 
 use super::answers::{Form, Key};
 use super::budget::{Allowance, SMALL};
@@ -22,12 +14,10 @@ use super::etag::Known;
 use super::links::BaseUrl;
 use super::problem::Problem;
 use super::target::{InMailbox, OneMessage, Paging};
-use super::{Server, render, reply};
+use super::{Server, body, render, reply};
 
 /// The largest request body that is read; the only sensible one has some twenty bytes.
 const MAX_BODY: usize = 64 * 1024;
-/// How long a request body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Answer = Result<Response, Problem>;
 
@@ -136,33 +126,6 @@ pub(super) fn source_length(of: &Summary) -> usize {
 
 /// What a request to mark a message asks for. One of the clients in use sends no body when it means `seen`.
 async fn wanted_mark(request: Request) -> Result<bool, Problem> {
-    let (parts, body) = request.into_parts();
-    let body = read(body).await?;
-    if body.is_empty() {
-        return Ok(true);
-    }
-    if !is_json(&parts.headers) {
-        return Err(Problem::NotJson);
-    }
-    let value: Value = serde_json::from_slice(&body).map_err(Problem::BrokenJson)?;
-    value.get("seen").and_then(Value::as_bool).ok_or(Problem::WrongShape)
-}
-
-async fn read(body: Body) -> Result<Bytes, Problem> {
-    // The length that the client announces is enough to say no; it need not send all that.
-    if body.size_hint().lower() > MAX_BODY as u64 {
-        return Err(Problem::TooLarge);
-    }
-    let read = timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY)).await.map_err(|_| Problem::TooSlow)?;
-    read.map_err(|error| match error.source() {
-        Some(cause) if cause.is::<LengthLimitError>() => Problem::TooLarge,
-        _ => Problem::Malformed("The body of the request cannot be read.".to_owned()),
-    })
-}
-
-/// Whether the body is JSON by its content type; without one it is given the benefit of the doubt.
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return true };
-    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    let Some(value) = body::json::<Value>(request, MAX_BODY).await? else { return Ok(true) };
+    value.get("seen").and_then(Value::as_bool).ok_or(Problem::WrongShape("{\"seen\": true} or {\"seen\": false}"))
 }

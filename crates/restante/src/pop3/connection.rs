@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Buf as _;
 use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
+use restante_mailroom::Cause;
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session};
 use restante_store::{Page, StoreError, Which};
 use tokio::task::yield_now;
@@ -203,8 +204,13 @@ impl<'a> Connection<'a> {
 
     async fn delete(&self, ids: Vec<MessageId>) -> Result<(), Refusal> {
         let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
-        let count =
-            self.server.host.mailroom.remove_all(mailbox, ids).await.map_err(|error| self.unavailable(&error))?;
+        let count = self
+            .server
+            .host
+            .mailroom
+            .remove_all(mailbox, ids, Cause::Collected)
+            .await
+            .map_err(|error| self.unavailable(&error))?;
         tracing::debug!(session = self.call.name, %mailbox, count, "deleted");
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! `connection.rs`.
 
 mod api;
+mod batch;
 mod connection;
 mod crowd;
 mod door;

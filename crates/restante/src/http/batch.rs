@@ -1,0 +1,64 @@
+//! Changes of many messages of a mailbox at once, for pages and programs that would otherwise ask ten thousand times.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use restante_mail::message::MessageId;
+use restante_mailroom::Cause;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::problem::Problem;
+use super::target::InMailbox;
+use super::{Server, body, fault, reply};
+
+/// The largest request body that is read: the ids of some fifty thousand messages.
+const MAX_BODY: usize = 1024 * 1024;
+
+const IDS: &str = "{\"ids\": [\"…\"]}, with ids as strings";
+const IDS_AND_MARK: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
+
+#[derive(Serialize)]
+struct Deleted {
+    deleted: usize,
+}
+
+#[derive(Serialize)]
+struct Marked {
+    marked: usize,
+}
+
+/// Deletes the messages that the request names; those that are gone already do not count.
+pub(super) async fn delete(
+    State(server): State<Arc<Server>>,
+    InMailbox(mailbox): InMailbox,
+    request: Request,
+) -> Result<Response, Problem> {
+    let wanted = body::json::<Value>(request, MAX_BODY).await?;
+    let ids = ids(wanted.as_ref()).ok_or(Problem::WrongShape(IDS))?;
+    let deleted = server.mailroom.remove_all(&mailbox, ids, Cause::Request).await?;
+    reply::current(&Deleted { deleted }).map_err(|error| fault(&error))
+}
+
+/// Marks the messages that the request names as read or unread.
+pub(super) async fn mark(
+    State(server): State<Arc<Server>>,
+    InMailbox(mailbox): InMailbox,
+    request: Request,
+) -> Result<Response, Problem> {
+    let wanted = body::json::<Value>(request, MAX_BODY).await?;
+    let seen = wanted.as_ref().and_then(|wanted| wanted.get("seen")?.as_bool());
+    let (Some(ids), Some(seen)) = (ids(wanted.as_ref()), seen) else { return Err(Problem::WrongShape(IDS_AND_MARK)) };
+    let marked = server.mailroom.set_seen_all(&mailbox, ids, seen).await?;
+    reply::current(&Marked { marked }).map_err(|error| fault(&error))
+}
+
+/// The ids that a request names. A text that is no id names no message, like the id of one that is gone.
+fn ids(wanted: Option<&Value>) -> Option<Vec<MessageId>> {
+    let texts = wanted?.get("ids")?.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
+    let mut ids: Vec<MessageId> = texts.into_iter().filter_map(|text| text.parse().ok()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    Some(ids)
+}

@@ -1,0 +1,50 @@
+//! The bodies of requests: JSON of a bounded size that arrives in bounded time.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use http_body::Body as _;
+use http_body_util::LengthLimitError;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::problem::Problem;
+
+/// How long a body may take to arrive.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a request says in JSON, in at most so many bytes; nothing when its body is empty.
+pub(super) async fn json<T: DeserializeOwned>(request: Request, most: usize) -> Result<Option<T>, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = read(body, most).await?;
+    if body.is_empty() {
+        return Ok(None);
+    }
+    if !is_json(&parts.headers) {
+        return Err(Problem::NotJson);
+    }
+    serde_json::from_slice(&body).map(Some).map_err(Problem::BrokenJson)
+}
+
+async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
+    // The length that the client announces is enough to say no; it need not send all that.
+    if body.size_hint().lower() > most as u64 {
+        return Err(Problem::TooLarge);
+    }
+    let read = timeout(TIMEOUT, to_bytes(body, most)).await.map_err(|_| Problem::TooSlow)?;
+    read.map_err(|error| match error.source() {
+        Some(cause) if cause.is::<LengthLimitError>() => Problem::TooLarge,
+        _ => Problem::Malformed("The body of the request cannot be read.".to_owned()),
+    })
+}
+
+/// Whether the body is JSON by its content type; without one it is given the benefit of the doubt.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return true };
+    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
