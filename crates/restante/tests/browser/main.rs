@@ -4,9 +4,11 @@
 mod driver;
 mod harness;
 mod hostile;
+mod looks;
 mod mails;
 mod outside;
 mod page;
+mod pages;
 #[path = "../support/mod.rs"]
 mod support;
 mod tricks;
