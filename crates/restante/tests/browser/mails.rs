@@ -5,6 +5,11 @@ use base64::prelude::BASE64_STANDARD;
 
 const HEAD: &str = "From: Ann <ann@x.org>\r\nTo: james@x.org\r\nMIME-Version: 1.0\r\n";
 
+/// A mail of HTML alone.
+pub(crate) fn html(subject: &str, html: &str) -> Vec<u8> {
+    format!("{HEAD}Subject: {}\r\n{}", word(subject), part("text/html; charset=utf-8", html)).into_bytes()
+}
+
 /// A mail with a file for each content type, content and name.
 pub(crate) fn files(subject: &str, files: &[(&str, &str, &str)]) -> Vec<u8> {
     let mut parts = vec![part("text/plain; charset=utf-8", "With files.")];
