@@ -8,7 +8,7 @@ use super::support::Server;
 const PAGES: [(&str, &str); 5] = [
     ("/", "home-page"),
     ("/m/james", "mailbox-page"),
-    ("/m/james/1", "mailbox-page"),
+    ("/m/james/latest", "mailbox-page"),
     ("/monitor", "monitor-page"),
     ("/status", "status-page"),
 ];

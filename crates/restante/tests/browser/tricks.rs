@@ -1,103 +1,32 @@
-//! HTML that wants to act: by a script, or by asking somebody else. `SCRIPT` stands for what a script would do. Some of it
-//! works in any page, some only after a careless change by whoever wanted to make it harmless.
+//! HTML that wants to act: by a script, or by asking somebody else. Some of it works in any page, some only after a careless
+//! change by whoever wanted to make it harmless. The list is a file that the tests of the sanitiser read too.
 
-/// What a script does when it is run: it shows in the log, in a dialog, and outside.
-pub(crate) const SCRIPT: &str = "console.log(`executed`),alert(`executed`),new(Image)().src=`http://script.test/`";
+const TRICKS: &str = include_str!("tricks.txt");
 
-/// All tricks, each with its script.
-pub(crate) fn all() -> impl Iterator<Item = String> {
-    TRICKS.iter().map(|trick| trick.replace("SCRIPT", SCRIPT))
+/// What the scripts in the list do.
+const PLAIN: &str = "alert(1)";
+
+/// What the script of a trick does here when it is run: it shows in the log, in a dialog, and outside.
+pub(crate) fn script(number: usize) -> String {
+    format!("console.log(`executed{number}`),alert(`executed{number}`),new(Image)().src=`http://script.test/{number}`")
 }
 
-const TRICKS: [&str; 84] = [
-    // Scripts.
-    "<script>SCRIPT</script>",
-    "<SCRIPT SRC=http://src.test/x.js></SCRIPT>",
-    "<script src=data:text/javascript,SCRIPT></script>",
-    "<script type=module>SCRIPT</script>",
-    "<scr<script>ipt>SCRIPT</scr</script>ipt>",
-    "<script/x>SCRIPT</script/x>",
-    "<svg><script>SCRIPT</script></svg>",
-    "<svg><script href=data:,SCRIPT />",
-    "<math><script>SCRIPT</script></math>",
-    "<template><script>SCRIPT</script></template>",
-    "<noscript><p title=\"</noscript><script>SCRIPT</script>\">",
-    "<script>SCRIPT",
-    "<<script>SCRIPT</script>",
-    "\u{feff}<script>SCRIPT</script>",
-    "</body></html><script>SCRIPT</script>",
-    // Handlers.
-    "<img src=x: onerror=SCRIPT>",
-    "<img src=x: OnErRoR=SCRIPT>",
-    "<img/src=x:/onerror=SCRIPT>",
-    "<img src=x:\u{c}onerror=SCRIPT>",
-    "<img src='x:'onerror=SCRIPT>",
-    "<img src=x: onerror=&#99;onsole.log(`executed`)>",
-    "<img src=\"x:` `<script>SCRIPT</script>\"` `>",
-    "<img \"\"\"><script>SCRIPT</script>\">",
-    "<body onload=SCRIPT>",
-    "<body onpageshow=SCRIPT>",
-    "<svg onload=SCRIPT>",
-    "<svg><animate onbegin=SCRIPT attributeName=x dur=1s>",
-    "<svg><image href=x: onerror=SCRIPT>",
-    "<video><source onerror=SCRIPT src=x:></video>",
-    "<video src=x: onerror=SCRIPT></video>",
-    "<audio src=x: onerror=SCRIPT></audio>",
-    "<object data=x: onerror=SCRIPT></object>",
-    "<input autofocus onfocus=SCRIPT>",
-    "<select autofocus onfocus=SCRIPT></select>",
-    "<a id=x tabindex=1 autofocus onfocus=SCRIPT>x</a>",
-    "<details open ontoggle=SCRIPT>x</details>",
-    "<p style='animation: x 1ms' onanimationstart=SCRIPT>x<style>@keyframes x { }</style>",
-    "<p style='transition: color 1ms' ontransitionend=SCRIPT>x",
-    "<iframe onload=SCRIPT></iframe>",
-    "<link rel=stylesheet href=x: onerror=SCRIPT>",
-    "<style onload=SCRIPT></style>",
-    "<p hidden=until-found onbeforematch=SCRIPT>x",
-    // Documents within.
-    "<iframe srcdoc='<script>SCRIPT</script>'></iframe>",
-    "<iframe srcdoc='&lt;script&gt;SCRIPT&lt;/script&gt;'></iframe>",
-    "<iframe src='javascript:SCRIPT'></iframe>",
-    "<iframe src='java\tscript:SCRIPT'></iframe>",
-    "<iframe src='data:text/html,<script>SCRIPT</script>'></iframe>",
-    "<iframe src=http://iframe.test/></iframe>",
-    "<frameset><frame src='javascript:SCRIPT'></frameset>",
-    "<object data='data:text/html,<script>SCRIPT</script>'></object>",
-    "<embed src='data:image/svg+xml,<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"SCRIPT\"/>'>",
-    "<svg><foreignObject><iframe srcdoc='<script>SCRIPT</script>'></iframe></foreignObject></svg>",
-    "<svg><use href='data:image/svg+xml,<svg id=x xmlns=\"http://www.w3.org/2000/svg\" onload=\"SCRIPT\"/>#x'/></svg>",
-    // What parses otherwise the second time.
-    "<math><mtext><table><mglyph><style><!--</style><img title=\"--&gt;&lt;img src=x: onerror=SCRIPT&gt;\">",
-    "<svg></p><style><a id=\"</style><img src=x: onerror=SCRIPT>\">",
-    "<form><math><mtext></form><form><mglyph><style></math><img src=x: onerror=SCRIPT>",
-    "<noembed><img title=\"</noembed><img src=x: onerror=SCRIPT>\"></noembed>",
-    "<xmp><p title=\"</xmp><img src=x: onerror=SCRIPT>\">",
-    "<textarea><p title=\"</textarea><img src=x: onerror=SCRIPT>\">",
-    "<title><p title=\"</title><img src=x: onerror=SCRIPT>\">",
-    "<style><p title=\"</style><img src=x: onerror=SCRIPT>\">",
-    "<!--><img src=x: onerror=SCRIPT>-->",
-    "<!--!><img src=x: onerror=SCRIPT>--!>",
-    "<![CDATA[><img src=x: onerror=SCRIPT>]]>",
-    "<?xml ><img src=x: onerror=SCRIPT>?>",
-    "<svg><![CDATA[</svg><img src=x: onerror=SCRIPT>]]>",
-    "<plaintext><img src=x: onerror=SCRIPT>",
-    // Where it goes by itself.
-    "<meta http-equiv=refresh content='0; url=http://refresh.test/'>",
-    "<meta http-equiv=refresh content='0; url=javascript:SCRIPT'>",
-    "<base href=http://base.test/><img src=x>",
-    "<form action=http://form.test/ id=f></form><button form=f autofocus>x</button><script>f.submit()</script>",
-    // What it asks for.
-    "<img src=http://image.test/ srcset='http://srcset.test/ 2x' style='background: url(http://style.test/)'>",
-    "<picture><source srcset=//source.test/x><img src=//picture.test/x></picture>",
-    "<body background=http://body.test/><table background=http://table.test/><td background=http://cell.test/>x",
-    "<style>@import 'http://import.test/'; p { background: url(http://rule.test/) }</style><p>x",
-    "<style>@font-face { font-family: x; src: url(http://font.test/) } p { font-family: x }</style><p>x",
-    "<style>p { background: \\75 rl(http://escaped.test/) } p::after { content: image-set('http://set.test/' 1x) }</style><p>x",
-    "<link rel=stylesheet href=http://sheet.test/><link rel=icon href=http://icon.test/>",
-    "<link rel=preconnect href=http://preconnect.test/><link rel=prefetch href=http://prefetch.test/>",
-    "<link rel=preload as=image href=http://preload.test/><link rel=dns-prefetch href=http://dns.test/>",
-    "<video poster=http://poster.test/ src=http://video.test/ autoplay></video><audio src=http://audio.test/ autoplay></audio>",
-    "<object data=http://object.test/></object><embed src=http://embed.test/><input type=image src=http://input.test/>",
-    "<svg><image href=http://svg.test/ /><use href=http://use.test/#x /><rect fill='url(http://fill.test/#x)' /></svg>",
-    "<track src=http://track.test/><bgsound src=http://bgsound.test/><img dynsrc=http://dynsrc.test/ lowsrc=//lowsrc.test/>",
-];
+/// All tricks, each with a script of its number.
+pub(crate) fn all() -> impl Iterator<Item = String> {
+    let lines = TRICKS.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
+    let tricks = lines.map(|line| line.chars().map(meant).collect::<String>());
+    tricks.enumerate().map(|(number, trick)| trick.replace(PLAIN, &script(number)))
+}
+
+/// The control character that a picture stands for.
+fn meant(picture: char) -> char {
+    match picture {
+        '␀' => '\0',
+        '␁' => '\u{1}',
+        '␉' => '\t',
+        '␊' => '\n',
+        '␌' => '\u{c}',
+        '␍' => '\r',
+        other => other,
+    }
+}
