@@ -4,8 +4,13 @@
 mod driver;
 mod harness;
 mod hostile;
+mod keyboard;
 mod looks;
+mod lost;
+mod mailbox;
 mod mails;
+mod message;
+mod monitor;
 mod outside;
 mod page;
 mod pages;

@@ -1,0 +1,98 @@
+//! A server that ends and comes back, or cannot be reached for a while: pages say so, and catch up by themselves.
+
+use std::path::Path;
+
+use super::mails;
+use super::page::Page;
+use super::support::{Server, command};
+
+/// A data directory of this name, gone when the test ends.
+struct Data(std::path::PathBuf);
+
+impl Data {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    /// A server with this data, where another one was before.
+    fn server(&self, before: Option<&Server>) -> Server {
+        let mut command = command();
+        command.arg("--data").arg(&self.0);
+        if let Some(before) = before {
+            command.args(["--web-addr", &before.http.to_string(), "--smtp-addr", &before.smtp.to_string()]);
+        }
+        Server::spawn(&mut command)
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn deliver(server: &Server, subject: &str) {
+    server.deliver("james@x.org", &mails::text(subject, "Hello"));
+}
+
+/// The server ends and comes back, with one message more than before.
+fn restart(data: &Data, mut server: Server, page: &Page) -> Server {
+    server.kill();
+    page.until("the sign", || page.texts(".connection:not([hidden])") == ["Connection lost, trying again…"]);
+    let server = data.server(Some(&server));
+    deliver(&server, "Meanwhile");
+    page.until("the end of the sign", || page.count(".connection[hidden]") == 1);
+    server
+}
+
+#[test]
+fn a_mailbox_catches_up() {
+    let data = Data::new("lost-mailbox");
+    let server = data.server(None);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "Before");
+    page.open("/m/james/latest");
+    page.until("the message", || page.text(".message-subject") == "Before");
+    let server = restart(&data, server, &page);
+    page.until("what was missed", || page.texts(".row-subject") == ["Meanwhile", "Before"]);
+    assert_eq!(page.text(".message-subject"), "Before", "what is read stays");
+    deliver(&server, "After");
+    page.until("what comes", || page.texts(".row-subject") == ["After", "Meanwhile", "Before"]);
+    assert_eq!(page.text(".mailbox-counts"), "3 messages, 2 unread");
+}
+
+#[test]
+fn the_monitor_catches_up() {
+    let data = Data::new("lost-monitor");
+    let server = data.server(None);
+    let Some(page) = Page::of(&server) else { return };
+    page.open("/monitor");
+    page.until("the beginning", || page.text(".monitor-state") == "Live");
+    deliver(&server, "Before");
+    page.until("the arrival", || page.texts(".arrival-link") == ["Before"]);
+    let server = restart(&data, server, &page);
+    page.until("what was missed", || page.texts(".arrival-link").first().is_some_and(|row| row == "Meanwhile"));
+    deliver(&server, "After");
+    page.until("what comes", || page.texts(".arrival-link") == ["After", "Meanwhile", "Before"]);
+}
+
+#[test]
+fn other_pages_say_so_and_recover() {
+    let data = Data::new("lost-others");
+    let server = data.server(None);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "Before");
+    page.open("/");
+    page.until("the mailbox", || page.text(".mailboxes").contains("1 message"));
+    let server = restart(&data, server, &page);
+    page.until("the numbers", || page.text(".mailboxes").contains("2 messages"));
+    page.click("[data-place=status]");
+    page.until("the figures", || page.text(".figures").contains("Messages kept\n2"));
+    let mut server = server;
+    server.kill();
+    page.until("the word of it", || page.text("status-page").contains("The server does not answer."));
+    let _server = data.server(Some(&server));
+    page.until("the end of it", || page.text(".status-note").is_empty() && page.count("status-page.stale") == 0);
+}

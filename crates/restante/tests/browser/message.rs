@@ -1,0 +1,180 @@
+//! A message that somebody reads, in each of the ways to look at it.
+
+use serde_json::json;
+
+use super::mails::{self, File, Mail, Picture};
+use super::page::Page;
+use super::support::Server;
+
+/// One red pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+
+const TEXT: &str = "Hello James,\r\n\r\nthe report is at https://example.org/report?week=7 (see mailto:ann@x.org).\r\n\
+    > What about the report?\r\n-- \r\nAnn";
+
+const HTML: &str = "<h1>Hello James</h1><p>The <a href='https://example.org/report'>report</a>.</p>\
+    <img id=near src=cid:near@x width=40 height=40><img id=far src=http://tracker.test/open.gif>";
+
+/// Sends a mail of every kind of part, and opens it.
+fn open(server: &Server, page: &Page) -> String {
+    let pixel = pixel();
+    let mail = Mail {
+        from: &format!("{} <zoe@x.org>", mails::word("Zoë")),
+        subject: "The report – at last",
+        header: "X-Campaign: weekly\r\nX-Note: =?utf-8?Q?Gr=C3=BC=C3=9Fe?=\r\n",
+        text: TEXT,
+        html: HTML,
+        pictures: &[Picture { id: "near@x", kind: "image/png", content: &pixel }],
+        files: &[
+            File { kind: "text/csv", name: "Übersicht.csv", content: b"a;b\r\n1;2\r\n" },
+            File { kind: "image/png", name: "pixel.png", content: &pixel },
+        ],
+    };
+    server.deliver("james@x.org", &mail.bytes());
+    let id = server.ids("james").pop().unwrap();
+    page.open(&format!("/m/james/{id}"));
+    assert_eq!(page.text(".message-subject"), "The report – at last");
+    id
+}
+
+fn pixel() -> Vec<u8> {
+    use base64::Engine as _;
+    base64::prelude::BASE64_STANDARD.decode(PIXEL).unwrap()
+}
+
+#[test]
+fn the_html_is_shown_and_asks_nobody() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    open(&server, &page);
+    assert_eq!(page.text(".message-from .person"), "Zoë <zoe@x.org>");
+    assert_eq!(page.text(".message-to"), "james@x.org");
+    page.inside("iframe", |frame| {
+        assert_eq!(frame.text("h1"), "Hello James");
+        assert_eq!(frame.attribute("a", "rel").as_deref(), Some("noopener noreferrer nofollow"));
+        assert_eq!(frame.attribute("a", "target").as_deref(), Some("_blank"));
+        frame.until("the picture", || frame.attribute("img[width]", "src").is_some_and(|src| src.starts_with("data:")));
+        let loaded = "return document.querySelector('img[width]').naturalWidth";
+        frame.until("the picture", || frame.eval(loaded, &json!([])) == 1);
+    });
+    assert!(page.text(".remote-note").contains("tracker.test is not loaded"));
+    page.assert_quiet();
+    // On demand it is asked for, and that alone.
+    page.click(".remote-note .button");
+    page.until("the request", || page.asked_outside() == ["http://tracker.test/open.gif"]);
+    page.until("the word of it", || page.text(".remote-note").contains("is loaded, this time"));
+    page.inside("iframe", |frame| {
+        let widths = "return [...document.images].map(image => image.naturalWidth)";
+        frame.until("both pictures", || frame.eval(widths, &json!([])) == json!([1, 16]));
+    });
+    // That was for once.
+    page.reload();
+    page.until("the word of it", || page.text(".remote-note").contains("is not loaded"));
+    assert_eq!(page.asked_outside(), ["http://tracker.test/open.gif"]);
+    assert_eq!(page.console(), [""; 0]);
+}
+
+#[test]
+fn the_html_is_shown_in_other_sizes_and_colours() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    open(&server, &page);
+    let width = || page.inside("iframe", |frame| frame.eval("return innerWidth", &json!([])));
+    for (button, expected) in [("Phone", 375), ("Tablet", 768)] {
+        page.click(&format!(".widths [title={button}]"));
+        page.until(button, || width() == expected);
+    }
+    page.click(".widths [title='Full width']");
+    page.until("the full width", || width().as_u64().is_some_and(|width| width != 768 && width > 400));
+    let dark = || {
+        page.inside("iframe", |frame| {
+            frame.eval("return getComputedStyle(document.documentElement).colorScheme", &json!([])) == "dark"
+        })
+    };
+    assert!(!dark());
+    page.click("[aria-label='Colours of the preview'] [title=Dark]");
+    page.until("the dark", dark);
+    page.reload();
+    page.until("the dark, again", dark);
+    page.assert_quiet();
+}
+
+#[test]
+fn each_tab_tells_its_part() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let id = open(&server, &page);
+    page.click("#tab-text");
+    page.until("the text", || page.text(".message-text").starts_with("Hello James,"));
+    let links = "return [...document.querySelectorAll('.message-text a')].map(a => [a.href, a.target, a.rel])";
+    let away = |href: &str| json!([href, "_blank", "noopener noreferrer"]);
+    assert_eq!(
+        page.eval(links, &json!([])),
+        json!([away("https://example.org/report?week=7"), away("mailto:ann@x.org")])
+    );
+    assert_eq!(page.text(".message-text .quoted"), "> What about the report?");
+
+    page.click("#tab-headers");
+    page.until("the headers", || page.texts(".message-headers tbody th").contains(&"X-Campaign".to_owned()));
+    page.fill("message-headers [type=search]", "x-note");
+    page.until("the filtered header", || page.texts(".message-headers tbody th") == ["X-Note"]);
+    assert!(page.text(".message-headers tbody td").contains("Grüße"));
+    page.click(".message-headers .more");
+    assert_eq!(page.text(".header-raw"), "=?utf-8?Q?Gr=C3=BC=C3=9Fe?=");
+
+    page.click("#tab-parts");
+    page.find(".message-parts tbody tr");
+    let types = page.texts(".message-parts .part-type > .mono");
+    let expected = [
+        "multipart/mixed",
+        "multipart/alternative",
+        "text/plain",
+        "multipart/related",
+        "text/html",
+        "image/png",
+        "text/csv",
+        "image/png",
+    ];
+    assert_eq!(types, expected);
+    assert!(page.text(".message-parts").contains("This mail is well formed."));
+
+    page.click("#tab-source");
+    let source = String::from_utf8(server.bytes(&format!("/api/v1/mailbox/james/{id}/source"))).unwrap();
+    let shown = "return [...document.querySelectorAll('.source-chunk')].map(chunk => chunk.textContent).join('\\n')";
+    page.until("the source", || page.count(".message-source .line") > 0);
+    assert_eq!(page.eval(shown, &json!([])).as_str().unwrap(), source.trim_end().replace("\r\n", "\n"));
+    assert_eq!(page.count(".message-source .line"), source.lines().count(), "every line has a number");
+
+    page.click("#tab-attachments");
+    page.find(".card");
+    // The picture in the HTML is one too, and has got a name.
+    assert_eq!(page.texts(".card-name"), ["attachment-0.png", "Übersicht.csv", "pixel.png"]);
+    let attachments = server.json(&format!("/api/v2/mailbox/james/{id}"))["attachments"].clone();
+    let sums: Vec<_> = attachments.as_array().unwrap().iter().map(|one| one["md5"].as_str().unwrap()).collect();
+    assert_eq!(page.texts(".card-md5"), sums);
+    let path = page.eval("return document.querySelectorAll('.card a[download]')[1].pathname", &json!([]));
+    assert_eq!(server.bytes(path.as_str().unwrap()), b"a;b\r\n1;2\r\n");
+    let picture = "const [picture] = document.querySelectorAll('.card img'); return picture?.naturalWidth";
+    page.until("the small picture", || page.eval(picture, &json!([])) == 1);
+    page.assert_quiet();
+}
+
+#[test]
+fn what_is_wrong_with_a_mail_is_told() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let broken = "From: Ann <ann@x.org>\r\nSubject: Broken\r\nMIME-Version: 1.0\r\n\
+        Content-Type: multipart/mixed; boundary=limit\r\n\r\n--limit\r\nContent-Type: text/plain\r\n\
+        Content-Transfer-Encoding: base64\r\n\r\nSGVsbG8*=!\r\n";
+    server.deliver("james@x.org", broken.as_bytes());
+    page.open("/m/james/latest");
+    page.until("the problems", || page.text(".message-defects").contains("problem"));
+    page.click(".message-defects summary");
+    let defects = server.json(&format!("/api/v2/mailbox/james/{}", server.ids("james")[0]))["defects"].clone();
+    let names: Vec<_> = defects.as_array().unwrap().iter().map(|defect| defect["name"].as_str().unwrap()).collect();
+    assert!(!names.is_empty());
+    assert_eq!(page.texts(".message-head .defect-list strong"), names);
+    page.click("#tab-parts");
+    page.until("the problems", || page.texts(".part-defects strong") == names);
+    page.assert_quiet();
+}

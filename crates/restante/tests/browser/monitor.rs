@@ -1,0 +1,89 @@
+//! The monitor: everything as it arrives, in any mailbox.
+
+use super::mails::Mail;
+use super::page::Page;
+use super::support::Server;
+
+const ROWS: &str = ".arrival-link";
+
+fn deliver(server: &Server, to: &str, subject: &str) {
+    server.deliver(to, &Mail { subject, header: &format!("To: {to}\r\n"), ..Mail::default() }.bytes());
+}
+
+#[track_caller]
+fn until_rows(page: &Page, rows: &[&str]) {
+    page.until(&format!("the rows {rows:?}"), || page.texts(ROWS) == rows);
+}
+
+#[test]
+fn arrivals_are_shown_as_they_come() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "james@x.org", "Before");
+    page.open("/");
+    page.click("[data-place=monitor]");
+    until_rows(&page, &["Before"]);
+    assert_eq!(page.title(), "Monitor · Restante");
+    deliver(&server, "mary@x.org", "Later");
+    until_rows(&page, &["Later", "Before"]);
+    assert_eq!(page.texts(".arrival-mailbox"), ["mary", "james"]);
+    // Nothing moves while it is paused, and nothing is lost.
+    page.click("[title^=Pause]");
+    deliver(&server, "james@x.org", "Meanwhile");
+    deliver(&server, "james@x.org", "At last");
+    page.until("the number", || page.text(".monitor-state") == "Paused, 2 waiting");
+    assert_eq!(page.texts(ROWS), ["Later", "Before"]);
+    page.click("[title^='Go on']");
+    until_rows(&page, &["At last", "Meanwhile", "Later", "Before"]);
+    assert_eq!(page.text(".monitor-state"), "Live");
+    // A filter looks at all words, and at what arrives as well.
+    page.fill("monitor-page [type=search]", "JAMES last");
+    until_rows(&page, &["At last"]);
+    deliver(&server, "mary@x.org", "At last, Mary");
+    deliver(&server, "james@x.org", "The very last");
+    until_rows(&page, &["The very last", "At last"]);
+    page.fill("monitor-page [type=search]", "nobody");
+    page.until("the word of it", || page.text("monitor-page").contains("Nothing matches"));
+    page.fill("monitor-page [type=search]", "mary later");
+    until_rows(&page, &["Later"]);
+    page.click(ROWS);
+    page.until("the message", || page.text(".message-subject") == "Later");
+    assert_eq!(page.path(), format!("/m/mary/{}", server.ids("mary")[0]));
+    page.assert_quiet();
+}
+
+#[test]
+fn what_is_deleted_is_struck_out() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open("/monitor");
+    page.until("the beginning", || page.text(".monitor-state") == "Live");
+    deliver(&server, "james@x.org", "To stay");
+    let from = "\"Mary <the other>\" <mary@x.org>";
+    server.deliver("james@x.org", &Mail { from, subject: "To go", ..Mail::default() }.bytes());
+    until_rows(&page, &["To go", "To stay"]);
+    assert_eq!(page.texts(".arrival-from"), ["Mary <the other>", "Ann"]);
+    let ids = server.ids("james");
+    ureq::delete(server.url(&format!("/api/v1/mailbox/james/{}", ids[1]))).call().unwrap();
+    page.until("the deletion", || page.texts(".arrival.gone del") == ["To go"]);
+    assert_eq!(page.attribute(".arrival.gone .arrival-link", "href"), None, "it leads nowhere");
+    page.click("[title^='Empty this list']");
+    page.until("nothing", || page.text("monitor-page").contains("Waiting for mail"));
+    assert_eq!(server.count("james"), 1);
+    page.assert_quiet();
+}
+
+#[test]
+fn a_hidden_monitor_is_not_offered() {
+    let server = Server::start(&["--web-monitorvisible=false"]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "james@x.org", "Secret");
+    page.open("/");
+    page.find("send-here .snippet-code");
+    page.until("no list", || page.count("mailbox-list") == 0);
+    assert_eq!(page.count("[data-place=monitor]:not([hidden])"), 0);
+    page.open("/monitor");
+    page.until("the word of it", || page.text("monitor-page").contains("The monitor is switched off"));
+    assert_eq!(page.count(ROWS), 0);
+    page.assert_quiet();
+}
