@@ -1,18 +1,23 @@
-//! Pictures of every page as it is seen in the light, in the dark and on a phone, for people to look at. Checked is what can
-//! be counted: nothing is wider than the window, and the colours are those that were asked for.
+//! How pages look and what they are to those who cannot look: pictures of every page in the light, in the dark and on a
+//! phone, for people to look at; and what can be counted: contrasts, names, sizes, motion.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::mails;
 use super::page::{Look, Page};
+use super::scenery;
 use super::support::Server;
 
-/// What to look at, and what it is called.
-const PAGES: [(&str, &str, &str); 4] = [
-    ("/", "home-page h1", "home"),
-    ("/m/james", "mailbox-page h1", "mailbox"),
-    ("/monitor", "monitor-page h1", "monitor"),
-    ("/status", "status-page h1", "status"),
+/// What to look at, what is there when all is there, and what it is called.
+const PAGES: [(&str, &str, &str); 9] = [
+    ("/", ".mailbox-row, .mailboxes-none", "home"),
+    ("/m/anna.keller", ".row-clip:not(.none)", "list"),
+    ("/m/anna.keller/latest", ".preview", "message"),
+    ("/m/nobody", "empty-mailbox h2", "empty"),
+    ("/m/anna..keller", "empty-mailbox h2", "refused"),
+    ("/monitor", ".arrival", "monitor"),
+    ("/status", ".status-words li", "status"),
+    ("/m/anna.keller/1", ".message-hint h2", "gone"),
+    ("/m/ci/latest", ".message-text", "text"),
 ];
 
 /// By how many pixels the page is wider than the window.
@@ -23,23 +28,229 @@ const BRIGHTNESS: &str = "
     const [red, green, blue] = getComputedStyle(document.documentElement).backgroundColor.match(/[0-9.]+/g).map(Number);
     return (red + green + blue) / 3 / 255";
 
+/// Texts that are too faint for WCAG 2.2, success criterion 1.4.3. Colours are mixed as they lie over one another.
+const FAINT: &str = "
+    const context = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d', { willReadFrequently: true });
+    const colour = text => {
+        context.clearRect(0, 0, 1, 1);
+        context.fillStyle = text;
+        context.fillRect(0, 0, 1, 1);
+        const [red, green, blue, alpha] = context.getImageData(0, 0, 1, 1).data;
+        return { rgb: [red, green, blue], alpha: alpha / 255 };
+    };
+    const over = (upper, lower) => upper.rgb.map((part, at) => part * upper.alpha + lower[at] * (1 - upper.alpha));
+    const ancestors = element => element ? [...ancestors(element.parentElement), element] : [];
+    const ground = element => ancestors(element).reduce((below, each) => over(colour(getComputedStyle(each).backgroundColor), below), [255, 255, 255]);
+    const light = rgb => rgb.map(part => part / 255).map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+    const contrast = (one, other) => (Math.max(light(one), light(other)) + 0.05) / (Math.min(light(one), light(other)) + 0.05);
+    const seen = element => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !element.closest('.hidden');
+    const exempt = element => element.closest(':disabled, [aria-disabled=true]');
+    const judge = (element, style, words) => {
+        const faded = ancestors(element).reduce((all, each) => all * getComputedStyle(each).opacity, 1);
+        const below = ground(element);
+        const ink = colour(style.color);
+        const found = contrast(over({ rgb: ink.rgb, alpha: ink.alpha * faded }, below), below);
+        const size = parseFloat(style.fontSize);
+        const isLarge = size >= 24 || size >= 18.66 && style.fontWeight >= 700;
+        if (found < (isLarge ? 3 : 4.5)) faint.push(`${found.toFixed(2)} ${element.localName}.${element.className}: ${words.trim().slice(0, 40)}`);
+    };
+    const faint = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const { data, parentElement: element } = texts.currentNode;
+        if (data.trim() && seen(element) && !exempt(element)) judge(element, getComputedStyle(element), data);
+    }
+    for (const field of document.querySelectorAll('input[placeholder]')) {
+        if (seen(field) && !exempt(field)) judge(field, getComputedStyle(field, '::placeholder'), field.placeholder);
+    }
+    return [...new Set(faint)]";
+
+/// What a page must not lack, beyond names: those are asked of the browser.
+const FLAWS: &str = "
+    const flaws = [];
+    const ids = [...document.querySelectorAll('[id]')].map(({ id }) => id);
+    for (const id of new Set(ids.filter((id, at) => ids.indexOf(id) !== at))) flaws.push(`#${id} is there twice`);
+    for (const image of document.querySelectorAll('img:not([alt])')) flaws.push(`${image.src} has no alt`);
+    for (const frame of document.querySelectorAll('iframe:not([title])')) flaws.push(`${frame.src} has no title`);
+    if (!document.documentElement.lang) flaws.push('no language');
+    if (!document.title) flaws.push('no title');
+    // In one column a message takes the place of the list, whose name is the first heading; then its subject is what is read.
+    const heads = [...document.querySelectorAll('h1')].filter(head => head.checkVisibility());
+    const isAlone = !document.querySelector('.list-pane')?.checkVisibility() && document.querySelector('message-view h2');
+    if (heads.length !== (isAlone ? 0 : 1)) flaws.push(`${heads.length} first headings`);
+    for (const attribute of ['aria-controls', 'aria-labelledby', 'aria-activedescendant', 'for']) {
+        for (const element of document.querySelectorAll(`[${attribute}]`)) {
+            if (!document.getElementById(element.getAttribute(attribute))) flaws.push(`${attribute} of ${element.outerHTML.slice(0, 80)} leads nowhere`);
+        }
+    }
+    return flaws";
+
+/// Whoever meets these must be told what they are.
+const NAMED: [&str; 14] = [
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "checkbox",
+    "combobox",
+    "tab",
+    "option",
+    "listbox",
+    "image",
+    "img",
+    "dialog",
+    "Iframe",
+    "separator",
+];
+
+/// Opens a page, and waits until it is whole.
+#[track_caller]
+fn open(page: &Page, path: &str, landmark: &str) {
+    page.open(path);
+    page.find(landmark);
+    let resting = "return document.getAnimations().every(each => each.effect.getComputedTiming().iterations === Infinity || each.playState === 'finished')";
+    page.until("rest", || page.eval(resting, &json!([])) == true);
+}
+
+/// The elements that a screen reader could not name.
+fn nameless(page: &Page) -> Vec<String> {
+    let tree = page.command("Accessibility.getFullAXTree", &json!({}));
+    let nodes = tree["nodes"].as_array().unwrap();
+    let is_nameless = |node: &&Value| {
+        let role = node["role"]["value"].as_str().unwrap_or_default();
+        node["ignored"] == false
+            && NAMED.contains(&role)
+            && node["name"]["value"].as_str().unwrap_or_default().trim().is_empty()
+    };
+    assert!(nodes.iter().any(|node| node["role"]["value"] == "button"), "the tree is there");
+    nodes.iter().filter(is_nameless).map(|node| format!("{} {}", node["role"]["value"], node["properties"])).collect()
+}
+
 #[test]
 fn pages_are_pictured() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    for number in 1..=5 {
-        server.deliver("james@x.org", &mails::text(&format!("Order {number} is on its way"), "Hello"));
-    }
+    scenery::set_up(&server);
     for (look, suffix) in [(Look::Light, "light"), (Look::Dark, "dark"), (Look::Phone, "phone")] {
         page.look(look);
         for (path, landmark, name) in PAGES {
-            page.open(path);
-            page.find(landmark);
+            open(&page, path, landmark);
             page.screenshot(&format!("{name}-{suffix}"));
             assert_eq!(page.eval(OVERHANG, &json!([])), 0, "{name} fits into the window in {suffix}");
             let brightness = page.eval(BRIGHTNESS, &json!([])).as_f64().unwrap();
             assert_eq!(brightness < 0.5, look == Look::Dark, "{name} has a brightness of {brightness} in {suffix}");
         }
     }
+    let console = page.console();
+    let complaints = console.iter().filter(|line| !line.contains("/1 - Failed") && !line.contains("anna..keller"));
+    assert_eq!(complaints.collect::<Vec<_>>(), [""; 0], "nothing is on the console");
+    assert_eq!(page.asked_outside(), [""; 0], "nothing is asked from other hosts");
+}
+
+#[test]
+fn everything_can_be_read_and_has_a_name() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    scenery::set_up(&server);
+    let mut flaws = Vec::new();
+    let mut judge = |what: &str| {
+        let found = |script: &str| serde_json::from_value::<Vec<String>>(page.eval(script, &json!([]))).unwrap();
+        let all = [found(FAINT), found(FLAWS), nameless(&page)].concat();
+        flaws.extend(all.into_iter().map(|flaw| format!("{what}: {flaw}")));
+    };
+    for (look, suffix) in [(Look::Light, "light"), (Look::Dark, "dark"), (Look::Phone, "phone")] {
+        page.look(look);
+        for (path, landmark, name) in PAGES {
+            open(&page, path, landmark);
+            judge(&format!("{name} in {suffix}"));
+        }
+        let invoice = &server.ids("anna.keller")[3];
+        open(&page, &format!("/m/anna.keller/{invoice}"), ".message-subject");
+        for tab in ["headers", "parts", "source", "attachments", "text"] {
+            page.click(&format!("#tab-{tab}"));
+            page.find(&format!("#panel-{tab} .panel-body > *"));
+            judge(&format!("{tab} in {suffix}"));
+        }
+        page.keys("?");
+        page.find("dialog");
+        judge(&format!("help in {suffix}"));
+        page.keys(super::page::key::ESCAPE);
+        page.click("[title^='Mark as unread']");
+        page.click("message-pane .danger");
+        page.find(".toast");
+        judge(&format!("a toast in {suffix}"));
+        page.keys("z");
+        page.until("the end of the toast", || page.count(".toast") == 0);
+        // The tab that was chosen would be shown the next time.
+        page.eval("localStorage.clear()", &json!([]));
+    }
+    assert_eq!(flaws, [""; 0], "{flaws:#?}");
+}
+
+#[test]
+fn the_judges_are_awake() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open(
+        "data:text/html,<h1 id=x>One</h1><h1 id=x>Two</h1><img src=data:,><button></button><button>Named</button>",
+    );
+    let style = "
+        document.body.style = 'background: rgb(40 40 40)';
+        document.querySelector('h1').style = 'color: gray; font-size: 16px';
+        document.querySelector('button:last-child').style = 'color: white; background: rgb(255 255 255 / 10%)'";
+    page.eval(style, &json!([]));
+    let found = |script: &str| serde_json::from_value::<Vec<String>>(page.eval(script, &json!([]))).unwrap();
+    assert_eq!(found(FAINT), ["3.73 h1.: One", "1.42 h1.: Two"]);
+    assert_eq!(found(FLAWS), ["#x is there twice", "data:, has no alt", "no language", "no title", "2 first headings"]);
+    assert_eq!(nameless(&page).len(), 2, "the picture and the first button: {:#?}", nameless(&page));
+}
+
+#[test]
+fn the_theme_follows_the_system_until_one_is_chosen() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let is_dark = || page.eval(BRIGHTNESS, &json!([])).as_f64().unwrap() < 0.5;
+    page.look(Look::Dark);
+    page.open("/status");
+    page.find("[data-tool=theme]:not([hidden])");
+    assert!(is_dark());
+    page.look(Look::Light);
+    assert!(!is_dark(), "it follows at once");
+    // As the system, light, dark: two steps to the dark in the light.
+    page.click("[data-tool=theme]");
+    page.click("[data-tool=theme]");
+    assert_eq!(page.attribute("[data-tool=theme]", "aria-label").as_deref(), Some("Theme: dark"));
+    assert!(is_dark());
+    page.reload();
+    page.find("[data-tool=theme]:not([hidden])");
+    assert!(is_dark(), "it is remembered");
+    page.look(Look::Dark);
+    page.click("[data-tool=theme]");
+    page.click("[data-tool=theme]");
+    assert!(!is_dark(), "light is chosen, whatever the system has");
     page.assert_quiet();
+}
+
+#[test]
+fn who_wants_no_motion_sees_none() {
+    let mut server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    scenery::set_up(&server);
+    let features = json!({ "features": [{ "name": "prefers-reduced-motion", "value": "reduce" }] });
+    page.command("Emulation.setEmulatedMedia", &features);
+    let motions = || page.eval("return document.getAnimations().length", &json!([]));
+    for (path, landmark, name) in PAGES {
+        page.open(path);
+        page.find(landmark);
+        assert_eq!(motions(), 0, "{name} rests");
+    }
+    page.open("/monitor");
+    page.until("the beginning", || page.text(".monitor-state") == "Live");
+    server.deliver("james@x.org", &super::mails::text("New", "Hello"));
+    page.until("the arrival", || page.texts(".arrival-link").contains(&"New".to_owned()));
+    assert_eq!(motions(), 0, "an arrival rests");
+    server.kill();
+    page.until("the sign", || page.count(".connection:not([hidden])") == 1);
+    assert_eq!(motions(), 0, "the sign rests");
 }

@@ -14,6 +14,8 @@ mod monitor;
 mod outside;
 mod page;
 mod pages;
+mod proxy;
+mod scenery;
 #[path = "../support/mod.rs"]
 mod support;
 mod tricks;

@@ -2,6 +2,7 @@
 //! something on the page waits for it, so that no test depends on how fast the machine is.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -55,9 +56,14 @@ struct Seen {
 impl Page {
     /// An empty page whose paths are those of a server; `None` where there is no browser.
     pub(crate) fn of(server: &Server) -> Option<Self> {
+        Self::at(server.http)
+    }
+
+    /// An empty page whose paths are found here, where somebody stands before the server.
+    pub(crate) fn at(address: SocketAddr) -> Option<Self> {
         let outside = Outside::start();
         let driver = Driver::start(&[outside.flag()])?;
-        Some(Self { driver, outside, root: server.url(""), seen: RefCell::default() })
+        Some(Self { driver, outside, root: format!("http://{address}"), seen: RefCell::default() })
     }
 
     /// Goes to a path of the server, or to a URL, and waits until it is loaded.
@@ -219,6 +225,12 @@ impl Page {
     pub(crate) fn requests(&self) -> Vec<String> {
         self.read_logs();
         self.seen.borrow().requests.iter().map(|(_, url)| url.clone()).collect()
+    }
+
+    /// Forgets the requests so far.
+    pub(crate) fn forget_requests(&self) {
+        self.read_logs();
+        self.seen.borrow_mut().requests.clear();
     }
 
     /// What was asked from anybody but the server.

@@ -1,26 +1,63 @@
-//! Every page as a visitor first meets it: it is there at its address, with and without a base path, and asks nobody but
-//! its server.
+//! Every page as a visitor first meets it: it is there at its address, with and without a base path and behind a proxy, and
+//! asks nobody but its server.
 
 use super::page::Page;
 use super::support::Server;
+use super::{mails, proxy};
 
-/// The addresses of all pages, and the element that each is.
+/// The addresses of all pages, and what is there when they are whole.
 const PAGES: [(&str, &str); 5] = [
-    ("/", "home-page"),
-    ("/m/james", "mailbox-page"),
-    ("/m/james/latest", "mailbox-page"),
-    ("/monitor", "monitor-page"),
-    ("/status", "status-page"),
+    ("/", "home-page .mailbox-row"),
+    ("/m/james", "mailbox-page .message-row"),
+    ("/m/james/latest", "mailbox-page .message-subject"),
+    ("/monitor", "monitor-page .arrival"),
+    ("/status", "status-page .status-words li"),
 ];
+
+fn deliver(server: &Server, subject: &str) {
+    server.deliver("james@x.org", &mails::html(subject, "<h1>Hello James</h1>"));
+}
+
+/// Goes from page to page by their links, all below this path, while mail arrives.
+#[track_caller]
+fn tour(page: &Page, server: &Server, base: &str) {
+    page.find("home-page h1");
+    page.click("[data-place=status]");
+    page.until("the figures", || page.text("status-page .figures").contains("Messages kept"));
+    assert_eq!(page.path(), format!("{base}/status"));
+    page.fill("#goto", "james\n");
+    page.find("mailbox-page h1");
+    assert_eq!(page.path(), format!("{base}/m/james"));
+    deliver(server, "First");
+    page.click(".message-row");
+    page.until("the message", || page.text(".message-subject") == "First");
+    assert_eq!(page.path(), format!("{base}/m/james/{}", server.ids("james")[0]));
+    assert_eq!(page.inside("iframe", |frame| frame.text("h1")), "Hello James");
+    // From deeper below, the links in the frame lead where they led before; so they do after a reload.
+    page.reload();
+    page.until("the message", || page.text(".message-subject") == "First");
+    page.click("[data-place=monitor]");
+    page.until("the arrival", || page.texts(".arrival-link") == ["First"]);
+    assert_eq!(page.path(), format!("{base}/monitor"));
+    page.back();
+    page.find("mailbox-page h1");
+    page.click(".brand");
+    page.until("the mailbox", || page.texts(".mailbox-row .mailbox-name") == ["james"]);
+    assert_eq!(page.path(), format!("{base}/"));
+    let strays: Vec<_> = page.requests().into_iter().filter(|url| !url.contains(&format!("{base}/"))).collect();
+    assert_eq!(strays, [""; 0], "nothing is asked from above the base path");
+    page.assert_quiet();
+}
 
 #[test]
 fn each_page_is_at_its_address() {
     let server = Server::start(&["--web-basepath=/mail/box"]);
     let Some(page) = Page::of(&server) else { return };
-    for (path, element) in PAGES {
+    deliver(&server, "Hello");
+    for (path, landmark) in PAGES {
         for base in ["", "/mail/box"] {
             page.open(&format!("{base}{path}"));
-            page.find(&format!("main > {element} h1"));
+            page.find(landmark);
         }
     }
     page.assert_quiet();
@@ -28,29 +65,23 @@ fn each_page_is_at_its_address() {
 
 #[test]
 fn a_base_path_is_never_left() {
-    let server = Server::start(&["--web-basepath=/mail/box"]);
+    let server = Server::start(&["--web-basepath=/mail"]);
     let Some(page) = Page::of(&server) else { return };
-    page.open("/mail/box");
+    page.open("/mail");
     page.find("home-page");
-    assert_eq!(page.path(), "/mail/box/");
-    page.click("[data-place=status]");
-    page.find("status-page");
-    assert_eq!(page.path(), "/mail/box/status");
-    page.fill("#goto", "james\n");
-    page.find("mailbox-page");
-    assert_eq!(page.path(), "/mail/box/m/james");
-    // From deeper below, the links in the frame lead where they led before.
-    page.click("[data-place=monitor]");
-    page.find("monitor-page");
-    assert_eq!(page.path(), "/mail/box/monitor");
-    page.back();
-    page.find("mailbox-page");
-    page.click(".brand");
-    page.find("home-page");
-    assert_eq!(page.path(), "/mail/box/");
-    let strays: Vec<_> = page.requests().into_iter().filter(|url| !url.contains("/mail/box")).collect();
-    assert_eq!(strays, [""; 0], "nothing is asked from above the base path");
-    page.assert_quiet();
+    assert_eq!(page.path(), "/mail/");
+    // The address without the slash is the only one outside.
+    page.forget_requests();
+    tour(&page, &server, "/mail");
+}
+
+#[test]
+fn a_stripped_prefix_is_never_left() {
+    let server = Server::start(&[]);
+    let proxy = proxy::start("/tools/mail", server.http);
+    let Some(page) = Page::at(proxy) else { return };
+    page.open("/tools/mail/");
+    tour(&page, &server, "/tools/mail");
 }
 
 #[test]
