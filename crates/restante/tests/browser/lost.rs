@@ -96,3 +96,23 @@ fn other_pages_say_so_and_recover() {
     let _server = data.server(Some(&server));
     page.until("the end of it", || page.text(".status-note").is_empty() && page.count("status-page.stale") == 0);
 }
+
+#[test]
+fn a_page_that_was_left_listens_again_on_the_way_back() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let listeners = || server.json("/debug/vars")["http"]["WebSocketConnectsCurrent"].clone();
+    page.open("/m/james");
+    page.until("a listener", || listeners() == 1);
+    page.open("/status");
+    page.find("status-page h1");
+    page.until("nobody", || listeners() == 0);
+    deliver(&server, "Meanwhile");
+    page.back();
+    page.until("what was missed", || page.texts(".row-subject") == ["Meanwhile"]);
+    page.until("one listener", || listeners() == 1);
+    deliver(&server, "After");
+    page.until("what comes", || page.texts(".row-subject") == ["After", "Meanwhile"]);
+    assert_eq!(page.count(".connection:not([hidden])"), 0);
+    page.assert_quiet();
+}
