@@ -56,6 +56,7 @@ fn mail_is_read_and_deleted_by_keys() {
     deliver(&server, &["One", "Two", "Three", "Four"]);
     page.open("/");
     page.find("home-page h1");
+    page.hold_time();
     page.keys("o");
     page.keys(&format!("james{}", key::ENTER));
     page.until("the list", || page.count(".message-row") == 4);

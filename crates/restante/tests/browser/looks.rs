@@ -176,7 +176,7 @@ fn everything_can_be_read_and_has_a_name() {
         page.find("dialog");
         judge(&format!("help in {suffix}"));
         page.keys(super::page::key::ESCAPE);
-        page.click("[title^='Mark as unread']");
+        page.hold_time();
         page.click("message-pane .danger");
         page.find(".toast");
         judge(&format!("a toast in {suffix}"));

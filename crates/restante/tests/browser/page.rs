@@ -28,6 +28,18 @@ pub(crate) mod key {
 /// Why a request was never sent, as Chromium puts it.
 const FORBIDDEN: [&str; 2] = ["csp", "origin"];
 
+/// Holds back what a page wants to do after more than five seconds: that is where it waits for people.
+const HOLD: &str = "
+    const [set, clear] = [window.setTimeout, window.clearTimeout];
+    window.held = new Map();
+    window.setTimeout = (run, millis, ...more) => {
+        if (!(millis > 5000)) return set(run, millis, ...more);
+        const number = -1 - window.held.size;
+        window.held.set(number, run);
+        return number;
+    };
+    window.clearTimeout = number => window.held.delete(number) || clear(number)";
+
 /// What a page is looked at with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
@@ -160,6 +172,18 @@ impl Page {
     #[track_caller]
     pub(crate) fn eval(&self, script: &str, arguments: &Value) -> Value {
         must(self.driver.post("/execute/sync", &json!({ "script": script, "args": arguments })))
+    }
+
+    /// Lets the page be as patient as a test is slow, until it is loaded anew: nothing ends by itself that waits for people.
+    #[track_caller]
+    pub(crate) fn hold_time(&self) {
+        self.eval(HOLD, &json!([]));
+    }
+
+    /// All that time that was held passes now.
+    #[track_caller]
+    pub(crate) fn let_time_pass(&self) {
+        self.eval("const all = [...held.values()]; held.clear(); all.forEach(run => run())", &json!([]));
     }
 
     /// Looks into a frame, and comes back.
