@@ -160,10 +160,9 @@ fn no_text_of_a_mail_acts_in_a_page() {
         let quoted = words.replace('"', "\\\"");
         let mail = Mail {
             from: &format!("{word} <ann@x.org>"),
+            to: &format!("{word} <james@x.org>"),
             subject: &words,
-            header: &format!(
-                "To: {word} <james@x.org>\r\nX-Raw: {words}\r\nX-Word: {word}\r\nDate: {words}\r\nMessage-ID: <{words}>\r\n"
-            ),
+            header: &format!("X-Raw: {words}\r\nX-Word: {word}\r\nDate: {words}\r\nMessage-ID: <{words}>\r\n"),
             text: &words,
             html: &format!("<p title=\"{words}\">{words}</p><img src=\"cid:{words}\">"),
             pictures: &[Picture { id: &words, kind: &format!("image/png; name=\"{quoted}\""), content: b"no picture" }],

@@ -6,8 +6,10 @@ use base64::prelude::BASE64_STANDARD;
 /// A mail to be sent, of those parts that are given.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Mail<'a> {
-    /// The sender as it is written; nobody else than Ann when it is empty.
+    /// The sender as it is written; Ann, when it is empty.
     pub(crate) from: &'a str,
+    /// The recipients as they are written; James, when it is empty.
+    pub(crate) to: &'a str,
     pub(crate) subject: &'a str,
     /// More lines of the header, each with its end.
     pub(crate) header: &'a str,
@@ -36,10 +38,9 @@ pub(crate) struct File<'a> {
 impl Mail<'_> {
     /// The mail as it goes over the wire.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let from = if self.from.is_empty() { "Ann <ann@x.org>" } else { self.from };
-        let to = if self.header.contains("To: ") { "" } else { "To: james@x.org\r\n" };
-        let head =
-            format!("From: {from}\r\n{to}Subject: {}\r\nMIME-Version: 1.0\r\n{}", word(self.subject), self.header);
+        let or = |given: &str, otherwise: &str| if given.is_empty() { otherwise.to_owned() } else { given.to_owned() };
+        let people = format!("From: {}\r\nTo: {}\r\n", or(self.from, "Ann <ann@x.org>"), or(self.to, "james@x.org"));
+        let head = format!("{people}Subject: {}\r\nMIME-Version: 1.0\r\n{}", word(self.subject), self.header);
         let mut parts = vec![self.body()];
         for File { kind, name, content } in self.files {
             let disposition = format!("Content-Disposition: attachment; filename=\"{}\"\r\n", word(name));

@@ -20,6 +20,7 @@ fn open(server: &Server, page: &Page) -> String {
     let pixel = pixel();
     let mail = Mail {
         from: &format!("{} <zoe@x.org>", mails::word("Zoë")),
+        to: "",
         subject: "The report – at last",
         header: "X-Campaign: weekly\r\nX-Note: =?utf-8?Q?Gr=C3=BC=C3=9Fe?=\r\n",
         text: TEXT,

@@ -7,7 +7,7 @@ use super::support::Server;
 const ROWS: &str = ".arrival-link";
 
 fn deliver(server: &Server, to: &str, subject: &str) {
-    server.deliver(to, &Mail { subject, header: &format!("To: {to}\r\n"), ..Mail::default() }.bytes());
+    server.deliver(to, &Mail { to, subject, ..Mail::default() }.bytes());
 }
 
 #[track_caller]

@@ -38,23 +38,16 @@ const NEWS: &str = "<body style='margin: 0; font: 16px/1.5 Georgia, serif; backg
     <h1 style='font-weight: normal'>New glazes for the autumn</h1><p>Moss, slate and a warm red: three glazes that we have tried all summer.</p></div></body>";
 
 /// Everything that has arrived, oldest first: for whom, and what.
-fn mails() -> Vec<(&'static str, Vec<u8>)> {
-    let shop = format!("{} <shop@toepferei.example>", word("Töpferei Müller"));
+fn mails(shop: &str) -> Vec<(&'static str, Mail<'_>)> {
     let ci = "Build Server <ci@build.example>";
     let plain = Mail::default();
     vec![
-        (
-            "anna.keller",
-            Mail { from: &shop, subject: "Welcome, Anna", text: "Good to have you here.", ..plain }.bytes(),
-        ),
-        ("newsletter", Mail { from: &shop, subject: "New glazes for the autumn", html: NEWS, ..plain }.bytes()),
-        (
-            "ci",
-            Mail { from: ci, subject: "Pipeline #8811 passed: main", text: "All 214 tests passed.", ..plain }.bytes(),
-        ),
-        ("anna.keller", Mail { from: &shop, subject: "Choose a new password", text: RESET, ..plain }.bytes()),
-        ("anna.keller", Mail { from: &shop, subject: "New glazes for the autumn", html: NEWS, ..plain }.bytes()),
-        ("ci", Mail { from: ci, subject: "Pipeline #8812 failed: fix/vat-rounding", text: BUILD, ..plain }.bytes()),
+        ("anna.keller", Mail { from: shop, subject: "Welcome, Anna", text: "Good to have you here.", ..plain }),
+        ("newsletter", Mail { from: shop, subject: "New glazes for the autumn", html: NEWS, ..plain }),
+        ("ci", Mail { from: ci, subject: "Pipeline #8811 passed: main", text: "All 214 tests passed.", ..plain }),
+        ("anna.keller", Mail { from: shop, subject: "Choose a new password", text: RESET, ..plain }),
+        ("anna.keller", Mail { from: shop, subject: "New glazes for the autumn", html: NEWS, ..plain }),
+        ("ci", Mail { from: ci, subject: "Pipeline #8812 failed: fix/vat-rounding", text: BUILD, ..plain }),
         (
             "support",
             Mail {
@@ -62,13 +55,12 @@ fn mails() -> Vec<(&'static str, Vec<u8>)> {
                 subject: "Is the blue bowl coming back?",
                 text: "I broke mine.",
                 ..plain
-            }
-            .bytes(),
+            },
         ),
         (
             "anna.keller",
             Mail {
-                from: &shop,
+                from: shop,
                 subject: "Your invoice 2026-2041",
                 text: "The invoice for your order is attached.\n",
                 files: &[
@@ -80,32 +72,31 @@ fn mails() -> Vec<(&'static str, Vec<u8>)> {
                     },
                 ],
                 ..plain
-            }
-            .bytes(),
+            },
         ),
-        (
-            "accounting",
-            Mail { from: &shop, subject: "Invoice 2026-2041 was sent", text: "To anna.keller.", ..plain }.bytes(),
-        ),
+        ("accounting", Mail { from: shop, subject: "Invoice 2026-2041 was sent", text: "To anna.keller.", ..plain }),
         (
             "anna.keller",
             Mail {
-                from: &shop,
+                from: shop,
                 subject: "We have got your order #2041",
-                header: "To: Anna Keller <anna.keller@kunde.example>\r\nX-Campaign: order-confirmation\r\n",
+                to: "Anna Keller <anna.keller@kunde.example>",
+                header: "X-Campaign: order-confirmation\r\n",
                 text: "Hello Anna,\n\nthank you for your order #2041.\n",
                 html: ORDER,
                 pictures: &[Picture { id: "mug@shop", kind: "image/svg+xml", content: MUG }],
                 ..plain
-            }
-            .bytes(),
+            },
         ),
     ]
 }
 
 /// Lets it all arrive.
 pub(crate) fn set_up(server: &Server) {
-    for (mailbox, mail) in mails() {
-        server.deliver(&format!("{mailbox}@kunde.example"), &mail);
+    let shop = format!("{} <shop@toepferei.example>", word("Töpferei Müller"));
+    for (mailbox, mail) in mails(&shop) {
+        let address = format!("{mailbox}@kunde.example");
+        let to = if mail.to.is_empty() { &address } else { mail.to };
+        server.deliver(&address, &Mail { to, ..mail }.bytes());
     }
 }
