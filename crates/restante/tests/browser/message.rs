@@ -15,6 +15,25 @@ const TEXT: &str = "Hello James,\r\n\r\nthe report is at https://example.org/rep
 const HTML: &str = "<h1>Hello James</h1><p>The <a href='https://example.org/report'>report</a>.</p>\
     <img id=near src=cid:near@x width=40 height=40><img id=far src=http://tracker.test/open.gif>";
 
+/// How bright a picture of the page is, from 0 to 1, where the mail is shown and nothing stands; 1 before it is shown.
+const BRIGHTNESS: &str = "
+    const picture = new Image();
+    picture.src = `data:image/png;base64,${arguments[0]}`;
+    return picture.decode().then(() => {
+        const frame = document.querySelector('iframe');
+        if (!frame) return 1;
+        const { left, bottom, width } = frame.getBoundingClientRect();
+        const context = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d');
+        context.drawImage(picture, -(left + width / 2), -(bottom - 20));
+        const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
+        return (red + green + blue) / 3 / 255;
+    })";
+
+fn brightness(page: &Page) -> f64 {
+    let picture = page.command("Page.captureScreenshot", &json!({}));
+    page.eval(BRIGHTNESS, &json!([picture["data"]])).as_f64().unwrap()
+}
+
 /// Sends a mail of every kind of part, and opens it.
 fn open(server: &Server, page: &Page) -> String {
     let pixel = pixel();
@@ -90,11 +109,7 @@ fn the_html_is_shown_in_other_sizes_and_colours() {
     }
     page.click(".widths [title='Full width']");
     page.until("the full width", || width().as_u64().is_some_and(|width| width != 768 && width > 400));
-    let dark = || {
-        page.inside("iframe", |frame| {
-            frame.eval("return getComputedStyle(document.documentElement).colorScheme", &json!([])) == "dark"
-        })
-    };
+    let dark = || brightness(&page) < 0.5;
     assert!(!dark());
     page.click("[aria-label='Colours of the preview'] [title=Dark]");
     page.until("the dark", dark);
