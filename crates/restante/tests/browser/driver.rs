@@ -18,6 +18,8 @@ use super::support::program::{is_there, skip};
 const REQUIRED: &str = "REQUIRE_BROWSER";
 /// What chromedriver says when it is there and the browser is not.
 const NO_BROWSER: &str = "cannot find Chrome binary";
+/// How often it is tried to start chromedriver.
+const ATTEMPTS: usize = 5;
 /// A screenshot of a long page, or the log of a busy one.
 const LARGEST_ANSWER: u64 = 256 * 1024 * 1024;
 
@@ -130,8 +132,13 @@ struct Process {
 }
 
 impl Process {
-    /// Starts it on a free port, and waits until it says which.
+    /// Starts it on a free port. It may find that another program was faster there, and end.
     fn start() -> (Self, u16) {
+        (0..ATTEMPTS).find_map(|_| Self::try_start()).expect("chromedriver says where it listens")
+    }
+
+    /// Starts it, and waits until it says where it listens.
+    fn try_start() -> Option<(Self, u16)> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         // For the profile, and for a socket, whose path must be short.
         let name = format!("restante-browser-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -146,7 +153,7 @@ impl Process {
             lines.find_map(|line| line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok());
         // Nobody may find the pipe full.
         std::thread::spawn(move || lines.for_each(drop));
-        (process, port.expect("chromedriver says where it listens"))
+        Some((process, port?))
     }
 }
 
