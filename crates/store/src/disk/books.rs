@@ -87,17 +87,24 @@ impl Books {
 }
 
 /// Mailboxes that changed or were asked for, as they are committed. One that is not here has to be looked up; one that is
-/// here holds something.
+/// here holds something. Readers need no more than its version, so that is all they look up and teach.
 ///
 /// While a commit is under way nobody but the database knows whether it has happened, so the mailboxes that it changes
 /// are forgotten before it and entered after it, and what was looked up meanwhile is not remembered.
 #[derive(Default)]
 pub(super) struct Recent {
     /// When this half is full it becomes the old one, and what nobody touched since is forgotten.
-    young: HashMap<MailboxName, MailboxBook>,
-    old: HashMap<MailboxName, MailboxBook>,
+    young: HashMap<MailboxName, Known>,
+    old: HashMap<MailboxName, Known>,
     /// Odd while a commit is under way, another even number after each.
     epoch: u64,
+}
+
+/// What is known of a mailbox: all that the writer knew when it changed it, or what a reader has found.
+#[derive(Clone, Copy)]
+enum Known {
+    Book(MailboxBook),
+    Version(u64),
 }
 
 /// The moment of a look-up.
@@ -113,8 +120,18 @@ impl Recent {
         Self { epoch: 1, ..Self::default() }
     }
 
-    pub(super) fn find(&self, mailbox: &MailboxName) -> Option<MailboxBook> {
-        self.young.get(mailbox).or_else(|| self.old.get(mailbox)).copied()
+    pub(super) fn version(&self, mailbox: &MailboxName) -> Option<u64> {
+        self.find(mailbox).map(|known| match known {
+            Known::Book(book) => book.version,
+            Known::Version(version) => version,
+        })
+    }
+
+    pub(super) fn book(&self, mailbox: &MailboxName) -> Option<MailboxBook> {
+        match self.find(mailbox)? {
+            Known::Book(book) => Some(book),
+            Known::Version(_) => None,
+        }
     }
 
     /// A look-up begins.
@@ -123,9 +140,9 @@ impl Recent {
     }
 
     /// Remembers what a look-up found, unless it may be out of date.
-    pub(super) fn looked_up(&mut self, since: Moment, mailbox: &MailboxName, book: MailboxBook) {
+    pub(super) fn looked_up(&mut self, since: Moment, mailbox: &MailboxName, version: u64) {
         if since.0 == self.epoch && self.epoch.is_multiple_of(2) {
-            self.enter(mailbox.clone(), book);
+            self.enter(mailbox.clone(), Known::Version(version));
         }
     }
 
@@ -142,18 +159,21 @@ impl Recent {
     pub(super) fn end(&mut self, mailboxes: impl IntoIterator<Item = (MailboxName, MailboxBook)>) {
         self.epoch = self.epoch.next_multiple_of(2);
         for (mailbox, book) in mailboxes {
-            self.enter(mailbox, book);
+            if book.messages > 0 {
+                self.enter(mailbox, Known::Book(book));
+            }
         }
     }
 
-    fn enter(&mut self, mailbox: MailboxName, book: MailboxBook) {
-        if book.messages == 0 {
-            return;
-        }
+    fn find(&self, mailbox: &MailboxName) -> Option<Known> {
+        self.young.get(mailbox).or_else(|| self.old.get(mailbox)).copied()
+    }
+
+    fn enter(&mut self, mailbox: MailboxName, known: Known) {
         if self.young.len() >= Self::HALF && !self.young.contains_key(&mailbox) {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(mailbox, book);
+        self.young.insert(mailbox, known);
     }
 }
 
@@ -180,35 +200,37 @@ mod tests {
         for number in 0..20_000 {
             commit(&mut recent, number, book(1, number));
             commit(&mut recent, 0, book(number + 1, number));
-            assert_eq!(recent.find(&name(0)), Some(book(number + 1, number)));
+            assert_eq!(recent.book(&name(0)), Some(book(number + 1, number)));
+            assert_eq!(recent.version(&name(0)), Some(number));
             assert!(recent.young.len() + recent.old.len() <= 2 * Recent::HALF);
         }
         commit(&mut recent, 0, MailboxBook::default());
-        assert_eq!(recent.find(&name(0)), None);
-        assert_eq!(recent.find(&name(1)), None);
+        assert_eq!(recent.version(&name(0)), None);
+        assert_eq!(recent.version(&name(1)), None);
     }
 
     #[test]
     fn what_was_looked_up_during_a_commit_is_not_remembered() {
-        let old = book(1, 1);
         let mut recent = Recent::default();
         let before = recent.moment();
-        recent.looked_up(before, &name(0), old);
-        assert_eq!(recent.find(&name(0)), Some(old));
+        recent.looked_up(before, &name(0), 1);
+        assert_eq!(recent.version(&name(0)), Some(1));
+        // The writer needs the whole book.
+        assert_eq!(recent.book(&name(0)), None);
 
         recent.begin([&name(0)]);
         let during = recent.moment();
-        recent.looked_up(before, &name(0), old);
-        recent.looked_up(during, &name(0), old);
+        recent.looked_up(before, &name(0), 1);
+        recent.looked_up(during, &name(0), 1);
         recent.end([]);
-        recent.looked_up(before, &name(0), old);
-        recent.looked_up(during, &name(0), old);
-        assert_eq!(recent.find(&name(0)), None);
-        recent.looked_up(recent.moment(), &name(0), old);
-        assert_eq!(recent.find(&name(0)), Some(old));
+        recent.looked_up(before, &name(0), 1);
+        recent.looked_up(during, &name(0), 1);
+        assert_eq!(recent.version(&name(0)), None);
+        recent.looked_up(recent.moment(), &name(0), 1);
+        assert_eq!(recent.version(&name(0)), Some(1));
 
         let mut never = Recent::never();
-        never.looked_up(never.moment(), &name(0), old);
-        assert_eq!(never.find(&name(0)), None);
+        never.looked_up(never.moment(), &name(0), 1);
+        assert_eq!(never.version(&name(0)), None);
     }
 }

@@ -334,7 +334,7 @@ impl<'a> Changes<'a> {
     fn mailbox(&mut self, database: &Connection, name: &MailboxName) -> Result<&mut MailboxBook> {
         // Twice, because a borrow that is returned in one branch lasts through the other.
         if !self.mailboxes.contains_key(name) {
-            let book = match self.shared.recent().find(name) {
+            let book = match self.shared.recent().book(name) {
                 Some(book) => book,
                 None => look_up(database, name)?.unwrap_or_default(),
             };
@@ -345,7 +345,7 @@ impl<'a> Changes<'a> {
 }
 
 /// What the database says about a mailbox; nothing when it is empty.
-pub(super) fn look_up(database: &Connection, mailbox: &MailboxName) -> Result<Option<MailboxBook>> {
+fn look_up(database: &Connection, mailbox: &MailboxName) -> Result<Option<MailboxBook>> {
     let mut statement =
         database.prepare_cached("SELECT messages, version, unseen, bytes FROM mailboxes WHERE name = ?1")?;
     let book = statement.query_row([mailbox.as_str()], |row| {

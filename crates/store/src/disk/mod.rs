@@ -41,8 +41,7 @@ use restante_mail::naming::MailboxName;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use self::books::{Counters, MailboxBook, Moment, Recent};
-use self::changes::look_up;
+use self::books::{Counters, Moment, Recent};
 use self::directory::Directory;
 pub use self::directory::OpenError;
 use self::job::{Job, Reply};
@@ -180,14 +179,14 @@ impl Store for DiskStore {
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
         let known = self.shared.look(mailbox);
-        if let Ok(book) = known {
-            return Ok(Version(book.version));
+        if let Ok(version) = known {
+            return Ok(Version(version));
         }
         let name = mailbox.clone();
-        let book = self.shared.readers.ask(move |database| look_up(database, &name)).await?;
-        let Some(book) = book else { return Ok(Version(0)) };
-        self.shared.learn(known, mailbox, book);
-        Ok(Version(book.version))
+        let found = self.shared.readers.ask(move |database| reader::version(database, &name)).await?;
+        let Some(version) = found else { return Ok(Version(0)) };
+        self.shared.learn(known, mailbox, version);
+        Ok(Version(version))
     }
 
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
@@ -202,12 +201,12 @@ impl Store for DiskStore {
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
         let look = move |database: &Connection| reader::find(database, &segments, &name, which);
-        let Some((book, found)) = self.shared.readers.ask(look).await? else { return Ok(None) };
-        self.shared.learn(known, mailbox, book);
+        let Some((version, found)) = self.shared.readers.ask(look).await? else { return Ok(None) };
+        self.shared.learn(known, mailbox, version);
         let Some((summary, source)) = found else { return Ok(None) };
-        self.summaries.remember(key, book.version, summary.clone());
+        self.summaries.remember(key, version, summary.clone());
         if let Some(source) = source {
-            self.sources.remember((mailbox.clone(), summary.id), book.version, source);
+            self.sources.remember((mailbox.clone(), summary.id), version, source);
         }
         Ok(Some(summary))
     }
@@ -219,10 +218,10 @@ impl Store for DiskStore {
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
         let look = move |database: &Connection| reader::source(database, &segments, &name, id);
-        let Some((book, source)) = self.shared.readers.ask(look).await? else { return Ok(None) };
-        self.shared.learn(known, mailbox, book);
+        let Some((version, source)) = self.shared.readers.ask(look).await? else { return Ok(None) };
+        self.shared.learn(known, mailbox, version);
         if let Some(source) = &source {
-            self.sources.remember(key, book.version, source.clone());
+            self.sources.remember(key, version, source.clone());
         }
         Ok(source)
     }
@@ -261,12 +260,12 @@ impl Store for DiskStore {
     }
 }
 
-/// What is known of a mailbox, or since when it is being looked up.
-type Known = Result<MailboxBook, Moment>;
+/// The version of a mailbox, or since when it is being looked up.
+type Known = Result<u64, Moment>;
 
 /// The answer that was given before, if the mailbox is still as it was then.
 fn recall<K: Eq + Hash, A: Answer>(answers: &Cache<K, A>, key: &K, known: Known) -> Option<A> {
-    answers.find(key, known.ok()?.version)
+    answers.find(key, known.ok()?)
 }
 
 fn writer_ended() -> StoreError {
@@ -285,9 +284,9 @@ impl Shared {
     }
 
     /// Remembers what was looked up.
-    fn learn(&self, known: Known, mailbox: &MailboxName, book: MailboxBook) {
+    fn learn(&self, known: Known, mailbox: &MailboxName, version: u64) {
         if let Err(since) = known {
-            self.recent().looked_up(since, mailbox, book);
+            self.recent().looked_up(since, mailbox, version);
         }
     }
 
@@ -298,10 +297,10 @@ impl Shared {
         }
     }
 
-    /// What is known of a mailbox, or the moment from which it has to be looked up.
+    /// The version of a mailbox, or the moment from which it has to be looked up.
     fn look(&self, mailbox: &MailboxName) -> Known {
         let recent = self.recent();
-        recent.find(mailbox).ok_or_else(|| recent.moment())
+        recent.version(mailbox).ok_or_else(|| recent.moment())
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {

@@ -10,8 +10,6 @@ use restante_mail::naming::MailboxName;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::Semaphore;
 
-use super::books::MailboxBook;
-use super::changes::look_up;
 use super::record::View;
 use super::rows::{self, Copy, columns, integer, key, number, time};
 use super::segment::{Location, Segments};
@@ -91,11 +89,20 @@ fn closed() -> StoreError {
     StoreError::Unavailable("the store is closed".to_owned())
 }
 
+/// Counts are left out, which in a database of version 1 are made by looking at the whole mailbox.
+pub(super) const VERSION: &str = "SELECT version FROM mailboxes WHERE name = ?1";
+
+/// See [`Store::version`](crate::Store::version); nothing when the mailbox is empty.
+pub(super) fn version(database: &Connection, mailbox: &MailboxName) -> Result<Option<u64>> {
+    let mut statement = database.prepare_cached(VERSION)?;
+    Ok(statement.query_row([mailbox.as_str()], |row| number(row, 0)).optional()?)
+}
+
 /// See [`Store::list`](crate::Store::list).
 pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> Result<Listing> {
     // One transaction, so that version and messages are of the same moment.
     let snapshot = database.unchecked_transaction()?;
-    let Some(book) = look_up(&snapshot, mailbox)? else { return Ok(Listing::default()) };
+    let Some(version) = version(&snapshot, mailbox)? else { return Ok(Listing::default()) };
     let ascending =
         concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id > ?2 AND id < ?3 ORDER BY id LIMIT ?4");
     let descending = concat!(
@@ -113,11 +120,11 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
     if from_the_end {
         messages.reverse();
     }
-    Ok(Listing { version: Version(book.version), messages })
+    Ok(Listing { version: Version(version), messages })
 }
 
-/// An answer about a mailbox that is not empty, and the mailbox at the moment of the answer.
-pub(super) type Dated<T> = Option<(MailboxBook, Option<T>)>;
+/// An answer about a mailbox that is not empty, and its version at the moment of the answer.
+pub(super) type Dated<T> = Option<(u64, Option<T>)>;
 
 /// See [`Store::find`](crate::Store::find). Whoever asks for a summary asks for the source next, as a rule: when it is
 /// short, it comes along.
@@ -128,7 +135,7 @@ pub(super) fn find(
     which: Which,
 ) -> Result<Dated<(Summary, Option<Source>)>> {
     let snapshot = database.unchecked_transaction()?;
-    let Some(book) = look_up(&snapshot, mailbox)? else { return Ok(None) };
+    let Some(version) = version(&snapshot, mailbox)? else { return Ok(None) };
     let by_id = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id = ?2");
     let latest = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 ORDER BY id DESC LIMIT 1");
     let found = match which {
@@ -148,7 +155,7 @@ pub(super) fn find(
         let source = record.and_then(|record| take_apart(record, mailbox, summary.id, location).ok());
         (summary, source)
     });
-    Ok(Some((book, found)))
+    Ok(Some((version, found)))
 }
 
 /// See [`Store::source`](crate::Store::source).
@@ -160,9 +167,9 @@ pub(super) fn source(
 ) -> Result<Dated<Source>> {
     let mut problem = None;
     for _ in 0..ATTEMPTS {
-        let (book, at) = match locate(database, mailbox, id)? {
-            Some((book, Some(at))) => (book, at),
-            Some((book, None)) => return Ok(Some((book, None))),
+        let (version, at) = match locate(database, mailbox, id)? {
+            Some((version, Some(at))) => (version, at),
+            Some((version, None)) => return Ok(Some((version, None))),
             None => return Ok(None),
         };
         // When it is where it was before, it is not for us that it cannot be read.
@@ -173,7 +180,7 @@ pub(super) fn source(
         }
         let read = segments.read(at).map_err(|error| trouble::of_segment("reading mail", &error));
         match read.and_then(|record| take_apart(record, mailbox, id, at)) {
-            Ok(source) => return Ok(Some((book, Some(source)))),
+            Ok(source) => return Ok(Some((version, Some(source)))),
             // It may have gone between the two looks, or was written again elsewhere.
             Err(error) => problem = Some((at, error)),
         }
@@ -183,13 +190,13 @@ pub(super) fn source(
 
 fn locate(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result<Dated<Location>> {
     let snapshot = database.unchecked_transaction()?;
-    let Some(book) = look_up(&snapshot, mailbox)? else { return Ok(None) };
+    let Some(version) = version(&snapshot, mailbox)? else { return Ok(None) };
     let mut statement =
         snapshot.prepare_cached("SELECT segment, offset, length FROM copies WHERE mailbox = ?1 AND id = ?2")?;
     let found = statement.query_row(params![mailbox.as_str(), key(id)], |row| {
         Ok(Location { segment: number(row, 0)?, offset: number(row, 1)?, length: number(row, 2)? })
     });
-    Ok(Some((book, found.optional()?)))
+    Ok(Some((version, found.optional()?)))
 }
 
 fn take_apart(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Location) -> Result<Source> {
