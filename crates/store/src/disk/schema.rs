@@ -3,12 +3,14 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use super::books::Counters;
 use super::directory::log_of;
 use super::{Durability, OpenError};
+use crate::Usage;
 
 /// How long the writer waits for others who write.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
@@ -95,7 +97,8 @@ const VIEWS_OF_VERSION_1: &str = "
 /// Opens the database for its one writer, fills it when it is empty, and brings it up to date.
 pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usize) -> Result<Connection, OpenError> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, cache_bytes)?;
-    if version(&connection, MIGRATIONS.len())? == 0 {
+    let found = version(&connection, MIGRATIONS.len())?;
+    if found == 0 {
         // Can be set only before the first table is made.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
@@ -106,7 +109,11 @@ pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usiz
     connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
     // Nobody else writes. Readers of another process can be in the way of bringing a long log home; then it stays long.
     connection.busy_timeout(PATIENCE)?;
-    migrate(&mut connection, MIGRATIONS)?;
+    if (1..MIGRATIONS.len()).contains(&found) {
+        bring_up_to_date(&mut connection, found)?;
+    } else {
+        migrate(&mut connection, MIGRATIONS)?;
+    }
     Ok(connection)
 }
 
@@ -185,14 +192,21 @@ fn version(connection: &Connection, known: usize) -> Result<usize, OpenError> {
     }
 }
 
+/// Takes the steps that are missing, which with much mail takes a while, and tells of it.
+fn bring_up_to_date(connection: &mut Connection, from: usize) -> Result<(), OpenError> {
+    let Usage { mailboxes, messages, .. } = Counters::load(connection)?.usage;
+    tracing::info!(from, to = MIGRATIONS.len(), mailboxes, messages, "the database is being brought up to date");
+    let begin = Instant::now();
+    migrate(connection, MIGRATIONS)?;
+    tracing::info!(took = ?begin.elapsed(), "the database is up to date");
+    Ok(())
+}
+
 /// Takes the steps that are missing, all or none.
 fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), OpenError> {
     let done = version(connection, steps.len())?;
     if done == steps.len() {
         return Ok(());
-    }
-    if done > 0 {
-        tracing::info!(from = done, to = steps.len(), "the database is brought up to date");
     }
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
     for step in &steps[done..] {
