@@ -2,21 +2,17 @@
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 
 use super::encoding::Accepted;
 use super::etag::Known;
 use super::packed::{self, Packed};
 use super::problem::Problem;
+use super::reply::{RESOURCE_POLICY, SAME_ORIGIN};
 
 /// Where they are.
 pub(super) const ASSETS: &str = "/assets/{hash}/{*path}";
-
-/// To whom a browser gives an answer.
-pub(super) const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-/// To nobody but our own pages.
-pub(super) const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
 /// What never changes under its path (RFC 8246).
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use restante_mail::mime::Mime;
@@ -16,12 +16,11 @@ use super::budget::{Allowance, SMALL};
 use super::etag::Known;
 use super::links::{Purpose, push_segment};
 use super::problem::Problem;
-use super::reply::Nothing;
+use super::reply::{Nothing, RESOURCE_POLICY, SAME_ORIGIN};
 use super::rest::source_length;
 use super::target::OneAttachment;
 
 const OCTETS: &str = "application/octet-stream";
-const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// `sandbox` gives the document an origin of its own and forbids scripts, forms and plugins; the rest forbids to load
 /// anything. Styles inside of an HTML or SVG file are harmless then.
@@ -73,7 +72,7 @@ async fn answer(
     headers.insert(header::CONTENT_TYPE, file.content_type);
     headers.insert(header::CONTENT_DISPOSITION, file.disposition);
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
-    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     // What is deleted shall be gone: a browser may keep its copy only to ask whether it is still good.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));

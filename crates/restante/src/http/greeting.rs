@@ -12,9 +12,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 
-use super::assets::{RESOURCE_POLICY, SAME_ORIGIN};
 use super::problem::Problem;
-use super::{Server, Turn, reply};
+use super::reply::{self, RESOURCE_POLICY, SAME_ORIGIN};
+use super::{Server, Turn};
 
 /// Where it is asked for.
 pub(super) const GREETING: &str = "/serve/greeting";

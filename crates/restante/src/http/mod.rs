@@ -7,6 +7,7 @@
 //! with what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. Listening and
 //! TLS are not done here.
 
+mod about;
 mod answers;
 mod assets;
 mod attachment;
@@ -33,7 +34,6 @@ mod problem;
 mod render;
 mod reply;
 mod rest;
-mod server;
 mod status;
 mod target;
 #[cfg(test)]
@@ -65,8 +65,8 @@ use greeting::Greeting;
 use problem::Problem;
 use view::Counted;
 
+pub use about::{About, Port};
 pub use connection::{Peer, Tenure, refuse_connection, serve_connection};
-pub use server::{About, Port};
 pub use status::Status;
 
 /// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
@@ -178,7 +178,7 @@ fn routes<'a>(base: &str, except: &'a str) -> Routes<'a> {
         .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachment::view))
         .route(&path(greeting::GREETING), get(greeting::greeting))
         .route(&path(status::STATUS), get(status::status))
-        .route(&path(server::SERVER), get(server::server))
+        .route(&path(about::ABOUT), get(about::about))
         .route(&path(probe::LIVE), get(probe::live))
         .route(&path(probe::READY), get(probe::ready))
         .route(&path(observe::METRICS), get(observe::metrics))

@@ -10,12 +10,12 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 
 use super::Server;
-use super::assets::{RESOURCE_POLICY, SAME_ORIGIN};
 use super::encoding::Accepted;
 use super::etag::Known;
+use super::fault;
 use super::packed::{self, Packed};
 use super::problem::Problem;
-use super::{fault, reply};
+use super::reply::{self, RESOURCE_POLICY, SAME_ORIGIN};
 
 /// Where robots look.
 pub(super) const ROBOTS: &str = "/robots.txt";

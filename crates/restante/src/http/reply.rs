@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -20,6 +20,11 @@ pub(super) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// How to say that an old answer may be kept, but not be used before it was asked whether it is still good.
 pub(super) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// To whom a browser gives an answer.
+pub(super) const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+/// To nobody but our own pages.
+pub(super) const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
 /// The answer of an operation that only has to say that it was done.
 pub(super) fn done() -> Response {

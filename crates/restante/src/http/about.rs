@@ -14,7 +14,7 @@ use super::{Server, fault, reply};
 use crate::config::{Config, Tls};
 
 /// Where it is asked for.
-pub(super) const SERVER: &str = "/api/v2/server";
+pub(super) const ABOUT: &str = "/api/v2/server";
 
 /// The answer to `/api/v2/server`.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -87,7 +87,7 @@ fn tls(port: Option<Port>, tls: &Tls) -> &'static str {
 }
 
 /// About this server, as JSON.
-pub(super) async fn server(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+pub(super) async fn about(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     reply::current(&server.settings.about).map_err(|error| fault(&error))
 }
 
