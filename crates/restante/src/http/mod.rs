@@ -134,7 +134,8 @@ fn routed(server: Arc<Server>) -> Router {
         .with_state(server)
 }
 
-/// Routes, but for one path that is wanted for something else: a base path can have the name of anything that we serve.
+/// Routes, but for one path that is wanted for something else, with or without a slash at its end: a base path can have the
+/// name of anything that we serve.
 struct Routes<'a> {
     router: Router<Arc<Server>>,
     except: &'a str,
@@ -142,7 +143,8 @@ struct Routes<'a> {
 
 impl Routes<'_> {
     fn route(self, path: &str, answer: MethodRouter<Arc<Server>>) -> Self {
-        if path == self.except { self } else { Self { router: self.router.route(path, answer), ..self } }
+        let taken = !self.except.is_empty() && path.strip_suffix('/').unwrap_or(path) == self.except;
+        if taken { self } else { Self { router: self.router.route(path, answer), ..self } }
     }
 }
 
@@ -154,6 +156,11 @@ fn routes<'a>(base: &str, except: &'a str) -> Routes<'a> {
         .route(&path("/m/{name}/{id}"), get(pages::two_below))
         .route(&path("/monitor"), get(pages::at_root))
         .route(&path("/status"), get(pages::at_root))
+        .route(&path("/m/"), get(pages::up))
+        .route(&path("/m/{name}/"), get(pages::without_slash))
+        .route(&path("/m/{name}/{id}/"), get(pages::without_slash))
+        .route(&path("/monitor/"), get(pages::without_slash))
+        .route(&path("/status/"), get(pages::without_slash))
         .route(&path(assets::ASSETS), get(assets::asset))
         .route(&path("/api/v1/mailbox/{name}"), get(rest::list).delete(rest::purge))
         .route(&path("/api/v1/mailbox/{name}/{id}"), get(rest::message).patch(rest::mark).delete(rest::remove))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 
 use super::Server;
@@ -49,12 +49,24 @@ pub(super) async fn two_below(accepted: Accepted, known: Known) -> Response {
 
 /// Leads from the bare base path to the page: its relative links start at a slash.
 pub(super) async fn to_home(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
-    let home = format!("{}/", server.settings.base_path);
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
-    response.headers_mut().insert(header::LOCATION, home.try_into().map_err(|error| fault(&error))?);
-    response.headers_mut().insert(header::CACHE_CONTROL, reply::NO_CACHE);
-    Ok(response)
+    elsewhere(format!("{}/", server.settings.base_path))
+}
+
+/// Leads from `/m/`, where no mailbox is named, to the page where one can be.
+pub(super) async fn up() -> Result<Response, Problem> {
+    elsewhere("../".to_owned())
+}
+
+/// Leads from the path of a page with a slash at its end to the page. The way is relative, so that it is the right one
+/// also behind a proxy that takes the base path away.
+pub(super) async fn without_slash(uri: Uri) -> Result<Response, Problem> {
+    let last = uri.path().strip_suffix('/').and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    // The router takes two slashes for a name without letters.
+    if last.is_empty() {
+        return Err(Problem::NoSuchPath);
+    }
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    elsewhere(format!("../{last}{query}"))
 }
 
 /// The icon of the web interface; browsers do not mind that it is no ICO file.
@@ -71,6 +83,14 @@ pub(super) async fn robots() -> Response {
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response.headers_mut().insert(header::CACHE_CONTROL, reply::NO_CACHE);
     response
+}
+
+fn elsewhere(location: String) -> Result<Response, Problem> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+    response.headers_mut().insert(header::LOCATION, location.try_into().map_err(|error| fault(&error))?);
+    response.headers_mut().insert(header::CACHE_CONTROL, reply::NO_CACHE);
+    Ok(response)
 }
 
 fn page(page: &'static Packed, accepted: &Accepted, known: &Known) -> Response {

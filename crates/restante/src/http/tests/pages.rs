@@ -73,6 +73,29 @@ async fn every_page_finds_its_files_wherever_it_is() {
 }
 
 #[tokio::test]
+async fn a_slash_too_many_leads_to_the_page() {
+    let table = [
+        ("/m/", "../"),
+        ("/monitor/", "../monitor"),
+        ("/status/", "../status"),
+        ("/m/james/", "../james"),
+        ("/m/james%2Fx@example.org/?x=y", "../james%2Fx@example.org?x=y"),
+        ("/m/http:/", "../http:"),
+        ("/m/james/latest/", "../latest"),
+    ];
+    for base in ["", "/mail", "/a/b"] {
+        let house = below(base);
+        for (path, location) in table {
+            for prefix in ["", base] {
+                let answer = house.ask(&format!("GET {prefix}{path}")).await;
+                assert_eq!((answer.status.as_u16(), answer.header("location")), (308, location), "{prefix}{path}");
+                assert_eq!(answer.header("cache-control"), "no-cache");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_headers_of_a_page() {
     let house = House::new();
     for (path, _) in TABLE {
@@ -209,9 +232,10 @@ async fn what_is_not_there() {
         &format!("/assets/%FF/{HASH}"),
         "/assets/",
         "/m",
-        "/m/",
+        "/m//",
+        "/m/james//",
         "/m/james/1/2",
-        "/monitor/",
+        "/monitor//",
         "/index.html",
         "/mail/favicon.ico",
         "/mail/robots.txt",
