@@ -113,6 +113,17 @@ async fn a_message_for_inbuckets_page() {
 }
 
 #[tokio::test]
+async fn the_lines_of_a_text_are_lines_on_inbuckets_page() {
+    let house = House::new();
+    house.put(0, "test", "Subject: x\r\n\r\nHello,\r\n\r\nsee http://example.org/\r\n<b>\r\n").await;
+    let message = house.ask("GET /serve/mailbox/test/latest").await.json();
+    let link = "<a href=\"http://example.org/\" target=\"_blank\" rel=\"noopener noreferrer\">http://example.org/</a>";
+    assert_eq!(message["text"], format!("Hello,<br/>\n<br/>\nsee {link}<br/>\n&lt;b&gt;<br/>\n"));
+    let message = house.ask("GET /api/v2/mailbox/test/latest").await.json();
+    assert_eq!(message["text"], "Hello,\n\nsee http://example.org/\n<b>\n");
+}
+
+#[tokio::test]
 async fn a_message_for_our_page() {
     let house = house().await;
     let answer = house.ask("GET /api/v2/mailbox/test/latest").await;

@@ -36,7 +36,8 @@ pub(in crate::http) async fn compat(
 }
 
 fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
-    let text = html::linked(&mime.text());
+    // Inbucket's page shows no line breaks but these.
+    let text = html::linked(&mime.text()).replace('\n', "<br/>\n");
     let html = html::sanitised(&mime.html(), &Links::new(mime, of, base_url));
     let mut out = Vec::with_capacity(json::longest(&text) + json::longest(&html) + 2 * render::record_size(of));
     out.push(b'{');
