@@ -13,7 +13,6 @@ use restante_mail::naming::MailboxName;
 use restante_store::Which;
 use restante_store::cache::{Answer, Cache};
 
-use super::QUICK;
 use crate::http::etag::Known;
 use crate::http::problem::Problem;
 use crate::http::rest::source_length;
@@ -22,6 +21,8 @@ use crate::http::{Server, json, reply};
 
 /// How many messages may be asked about at once.
 const MAX_IDS: usize = 200;
+/// Up to so many bytes of mail are looked at where the request is answered, which is about many mails.
+const QUICK: usize = 4 * 1024;
 /// What is remembered, in bytes: some ten thousand numbers.
 const REMEMBERED: usize = 4 * 1024 * 1024;
 
