@@ -17,18 +17,32 @@ pub(crate) fn check(files: &[File]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a module imports: the text in quotes behind `from`, `import` and `import(`. No parser is needed for the way in
-/// which such lines are written; words in comments are none.
+/// What a module imports: the text in quotes behind `import`, `import(` and the `from` of an `import` or `export`, with any
+/// white space between. No parser is needed for that; words in comments and in the midst of other code are none.
 fn specifiers(module: &str) -> impl Iterator<Item = &str> {
-    let lines = module.lines().map(str::trim_start);
-    let lines = lines.filter(|line| !["//", "/*", "*"].iter().any(|comment| line.starts_with(comment)));
-    lines.flat_map(|line| {
-        let is_statement = ["import ", "export ", "}"].iter().any(|start| line.starts_with(start));
-        let from = line.rsplit_once("from ").filter(|_| is_statement).map(|(_, rest)| rest);
-        let bare = line.strip_prefix("import ");
-        let called = line.split("import(").skip(1);
-        from.into_iter().chain(bare).chain(called).filter_map(quoted)
+    ["import", "export"].into_iter().flat_map(move |word| {
+        let found = module.match_indices(word);
+        found.filter_map(move |(at, _)| specifier(word, &module[..at], &module[at + word.len()..]))
     })
+}
+
+/// What the word imports that stands between these texts.
+fn specifier<'a>(word: &str, before: &str, after: &'a str) -> Option<&'a str> {
+    let line = before.rsplit('\n').next().unwrap_or_default().trim();
+    if ["//", "/*", "*"].iter().any(|comment| line.starts_with(comment)) {
+        return None;
+    }
+    if word == "import"
+        && let Some(argument) = after.trim_start().strip_prefix('(')
+    {
+        return quoted(argument.trim_start());
+    }
+    let is_statement = line.is_empty() || line.ends_with([';', '}']);
+    let in_clause = |c: char| c.is_alphanumeric() || c.is_whitespace() || "_$*,{}".contains(c);
+    let (clause, rest) = after.split_at(after.find(|c| !in_clause(c)).unwrap_or(after.len()));
+    let clause = clause.trim_end();
+    let is_import = clause.ends_with("from") || (clause.is_empty() && word == "import");
+    quoted(rest).filter(|_| is_statement && is_import)
 }
 
 fn quoted(text: &str) -> Option<&str> {

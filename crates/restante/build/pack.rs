@@ -16,6 +16,8 @@ use crate::files::File;
 const BROTLI_QUALITY: i32 = 11;
 /// 4 MiB, more than any file has.
 const BROTLI_WINDOW_BITS: i32 = 22;
+/// The best that there is.
+const GZIP_LEVEL: u32 = 9;
 
 /// A hash over all files, their paths and their borders.
 pub(crate) fn hash_of(files: &[File]) -> String {
@@ -97,11 +99,12 @@ impl Packer {
 }
 
 impl Coding {
-    fn extension(self) -> &'static str {
+    /// Says all that the packed bytes depend on beside the content.
+    fn extension(self) -> String {
         match self {
-            Self::Brotli => "br",
-            Self::Gzip => "gz",
-            Self::Identity => "raw",
+            Self::Brotli => format!("br-{BROTLI_QUALITY}-{BROTLI_WINDOW_BITS}"),
+            Self::Gzip => format!("gz-{GZIP_LEVEL}"),
+            Self::Identity => "raw".to_owned(),
         }
     }
 
@@ -120,7 +123,7 @@ impl Coding {
             }
             Self::Gzip => {
                 // The header of this encoder names no file and no time.
-                let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::best());
+                let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
                 encoder.write_all(content)?;
                 encoder.finish()
             }

@@ -64,7 +64,7 @@ impl Drop for Folder {
 
 #[test]
 fn what_is_wrong_is_said() {
-    let table: [(&[(&str, &str)], &str); 16] = [
+    let table: [(&[(&str, &str)], &str); 12] = [
         (&[("index.html", "")], "ui/index.html: No such file or directory (os error 2)"),
         (&[("icon.svg", "")], "ui/icon.svg is missing"),
         (&[("index.html", "{{root}}{{assets}}{{modules}}")], "ui/index.html has no place for {{style}}"),
@@ -86,13 +86,6 @@ fn what_is_wrong_is_said() {
             "ui/js/x/a.js imports '../b.js', but there is no ui/js/b.js",
         ),
         (
-            &[("js/a.js", "import {\n  b,\n} from \"./b.js\";")],
-            "ui/js/a.js imports './b.js', but there is no ui/js/b.js",
-        ),
-        (&[("js/a.js", "import './b.js';")], "ui/js/a.js imports './b.js', but there is no ui/js/b.js"),
-        (&[("js/a.js", "export * from './b.js';")], "ui/js/a.js imports './b.js', but there is no ui/js/b.js"),
-        (&[("js/a.js", "await import('./b.js')")], "ui/js/a.js imports './b.js', but there is no ui/js/b.js"),
-        (
             &[("js/a.js", "import { html } from 'lit';")],
             "ui/js/a.js imports 'lit', which is no path that starts with a dot",
         ),
@@ -106,9 +99,38 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
+fn every_way_to_import_is_seen() {
+    for import in [
+        "import './b.js';",
+        "import { b } from './b.js';",
+        "import {\n  b,\n} from \"./b.js\";",
+        "import { b }\n  from './b.js';",
+        "import { b } from\n  './b.js';",
+        "import\n  * as b\n  from './b.js';",
+        "import\t'./b.js'",
+        "import\"./main.js\";import{x}from\"./b.js\"",
+        "export * from './b.js';",
+        "export{b}from\n`./b.js`",
+        "await import('./b.js')",
+        "f(await import (\n  './b.js'))",
+    ] {
+        let file = |path: &str, text: &str| files::File {
+            path: path.to_owned(),
+            content_type: "text/javascript; charset=utf-8",
+            content: text.into(),
+        };
+        let found = imports::check(&[file("js/main.js", "1;"), file("js/a.js", import)]);
+        let expected = Err("ui/js/a.js imports './b.js', but there is no ui/js/b.js".to_owned());
+        assert_eq!(found, expected, "{import}");
+    }
+}
+
+#[test]
 fn what_is_right_is_taken() {
     let modules = "// import './comment.js'\n/** @type {import('./types.js').X} */\nimport { b } from './x/b.js';\n\
-                   const text = 'Mail from \"James\"';\nexport const list = Array.from ('abc');";
+                   const text = 'Mail from \"James\"';\nexport const list = Array.from ('abc');\n\
+                   h('p', 'Fetch it from ', h('b'));\nexport { text }; f('from \"here\"');\nexport default 'x';\n\
+                   f(import.meta.url, 'we import ', 'and export from ', 'there');";
     let folder = Folder::with(
         "right",
         &[
@@ -157,6 +179,18 @@ fn the_same_files_give_the_same_bytes() {
     let first = packed("first", &long);
     assert_eq!(packed("second", &long), first);
     assert_ne!(packed("third", &long.replace('x', "y")), first);
+}
+
+/// Otherwise a build with other parameters would take what this one has packed.
+#[test]
+fn a_packed_file_is_known_by_what_it_was_packed_with() {
+    let folder = Folder::with("names", &[]);
+    folder.build().expect("a table");
+    for entry in fs::read_dir(folder.out()).expect("a folder") {
+        let name = entry.expect("a file").file_name().into_string().expect("UTF-8");
+        let (_, with) = name.split_once('.').expect("an extension");
+        assert!(["br-11-22", "gz-9", "raw"].contains(&with), "{name}");
+    }
 }
 
 #[test]
