@@ -46,6 +46,9 @@ const POP3_PROXIES: &Setting = row("pop3.proxyprotocol");
 const WEB_PROXIES: &Setting = row("web.proxyprotocol");
 const WEB_TRUSTED: &Setting = row("web.trustedproxies");
 
+/// Where the container image looks for a greeting. It is for those who have one; nobody has to.
+const GREETING_OF_IMAGE: &str = "/config/greeting.html";
+
 /// What a configuration is wanted for. What nobody is going to use need not be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -136,6 +139,7 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
 fn no_greeting(config: &Config, sources: &Sources) -> Option<String> {
     let path = config.web.greeting_file.as_deref()?;
     let error = match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path == Path::new(GREETING_OF_IMAGE) => return None,
         Err(error) => error,
         Ok(found) if !found.is_file() => io::Error::other("it is no file"),
         Ok(_) => access(path, Access::READ_OK).err()?.into(),
