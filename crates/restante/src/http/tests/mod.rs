@@ -35,9 +35,57 @@ use super::{Peer, Settings, router};
 /// 2026-11-14 23:42:50.123456 UTC, the arrival of the first message; every further one comes a second later.
 const FIRST: u64 = 1_794_699_770_123_456;
 
+/// The mail with everything: an encoded, a folded and a repeated header, text and HTML, an inline image, and an attachment with a defect.
+const MAIL: &str = "\
+From: A <a@example.org>\r\n\
+SUBJECT: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\
+X-Twice: one\r\n two\r\n\
+x-twice: three\r\n\
+Content-Type: multipart/mixed; boundary=b\r\n\
+\r\n\
+--b\r\n\
+Content-Type: multipart/related; boundary=r\r\n\
+\r\n\
+--r\r\n\
+Content-Type: multipart/alternative; boundary=c\r\n\
+\r\n\
+--c\r\n\
+Content-Type: text/plain; charset=iso-8859-1\r\n\
+Content-Transfer-Encoding: quoted-printable\r\n\
+\r\n\
+Gr=FC=DFe <\"x\"> http://example.org/?a&b\r\n\
+--c\r\n\
+Content-Type: text/html; charset=utf-8\r\n\
+\r\n\
+<p>Grüße</p><img src=\"cid:logo@x\"><img src=\"http://tracker.example/x\"><script>alert(1)</script>\r\n\
+--c--\r\n\
+--r\r\n\
+Content-Type: image/png\r\n\
+Content-ID: <logo@x>\r\n\
+Content-Disposition: inline; filename=\"../logo\\\"<b>.png\"\r\n\
+Content-Transfer-Encoding: Base64\r\n\
+\r\n\
+YWJj\r\n\
+--r--\r\n\
+--b\r\n\
+Content-Type: application/pdf\r\n\
+Content-Transfer-Encoding: base64\r\n\
+\r\n\
+YW*Jj\r\n\
+--b--\r\n";
+
 /// The id of the message that arrived as the `number`th, counted from 0.
 fn id(number: u64) -> u64 {
     FIRST + number * 1_000_000
+}
+
+/// What all JSON about this message in mailbox `test` begins with, behind the brace.
+fn summary(number: u64, size: usize) -> String {
+    let (id, second, millis) = (id(number), 50 + number, id(number) / 1000);
+    let who = r#""from":"Änne <a@example.org>","to":["<test@example.org>","Bob <b@example.org>"]"#;
+    let when = format!(r#""date":"2026-11-14T23:42:{second}.123456+00:00","posix-millis":{millis}"#);
+    let subject = format!(r#""subject":"number \"{number}\"""#);
+    format!(r#""mailbox":"test","id":"{id}",{who},{subject},{when},"size":{size},"seen":false"#)
 }
 
 /// A service and the store behind it.
@@ -55,6 +103,13 @@ impl House {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), None);
         Self { store, router: router(Arc::new(mailroom), settings) }
+    }
+
+    /// A house in which mailbox `test` holds the mail with everything.
+    async fn with_everything() -> Self {
+        let house = Self::new();
+        house.put(0, "test", MAIL).await;
+        house
     }
 
     /// A house in which mailbox `test` holds two short messages.

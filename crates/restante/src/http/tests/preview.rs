@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::view::house;
 use super::*;
 
 const POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src data:; \
@@ -13,7 +12,7 @@ const POLICY_WITH_REMOTE: &str = "sandbox allow-popups allow-popups-to-escape-sa
 
 #[tokio::test]
 async fn the_preview_and_its_policy() {
-    let house = house().await;
+    let house = House::with_everything().await;
     let table = [
         ("", POLICY),
         ("?", POLICY),
