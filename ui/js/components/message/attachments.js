@@ -5,7 +5,7 @@
 import * as paths from '../../lib/paths.js';
 import { copy } from '../../lib/clipboard.js';
 import { fill, h } from '../../lib/dom.js';
-import { count, size } from '../../lib/format.js';
+import { size } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
 import { visible } from '../../lib/visible.js';
 import { scroller } from './controls.js';
@@ -27,10 +27,9 @@ export class MessageAttachments extends HTMLElement {
 
   connectedCallback() {
     if (this.firstChild) return;
-    const more = (/** @type {number} */ rest, /** @type {() => void} */ show) =>
-      h('li', { class: 'panel-end' }, h('button', { class: 'button', type: 'button', onclick: show }, `Show more (${count(rest)} left)`));
+    const place = (/** @type {HTMLButtonElement} */ button) => h('li', { class: 'panel-end' }, button);
     const body = scroller('Attachments', 'message-attachments');
-    fill(body, h('ul', { class: 'cards' }, inSteps(this.#message.attachments, (attachment) => this.#card(attachment), more, { first: CARDS })));
+    fill(body, h('ul', { class: 'cards' }, inSteps(this.#message.attachments, (attachment) => this.#card(attachment), { first: CARDS, place })));
     fill(this, body);
   }
 

@@ -11,7 +11,7 @@ import { inSteps } from './steps.js';
 const MOMENT = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' });
 
 /** What is longer is shown in part. */
-const LONG_SUBJECT = 200;
+const LONG = 200;
 
 const FIRST_RECIPIENTS = 3;
 const MORE_RECIPIENTS = 500;
@@ -22,7 +22,7 @@ export function headline(message) {
   return h('header', { class: 'message-headline' },
     subject(message.subject),
     h('span', { class: 'message-initial', 'aria-hidden': 'true' }, initial(message.from)),
-    h('p', { class: 'message-from' }, h('span', { class: 'hidden' }, 'From '), person(message.from, 'no sender')),
+    h('div', { class: 'message-from' }, h('span', { class: 'hidden' }, 'From '), person(message.from, '(no sender)')),
     recipients(message.to),
     h('p', { class: 'message-facts' }, received, h('span', { class: 'number' }, size(message.size))));
 }
@@ -30,24 +30,17 @@ export function headline(message) {
 /** @param {string} text */
 function subject(text) {
   const shown = visible(text).trim();
-  const title = h('h2', { class: 'message-subject', dir: 'auto', tabindex: -1 }, shown || h('em', { class: 'soft' }, 'No subject'));
-  if (shown.length <= LONG_SUBJECT) return title;
-  title.classList.add('clamped');
-  const words = () => (title.classList.contains('clamped') ? 'Show the whole subject' : 'Show less');
-  const button = h('button', { class: 'more', type: 'button', 'aria-expanded': 'false', onclick: () => {
-    button.setAttribute('aria-expanded', String(!title.classList.toggle('clamped')));
-    button.textContent = words();
-  } }, words());
-  return h('div', { class: 'message-subject-long' }, title, button);
+  const title = h('h2', { class: 'message-subject', dir: 'auto', tabindex: -1 }, shown || h('em', { class: 'soft' }, '(no subject)'));
+  return clamped(title, shown, 'subject');
 }
 
 /** @param {string[]} to */
 function recipients(to) {
   const list = h('ul', { class: 'message-to', 'aria-label': 'To' });
-  const draw = (/** @type {string} */ one) => h('li', {}, person(one, 'nobody'));
-  const more = (/** @type {number} */ rest, /** @type {() => void} */ show) =>
-    h('li', {}, h('button', { class: 'more', type: 'button', onclick: show }, `and ${count(rest)} more`));
-  list.append(...inSteps(to.length > 0 ? to : [''], draw, more, { first: FIRST_RECIPIENTS, step: MORE_RECIPIENTS }));
+  const draw = (/** @type {string} */ one) => h('li', {}, person(one, '(no recipient)'));
+  const place = (/** @type {HTMLButtonElement} */ button) => h('li', {}, button);
+  const words = (/** @type {number} */ rest) => `and ${count(rest)} more`;
+  list.append(...inSteps(to.length > 0 ? to : [''], draw, { first: FIRST_RECIPIENTS, step: MORE_RECIPIENTS, place, words, kind: 'more' }));
   return list;
 }
 
@@ -60,7 +53,25 @@ function person(text, nobody) {
   const known = address(text);
   const [name, at] = [visible(known.name).trim(), visible(known.address).trim()];
   if (!name) return h('em', { class: 'soft' }, nobody);
-  return h('span', { class: 'person' }, h('bdi', { class: 'person-name' }, name), name !== at && h('span', { class: 'person-address' }, ' <', h('bdi', {}, at), '>'));
+  const whole = h('span', { class: 'person' }, h('bdi', { class: 'person-name' }, name), name !== at && h('span', { class: 'person-address' }, ' <', h('bdi', {}, at), '>'));
+  return clamped(whole, text, 'address');
+}
+
+/**
+ * Two lines of something that is too long for the head of a message, and a button for the rest.
+ * @param {HTMLElement} whole
+ * @param {string} text What it says.
+ * @param {string} what
+ */
+function clamped(whole, text, what) {
+  if (text.length <= LONG) return whole;
+  whole.classList.add('clamped');
+  const words = () => (whole.classList.contains('clamped') ? `Show the whole ${what}` : 'Show less');
+  const button = h('button', { class: 'more', type: 'button', 'aria-expanded': 'false', onclick: () => {
+    button.setAttribute('aria-expanded', String(!whole.classList.toggle('clamped')));
+    button.textContent = words();
+  } }, words());
+  return h('div', { class: 'message-long' }, whole, button);
 }
 
 /** @param {string} from */

@@ -4,11 +4,11 @@
 
 import * as paths from '../../lib/paths.js';
 import { fill, h } from '../../lib/dom.js';
-import { count, plural, size } from '../../lib/format.js';
+import { plural, size } from '../../lib/format.js';
 import { visible } from '../../lib/visible.js';
 import { scroller } from './controls.js';
 import { defectList } from './defects.js';
-import { inSteps } from './steps.js';
+import { acrossTable, inSteps } from './steps.js';
 
 const ROWS = 200;
 
@@ -30,9 +30,7 @@ export class MessageParts extends HTMLElement {
     if (this.firstChild) return;
     const { parts, defects } = this.#message;
     const titles = ['Part', 'Use', 'Encoding', 'Charset', 'Disposition', 'Size'].map((title) => h('th', { scope: 'col' }, title));
-    const more = (/** @type {number} */ rest, /** @type {() => void} */ show) =>
-      h('tr', {}, h('td', { colspan: titles.length }, h('button', { class: 'button small', type: 'button', onclick: show }, `Show more (${count(rest)} left)`)));
-    const rows = h('tbody', {}, inSteps(parts, (part) => this.#row(part), more, { first: ROWS }));
+    const rows = h('tbody', {}, inSteps(parts, (part) => this.#row(part), { first: ROWS, place: acrossTable(titles.length) }));
     const body = scroller('Parts', 'message-parts');
     fill(body,
       h('table', {}, h('caption', { class: 'hidden' }, 'The parts of the mail'), h('thead', {}, h('tr', {}, titles)), rows),

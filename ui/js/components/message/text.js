@@ -9,6 +9,7 @@ import { size } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
 import { scroller, toggle } from './controls.js';
 import { linked } from './links.js';
+import { adornNear } from './steps.js';
 
 /** More characters than this are shown when they are asked for. */
 const LONG = 500_000;
@@ -16,15 +17,14 @@ const LONG = 500_000;
 /** The browser lays out a long text piece by piece. */
 const PIECE = 20_000;
 
-/** How many links, quotations and signatures are marked; the rest is shown as it is. */
-const MOST_MARKS = 5_000;
+/** How many links and quotations of a piece are marked; the rest of it is shown as it is. */
+const MOST_MARKS = 1_000;
 
 /** RFC 3676 section 4.3. */
 const SIGNATURE = '-- ';
 
 export class MessageText extends HTMLElement {
   #text;
-  #marks = MOST_MARKS;
   #body = scroller('Text', 'message-text');
 
   /** @param {Message} message */
@@ -50,36 +50,36 @@ export class MessageText extends HTMLElement {
 
   /** @param {string} text */
   #draw(text) {
-    this.#marks = MOST_MARKS;
-    const pieces = cut(text).map((piece, at, all) => h('pre', { class: 'text-piece' }, this.#marked(piece, at === all.length - 1)));
+    const pieces = cut(text);
+    const blocks = pieces.map((piece) => h('pre', { class: 'text-piece' }, piece));
     const rest = this.#text.length - text.length;
     const all = h('button', { class: 'button', type: 'button', onclick: () => {
       this.#draw(this.#text);
       this.#body.focus();
     } }, 'Show all');
     const note = h('p', { class: 'panel-end' }, `The text is long: another ${size(rest)} are not shown.`, all);
-    fill(this.#body, pieces, rest > 0 && note);
+    fill(this.#body, blocks, rest > 0 && note);
+    adornNear(this.#body, blocks, (block, at) => fill(block, marked(pieces[at], at === pieces.length - 1)));
   }
+}
 
-  /**
-   * A piece with its links, and its quotations and the signature apart.
-   * @param {string} piece
-   * @param {boolean} isLast
-   */
-  #marked(piece, isLast) {
-    if (this.#marks <= 0) return [piece];
-    const signature = isLast ? signatureOf(piece) : piece.length;
-    /** @type {(Node | string)[]} */
-    const marked = [];
-    for (const { kind, text } of [...runs(piece.slice(0, signature)), { kind: 'signature', text: piece.slice(signature) }]) {
-      const { nodes, links } = linked(text, this.#marks);
-      this.#marks -= links;
-      const apart = kind !== '' && text !== '' && this.#marks > 0;
-      if (apart) this.#marks -= 1;
-      marked.push(...(apart ? [h('span', { class: kind }, nodes)] : nodes));
-    }
-    return marked;
+/**
+ * A piece with its links, and its quotations and the signature apart.
+ * @param {string} piece
+ * @param {boolean} isLast
+ */
+function marked(piece, isLast) {
+  const signature = isLast ? signatureOf(piece) : piece.length;
+  /** @type {(Node | string)[]} */
+  const done = [];
+  let marks = 0;
+  for (const { kind, start, end } of runs(piece, signature)) {
+    if (marks >= MOST_MARKS) return [...done, piece.slice(start)];
+    const { nodes, links } = linked(piece.slice(start, end), MOST_MARKS - marks);
+    marks += links + 1;
+    done.push(...(kind === '' ? nodes : [h('span', { class: kind }, nodes)]));
   }
+  return done;
 }
 
 /**
@@ -98,24 +98,23 @@ function cut(text) {
 }
 
 /**
- * Lines of the same kind, quoted or not, together.
+ * Lines of the same kind, quoted or not, together, and the signature.
  * @param {string} text
+ * @param {number} signature Where it begins.
  */
-function runs(text) {
-  /** @type {{ kind: string, text: string }[]} */
-  const found = [];
+function* runs(text, signature) {
   let start = 0;
-  while (start < text.length) {
+  while (start < signature) {
     const quoted = text[start] === '>';
     let end = start;
     do {
       const line = text.indexOf('\n', end);
-      end = line < 0 ? text.length : line + 1;
-    } while (end < text.length && (text[end] === '>') === quoted);
-    found.push({ kind: quoted ? 'quoted' : '', text: text.slice(start, end) });
+      end = line < 0 ? signature : line + 1;
+    } while (end < signature && (text[end] === '>') === quoted);
+    yield { kind: quoted ? 'quoted' : '', start, end };
     start = end;
   }
-  return found;
+  if (start < text.length) yield { kind: 'signature', start, end: text.length };
 }
 
 /**
