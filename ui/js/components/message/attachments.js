@@ -2,12 +2,12 @@
 
 /** @import { Attachment, Message } from '../../types.js' */
 
-import * as paths from '../../lib/paths.js';
 import { copy } from '../../lib/clipboard.js';
 import { fill, h } from '../../lib/dom.js';
 import { size } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
 import { visible } from '../../lib/visible.js';
+import { SAVE_ONLY, kind, ways } from './attached.js';
 import { scroller } from './controls.js';
 import { inSteps } from './steps.js';
 
@@ -35,20 +35,26 @@ export class MessageAttachments extends HTMLElement {
 
   /** @param {Attachment} attachment */
   #card(attachment) {
-    const { mailbox, id } = this.#message;
+    const { look, save, mayOpen } = ways(this.#message, attachment);
     const name = visible(attachment.filename);
-    const [look, save] = [paths.attachment('vattach', mailbox, id, attachment), paths.attachment('dattach', mailbox, id, attachment)];
-    const away = { target: '_blank', rel: 'noopener noreferrer' };
+    const opening = { href: look, target: '_blank', rel: 'noopener noreferrer' };
+    const saving = { href: save, download: true, title: mayOpen ? null : SAVE_ONLY };
     return h('li', { class: 'card sheet' },
-      h('a', { class: 'card-picture', href: look, ...away, tabindex: -1, 'aria-hidden': 'true' }, picture(attachment, look)),
+      h('a', { class: 'card-picture', ...(mayOpen ? opening : saving), tabindex: -1, 'aria-hidden': 'true' }, picture(attachment, look)),
       h('div', { class: 'card-words' },
         h('bdi', { class: 'card-name', title: name }, name),
         h('p', { class: 'soft' }, h('bdi', {}, visible(attachment['content-type'])), ' · ', h('span', { class: 'number' }, size(attachment.size))),
-        h('button', { class: 'card-md5 mono', type: 'button', title: 'Copy the MD5 sum', 'aria-label': `Copy the MD5 sum ${attachment.md5}`, onclick: () => copy(attachment.md5, 'MD5 sum copied') }, h('span', { class: 'cut' }, attachment.md5), icon('copy'))),
+        sum(attachment.md5)),
       h('div', { class: 'card-actions' },
-        h('a', { class: 'button small', href: look, ...away, 'aria-label': `Open ${name}` }, icon('open'), 'Open'),
-        h('a', { class: 'button small', href: save, download: true, 'aria-label': `Download ${name}` }, icon('download'), 'Download')));
+        mayOpen && h('a', { class: 'button small', ...opening, 'aria-label': `Open ${name}` }, icon('open'), 'Open'),
+        h('a', { class: 'button small', ...saving, 'aria-label': `Download ${name}` }, icon('download'), 'Download')));
   }
+}
+
+/** @param {string} md5 */
+function sum(md5) {
+  return h('button', { class: 'card-md5 mono', type: 'button', title: 'Copy the MD5 sum', 'aria-label': `Copy the MD5 sum ${md5}`, onclick: () => copy(md5, 'MD5 sum copied') },
+    h('span', { class: 'cut' }, md5), icon('copy'));
 }
 
 /**
@@ -56,8 +62,7 @@ export class MessageAttachments extends HTMLElement {
  * @param {string} look
  */
 function picture(attachment, look) {
-  const kind = attachment['content-type'].split(';')[0].trim().toLowerCase();
-  if (!PICTURES.includes(kind)) return icon('file');
+  if (!PICTURES.includes(kind(attachment))) return icon('file');
   const image = h('img', { src: look, alt: '', loading: 'lazy', decoding: 'async' });
   image.addEventListener('error', () => image.replaceWith(icon('file')));
   return image;

@@ -2,10 +2,10 @@
 
 /** @import { Message, Part } from '../../types.js' */
 
-import * as paths from '../../lib/paths.js';
 import { fill, h } from '../../lib/dom.js';
 import { plural, size } from '../../lib/format.js';
 import { visible } from '../../lib/visible.js';
+import { SAVE_ONLY, ways } from './attached.js';
 import { scroller } from './controls.js';
 import { defectList } from './defects.js';
 import { acrossTable, inSteps } from './steps.js';
@@ -15,6 +15,7 @@ const ROWS = 200;
 /** Deeper ones stand no further to the right. */
 const DEEPEST = 10;
 
+/** @type {Record<string, string>} */
 const ROLES = { multipart: 'Container', text: 'Text', html: 'HTML', attachment: 'Attachment', other: 'Other' };
 
 export class MessageParts extends HTMLElement {
@@ -46,7 +47,7 @@ export class MessageParts extends HTMLElement {
       h('span', { class: 'hidden' }, `Level ${part.depth + 1}: `),
       h('bdi', { class: 'mono' }, visible(part['content-type'])),
       (name || id || part.attachment !== null) && h('div', { class: 'part-more' }, name, id, this.#links(part)));
-    const facts = [ROLES[part.role], part.encoding, part.charset, part.disposition].map((fact) => h('td', {}, fact === null ? h('span', { class: 'soft none' }, '–') : h('bdi', {}, visible(fact))));
+    const facts = [ROLES[part.role] ?? part.role, part.encoding, part.charset, part.disposition].map((fact) => h('td', {}, fact === null ? h('span', { class: 'soft none' }, '–') : h('bdi', {}, visible(fact))));
     const row = h('tr', {}, first, facts, h('td', { class: 'number' }, size(part.size)));
     row.style.setProperty('--depth', String(Math.min(part.depth, DEEPEST)));
     return row;
@@ -54,12 +55,12 @@ export class MessageParts extends HTMLElement {
 
   /** @param {Part} part */
   #links({ attachment: index }) {
-    const { mailbox, id, attachments } = this.#message;
-    const attachment = attachments.find((one) => one.index === index);
+    const attachment = this.#message.attachments.find((one) => one.index === index);
     if (!attachment) return null;
+    const { look, save, mayOpen } = ways(this.#message, attachment);
     return h('span', { class: 'part-links' },
-      h('a', { href: paths.attachment('vattach', mailbox, id, attachment), target: '_blank', rel: 'noopener noreferrer' }, 'Open'),
-      h('a', { href: paths.attachment('dattach', mailbox, id, attachment), download: true }, 'Download'));
+      mayOpen && h('a', { href: look, target: '_blank', rel: 'noopener noreferrer' }, 'Open'),
+      h('a', { href: save, download: true, title: mayOpen ? null : SAVE_ONLY }, 'Download'));
   }
 }
 
