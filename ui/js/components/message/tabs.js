@@ -69,7 +69,8 @@ export class MessageTabs extends HTMLElement {
     fill(this.#panels[at], KINDS[at].panel(message));
     this.#reveal(at);
     // Who scrolled through the one before scrolls through this one.
-    if (reading) (this.#panels[at].querySelector(/** @type {'div'} */ ('.panel-body')) ?? this.#tabs[at]).focus();
+    const body = this.#panels[at].querySelector('.panel-body');
+    if (reading) (body instanceof HTMLElement ? body : this.#tabs[at]).focus();
   }
 
   /** Lets go of the message. */
