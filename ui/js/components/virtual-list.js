@@ -1,30 +1,40 @@
 // <virtual-list>: a long list of which only the rows in sight are in the page. It knows nothing of what it shows:
 //
 //   list.label = 'Messages';                      what a screen reader calls it
-//   list.isMultiple = true;                       several can be selected, which `draw` tells by `aria-selected`; may be left out
 //   list.key = (item) => item.id;                 what makes an item itself, also after others came and went
 //   list.draw = (row, item) => { ... };           fills a row, which may have shown something else before
-//   list.link = (item) => '/where/it/leads';      rows are links then, which open in another tab as links do; may be left out
-//   list.items = [...];                           what you read does not move when rows come and go above it
+//   list.place = (key) => 7;                      where the item of this key stands, -1 if nowhere; a map is made if left out
+//   list.items = [...];                           what you read does not move when rows come and go above or below it
 //   list.reset([...]);                            other items altogether, from the top
 //   list.cursor = 'key';                          the row that is meant; null for none
+//   list.reveal();                                scrolls to it; when its row is not there yet, as soon as it is
 //   list.refresh();                               draws the rows in sight once more
 //   list.arrived(3);                              so many came on top: a pill says so, unless the top is in sight
+//   list.sight = list.sight;                      what is in sight, to come back to it later
 //
-// It tells, as bubbling events: `list-move` (the cursor went, by key), `list-open` (a click, or Enter), `list-toggle`
-// (the blank), each with the item as detail, and `list-sight`: other rows are in sight, see `inSight`.
+// It is one of two kinds, which is to be said before the first items are given:
 //
-// All rows have the height that CSS gives to `.virtual-row`. The list is a listbox: the focus stays on it, and the cursor
-// is its active descendant; that row stays in the page even out of sight.
+//   A listbox, unless something else is said: the focus stays on the list, and the row at the cursor is its active
+//   descendant. With `list.link = (item) => '/where/it/leads'` rows are links, which open in another tab as links do. With
+//   `list.isMultiple = true` several can be selected, which `draw` tells by `aria-selected`.
+//
+//   A list of rows that hold links of their own: `list.inner = '.subject'` says which of them has the focus when the cursor
+//   moves there. The cursor follows the focus too, and clicks are the links' own. `list.open()` follows that link.
+//
+// It tells, as bubbling events: `list-move` (the cursor went, by key), `list-extend` (so it did with Shift, to select on
+// the way), `list-open` (a click, or Enter), `list-toggle` (the blank), each with the item as detail, and `list-sight`:
+// other rows are in sight, see `inSight`. A list of links tells of `list-move` and `list-sight` only.
+//
+// All rows have the height that CSS gives to `.virtual-row`. The row at the cursor stays in the page even out of sight.
 
 import { fill, h, set } from '../lib/dom.js';
-import { count } from '../lib/format.js';
+import { VirtualPill } from './virtual-pill.js';
 import { VirtualRows } from './virtual-rows.js';
 
 /** How many rows are drawn above and below those in sight, so that scrolling does not show gaps. */
 const BEYOND = 8;
 
-let lists = 0;
+/** What stands on top, and by how much of it is scrolled over. @typedef {{ key: string, over: number }} Sight */
 
 /** @template T */
 export class VirtualList extends HTMLElement {
@@ -32,43 +42,49 @@ export class VirtualList extends HTMLElement {
   key = String;
   /** @type {(row: HTMLElement, item: T) => void} */
   draw = (row, item) => fill(row, String(item));
+  /** @type {(key: string) => number} */
+  place = (key) => this.#mapped(key);
   /** @type {((item: T) => string) | null} */
   link = null;
   /** The items in sight, and a little beyond. @type {T[]} */
   inSight = [];
 
-  /** @type {T[]} */
+  /** @type {string | null} */
+  #inner = null;
+  /** @type {readonly T[]} */
   #items = [];
-  /** Where the items stand, by key; made when somebody asks. @type {Map<string, number> | null} */
+  /** @type {Map<string, number> | null} */
   #places = null;
   /** @type {string | null} */
   #cursor = null;
   /** Where the cursor was seen last: it goes on from there when its row is gone. */
   #cursorAt = -1;
+  /** What is to be scrolled to when it is there, unless the reader scrolls first. @type {{ sight: Sight | null, cursor: boolean }} */
+  #awaited = { sight: null, cursor: false };
   #height = 0;
-  #new = 0;
-  #name = `list-${++lists}`;
-  #made = 0;
   #space = h('div', { class: 'virtual-space', role: 'presentation' });
   #port = h('div', { class: 'virtual-port', role: 'listbox', tabindex: 0 }, this.#space);
-  #pill = h('button', { class: 'virtual-pill', type: 'button', hidden: true });
+  #pill = new VirtualPill();
   /** @type {VirtualRows<T>} */
-  #rows = new VirtualRows(this.#space, { make: () => this.#newRow(), draw: (row, { item }) => this.#fill(row, item) });
+  #rows = new VirtualRows(this.#space, this);
   #resized = new ResizeObserver(() => this.#measure());
 
   constructor() {
     super();
-    this.#port.addEventListener('scroll', () => this.#scrolled(), { passive: true });
-    this.#port.addEventListener('keydown', (event) => this.#pressed(event));
-    this.#port.addEventListener('click', (event) => this.#clicked(event));
-    this.#pill.addEventListener('click', () => {
-      this.#port.scrollTop = 0;
+    const port = this.#port;
+    port.addEventListener('scroll', () => this.#scrolled(), { passive: true });
+    for (const hand of ['wheel', 'touchmove', 'pointerdown', 'keydown']) port.addEventListener(hand, () => this.#stay(), { passive: true });
+    port.addEventListener('keydown', (event) => this.#inner === null && this.#pressed(event));
+    port.addEventListener('click', (event) => this.#inner === null && this.#clicked(event));
+    port.addEventListener('focusin', ({ target }) => this.#focused(target));
+    this.#pill.element.addEventListener('click', () => {
+      this.toTop();
       this.focus();
     });
   }
 
   connectedCallback() {
-    fill(this, this.#port, this.#pill);
+    fill(this, this.#port, this.#pill.element);
     this.#resized.observe(this.#port);
     this.#measure();
   }
@@ -87,7 +103,17 @@ export class VirtualList extends HTMLElement {
     this.#port.ariaMultiSelectable = String(isMultiple);
   }
 
-  /** @returns {T[]} */
+  get inner() {
+    return this.#inner;
+  }
+
+  set inner(selector) {
+    this.#inner = selector;
+    // The links are what can be reached by Tab then; the list takes the focus only when a row goes that had it.
+    set(this.#port, selector === null ? { role: 'listbox', tabindex: 0 } : { role: 'list', tabindex: -1 });
+  }
+
+  /** @returns {readonly T[]} */
   get items() {
     return this.#items;
   }
@@ -96,15 +122,15 @@ export class VirtualList extends HTMLElement {
     const [before, top] = [this.#items, this.#port.scrollTop];
     this.#take(items);
     if (top > 0) this.#hold(before, top);
+    this.#settle();
     this.#render();
   }
 
-  /** @param {T[]} items */
+  /** @param {readonly T[]} items */
   reset(items) {
     this.#take(items);
     this.#cursorAt = -1;
-    this.#port.scrollTop = 0;
-    this.#scrolled();
+    this.toTop();
   }
 
   get cursor() {
@@ -118,6 +144,23 @@ export class VirtualList extends HTMLElement {
     this.#render();
   }
 
+  /** @returns {Sight | null} */
+  get sight() {
+    const { scrollTop } = this.#port;
+    const item = scrollTop > 0 && this.#height > 0 ? this.#items[Math.floor(scrollTop / this.#height)] : undefined;
+    return item === undefined ? null : { key: this.key(item), over: scrollTop % this.#height };
+  }
+
+  set sight(sight) {
+    this.#awaited.sight = sight;
+    this.#settle();
+  }
+
+  toTop() {
+    this.#port.scrollTop = 0;
+    this.#scrolled();
+  }
+
   /** @override */
   focus() {
     this.#port.focus({ preventScroll: true });
@@ -126,6 +169,7 @@ export class VirtualList extends HTMLElement {
   /** Scrolls as little as it takes to show the row at the cursor. */
   reveal() {
     const place = this.#cursorPlace();
+    this.#awaited.cursor = this.#cursor !== null && (place < 0 || this.#height === 0);
     if (place < 0 || this.#height === 0) return;
     const [top, bottom] = [place * this.#height, (place + 1) * this.#height];
     if (top < this.#port.scrollTop) this.#port.scrollTop = top;
@@ -136,25 +180,31 @@ export class VirtualList extends HTMLElement {
   /**
    * Moves the cursor by so many rows, and tells so; the first move goes to the first row in sight.
    * @param {number} by
+   * @param {'list-move' | 'list-extend'} [how]
    */
-  move(by) {
+  move(by, how = 'list-move') {
     const item = this.#items[Math.max(0, Math.min(this.#target(by), this.#items.length - 1))];
     if (item === undefined) return;
+    this.#stay();
     this.cursor = this.key(item);
     this.reveal();
-    this.#tell('list-move', item);
+    this.#link()?.focus({ preventScroll: true });
+    this.#tell(how, item);
+  }
+
+  /** Follows the link of the row at the cursor. */
+  open() {
+    this.#link()?.click();
   }
 
   /** Draws the rows in sight once more, because something about their items is different. */
   refresh() {
-    for (const [key, row] of this.#rows.all()) this.draw(row, this.#items[this.#placeOf(key) ?? 0]);
+    this.#rows.refresh();
   }
 
   /** @param {number} more */
   arrived(more) {
-    if (this.#port.scrollTop <= 0) return;
-    this.#new += more;
-    this.#drawPill();
+    if (this.#port.scrollTop > 0) this.#pill.add(more);
   }
 
   /**
@@ -164,8 +214,7 @@ export class VirtualList extends HTMLElement {
    */
   itemAt(target) {
     const row = target instanceof Element ? target.closest('.virtual-row') : null;
-    const place = row instanceof HTMLElement ? this.#placeOf(row.dataset.key ?? '') : undefined;
-    return place === undefined ? undefined : this.#items[place];
+    return row instanceof HTMLElement ? this.#items[this.place(row.dataset.key ?? '')] : undefined;
   }
 
   /** @param {number} by */
@@ -177,7 +226,7 @@ export class VirtualList extends HTMLElement {
     return this.#cursorAt + by - (by > 0 ? 1 : 0);
   }
 
-  /** @param {T[]} items */
+  /** @param {readonly T[]} items */
   #take(items) {
     this.#items = items;
     this.#places = null;
@@ -186,36 +235,55 @@ export class VirtualList extends HTMLElement {
 
   /**
    * Scrolls so that the first row in sight that is still there stays where it was.
-   * @param {T[]} before
+   * @param {readonly T[]} before
    * @param {number} top
    */
   #hold(before, top) {
-    const first = Math.floor(top / this.#height);
-    for (let place = first; place < before.length; place += 1) {
-      const now = this.#placeOf(this.key(before[place]));
-      if (now === undefined) continue;
+    for (let place = Math.floor(top / this.#height); place < before.length; place += 1) {
+      const now = this.place(this.key(before[place]));
+      if (now < 0) continue;
       const wanted = top + (now - place) * this.#height;
       if (wanted !== this.#port.scrollTop) this.#port.scrollTop = wanted;
       return;
     }
   }
 
+  /** Goes to what was waited for, if it has come. */
+  #settle() {
+    const { sight, cursor } = this.#awaited;
+    const place = sight && this.#height > 0 ? this.place(sight.key) : -1;
+    if (sight && place >= 0) {
+      this.#awaited.sight = null;
+      this.#port.scrollTop = place * this.#height + sight.over;
+      this.#scrolled();
+    }
+    if (cursor) this.reveal();
+  }
+
+  /** The reader takes the list in hand: it goes nowhere by itself any more. */
+  #stay() {
+    this.#awaited = { sight: null, cursor: false };
+  }
+
   /** @param {string} key */
-  #placeOf(key) {
+  #mapped(key) {
     this.#places ??= new Map(this.#items.map((item, place) => [this.key(item), place]));
-    return this.#places.get(key);
+    return this.#places.get(key) ?? -1;
   }
 
   #cursorPlace() {
-    return (this.#cursor === null ? undefined : this.#placeOf(this.#cursor)) ?? -1;
+    return this.#cursor === null ? -1 : this.place(this.#cursor);
+  }
+
+  #link() {
+    const row = this.#inner === null || this.#cursor === null ? undefined : this.#rows.at(this.#cursor);
+    const link = row?.querySelector(this.#inner ?? '');
+    return link instanceof HTMLElement ? link : null;
   }
 
   #measure() {
     if (!this.isConnected) return;
-    const probe = h('div', { class: 'virtual-row' });
-    this.#space.append(probe);
-    const height = probe.offsetHeight;
-    probe.remove();
+    const height = this.#rows.height();
     const first = this.#height > 0 ? this.#port.scrollTop / this.#height : 0;
     if (height > 0 && height !== this.#height) {
       this.#height = height;
@@ -223,22 +291,13 @@ export class VirtualList extends HTMLElement {
       this.#port.scrollTop = first * height;
       this.#rows.clear();
     }
+    this.#settle();
     this.#render();
   }
 
   #scrolled() {
-    if (this.#port.scrollTop <= 0 && this.#new > 0) {
-      this.#new = 0;
-      this.#drawPill();
-    }
+    if (this.#port.scrollTop <= 0 && this.#pill.clear()) this.focus();
     this.#render();
-  }
-
-  #drawPill() {
-    const hadFocus = document.activeElement === this.#pill;
-    this.#pill.hidden = this.#new === 0;
-    this.#pill.textContent = `${count(this.#new)} new`;
-    if (hadFocus && this.#new === 0) this.focus();
   }
 
   /** Puts the rows in sight into the page, in their order, and takes away the others. */
@@ -253,38 +312,12 @@ export class VirtualList extends HTMLElement {
     if (cursor >= 0 && cursor < first) wanted.unshift(there);
     if (cursor >= end) wanted.push(there);
 
-    this.#rows.show(wanted, (row, { place }) => this.#position(row, place, place === cursor));
-    const active = cursor < 0 ? undefined : this.#rows.at(there.key);
+    const hadFocus = this.#space.contains(document.activeElement);
+    this.#rows.show(wanted, { height: this.#height, all: this.#items.length, cursor });
+    if (hadFocus && !this.#space.contains(document.activeElement)) this.focus();
+    const active = cursor < 0 || this.#inner !== null ? undefined : this.#rows.at(there.key);
     set(this.#port, { 'aria-activedescendant': active?.id });
     this.#tellSight(first, end);
-  }
-
-  #newRow() {
-    const row = h(this.link ? 'a' : 'div', { class: 'virtual-row', role: 'option', id: `${this.#name}-${++this.#made}` });
-    if (this.link) set(row, { tabindex: -1, draggable: 'false' });
-    return row;
-  }
-
-  /**
-   * @param {HTMLElement} row
-   * @param {T} item
-   */
-  #fill(row, item) {
-    if (this.link) row.setAttribute('href', this.link(item));
-    this.draw(row, item);
-  }
-
-  /**
-   * @param {HTMLElement} row
-   * @param {number} place
-   * @param {boolean} isCursor
-   */
-  #position(row, place, isCursor) {
-    const top = `${place * this.#height}px`;
-    if (row.style.top !== top) row.style.top = top;
-    row.ariaPosInSet = String(place + 1);
-    row.ariaSetSize = String(this.#items.length);
-    row.ariaCurrent = isCursor ? 'true' : null;
   }
 
   /**
@@ -298,26 +331,25 @@ export class VirtualList extends HTMLElement {
     this.dispatchEvent(new Event('list-sight', { bubbles: true }));
   }
 
+  /** @param {EventTarget | null} target */
+  #focused(target) {
+    const item = this.#inner === null ? undefined : this.itemAt(target);
+    if (item !== undefined) this.cursor = this.key(item);
+  }
+
   /** @param {KeyboardEvent} event */
   #pressed(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
-    const item = this.#items[this.#cursorPlace()];
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const how = event.shiftKey && this.#port.ariaMultiSelectable === 'true' ? 'list-extend' : 'list-move';
     const page = Math.max(1, Math.floor(this.#port.clientHeight / this.#height) - 1);
     const all = this.#items.length;
-    /** @type {Record<string, () => void>} */
-    const acts = {
-      ArrowDown: () => this.move(1),
-      ArrowUp: () => this.move(-1),
-      PageDown: () => this.move(page),
-      PageUp: () => this.move(-page),
-      Home: () => this.move(-all),
-      End: () => this.move(all),
-      Enter: () => item !== undefined && this.#tell('list-open', item),
-      ' ': () => item !== undefined && this.#tell('list-toggle', item),
-    };
-    if (!Object.hasOwn(acts, event.key)) return;
+    /** @type {Record<string, number>} */
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -all, End: all };
+    const item = this.#items[this.#cursorPlace()];
+    if (Object.hasOwn(steps, event.key)) this.move(steps[event.key], how);
+    else if (event.shiftKey || (event.key !== 'Enter' && event.key !== ' ')) return;
+    else if (item !== undefined && !event.repeat) this.#tell(event.key === 'Enter' ? 'list-open' : 'list-toggle', item);
     event.preventDefault();
-    acts[event.key]();
   }
 
   /** @param {MouseEvent} event */
