@@ -2,6 +2,7 @@
 
 /** @import { Summary, Message, MailboxPage, Server, Status, Vars } from '../types.js' */
 
+import * as connection from './connection.js';
 import { below } from './paths.js';
 
 /** A request that the server refused, or that did not reach it. */
@@ -19,11 +20,11 @@ export class ApiError extends Error {
 /**
  * A part of a mailbox's listing, oldest first: with `limit` the newest ones, of those older than `before`.
  * @param {string} mailbox
- * @param {{ limit?: number, before?: string, after?: string, signal?: AbortSignal }} [page]
+ * @param {{ limit?: number, before?: string, signal?: AbortSignal }} [page]
  * @returns {Promise<Summary[]>}
  */
-export function list(mailbox, { limit, before, after, signal } = {}) {
-  return ask(below('api', 'v1', 'mailbox', mailbox) + query({ limit, before, after }), { signal });
+export function list(mailbox, { limit, before, signal } = {}) {
+  return ask(below('api', 'v1', 'mailbox', mailbox) + query({ limit, before }), { signal });
 }
 
 /**
@@ -37,7 +38,7 @@ export function message(mailbox, id, signal) {
 }
 
 /**
- * The source of a message as text, one character per byte where it is no UTF-8.
+ * The source of a message as text; bytes that are no UTF-8 are replaced, so this is to be read, not to be kept.
  * @param {string} mailbox
  * @param {string} id
  * @param {AbortSignal} [signal]
@@ -45,7 +46,7 @@ export function message(mailbox, id, signal) {
  */
 export async function source(mailbox, id, signal) {
   const response = await answered(below('api', 'v1', 'mailbox', mailbox, id, 'source'), { signal });
-  return response.text();
+  return content(response, 'text');
 }
 
 /**
@@ -88,26 +89,31 @@ export function purge(mailbox) {
 }
 
 /**
- * @param {{ prefix?: string, after?: string, limit?: number, signal?: AbortSignal }} [page]
+ * @param {{ prefix?: string, limit?: number, signal?: AbortSignal }} [page]
  * @returns {Promise<MailboxPage>}
  */
-export function mailboxes({ prefix, after, limit, signal } = {}) {
-  return ask(below('api', 'v2', 'mailboxes') + query({ prefix, after, limit }), { signal });
+export function mailboxes({ prefix, limit, signal } = {}) {
+  return ask(below('api', 'v2', 'mailboxes') + query({ prefix, limit }), { signal });
 }
 
 /** @type {Promise<Server> | null} */
 let server = null;
 
+/** Says that the server may have been started anew, perhaps with another configuration. */
+export function restarted() {
+  server = null;
+}
+connection.changes.addEventListener('change', restarted);
+
 /**
- * What there is to know about the server; asked once.
+ * What there is to know about the server; asked once for as long as it runs.
  * @returns {Promise<Server>}
  */
 export function about() {
-  server ??= ask(below('api', 'v2', 'server')).catch((error) => {
-    server = null;
-    throw error;
-  });
-  return server;
+  if (server) return server;
+  const asked = ask(below('api', 'v2', 'server'));
+  asked.catch(() => server === asked && restarted());
+  return (server = asked);
 }
 
 /**
@@ -117,15 +123,19 @@ export function about() {
 export const status = (signal) => ask(below('serve', 'status'), { signal });
 
 /**
+ * The counters, and what the server's own clock says, which may differ from ours.
  * @param {AbortSignal} [signal]
- * @returns {Promise<Vars>}
+ * @returns {Promise<{ vars: Vars, now: number }>}
  */
-export const vars = (signal) => ask(below('debug', 'vars'), { signal });
+export async function vars(signal) {
+  const response = await answered(below('debug', 'vars'), { signal });
+  return { vars: await content(response, 'json'), now: Date.parse(response.headers.get('Date') ?? '') || Date.now() };
+}
 
 /** The operator's greeting, as markup. */
 export async function greeting() {
   const response = await answered(below('serve', 'greeting'));
-  return response.text();
+  return content(response, 'text');
 }
 
 /**
@@ -146,7 +156,22 @@ export const sentence = (error) => (error instanceof Error ? error.message : Str
  */
 async function ask(path, how) {
   const response = await answered(path, how);
-  return response.json();
+  return content(response, 'json');
+}
+
+/**
+ * What an answer holds. It may be cut off on the way, or be somebody else's.
+ * @param {Response} response
+ * @param {'json' | 'text'} form
+ */
+async function content(response, form) {
+  try {
+    return await response[form]();
+  } catch (error) {
+    if (wasAborted(error)) throw error;
+    if (error instanceof SyntaxError) throw new ApiError(response.status, 'The answer cannot be understood. Is there a proxy that answers in the place of the server?');
+    throw new ApiError(0, 'The answer of the server was cut off on the way.');
+  }
 }
 
 /**

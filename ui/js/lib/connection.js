@@ -1,6 +1,6 @@
 // Whether the server is there, as far as the pages that listen to it can tell. Shown in the bar while it is not.
 
-/** @typedef {{ up(): void, down(): void, end(): void }} Line */
+/** @typedef {{ up(): void, down(): void }} Line A line that is no longer of interest counts as up. */
 
 /** @type {Set<Line>} */
 const down = new Set();
@@ -24,7 +24,6 @@ export function line() {
   const self = {
     up: () => told(() => down.delete(self)),
     down: () => told(() => down.add(self)),
-    end: () => told(() => down.delete(self)),
   };
   return self;
 }

@@ -8,6 +8,12 @@ import * as connection from './connection.js';
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
+/** After so long a silence the server is asked whether it is there: a connection may die without a word. */
+const SILENCE = 45_000;
+/** How often that is looked at. */
+const LOOK = 5_000;
+/** How long the server may take to say that it is there. */
+const PATIENCE = 5_000;
 
 /**
  * @typedef {object} Listener
@@ -26,54 +32,110 @@ export function listen(mailbox, listener, signal) {
   const path = mailbox === null ? below('api', 'v2', 'monitor', 'messages') : below('api', 'v2', 'monitor', 'messages', mailbox);
   const url = new URL(path, location.href);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-
-  const line = connection.line();
-  let wait = FIRST_WAIT;
-  /** @type {WebSocket | null} */
-  let socket = null;
-  /** @type {number | undefined} */
-  let timer;
-
-  const connect = () => {
-    clearTimeout(timer);
-    timer = undefined;
-    const own = socket = new WebSocket(url);
-    own.onopen = () => {
-      wait = FIRST_WAIT;
-      line.up();
-      listener.begun();
-    };
-    own.onmessage = ({ data }) => tell(listener, data);
-    own.onclose = () => {
-      if (signal.aborted || own !== socket) return;
-      line.down();
-      // Not all pages at once when a server comes back.
-      timer = window.setTimeout(connect, wait * (0.75 + Math.random() / 2));
-      wait = Math.min(2 * wait, LONGEST_WAIT);
-    };
-  };
-  const hurry = () => {
-    if (timer !== undefined && document.visibilityState === 'visible') connect();
-  };
+  const ear = new Ear(url, listener);
+  const looking = setInterval(() => ear.look(), LOOK);
   // A page that is left may be kept for the way back, but nobody listens there meanwhile.
-  const sleep = () => {
-    clearTimeout(timer);
-    timer = undefined;
-    if (socket) leave(socket);
-    socket = null;
-  };
-  const wake = (/** @type {PageTransitionEvent} */ { persisted }) => persisted && connect();
-
-  connect();
-  window.addEventListener('pagehide', sleep, { signal });
-  window.addEventListener('pageshow', wake, { signal });
-  window.addEventListener('online', hurry, { signal });
-  document.addEventListener('visibilitychange', hurry, { signal });
+  window.addEventListener('pagehide', () => ear.close(), { signal });
+  window.addEventListener('pageshow', ({ persisted }) => persisted && ear.connect(), { signal });
+  window.addEventListener('online', () => ear.hurry() || ear.check(), { signal });
+  document.addEventListener('visibilitychange', () => document.hidden || ear.hurry() || ear.look(), { signal });
   signal.addEventListener('abort', () => {
-    clearTimeout(timer);
-    line.end();
-    if (socket) leave(socket);
+    clearInterval(looking);
+    ear.close();
   });
+  ear.connect();
+}
+
+/** One connection at a time, taken up again whenever it is lost. */
+class Ear {
+  #url;
+  #listener;
+  #line = connection.line();
+  #wait = FIRST_WAIT;
+  /** Null while there is none: it is closed, or waits for the next attempt. @type {WebSocket | null} */
+  #socket = null;
+  /** Set while it waits. @type {number | undefined} */
+  #timer;
+  /** When something was heard last. */
+  #heard = 0;
+  #isChecking = false;
+
+  /**
+   * @param {URL} url
+   * @param {Listener} listener
+   */
+  constructor(url, listener) {
+    this.#url = url;
+    this.#listener = listener;
+  }
+
+  connect() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#heard = performance.now();
+    const socket = this.#socket = new WebSocket(this.#url);
+    socket.onopen = () => {
+      this.#heard = performance.now();
+      this.#wait = FIRST_WAIT;
+      this.#line.up();
+      this.#listener.begun();
+    };
+    socket.onmessage = ({ data }) => {
+      this.#heard = performance.now();
+      tell(this.#listener, data);
+    };
+    socket.onclose = () => socket === this.#socket && this.#lost();
+  }
+
+  /** Connects now if it waits. Returns whether it did. */
+  hurry() {
+    const waits = this.#timer !== undefined;
+    if (waits) this.connect();
+    return waits;
+  }
+
+  /** Makes sure of the server when nothing was heard of it for long. */
+  look() {
+    if (!document.hidden && performance.now() - this.#heard > SILENCE) this.check();
+  }
+
+  async check() {
+    const suspect = this.#socket;
+    if (!suspect || this.#isChecking) return;
+    this.#isChecking = true;
+    const isThere = await answers();
+    this.#isChecking = false;
+    this.#heard = performance.now();
+    if (isThere || suspect !== this.#socket) return;
+    leave(suspect);
+    this.#lost();
+  }
+
+  close() {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#line.up();
+    if (this.#socket) leave(this.#socket);
+    this.#socket = null;
+  }
+
+  #lost() {
+    this.#socket = null;
+    this.#line.down();
+    // Not all pages at once when a server comes back.
+    this.#timer = window.setTimeout(() => this.connect(), this.#wait * (0.75 + Math.random() / 2));
+    this.#wait = Math.min(2 * this.#wait, LONGEST_WAIT);
+  }
+}
+
+/** Whether the server is there. What stands before it and answers in its place says 502 or the like. */
+async function answers() {
+  try {
+    const { status } = await fetch(below('livez'), { cache: 'no-store', signal: AbortSignal.timeout(PATIENCE) });
+    return status < 500;
+  } catch {
+    return false;
+  }
 }
 
 /**

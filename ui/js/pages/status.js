@@ -1,6 +1,6 @@
 // The page `/status`: what the server is, what it does now and did in the last hour, and how it is configured.
 
-/** @import { Route, Server, Status, Vars } from '../types.js' */
+/** @import { Server, Status, Vars } from '../types.js' */
 
 import * as api from '../lib/api.js';
 import * as connection from '../lib/connection.js';
@@ -34,11 +34,9 @@ const FIGURES = [
 ];
 
 export class StatusPage extends HTMLElement {
-  /** @type {Route} */
-  route = { page: 'status' };
   /** @type {AbortController | null} */
   #life = null;
-  #line = connection.line();
+  #connection = connection.line();
   /** @type {number | undefined} */
   #timer;
   /** @type {number | undefined} */
@@ -46,10 +44,12 @@ export class StatusPage extends HTMLElement {
   #asking = false;
   #started = 0;
   #answered = 0;
+  /** By how much our clock is ahead of the server's. */
+  #ahead = 0;
 
-  #about = h('p', { class: 'status-about soft' });
   #uptime = h('span', { class: 'number' });
-  #note = h('div', { class: 'status-note', role: 'status' });
+  #about = h('p', { class: 'soft' });
+  #note = h('p', { class: 'status-note', role: 'status' });
   #values = FIGURES.map(() => h('dd', { class: 'number' }, '–'));
   #mail = /** @type {HourChart} */ (document.createElement('hour-chart'));
   #kept = /** @type {HourChart} */ (document.createElement('hour-chart'));
@@ -60,7 +60,7 @@ export class StatusPage extends HTMLElement {
     this.#life = new AbortController();
     title('Status');
     fill(this, h('div', { class: 'page status' },
-      h('div', { class: 'status-head' }, h('h1', {}, 'Status'), this.#about, this.#note),
+      h('div', {}, h('h1', {}, 'Status'), h('div', { class: 'status-line' }, this.#about, this.#note)),
       h('section', { class: 'live-figures', 'aria-label': 'Figures' },
         h('dl', { class: 'figures sheet' }, FIGURES.map(({ label, meaning }, index) => h('div', { class: 'figure', title: meaning }, h('dt', {}, label), this.#values[index]))),
         h('div', { class: 'charts' }, [this.#mail, this.#kept, this.#size].map((chart) => h('div', { class: 'sheet' }, chart)))),
@@ -72,7 +72,7 @@ export class StatusPage extends HTMLElement {
 
   disconnectedCallback() {
     this.#life?.abort();
-    this.#line.end();
+    this.#connection.up();
     clearTimeout(this.#timer);
     clearInterval(this.#clock);
   }
@@ -84,11 +84,15 @@ export class StatusPage extends HTMLElement {
     clearTimeout(this.#timer);
     this.#asking = true;
     try {
-      const vars = await api.vars(signal);
-      // Another start is another server, perhaps with another configuration.
-      if (vars.startMillis !== this.#started) await this.#configured(signal);
-      this.#started = vars.startMillis;
+      const { vars, now } = await api.vars(signal);
       this.#answered = Date.now();
+      if (vars.startMillis !== this.#started) {
+        // Another start is another server, perhaps with another configuration.
+        if (this.#started) api.restarted();
+        this.#ahead = this.#answered - now;
+        await this.#configured(signal);
+      }
+      this.#started = vars.startMillis;
       this.#draw(vars);
       this.#lost(null);
     } catch (error) {
@@ -119,17 +123,17 @@ export class StatusPage extends HTMLElement {
   #lost(error) {
     this.classList.toggle('stale', error !== null);
     if (error === null) {
-      this.#line.up();
+      this.#connection.up();
       fill(this.#note);
       return;
     }
-    if (error instanceof api.ApiError && error.status === 0) this.#line.down();
-    const since = this.#answered ? ` The figures are those of ${TIME.format(this.#answered)}.` : '';
-    fill(this.#note, h('p', { class: 'note bad' }, icon('warning'), `${api.sentence(error)}${since} Trying again by itself.`));
+    if (error instanceof api.ApiError && error.status === 0) this.#connection.down();
+    const since = this.#answered ? ` These are the figures of ${TIME.format(this.#answered)}.` : '';
+    fill(this.#note, icon('warning'), h('span', {}, `${api.sentence(error)}${since} Trying again by itself.`));
   }
 
   #tick() {
-    if (this.#started && !this.classList.contains('stale')) this.#uptime.textContent = duration(Date.now() - this.#started);
+    if (this.#started && !this.classList.contains('stale')) this.#uptime.textContent = duration(Date.now() - this.#ahead - this.#started);
   }
 
   /** @param {Vars} vars */
