@@ -3,8 +3,9 @@
 import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
 import { fill, h } from '../lib/dom.js';
+import { opens } from '../lib/go-to.js';
 import { icon } from '../lib/icons.js';
-import { go } from '../lib/router.js';
+import { visible } from '../lib/visible.js';
 
 export class OpenMailbox extends HTMLElement {
   /** @type {AbortController | null} */
@@ -17,12 +18,7 @@ export class OpenMailbox extends HTMLElement {
     const form = h('form', { class: 'open-form', role: 'search', 'aria-label': 'Open a mailbox' },
       h('h1', {}, h('label', { for: 'open-mailbox' }, 'Open a mailbox')),
       h('div', { class: 'open-line' }, input, h('button', { class: 'button main', type: 'submit' }, 'Open')));
-    form.addEventListener('submit', (event) => {
-      event.preventDefault();
-      const name = input.value.trim();
-      if (name) go(paths.mailbox(name));
-      else input.focus();
-    });
+    opens(form, input);
     fill(this, form, this.#recent);
     this.#draw();
     window.addEventListener('restante:recent', () => this.#draw(), { signal: this.#life.signal });
@@ -36,8 +32,8 @@ export class OpenMailbox extends HTMLElement {
     const names = prefs.recent();
     this.#recent.hidden = names.length === 0;
     fill(this.#recent, names.map((name) => h('li', { class: 'chip' },
-      h('a', { class: 'cut', href: paths.mailbox(name), title: name }, name),
-      h('button', { class: 'chip-forget', type: 'button', 'aria-label': `Forget ${name}`, onclick: () => this.#forget(name) }, icon('close')))));
+      h('a', { class: 'cut', href: paths.mailbox(name), title: visible(name) }, h('bdi', {}, visible(name))),
+      h('button', { class: 'chip-forget', type: 'button', 'aria-label': `Forget ${visible(name)}`, onclick: () => this.#forget(name) }, icon('close')))));
   }
 
   /**

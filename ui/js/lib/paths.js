@@ -4,14 +4,23 @@
 /** @import { Route } from '../types.js' */
 
 /** The root of the server, with a slash at the end. */
-export const ROOT = new URL('../../../../', import.meta.url);
+const ROOT = new URL('../../../../', import.meta.url);
 
 /**
  * The address of something below the root; every segment may hold any character.
  * @param {...string} segments
  */
 export function below(...segments) {
-  return ROOT.pathname + segments.map(encodeURIComponent).join('/');
+  return ROOT.pathname + segments.map(segment).join('/');
+}
+
+/** What a browser takes for a step through the path, however it is encoded. */
+export const isStep = (/** @type {string} */ name) => name === '.' || name === '..';
+
+/** @param {string} name */
+function segment(name) {
+  // Nothing on the server is named like a step. About three dots it can at least say so.
+  return encodeURIComponent(isStep(name) ? '...' : name.toWellFormed());
 }
 
 export const home = () => ROOT.pathname;
@@ -55,9 +64,7 @@ export const source = (mailbox, id) => below('serve', 'mailbox', mailbox, id, 's
  * @param {{ index: number, filename: string }} attachment
  */
 export function attachment(purpose, mailbox, id, { index, filename }) {
-  // A browser would take these for steps through the path.
-  const file = ['', '.', '..'].includes(filename) ? 'attachment' : filename;
-  return below('mailbox', purpose, mailbox, id, String(index), file);
+  return below('mailbox', purpose, mailbox, id, String(index), filename && !isStep(filename) ? filename : 'attachment');
 }
 
 /**
@@ -66,7 +73,8 @@ export function attachment(purpose, mailbox, id, { index, filename }) {
  * @returns {Route}
  */
 export function route(url) {
-  const path = url.pathname.slice(ROOT.pathname.length);
+  if (!url.pathname.startsWith(ROOT.pathname)) return { page: 'missing' };
+  const path = url.pathname.slice(ROOT.pathname.length).replace(/\/$/u, '');
   /** @type {string[]} */
   let segments;
   try {
@@ -87,5 +95,5 @@ export function route(url) {
  * @param {URL} url
  */
 export function isPage(url) {
-  return url.origin === ROOT.origin && url.pathname.startsWith(ROOT.pathname) && route(url).page !== 'missing';
+  return url.origin === ROOT.origin && route(url).page !== 'missing';
 }
