@@ -7,6 +7,7 @@ import * as prefs from './prefs.js';
 import { address } from './format.js';
 import { go } from './router.js';
 import { toast } from './talk.js';
+import { visible } from './visible.js';
 
 /** How long there is silence after a notice: a flood of mail shall not become a flood of notices. */
 const QUIET = 2_000;
@@ -40,7 +41,7 @@ export function tell(message) {
   if (performance.now() - last < QUIET) return;
   last = performance.now();
   try {
-    const notice = new Notification(address(message.from).name, { body: message.subject, tag: `${message.mailbox}/${message.id}` });
+    const notice = new Notification(visible(address(message.from).name), { body: visible(message.subject), tag: `${message.mailbox}/${message.id}` });
     notice.onclick = () => {
       window.focus();
       go(paths.mailbox(message.mailbox, message.id));

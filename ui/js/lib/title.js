@@ -1,12 +1,13 @@
 // The title of the window, with the number of unread messages in front.
 
 import { count } from './format.js';
+import { visible } from './visible.js';
 
 /**
  * @param {string} page What the page is about; empty for the home page.
  * @param {number} [unread]
  */
 export function title(page, unread = 0) {
-  const name = page ? `${page} · Restante` : 'Restante';
+  const name = page ? `${visible(page)} · Restante` : 'Restante';
   document.title = unread > 0 ? `(${count(unread)}) ${name}` : name;
 }
