@@ -2,16 +2,18 @@
 
 /** @import { Summary } from '../types.js' */
 
+import { fold, matcher } from './filter.js';
+
 /** How many are kept; the oldest leave. */
 export const MOST = 2_000;
 
 /**
  * @typedef {object} Arrival
- * @property {Summary | null} message Null for a gap.
- * @property {boolean} gap Whether it only says that the connection was lost here.
+ * @property {string} key
+ * @property {Summary | null} message Null for a gap, which only says that nobody listened here.
  * @property {boolean} deleted
  * @property {number} told When it was told, in milliseconds of `performance.now()`; -Infinity for what was there before.
- * @property {string} text What the filter looks at, in lower case.
+ * @property {string} text What the filter looks at, folded.
  */
 
 export class Arrivals {
@@ -27,6 +29,7 @@ export class Arrivals {
    */
   #known = new Map();
   #mayMiss = false;
+  #gaps = 0;
 
   /** The connection stands again: what comes next shows whether something was missed. */
   resumed() {
@@ -42,11 +45,11 @@ export class Arrivals {
     const key = `${message.mailbox}\n${message.id}`;
     const known = this.#known.has(key);
     // The last messages are told again oldest first. If even that one is unknown, there may have been others before.
-    if (this.#mayMiss && !known) this.#queue({ message: null, gap: true, deleted: false, told, text: '' });
+    if (this.#mayMiss && !known) this.#queue({ key: `gap ${++this.#gaps}`, message: null, deleted: false, told, text: '' });
     this.#mayMiss = false;
     if (known) return false;
-    const text = [message.mailbox, message.from, ...message.to, message.subject].join('\n').toLowerCase();
-    const arrival = { message, gap: false, deleted: false, told, text };
+    const text = fold([message.mailbox, message.from, ...message.to, message.subject].join('\n'));
+    const arrival = { key, message, deleted: false, told, text };
     this.#queue(arrival);
     this.waiting += 1;
     this.#known.set(key, arrival);
@@ -66,11 +69,13 @@ export class Arrivals {
     return true;
   }
 
-  /** Takes in what waits. */
+  /** Takes in what waits, and returns it. */
   take() {
-    if (this.#waiting.length > 0) this.#kept = [...this.#waiting.toReversed(), ...this.#kept].slice(0, MOST);
+    const taken = this.#waiting;
+    if (taken.length > 0) this.#kept = [...taken.toReversed(), ...this.#kept].slice(0, MOST);
     this.#waiting = [];
     this.waiting = 0;
+    return taken;
   }
 
   /** Forgets all that is shown or waits. */
@@ -84,13 +89,12 @@ export class Arrivals {
   }
 
   /**
-   * Those in which every word occurs, newest first.
-   * @param {string} filter
+   * Those that fit, newest first.
+   * @param {ReturnType<typeof matcher>} fits
    * @returns {readonly Arrival[]}
    */
-  matching(filter) {
-    const words = filter.toLowerCase().split(/\s+/u).filter(Boolean);
-    return words.length === 0 ? this.#kept : this.#kept.filter(({ text }) => words.every((word) => text.includes(word)));
+  matching(fits) {
+    return fits ? this.#kept.filter(({ text }) => fits(text)) : this.#kept;
   }
 
   /** @param {Arrival} arrival */

@@ -7,6 +7,7 @@
  * @property {string} label What it does, for the help.
  * @property {string} group Where it works, for the help.
  * @property {(event: KeyboardEvent) => void} run
+ * @property {boolean} [once] Whether holding the key does it only once, as with everything that switches to and fro.
  * @property {(event: KeyboardEvent) => boolean} [when] Where or when it does not work, the key keeps its own meaning.
  */
 
@@ -41,7 +42,7 @@ export function byGroup() {
  * Whether keys go into this element as text, or mean something to it.
  * @param {EventTarget | null} target
  */
-export function isTyping(target) {
+function isTyping(target) {
   return target instanceof HTMLElement && (target.isContentEditable || target.matches('input:not([type=checkbox], [type=radio], [type=button]), textarea, select'));
 }
 
@@ -58,7 +59,7 @@ document.addEventListener('keydown', (event) => {
   clearTimeout(timer);
   if (found) {
     event.preventDefault();
-    found.run(event);
+    if (!(found.once && event.repeat)) found.run(event);
   } else if ([...shortcuts].some((shortcut) => shortcut.keys.some((keys) => keys.startsWith(`${key} `)))) {
     pending = key;
     timer = window.setTimeout(() => (pending = ''), PATIENCE);
