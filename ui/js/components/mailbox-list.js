@@ -7,8 +7,10 @@ import * as api from '../lib/api.js';
 import * as live from '../lib/live.js';
 import * as paths from '../lib/paths.js';
 import { fill, h } from '../lib/dom.js';
-import { count, plural, size } from '../lib/format.js';
+import { fold, matcher } from '../lib/filter.js';
+import { count, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
+import { visible } from '../lib/visible.js';
 import { TimeAgo } from './time-ago.js';
 
 const LIMIT = 1000;
@@ -53,13 +55,12 @@ export class MailboxList extends HTMLElement {
   async connectedCallback() {
     this.#life = new AbortController();
     const { signal } = this.#life;
+    this.classList.add('waiting');
     fill(this,
       h('div', { class: 'mailboxes-head' }, h('h2', { id: 'mailboxes' }, 'Mailboxes'), this.#total, h('span', { class: 'spread' }), this.#filter),
       h('div', { class: 'sheet' }, this.#state, this.#list));
-    const server = await api.about().catch(() => null);
+    await this.#seeWhetherAllowed();
     if (signal.aborted) return;
-    // Who may not watch the mail of all may not see whose there is either.
-    if (server?.['monitor-visible'] === false) return this.remove();
     this.#ask();
     live.listen(null, { begun: () => this.#begun(), stored: (message) => this.#stored(message), deleted: () => this.#askSoon() }, signal);
     document.addEventListener('visibilitychange', () => document.hidden || this.#askSoon(0), { signal });
@@ -75,9 +76,16 @@ export class MailboxList extends HTMLElement {
     Object.values(this.#timers).forEach(clearTimeout);
   }
 
+  /** Who may not watch the mail of all may not see whose there is either. */
+  async #seeWhetherAllowed() {
+    const server = await api.about().catch(() => null);
+    if (server?.['monitor-visible'] === false) this.remove();
+  }
+
   #begun() {
     this.#begunAt = performance.now();
     this.#askSoon(0);
+    this.#seeWhetherAllowed();
   }
 
   /** @param {number} [wait] */
@@ -120,13 +128,15 @@ export class MailboxList extends HTMLElement {
 
   /** @param {Summary} message */
   #stored(message) {
+    // A tab that nobody sees asks when it is seen again.
+    if (document.hidden) return;
     this.#askSoon();
     // The last messages are told again at first, of which some may be gone.
     if (!this.#known || performance.now() - this.#begunAt < HISTORY) return;
     const { mailbox: name, id, 'posix-millis': millis } = message;
     const mailbox = this.#mailboxes.get(name);
     // What the answer to the last question counted already; and what would not be in the part that is listed.
-    if (mailbox ? millis < mailbox.newest['posix-millis'] || id === mailbox.newest.id : !this.#complete) return;
+    if (mailbox ? millis < mailbox.newest['posix-millis'] || id === mailbox.newest.id : !this.#complete || this.#mailboxes.size >= LIMIT) return;
     const { messages, unseen, bytes } = mailbox ?? { messages: 0, unseen: 0, bytes: 0 };
     const newest = { id, date: message.date, 'posix-millis': millis };
     this.#mailboxes.set(name, { name, messages: messages + 1, unseen: unseen + 1, bytes: bytes + message.size, newest });
@@ -147,6 +157,7 @@ export class MailboxList extends HTMLElement {
     clearTimeout(this.#timers.draw);
     this.#timers.draw = undefined;
     const shown = this.#known ? this.#shown() : [];
+    this.classList.toggle('waiting', !this.#known && this.#failure === null);
     this.#arrange(shown);
     const all = this.#mailboxes.size;
     this.#total.textContent = all === 0 ? '' : this.#isPart() ? `first ${count(all)}` : count(all);
@@ -163,9 +174,9 @@ export class MailboxList extends HTMLElement {
   #shown() {
     const mailboxes = [...this.#mailboxes.values()];
     if (!this.#complete) return mailboxes;
-    const wanted = this.#filter.value.trim().toLowerCase();
+    const fits = matcher(this.#filter.value);
     const newestFirst = (/** @type {Mailbox} */ a, /** @type {Mailbox} */ b) => b.newest['posix-millis'] - a.newest['posix-millis'];
-    return mailboxes.filter(({ name }) => name.includes(wanted)).sort(newestFirst);
+    return mailboxes.filter(({ name }) => fits?.(fold(name)) ?? true).sort(newestFirst);
   }
 
   /**
@@ -226,11 +237,12 @@ function failed(error, again) {
 function row({ name, newest }) {
   const unread = h('span', { class: 'badge unread' });
   const messages = h('span', { class: 'mailbox-messages soft number' });
+  const shownName = visible(name);
   const bytes = h('span', { class: 'mailbox-size soft number' });
   const time = TimeAgo.of(newest['posix-millis']);
   time.className = 'mailbox-time soft number';
   const item = h('li', {}, h('a', { class: 'mailbox-row', href: paths.mailbox(name) },
-    h('span', { class: 'mailbox-name cut', title: name }, name), unread, messages, bytes, time));
+    h('span', { class: 'mailbox-name cut', title: shownName }, h('bdi', {}, shownName)), unread, messages, bytes, time));
   let before = '';
   const update = (/** @type {Mailbox} */ mailbox) => {
     const now = [mailbox.messages, mailbox.unseen, mailbox.bytes, mailbox.newest['posix-millis']].join();
@@ -239,7 +251,7 @@ function row({ name, newest }) {
     item.classList.toggle('has-unread', mailbox.unseen > 0);
     unread.hidden = mailbox.unseen === 0;
     fill(unread, count(mailbox.unseen), h('span', { class: 'hidden' }, ' unread of '));
-    messages.textContent = plural(mailbox.messages, 'message');
+    fill(messages, count(mailbox.messages), h('span', { class: 'mailbox-unit' }, mailbox.messages === 1 ? ' message' : ' messages'));
     bytes.textContent = size(mailbox.bytes);
     time.millis = mailbox.newest['posix-millis'];
   };

@@ -33,6 +33,12 @@ export function target(hostname, server, recipient = RECIPIENT) {
 }
 
 /**
+ * Whether a host means the machine itself, to whoever says it.
+ * @param {string} host
+ */
+export const isLocal = (host) => /^(localhost|127\.[\d.]+|\[?::1\]?)$/u.test(host);
+
+/**
  * The mailbox in which mail to the snippets' recipient arrives.
  * @param {Server['mailbox-naming']} naming
  */
@@ -114,6 +120,14 @@ export const GROUPS = [
         name: '.NET (MailKit)',
         place: 'C#',
         code: (to) => lines(
+          'using MailKit.Net.Smtp;',
+          'using MailKit.Security;',
+          'using MimeKit;',
+          '',
+          'var message = new MimeMessage { Subject = "Hello" };',
+          'message.Body = new TextPart("plain") { Text = "It works." };',
+          `message.From.Add(MailboxAddress.Parse("${SENDER}"));`,
+          `message.To.Add(MailboxAddress.Parse("${to.recipient}"));`,
           'using var client = new SmtpClient();',
           `await client.ConnectAsync("${to.host}", ${to.port}, SecureSocketOptions.${{ off: 'None', starttls: 'StartTls', implicit: 'SslOnConnect' }[to.tls]});`,
           to.auth && 'await client.AuthenticateAsync("USER", "PASSWORD");',
@@ -194,6 +208,13 @@ export const GROUPS = [
         name: 'Rust (lettre)',
         place: 'Rust',
         code: (to) => lines(
+          `use lettre::{${to.auth ? 'transport::smtp::authentication::Credentials, ' : ''}Message, SmtpTransport, Transport};`,
+          '',
+          'let message = Message::builder()',
+          `    .from("${SENDER}".parse()?)`,
+          `    .to("${to.recipient}".parse()?)`,
+          '    .subject("Hello")',
+          '    .body(String::from("It works."))?;',
           `let mailer = SmtpTransport::${{ off: `builder_dangerous("${to.host}")`, starttls: `starttls_relay("${to.host}")?`, implicit: `relay("${to.host}")?` }[to.tls]}`,
           `    .port(${to.port})`,
           to.auth && '    .credentials(Credentials::new("USER".into(), "PASSWORD".into()))',
@@ -276,7 +297,7 @@ export const GROUPS = [
         place: 'Shell',
         code: (to) => {
           // To a container, this name is the container itself.
-          const here = ['localhost', '127.0.0.1', '::1'].includes(to.host);
+          const here = isLocal(to.host);
           return lines(
             'docker run \\',
             here && '  --add-host host.docker.internal:host-gateway \\',
