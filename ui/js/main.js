@@ -8,10 +8,11 @@ import * as keys from './lib/keys.js';
 import * as paths from './lib/paths.js';
 import * as prefs from './lib/prefs.js';
 import * as theme from './lib/theme.js';
-import { fill, find, h } from './lib/dom.js';
+import { fill, find, h, set } from './lib/dom.js';
+import { opens } from './lib/go-to.js';
 import { icon } from './lib/icons.js';
 import { go, moves } from './lib/router.js';
-import { show } from './lib/talk.js';
+import { hush, show } from './lib/talk.js';
 import { title } from './lib/title.js';
 import './components/time-ago.js';
 import './pages/home.js';
@@ -21,10 +22,11 @@ import './pages/status.js';
 
 /**
  * A page is an element. It is told its route before it is put into the document, and again when only the route changes.
- * @typedef {HTMLElement & { route: Route }} Page
+ * @typedef {HTMLElement & { route?: Route }} Page
  */
 
 const place = find(document, '#page', HTMLElement);
+const NARROW = matchMedia('(max-width: 46rem)');
 
 /** Makes the addresses in the frame whole: they are relative to where it was loaded, and a move goes elsewhere. */
 function anchor() {
@@ -37,9 +39,7 @@ function anchor() {
 function arrive() {
   const route = paths.route(location);
   for (const link of document.querySelectorAll('[data-place]')) {
-    const here = link instanceof HTMLElement && link.dataset.place === route.page;
-    link.toggleAttribute('aria-current', here);
-    if (here) link.setAttribute('aria-current', 'page');
+    set(link, { 'aria-current': link.getAttribute('data-place') === route.page && 'page' });
   }
   const name = `${route.page}-page`;
   const shown = place.firstElementChild;
@@ -53,13 +53,26 @@ function arrive() {
   place.scrollTop = 0;
 }
 
+/** Goes to another page, where the focus goes to its heading: so a screen reader tells where it is. */
+function move() {
+  hush();
+  const before = place.firstElementChild;
+  arrive();
+  // It may be the same page, or one that knows better where the focus belongs.
+  const focused = document.activeElement;
+  if (place.firstElementChild === before || (focused !== place && place.contains(focused))) return;
+  const heading = place.querySelector('h1');
+  if (heading) set(heading, { tabindex: -1 });
+  heading?.focus({ preventScroll: true });
+  // On a narrow screen the heading may not be shown.
+  if (document.activeElement !== heading) place.focus({ preventScroll: true });
+}
+
 /** What is shown at an address that means nothing. */
 class MissingPage extends HTMLElement {
-  route = /** @type {Route} */ ({ page: 'missing' });
-
   connectedCallback() {
     title('Nothing here');
-    fill(this, h('div', { class: 'empty' }, icon('envelope'), h('h2', {}, 'There is nothing here.'), h('a', { href: paths.home() }, 'Go to the start')));
+    fill(this, h('div', { class: 'empty' }, icon('envelope'), h('h1', {}, 'There is nothing here.'), h('a', { href: paths.home() }, 'Go to the start')));
   }
 }
 customElements.define('missing-page', MissingPage);
@@ -68,14 +81,14 @@ function gotoForm() {
   const form = find(document, '.goto', HTMLFormElement);
   const input = find(form, 'input', HTMLInputElement);
   const known = find(form, 'datalist', HTMLDataListElement);
-  form.addEventListener('submit', (event) => {
-    event.preventDefault();
-    const name = input.value.trim();
-    if (!name) return;
+  const leaving = () => {
     input.value = '';
     input.blur();
-    go(paths.mailbox(name));
-  });
+  };
+  opens(form, input, { leaving });
+  const word = () => (input.placeholder = NARROW.matches ? 'Mailbox…' : 'Open a mailbox…');
+  NARROW.addEventListener('change', word);
+  word();
   const remember = () => fill(known, prefs.recent().map((name) => h('option', { value: name })));
   window.addEventListener('restante:recent', remember);
   remember();
@@ -84,7 +97,7 @@ function gotoForm() {
     (larger instanceof HTMLInputElement ? larger : input).focus();
   };
   keys.add([{ keys: ['o'], group: 'Everywhere', label: 'Open a mailbox', run: focus }]);
-  input.addEventListener('keydown', (event) => event.key === 'Escape' && input.blur());
+  input.addEventListener('keydown', (event) => event.key === 'Escape' && !event.isComposing && input.blur());
 }
 
 function themeButton() {
@@ -96,13 +109,14 @@ function themeButton() {
     button.title = words[now];
     button.setAttribute('aria-label', words[now]);
   };
-  button.addEventListener('click', () => {
-    theme.next();
+  const dress = () => {
+    theme.apply();
     draw();
-  });
-  theme.apply();
-  draw();
-  button.hidden = false;
+  };
+  button.addEventListener('click', theme.next);
+  window.addEventListener('restante:theme', dress);
+  dress();
+  button.classList.remove('soon');
 }
 
 function connectionSign() {
@@ -114,30 +128,33 @@ function connectionSign() {
 }
 
 function help() {
-  const list = h('dl', { class: 'keys' });
-  for (const [group, shortcuts] of keys.byGroup()) {
-    list.append(h('h3', {}, group));
-    for (const { keys: combinations, label } of shortcuts) {
-      const signs = combinations.flatMap((keys, index) => [index > 0 && ' or ', ...(keys === ' ' ? [keys] : keys.split(' ')).map((key) => h('kbd', {}, SIGNS[key] ?? key))]);
-      list.append(h('dt', {}, signs), h('dd', {}, label));
-    }
-  }
-  show('Keyboard shortcuts', list, h('div', { class: 'row' }, h('button', { class: 'button', autofocus: true }, 'Close')));
+  const close = h('button', { class: 'button plain dialog-close', 'aria-label': 'Close', title: 'Close (Esc)' }, icon('close'));
+  const groups = [...keys.byGroup()].map(([group, shortcuts]) => h('section', {}, h('h3', {}, group), h('dl', {}, shortcuts.flatMap(explained))));
+  // It may have to be scrolled, which takes the focus where there is no wheel.
+  show('Keyboard shortcuts', close, h('div', { class: 'keys', tabindex: 0, role: 'group', 'aria-label': 'All shortcuts' }, ...groups));
+}
+
+/** @param {keys.Shortcut} shortcut */
+function explained({ keys: combinations, label }) {
+  const signs = combinations.flatMap((keys, index) => [index > 0 && ' or ', ...(keys === ' ' ? [keys] : keys.split(' ')).map((key) => h('kbd', {}, SIGNS[key] ?? key))]);
+  return [h('dt', {}, signs), h('dd', {}, label)];
 }
 
 /** @type {Record<string, string>} */
 const SIGNS = { ArrowDown: '↓', ArrowUp: '↑', Delete: 'Del', Escape: 'Esc', ' ': 'Space' };
 
 async function monitorLink() {
+  const link = find(document, '[data-place=monitor]', HTMLElement);
   const server = await api.about().catch(() => null);
   // A server that cannot be asked now may still have one.
-  find(document, '[data-place=monitor]', HTMLElement).hidden = server?.['monitor-visible'] === false;
+  link.hidden = server?.['monitor-visible'] === false;
+  link.classList.remove('soon');
 }
 
 anchor();
 const helpButton = find(document, '[data-tool=help]', HTMLButtonElement);
 helpButton.addEventListener('click', help);
-helpButton.hidden = false;
+helpButton.classList.remove('soon');
 keys.add([
   { keys: ['?'], group: 'Everywhere', label: 'This help', run: help },
   { keys: ['g h'], group: 'Everywhere', label: 'Go to the start', run: () => go(paths.home()) },
@@ -148,5 +165,7 @@ gotoForm();
 themeButton();
 connectionSign();
 monitorLink();
-moves.addEventListener('move', arrive);
+// It may be another server after that.
+connection.changes.addEventListener('change', () => connection.isLost() || monitorLink());
+moves.addEventListener('move', move);
 arrive();
