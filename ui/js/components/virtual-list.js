@@ -21,20 +21,16 @@
 //   A list of rows that hold links of their own: `list.inner = '.subject'` says which of them has the focus when the cursor
 //   moves there. The cursor follows the focus too, and clicks are the links' own. `list.open()` follows that link.
 //
-// It tells, as bubbling events: `list-move` (the cursor went, by key), `list-extend` (so it did with Shift, to select on
-// the way), `list-open` (a click, or Enter), `list-toggle` (the blank), each with the item as detail, and `list-sight`:
-// other rows are in sight, see `inSight`. A list of links tells of `list-move` and `list-sight` only.
+// It tells, as bubbling events: `list-move` (the cursor went, by key), `list-open` (a click, or Enter), `list-toggle` (the
+// blank), each with the item as detail; `list-extend` (the cursor went, to select on the way) with `{ from, to }`, keys, as
+// detail; and `list-sight`: other rows are in sight, see `inSight`. A list of links tells of `list-move` and `list-sight` only.
 //
 // All rows have the height that CSS gives to `.virtual-row`. The row at the cursor stays in the page even out of sight.
 
-import { fill, h, set } from '../lib/dom.js';
+import { fill, set } from '../lib/dom.js';
 import { VirtualPill } from './virtual-pill.js';
 import { VirtualRows } from './virtual-rows.js';
-
-/** How many rows are drawn above and below those in sight, so that scrolling does not show gaps. */
-const BEYOND = 8;
-
-/** What stands on top, and by how much of it is scrolled over. @typedef {{ key: string, over: number }} Sight */
+import { VirtualScroll } from './virtual-scroll.js';
 
 /** @template T */
 export class VirtualList extends HTMLElement {
@@ -59,21 +55,18 @@ export class VirtualList extends HTMLElement {
   #cursor = null;
   /** Where the cursor was seen last: it goes on from there when its row is gone. */
   #cursorAt = -1;
-  /** What is to be scrolled to when it is there, unless the reader scrolls first. @type {{ sight: Sight | null, cursor: boolean }} */
-  #awaited = { sight: null, cursor: false };
-  #height = 0;
-  #space = h('div', { class: 'virtual-space', role: 'presentation' });
-  #port = h('div', { class: 'virtual-port', role: 'listbox', tabindex: 0 }, this.#space);
+  /** @type {VirtualScroll<T>} */
+  #scroll = new VirtualScroll(this);
+  #port = this.#scroll.port;
   #pill = new VirtualPill();
   /** @type {VirtualRows<T>} */
-  #rows = new VirtualRows(this.#space, this);
+  #rows = new VirtualRows(this.#scroll.space, this);
   #resized = new ResizeObserver(() => this.#measure());
 
   constructor() {
     super();
     const port = this.#port;
     port.addEventListener('scroll', () => this.#scrolled(), { passive: true });
-    for (const hand of ['wheel', 'touchmove', 'pointerdown', 'keydown']) port.addEventListener(hand, () => this.#stay(), { passive: true });
     port.addEventListener('keydown', (event) => this.#inner === null && this.#pressed(event));
     port.addEventListener('click', (event) => this.#inner === null && this.#clicked(event));
     port.addEventListener('focusin', ({ target }) => this.#focused(target));
@@ -121,8 +114,8 @@ export class VirtualList extends HTMLElement {
   set items(items) {
     const [before, top] = [this.#items, this.#port.scrollTop];
     this.#take(items);
-    if (top > 0) this.#hold(before, top);
-    this.#settle();
+    if (top > 0) this.#scroll.hold(before, top);
+    this.#scroll.settle();
     this.#render();
   }
 
@@ -144,16 +137,13 @@ export class VirtualList extends HTMLElement {
     this.#render();
   }
 
-  /** @returns {Sight | null} */
   get sight() {
-    const { scrollTop } = this.#port;
-    const item = scrollTop > 0 && this.#height > 0 ? this.#items[Math.floor(scrollTop / this.#height)] : undefined;
-    return item === undefined ? null : { key: this.key(item), over: scrollTop % this.#height };
+    return this.#scroll.sight;
   }
 
   set sight(sight) {
-    this.#awaited.sight = sight;
-    this.#settle();
+    this.#scroll.sight = sight;
+    this.#scrolled();
   }
 
   toTop() {
@@ -168,28 +158,25 @@ export class VirtualList extends HTMLElement {
 
   /** Scrolls as little as it takes to show the row at the cursor. */
   reveal() {
-    const place = this.#cursorPlace();
-    this.#awaited.cursor = this.#cursor !== null && (place < 0 || this.#height === 0);
-    if (place < 0 || this.#height === 0) return;
-    const [top, bottom] = [place * this.#height, (place + 1) * this.#height];
-    if (top < this.#port.scrollTop) this.#port.scrollTop = top;
-    else if (bottom > this.#port.scrollTop + this.#port.clientHeight) this.#port.scrollTop = bottom - this.#port.clientHeight;
+    this.#scroll.reveal();
     this.#scrolled();
   }
 
   /**
    * Moves the cursor by so many rows, and tells so; the first move goes to the first row in sight.
    * @param {number} by
-   * @param {'list-move' | 'list-extend'} [how]
+   * @param {boolean} [isExtending] Whether to select on the way.
    */
-  move(by, how = 'list-move') {
+  move(by, isExtending = false) {
+    const from = this.#cursor;
     const item = this.#items[Math.max(0, Math.min(this.#target(by), this.#items.length - 1))];
     if (item === undefined) return;
-    this.#stay();
+    this.#scroll.stay();
     this.cursor = this.key(item);
     this.reveal();
     this.#link()?.focus({ preventScroll: true });
-    this.#tell(how, item);
+    if (isExtending) this.#tell('list-extend', { from, to: this.#cursor });
+    else this.#tell('list-move', item);
   }
 
   /** Follows the link of the row at the cursor. */
@@ -204,7 +191,7 @@ export class VirtualList extends HTMLElement {
 
   /** @param {number} more */
   arrived(more) {
-    if (this.#port.scrollTop > 0) this.#pill.add(more);
+    if (!this.#scroll.isAtTop) this.#pill.add(more);
   }
 
   /**
@@ -221,7 +208,7 @@ export class VirtualList extends HTMLElement {
   #target(by) {
     const place = this.#cursorPlace();
     if (place >= 0) return place + by;
-    if (this.#cursorAt < 0) return Math.ceil(this.#port.scrollTop / (this.#height || 1));
+    if (this.#cursorAt < 0) return this.#scroll.first;
     // The next row has moved up to where the cursor was.
     return this.#cursorAt + by - (by > 0 ? 1 : 0);
   }
@@ -230,39 +217,7 @@ export class VirtualList extends HTMLElement {
   #take(items) {
     this.#items = items;
     this.#places = null;
-    this.#space.style.height = `${items.length * this.#height}px`;
-  }
-
-  /**
-   * Scrolls so that the first row in sight that is still there stays where it was.
-   * @param {readonly T[]} before
-   * @param {number} top
-   */
-  #hold(before, top) {
-    for (let place = Math.floor(top / this.#height); place < before.length; place += 1) {
-      const now = this.place(this.key(before[place]));
-      if (now < 0) continue;
-      const wanted = top + (now - place) * this.#height;
-      if (wanted !== this.#port.scrollTop) this.#port.scrollTop = wanted;
-      return;
-    }
-  }
-
-  /** Goes to what was waited for, if it has come. */
-  #settle() {
-    const { sight, cursor } = this.#awaited;
-    const place = sight && this.#height > 0 ? this.place(sight.key) : -1;
-    if (sight && place >= 0) {
-      this.#awaited.sight = null;
-      this.#port.scrollTop = place * this.#height + sight.over;
-      this.#scrolled();
-    }
-    if (cursor) this.reveal();
-  }
-
-  /** The reader takes the list in hand: it goes nowhere by itself any more. */
-  #stay() {
-    this.#awaited = { sight: null, cursor: false };
+    this.#scroll.stretch();
   }
 
   /** @param {string} key */
@@ -284,27 +239,23 @@ export class VirtualList extends HTMLElement {
   #measure() {
     if (!this.isConnected) return;
     const height = this.#rows.height();
-    const first = this.#height > 0 ? this.#port.scrollTop / this.#height : 0;
-    if (height > 0 && height !== this.#height) {
-      this.#height = height;
-      this.#space.style.height = `${this.#items.length * height}px`;
-      this.#port.scrollTop = first * height;
+    if (height > 0 && height !== this.#scroll.height) {
+      this.#scroll.resize(height);
       this.#rows.clear();
     }
-    this.#settle();
+    this.#scroll.settle();
     this.#render();
   }
 
   #scrolled() {
-    if (this.#port.scrollTop <= 0 && this.#pill.clear()) this.focus();
+    if (this.#scroll.isAtTop && this.#pill.clear()) this.focus();
     this.#render();
   }
 
   /** Puts the rows in sight into the page, in their order, and takes away the others. */
   #render() {
-    if (this.#height === 0) return;
-    const first = Math.max(0, Math.floor(this.#port.scrollTop / this.#height) - BEYOND);
-    const end = Math.min(this.#items.length, Math.ceil((this.#port.scrollTop + this.#port.clientHeight) / this.#height) + BEYOND);
+    if (this.#scroll.height === 0) return;
+    const [first, end] = this.#scroll.range;
     const wanted = this.#items.slice(first, end).map((item, offset) => ({ key: this.key(item), item, place: first + offset }));
     const cursor = this.#cursorPlace();
     if (cursor >= 0) this.#cursorAt = cursor;
@@ -312,9 +263,9 @@ export class VirtualList extends HTMLElement {
     if (cursor >= 0 && cursor < first) wanted.unshift(there);
     if (cursor >= end) wanted.push(there);
 
-    const hadFocus = this.#space.contains(document.activeElement);
-    this.#rows.show(wanted, { height: this.#height, all: this.#items.length, cursor });
-    if (hadFocus && !this.#space.contains(document.activeElement)) this.focus();
+    const hadFocus = this.#scroll.space.contains(document.activeElement);
+    this.#rows.show(wanted, { height: this.#scroll.height, all: this.#items.length, cursor });
+    if (hadFocus && !this.#scroll.space.contains(document.activeElement)) this.focus();
     const active = cursor < 0 || this.#inner !== null ? undefined : this.#rows.at(there.key);
     set(this.#port, { 'aria-activedescendant': active?.id });
     this.#tellSight(first, end);
@@ -340,13 +291,12 @@ export class VirtualList extends HTMLElement {
   /** @param {KeyboardEvent} event */
   #pressed(event) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const how = event.shiftKey && this.#port.ariaMultiSelectable === 'true' ? 'list-extend' : 'list-move';
-    const page = Math.max(1, Math.floor(this.#port.clientHeight / this.#height) - 1);
-    const all = this.#items.length;
+    const isExtending = event.shiftKey && this.#port.ariaMultiSelectable === 'true';
+    const [page, all] = [this.#scroll.page, this.#items.length];
     /** @type {Record<string, number>} */
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -all, End: all };
     const item = this.#items[this.#cursorPlace()];
-    if (Object.hasOwn(steps, event.key)) this.move(steps[event.key], how);
+    if (Object.hasOwn(steps, event.key)) this.move(steps[event.key], isExtending);
     else if (event.shiftKey || (event.key !== 'Enter' && event.key !== ' ')) return;
     else if (item !== undefined && !event.repeat) this.#tell(event.key === 'Enter' ? 'list-open' : 'list-toggle', item);
     event.preventDefault();
@@ -366,7 +316,7 @@ export class VirtualList extends HTMLElement {
 
   /**
    * @param {string} name
-   * @param {T} detail
+   * @param {unknown} detail
    */
   #tell(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
