@@ -60,27 +60,29 @@ export function attachmentCounts(mailbox, ids, signal) {
   return ask(below('api', 'v2', 'mailbox', mailbox, 'attachments') + query({ ids: ids.join(',') }), { signal });
 }
 
+/** How many messages one request may be about. */
+export const MOST_IDS = 20_000;
+
 /**
+ * Marks messages as read, or as unread; those that are gone are left out.
  * @param {string} mailbox
- * @param {string} id
+ * @param {string[]} ids
  * @param {boolean} seen
+ * @returns {Promise<{ marked: number }>}
  */
-export function mark(mailbox, id, seen) {
-  const headers = { 'Content-Type': 'application/json' };
-  return ask(below('api', 'v1', 'mailbox', mailbox, id), { method: 'PATCH', headers, body: JSON.stringify({ seen }) });
+export function markAll(mailbox, ids, seen) {
+  return ask(below('api', 'v2', 'mailbox', mailbox, 'mark'), json({ ids, seen }));
 }
 
 /**
- * Deletes a message. One that is gone already is as good as deleted. The request outlives the page.
+ * Deletes messages. Those that are gone already are as good as deleted.
  * @param {string} mailbox
- * @param {string} id
+ * @param {string[]} ids
+ * @param {{ keepalive?: boolean }} [how] Whether the request outlives the page, for which it may have 64 KB.
+ * @returns {Promise<{ deleted: number }>}
  */
-export async function remove(mailbox, id) {
-  try {
-    await ask(below('api', 'v1', 'mailbox', mailbox, id), { method: 'DELETE', keepalive: true });
-  } catch (error) {
-    if (!(error instanceof ApiError && error.status === 404)) throw error;
-  }
+export function removeAll(mailbox, ids, { keepalive = false } = {}) {
+  return ask(below('api', 'v2', 'mailbox', mailbox, 'delete'), { ...json({ ids }), keepalive });
 }
 
 /** @param {string} mailbox */
@@ -187,6 +189,14 @@ async function answered(path, how) {
   const problem = await response.json().catch(() => ({}));
   const said = typeof problem.detail === 'string' ? problem.detail : problem.title;
   throw new ApiError(response.status, said || `The server answered ${response.status} ${response.statusText}.`);
+}
+
+/**
+ * @param {unknown} value
+ * @returns {RequestInit}
+ */
+function json(value) {
+  return { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(value) };
 }
 
 /** @param {Record<string, string | number | undefined>} parameters */

@@ -1,18 +1,24 @@
 // Deleting with a way back: what is deleted vanishes at once, but the server is told only when the reader can no longer
-// change their mind, because they let the time pass, went elsewhere or closed the page.
+// change their mind, because they let the time pass, went elsewhere or closed the page. What is too much for that is asked
+// about first. All of it concerns the mailbox in which it began, whatever is shown when it ends.
 
 /** @import { Messages } from './messages.js' */
 /** @import { Toast } from './talk.js' */
 
 import * as api from './api.js';
-import { AT_ONCE, each } from './batch.js';
-import { plural } from './format.js';
+import { chunks } from './batch.js';
+import { count, plural } from './format.js';
 import { ask, toast } from './talk.js';
+import { visible } from './visible.js';
 
 /** How long there is a way back. */
 const PATIENCE = 6_000;
-/** A page that is closed can leave only so many requests behind; more than this is asked about instead. */
-const MOST_UNDOABLE = 200;
+/** A page that is closed can leave one request behind, of 64 KB; more than fits into it is asked about instead. */
+export const MOST_UNDOABLE = 2_500;
+/** How many are deleted between two words about how far it is. */
+const STEP = 5_000;
+/** Longer than any of this takes. */
+const STAYS = 3_600_000;
 
 export class Deletions {
   #messages;
@@ -36,31 +42,51 @@ export class Deletions {
    * @param {{ leaving(): void, undone(): void }} then What to do before they are out of sight, and when they are back.
    */
   async begin(ids, { leaving, undone }) {
-    const text = `Deleted ${plural(ids.length + this.#pending.size, 'message')}`;
-    if (ids.length + this.#pending.size > MOST_UNDOABLE) {
-      const isSure = await ask({ title: `Delete ${plural(ids.length, 'message')}?`, text: 'So many at once cannot be brought back.', yes: 'Delete', danger: true });
-      if (!isSure) return;
-      this.commit();
-      leaving();
-      this.#messages.hide(ids);
-      await this.#tell(ids, AT_ONCE);
+    if (ids.length > MOST_UNDOABLE) {
+      const all = plural(ids.length, 'message');
+      const isSure = await ask({ title: `Delete ${all}?`, text: 'So many at once cannot be brought back.', yes: `Delete ${all}`, danger: true });
+      if (isSure) await this.#deleteNow(ids, leaving);
       return;
     }
+    if (ids.length + this.#pending.size > MOST_UNDOABLE) this.commit();
     ids.forEach((id) => this.#pending.add(id));
     this.#undone.push(undone);
     leaving();
     this.#messages.hide(ids);
-    this.#toast?.close();
-    this.#toast = toast(text, { action: { label: 'Undo', run: () => this.undo() }, millis: PATIENCE });
+    this.#say(`Deleted ${plural(this.#pending.size, 'message')}`, { action: { label: 'Undo', run: () => this.undo() }, millis: PATIENCE });
     clearTimeout(this.#timer);
     this.#timer = window.setTimeout(() => this.commit(), PATIENCE);
   }
 
+  /** Empties the mailbox, if the reader is sure. Returns whether it is empty. */
+  async empty() {
+    const { mailbox } = this.#messages;
+    const all = await this.#howMany();
+    const isSure = await ask({ title: `Empty the mailbox ${visible(mailbox)}?`, text: `All that is in it, ${all}, is deleted. This cannot be undone.`, yes: `Delete ${all}`, danger: true });
+    if (!isSure) return false;
+    const ids = this.#messages.entries.map(({ id }) => id);
+    try {
+      await api.purge(mailbox);
+    } catch (error) {
+      toast(`The mailbox could not be emptied. ${api.sentence(error)}`, { bad: true });
+      return false;
+    }
+    this.#messages.drop(ids.concat(this.#end()));
+    toast(`Deleted ${all}.`);
+    return true;
+  }
+
   /** Makes it final. */
-  commit() {
+  async commit() {
     const ids = this.#end();
-    // All at once: the page may be about to end, and nothing would send the rest.
-    if (ids.length > 0) this.#tell(ids, ids.length);
+    if (ids.length === 0) return;
+    try {
+      await api.removeAll(this.#messages.mailbox, ids, { keepalive: true });
+      this.#messages.drop(ids);
+    } catch (error) {
+      this.#messages.restore(ids);
+      failed(ids.length, error);
+    }
   }
 
   /** Brings back what can be brought back. */
@@ -70,31 +96,60 @@ export class Deletions {
     undone.forEach((act) => act());
   }
 
-  /** Forgets what was about to be deleted, because something else has removed it. */
-  forget() {
-    this.#messages.drop(this.#end());
+  /**
+   * Deletes without a way back. What is gone leaves the list, not before.
+   * @param {string[]} ids
+   * @param {() => void} leaving
+   */
+  async #deleteNow(ids, leaving) {
+    this.commit();
+    leaving();
+    let done = 0;
+    try {
+      for (const some of chunks(ids, STEP)) {
+        this.#say(`Deleting: ${count(done)} of ${plural(ids.length, 'message')}…`, { millis: STAYS });
+        await api.removeAll(this.#messages.mailbox, some);
+        this.#messages.drop(some);
+        done += some.length;
+      }
+      this.#say(`Deleted ${plural(ids.length, 'message')}.`);
+    } catch (error) {
+      this.#toast?.close();
+      failed(ids.length - done, error);
+    }
+  }
+
+  /** How many the mailbox holds, in words. */
+  async #howMany() {
+    const { mailbox, isWhole, entries } = this.#messages;
+    if (isWhole) return plural(entries.length, 'message');
+    const found = await api.mailboxes({ prefix: mailbox, limit: 1 }).then(({ mailboxes }) => mailboxes.at(0), () => undefined);
+    return found?.name === mailbox ? plural(found.messages, 'message') : 'all messages';
+  }
+
+  /**
+   * Says something in place of what was said before.
+   * @param {Parameters<typeof toast>} said
+   */
+  #say(...said) {
+    this.#toast?.close();
+    this.#toast = toast(...said);
   }
 
   #end() {
     const ids = [...this.#pending];
     clearTimeout(this.#timer);
-    this.#toast?.close();
-    this.#toast = null;
+    if (ids.length > 0) this.#toast?.close();
     this.#pending = new Set();
     this.#undone = [];
     return ids;
   }
+}
 
-  /**
-   * @param {string[]} ids
-   * @param {number} atOnce
-   */
-  async #tell(ids, atOnce) {
-    const failed = await each(ids, (id) => api.remove(this.#messages.mailbox, id), atOnce);
-    const unharmed = new Set(failed.map(({ item }) => item));
-    this.#messages.drop(ids.filter((id) => !unharmed.has(id)));
-    if (failed.length === 0) return;
-    this.#messages.restore([...unharmed]);
-    toast(`${plural(failed.length, 'message')} could not be deleted. ${api.sentence(failed[0].error)}`, { bad: true });
-  }
+/**
+ * @param {number} messages
+ * @param {unknown} error
+ */
+function failed(messages, error) {
+  toast(`${plural(messages, 'message')} could not be deleted. ${api.sentence(error)}`, { bad: true });
 }

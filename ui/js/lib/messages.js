@@ -5,8 +5,8 @@
 
 import * as api from './api.js';
 import * as live from './live.js';
-import { each } from './batch.js';
-import { compare, Entry, interleaved } from './entries.js';
+import { compare, Entries, Entry } from './entries.js';
+import { Marks } from './marks.js';
 
 const FIRST_PAGE = 500;
 const NEXT_PAGE = 2_000;
@@ -16,7 +16,7 @@ const MOST = 100_000;
 const GATHER = 40;
 const GATHER_PER_MESSAGE = 1 / 500;
 const RETRY = 5_000;
-/** A page that was hidden for so long may have slept through something. */
+/** A page that was hidden for so long may have slept through something; before that, the newest ones are worth a look. */
 const LONG_HIDDEN = 120_000;
 
 /**
@@ -31,16 +31,8 @@ export class Messages extends EventTarget {
   /** Whether there are more than are kept here. */
   isCut = false;
 
-  /** @type {Entry[]} */
-  #all = [];
-  /** @type {Map<string, Entry>} */
-  #byId = new Map();
-  /** Those to be deleted, which nobody sees any more. @type {Set<string>} */
-  #hidden = new Set();
-  /** @type {Entry[] | null} */
-  #shown = null;
-  /** Those whose `seen` the server is being told. @type {Set<string>} */
-  #marking = new Set();
+  #entries = new Entries();
+  #marks = new Marks(this.#entries, () => this.#changed());
   /** What came and went since the listing under way began, which need not know of it. @type {Set<string>} */
   #came = new Set();
   /** @type {Set<string>} */
@@ -70,9 +62,10 @@ export class Messages extends EventTarget {
     let hiddenAt = Date.now();
     const back = () => {
       if (document.visibilityState === 'hidden') hiddenAt = Date.now();
-      else if (Date.now() - hiddenAt > LONG_HIDDEN) this.list();
+      else this.#lookAgain(Date.now() - hiddenAt > LONG_HIDDEN);
     };
     document.addEventListener('visibilitychange', back, { signal });
+    this.#marks.listen(() => this.mailbox, signal);
     this.list();
     live.listen(this.mailbox, {
       // What happened before this was told to nobody, so a listing that began earlier is worth nothing.
@@ -91,21 +84,33 @@ export class Messages extends EventTarget {
 
   /** The messages, newest first. */
   get entries() {
-    this.#shown ??= this.#hidden.size > 0 ? this.#all.filter(({ id }) => !this.#hidden.has(id)) : this.#all;
-    return this.#shown;
+    return this.#entries.shown;
   }
 
   get unread() {
-    return this.entries.reduce((sum, { seen }) => sum + (seen ? 0 : 1), 0);
+    return this.#entries.unread;
+  }
+
+  /** Whether `entries` are all that the mailbox holds. */
+  get isWhole() {
+    return this.state === 'complete' && !this.isCut;
   }
 
   /** @param {string} id */
   find(id) {
-    return this.#hidden.has(id) ? undefined : this.#byId.get(id);
+    return this.#entries.find(id);
   }
 
-  /** Asks the server for everything, from the newest on, and takes over what is different. */
-  async list() {
+  /** @param {string} id */
+  isHidden(id) {
+    return this.#entries.isHidden(id);
+  }
+
+  /**
+   * Asks the server for everything, from the newest on, and takes over what is different.
+   * @param {number} [most] Of the newest, how many to ask for.
+   */
+  async list(most = MOST) {
     this.#listing?.abort();
     clearTimeout(this.#retry);
     if (this.#end.signal.aborted) return;
@@ -113,17 +118,26 @@ export class Messages extends EventTarget {
     this.#came.clear();
     this.#went.clear();
     try {
-      await this.#listPages(signal);
+      await this.#listPages(most, signal);
     } catch (error) {
       if (!signal.aborted) this.#failed(error);
     }
     if (!signal.aborted) this.#listing = null;
   }
 
-  /** @param {AbortSignal} signal */
-  async #listPages(signal) {
-    let limit = FIRST_PAGE;
-    let left = MOST;
+  /** @param {boolean} isLong Whether it is long since anybody looked. */
+  #lookAgain(isLong) {
+    if (isLong) this.list();
+    else if (!this.#listing && this.state === 'complete') this.list(FIRST_PAGE);
+  }
+
+  /**
+   * @param {number} most
+   * @param {AbortSignal} signal
+   */
+  async #listPages(most, signal) {
+    let limit = Math.min(FIRST_PAGE, most);
+    let left = most;
     /** @type {string | undefined} */
     let before;
     for (;;) {
@@ -132,7 +146,7 @@ export class Messages extends EventTarget {
       const isLast = page.length < limit;
       left -= page.length;
       this.error = null;
-      this.isCut = !isLast && left <= 0;
+      if (isLast || most === MOST) this.isCut = !isLast && left <= 0;
       this.#merge(page, before, isLast);
       if (isLast || left <= 0) return;
       before = page[0].id;
@@ -160,26 +174,25 @@ export class Messages extends EventTarget {
    * @param {boolean} isLast
    */
   #merge(page, before, isLast) {
-    this.#gather();
-    const newest = this.#all.at(0)?.id;
     const wasListed = this.state !== 'waiting';
+    const { newest } = this.#entries;
+    const gathered = this.#gather();
     const listed = new Map(page.map((summary) => [summary.id, summary]));
-    const isCovered = (/** @type {string} */ id) => (before === undefined || compare(id, before) < 0) && (isLast || compare(id, page[0].id) >= 0);
-    const kept = this.#all.filter(({ id }) => listed.has(id) || this.#came.has(id) || !isCovered(id));
-    for (const entry of kept) {
-      if (!this.#marking.has(entry.id)) entry.seen = listed.get(entry.id)?.seen ?? entry.seen;
-    }
-    const added = page.filter(({ id }) => !this.#byId.has(id) && !this.#went.has(id)).reverse().map((summary) => new Entry(summary));
-    this.#replace(interleaved(kept, added));
+    const covered = this.#entries.between(isLast ? undefined : page[0].id, before);
+    this.#entries.remove(covered.filter(({ id }) => !listed.has(id) && !this.#came.has(id)).map(({ id }) => id));
+    for (const entry of covered) this.#marks.learn(entry, listed.get(entry.id)?.seen ?? entry.seen);
+    const added = page.filter(({ id }) => !this.#entries.has(id) && !this.#went.has(id)).reverse().map((summary) => new Entry(summary));
+    this.#entries.add(added);
     if (this.state !== 'complete') this.state = isLast || this.isCut ? 'complete' : 'partial';
     this.#learnName(page.at(-1));
     this.#changed();
-    if (wasListed && before === undefined) this.#tellArrived(added.filter(({ id }) => newest === undefined || compare(id, newest) > 0));
+    const isNew = (/** @type {Entry} */ { id }) => newest === undefined || compare(id, newest) > 0;
+    if (wasListed) this.#tellArrived(gathered.concat(added.filter(isNew)));
   }
 
   /** @param {Summary} summary */
   #stored(summary) {
-    if (this.#byId.has(summary.id) || this.#went.has(summary.id)) return;
+    if (this.#entries.has(summary.id) || this.#went.has(summary.id)) return;
     if (this.#listing) this.#came.add(summary.id);
     this.#arriving.set(summary.id, summary);
     this.#soon();
@@ -200,18 +213,17 @@ export class Messages extends EventTarget {
       this.#changed();
       // Before the first listing these are no news: the last messages are told once more to everybody who comes.
       if (wasListed) this.#tellArrived(arrived);
-    }, GATHER + this.#all.length * GATHER_PER_MESSAGE);
+    }, GATHER + this.#entries.size * GATHER_PER_MESSAGE);
   }
 
   /** Takes in what has come and gone. */
   #gather() {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const arrived = [...this.#arriving.values()].filter(({ id }) => !this.#byId.has(id)).map((summary) => new Entry(summary)).sort((a, b) => compare(b.id, a.id));
-    if (arrived.length === 0 && this.#leaving.size === 0) return [];
-    const merged = interleaved(this.#all.filter(({ id }) => !this.#leaving.has(id)), arrived);
-    this.isCut ||= merged.length > MOST;
-    this.#replace(merged.slice(0, MOST));
+    const arrived = [...this.#arriving.values()].filter(({ id }) => !this.#entries.has(id)).map((summary) => new Entry(summary)).sort((a, b) => compare(b.id, a.id));
+    this.#entries.remove(this.#leaving);
+    this.#entries.add(arrived);
+    this.isCut = this.#entries.trim(MOST) || this.isCut;
     this.#arriving.clear();
     this.#leaving.clear();
     this.#learnName(arrived.at(0)?.summary);
@@ -219,26 +231,12 @@ export class Messages extends EventTarget {
   }
 
   /**
-   * Tells the server whether messages count as read. Shown at once, and taken back where it fails.
+   * Marks messages as read, or as unread.
    * @param {Entry[]} entries
    * @param {boolean} seen
    */
-  async mark(entries, seen) {
-    const changed = entries.filter((entry) => entry.seen !== seen);
-    if (changed.length === 0) return;
-    for (const entry of changed) {
-      entry.seen = seen;
-      this.#marking.add(entry.id);
-    }
-    this.#changed();
-    const failed = await each(changed, ({ id }) => api.mark(this.mailbox, id, seen));
-    changed.forEach(({ id }) => this.#marking.delete(id));
-    // One that is gone needs no mark, and leaves the list by itself.
-    const problems = failed.filter(({ error }) => !(error instanceof api.ApiError && error.status === 404));
-    if (problems.length === 0) return;
-    for (const { item } of problems) item.seen = !seen;
-    this.#changed();
-    throw problems[0].error;
+  mark(entries, seen) {
+    return this.#marks.mark(this.mailbox, entries, seen);
   }
 
   /**
@@ -246,13 +244,13 @@ export class Messages extends EventTarget {
    * @param {string[]} ids
    */
   hide(ids) {
-    ids.forEach((id) => this.#hidden.add(id));
+    this.#entries.hide(ids, true);
     this.#changed();
   }
 
   /** @param {string[]} ids */
   restore(ids) {
-    ids.forEach((id) => this.#hidden.delete(id));
+    this.#entries.hide(ids, false);
     this.#changed();
   }
 
@@ -261,18 +259,10 @@ export class Messages extends EventTarget {
    * @param {string[]} ids
    */
   drop(ids) {
-    const dropped = new Set(ids);
     if (this.#listing) ids.forEach((id) => this.#went.add(id));
-    ids.forEach((id) => this.#hidden.delete(id));
-    this.#replace(this.#all.filter(({ id }) => !dropped.has(id)));
+    this.#entries.hide(ids, false);
+    this.#entries.remove(ids);
     this.#changed();
-  }
-
-  /** @param {Entry[]} all */
-  #replace(all) {
-    this.#all = all;
-    this.#shown = null;
-    this.#byId = new Map(all.map((entry) => [entry.id, entry]));
   }
 
   /** @param {Summary | undefined} summary */
@@ -284,12 +274,12 @@ export class Messages extends EventTarget {
   }
 
   #changed() {
-    this.#shown = null;
     this.dispatchEvent(new Event('change'));
   }
 
   /** @param {Entry[]} entries */
   #tellArrived(entries) {
-    if (entries.length > 0) this.dispatchEvent(new CustomEvent('arrived', { detail: entries }));
+    const detail = entries.sort((a, b) => compare(b.id, a.id));
+    if (detail.length > 0) this.dispatchEvent(new CustomEvent('arrived', { detail }));
   }
 }
