@@ -5,6 +5,7 @@ import * as notices from '../lib/notices.js';
 import { fill, h } from '../lib/dom.js';
 import { count, plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
+import { visible } from '../lib/visible.js';
 
 export class MailboxHead extends HTMLElement {
   #name = h('h1', { class: 'mailbox-name cut', tabindex: -1 });
@@ -29,7 +30,9 @@ export class MailboxHead extends HTMLElement {
    * @param {{ all: number, unread: number, isKnown: boolean, isMore: boolean }} counts
    */
   show(mailbox, { all, unread, isKnown, isMore }) {
-    if (this.#name.textContent !== mailbox) this.#name.textContent = this.#name.title = mailbox;
+    const name = visible(mailbox);
+    if (this.#name.title !== name) fill(this.#name, h('bdi', {}, name));
+    this.#name.title = name;
     const words = all === 0 && !isMore ? 'No messages' : `${plural(all, 'message')}${isMore ? ' so far' : ''}, ${unread === 0 ? 'none' : count(unread)} unread`;
     // Something stands there from the beginning, so that nothing moves when the numbers come.
     this.#counts.textContent = isKnown ? words : '\u00a0';

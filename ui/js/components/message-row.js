@@ -4,12 +4,15 @@
 /** @import { Entry } from '../lib/entries.js' */
 
 import { address, exact, size } from '../lib/format.js';
-import { h } from '../lib/dom.js';
+import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
+import { visible } from '../lib/visible.js';
 import { TimeAgo } from './time-ago.js';
 
 /** @type {WeakMap<HTMLElement, ReturnType<typeof parts>>} */
 const made = new WeakMap();
+/** What rows say now: most of the time, drawing them once more would change nothing. @type {WeakMap<HTMLElement, unknown[]>} */
+const drawn = new WeakMap();
 
 /**
  * @param {HTMLElement} row
@@ -17,21 +20,25 @@ const made = new WeakMap();
  * @param {boolean} isSelected
  */
 export function drawMessage(row, entry, isSelected) {
-  const { from, subject, size: bytes, 'posix-millis': millis } = entry.summary;
+  const now = [entry, entry.seen, entry.attachments, isSelected];
+  if (drawn.get(row)?.every((value, place) => value === now[place])) return;
+  drawn.set(row, now);
+  const { from, size: bytes, 'posix-millis': millis } = entry.summary;
   const { sender, about, time, bulk, clip } = made.get(row) ?? build(row);
   const who = address(from);
+  const [name, subject] = [visible(who.name), visible(entry.summary.subject).trim()];
   row.classList.toggle('unread', !entry.seen);
   row.ariaSelected = String(isSelected);
-  sender.textContent = who.name || '(no sender)';
-  sender.title = who.address || 'Sent without a sender';
-  about.textContent = subject.trim() || '(no subject)';
-  about.classList.toggle('soft', !subject.trim());
+  fill(sender, h('bdi', {}, name || '(no sender)'));
+  sender.title = visible(who.address) || 'Sent without a sender';
+  fill(about, h('bdi', {}, subject || '(no subject)'));
+  about.classList.toggle('soft', !subject);
   time.millis = millis;
   bulk.textContent = size(bytes);
   clip.setAttribute('class', entry.attachments ? 'row-clip' : 'row-clip none');
   clip.title = entry.attachments ? `${entry.attachments} attached` : '';
   row.ariaLabel = [
-    !entry.seen && 'Unread', who.name || 'no sender', subject.trim() || 'no subject', exact(millis), size(bytes), entry.attachments && `${entry.attachments} attached`,
+    !entry.seen && 'Unread', name || 'no sender', subject || 'no subject', exact(millis), size(bytes), entry.attachments && `${entry.attachments} attached`,
   ].filter(Boolean).join(', ');
 }
 
