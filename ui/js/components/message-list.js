@@ -6,19 +6,19 @@
 /** @import { Entry } from '../lib/entries.js' */
 /** @import { Messages } from '../lib/messages.js' */
 
-import * as api from '../lib/api.js';
 import * as paths from '../lib/paths.js';
+import { AttachmentCounts } from '../lib/attachment-counts.js';
 import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { matcher } from '../lib/filter.js';
+import { placeOf } from '../lib/entries.js';
 import { Selection } from '../lib/selection.js';
 import { drawMessage } from './message-row.js';
 import { VirtualList } from './virtual-list.js';
 
-/** How long the rows must rest before it is asked which have attachments, and how many are asked about at once. */
-const REST = 120;
-const MOST_ASKED = 200;
+/** How often the history is told what is in sight; browsers refuse to be told all the time. */
+const REMEMBERING = 400;
 
 export class MessageList extends HTMLElement {
   /** @type {Messages | null} */
@@ -26,9 +26,9 @@ export class MessageList extends HTMLElement {
   #selection = new Selection();
   /** @type {((folded: string) => boolean) | null} */
   #fits = null;
+  #attachments = new AttachmentCounts(() => this.#messages && { mailbox: this.#messages.mailbox, entries: this.#list.inSight }, () => this.#list.refresh());
   /** @type {number | undefined} */
-  #timer;
-  #canAsk = true;
+  #remembering;
 
   #filter = h('input', { class: 'field', type: 'search', placeholder: 'Filter', 'aria-label': 'Filter by sender, recipient or subject', title: 'Filter by sender, recipient or subject (/)', autocomplete: 'off', spellcheck: 'false' });
   #all = h('input', { type: 'checkbox', 'aria-label': 'Select all', title: 'Select all' });
@@ -36,7 +36,9 @@ export class MessageList extends HTMLElement {
   #chosen = h('span', { class: 'number' });
   #filterBar = h('div', { class: 'list-bar' }, this.#filter, this.#found);
   #choiceBar = h('div', { class: 'list-bar', role: 'toolbar', 'aria-label': 'Selected messages', hidden: true });
-  #none = h('p', { class: 'list-none soft', hidden: true });
+  #none = h('div', { class: 'list-none soft', hidden: true },
+    h('p', {}, 'Nothing here has these words in its sender, recipients or subject.'),
+    h('button', { class: 'button small', type: 'button', onclick: () => this.clearFilter() }, 'Clear the filter'));
   #list = /** @type {VirtualList<Entry>} */ (new VirtualList());
 
   constructor() {
@@ -48,14 +50,16 @@ export class MessageList extends HTMLElement {
     list.label = 'Messages';
     list.isMultiple = true;
     list.key = ({ id }) => id;
+    list.place = (id) => placeOf(list.items, id);
     list.link = ({ id, summary }) => paths.mailbox(summary.mailbox, id);
     list.draw = (row, entry) => drawMessage(row, entry, this.#selection.has(entry.id));
     list.addEventListener('click', (event) => this.#clicked(event), { capture: true });
     list.addEventListener('keydown', (event) => this.#pressed(event), { capture: true });
     list.addEventListener('list-move', (event) => this.#pick(event, 'move'));
     list.addEventListener('list-open', (event) => this.#pick(event, 'open'));
+    list.addEventListener('list-extend', (event) => this.#extend(/** @type {CustomEvent<{ from: string | null, to: string }>} */ (event).detail));
     list.addEventListener('list-toggle', (event) => this.toggle(/** @type {CustomEvent<Entry>} */ (event).detail.id));
-    list.addEventListener('list-sight', () => this.#askSoon());
+    list.addEventListener('list-sight', () => this.#sighted());
     fill(
       this.#choiceBar,
       this.#chosen,
@@ -72,7 +76,9 @@ export class MessageList extends HTMLElement {
   }
 
   disconnectedCallback() {
-    clearTimeout(this.#timer);
+    this.#attachments.stop();
+    clearTimeout(this.#remembering);
+    this.#remembering = undefined;
   }
 
   /** @param {Messages} messages */
@@ -81,6 +87,8 @@ export class MessageList extends HTMLElement {
     this.#selection = new Selection();
     this.#filter.value = '';
     this.#filtered();
+    const { sight } = history.state ?? {};
+    this.#list.sight = sight?.mailbox === messages.mailbox ? sight : null;
   }
 
   /** The id of the message that is meant. */
@@ -100,7 +108,7 @@ export class MessageList extends HTMLElement {
   /** Those that an action is about: the selected ones, or the one at the cursor. */
   get meant() {
     if (this.#selection.size > 0) return this.#selection.among(this.#ids());
-    return this.current === null ? [] : [this.current];
+    return this.current !== null && this.#messages?.find(this.current) ? [this.current] : [];
   }
 
   /**
@@ -117,9 +125,7 @@ export class MessageList extends HTMLElement {
 
   /** Takes over what is different in the mailbox. */
   update() {
-    const entries = this.#messages?.entries ?? [];
-    const fits = this.#fits;
-    this.#list.items = fits ? entries.filter(({ folded }) => fits(folded)) : entries;
+    this.#list.items = this.#fitting(this.#messages?.entries ?? []);
     this.#selection.prune((id) => this.#messages?.find(id) !== undefined);
     this.#list.refresh();
     this.#draw();
@@ -127,13 +133,15 @@ export class MessageList extends HTMLElement {
 
   /** @param {Entry[]} entries */
   arrived(entries) {
-    const fits = this.#fits;
-    this.#list.arrived(fits ? entries.filter(({ folded }) => fits(folded)).length : entries.length);
+    this.#list.arrived(this.#fitting(entries).length);
   }
 
-  /** @param {number} by */
-  move(by) {
-    this.#list.move(by);
+  /**
+   * @param {number} by
+   * @param {boolean} [isExtending] Whether to select on the way.
+   */
+  move(by, isExtending = false) {
+    this.#list.move(by, isExtending);
   }
 
   /** @param {string} id */
@@ -176,11 +184,15 @@ export class MessageList extends HTMLElement {
     return this.#list.items.map(({ id }) => id);
   }
 
+  /** @param {Entry[]} entries */
+  #fitting(entries) {
+    const fits = this.#fits;
+    return fits ? entries.filter((entry) => entry.fits(fits)) : entries;
+  }
+
   #filtered() {
     this.#fits = matcher(this.#filter.value);
-    const fits = this.#fits;
-    const entries = this.#messages?.entries ?? [];
-    this.#list.reset(fits ? entries.filter(({ folded }) => fits(folded)) : entries);
+    this.#list.reset(this.#fitting(this.#messages?.entries ?? []));
     this.#selection.set([]);
     this.#list.refresh();
     this.#draw();
@@ -203,9 +215,7 @@ export class MessageList extends HTMLElement {
     this.#all.indeterminate = selected > 0 && selected < shown;
     this.#all.disabled = shown === 0;
     this.#found.textContent = this.#fits ? `${count(shown)} of ${count(this.#messages?.entries.length ?? 0)}` : '';
-    const isNothing = this.#fits !== null && shown === 0;
-    this.#none.hidden = !isNothing;
-    if (isNothing) fill(this.#none, 'Nothing here has these words in its sender, recipients or subject. ', h('button', { class: 'button small', type: 'button', onclick: () => this.clearFilter() }, 'Clear the filter'));
+    this.#none.hidden = this.#fits === null || shown > 0;
   }
 
   /** @param {KeyboardEvent} event */
@@ -219,7 +229,7 @@ export class MessageList extends HTMLElement {
     if (event.key === 'ArrowDown' || event.key === 'Enter') {
       event.preventDefault();
       this.focus();
-      if (this.#list.items.length > 0 && !this.#list.items.some(({ id }) => id === this.current)) this.move(0);
+      if (this.#list.place(this.current ?? '') < 0) this.move(0);
     }
   }
 
@@ -238,8 +248,16 @@ export class MessageList extends HTMLElement {
     event.preventDefault();
     event.stopPropagation();
     this.focus();
-    if (event.shiftKey) this.#selection.extend(entry.id, this.#ids(), this.current);
-    else this.#selection.toggle(entry.id);
+    if (event.shiftKey) this.#extend({ from: this.current, to: entry.id });
+    else this.toggle(entry.id);
+  }
+
+  /**
+   * Selects to here, from where the last one was chosen, or else from there.
+   * @param {{ from: string | null, to: string }} range
+   */
+  #extend({ from, to }) {
+    this.#selection.extend(to, this.#ids(), from);
     this.#selected();
   }
 
@@ -255,25 +273,21 @@ export class MessageList extends HTMLElement {
   /** @param {'delete' | 'read' | 'unread'} what */
   #act(what) {
     this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { what, ids: this.meant } }));
+    if (what !== 'delete') this.selectAll(false);
   }
 
-  #askSoon() {
-    clearTimeout(this.#timer);
-    if (this.#canAsk) this.#timer = window.setTimeout(() => this.#ask(), REST);
+  /** Other rows are in sight. */
+  #sighted() {
+    this.#attachments.soon();
+    this.#remembering ??= window.setTimeout(() => this.#remember(), REMEMBERING);
   }
 
-  /** Asks which of the messages in sight have attachments. A mark is not worth a complaint when that fails. */
-  async #ask() {
-    const messages = this.#messages;
-    const asked = this.#list.inSight.filter(({ attachments }) => attachments === undefined).slice(0, MOST_ASKED);
-    if (!messages || asked.length === 0) return;
-    try {
-      const counts = await api.attachmentCounts(messages.mailbox, asked.map(({ id }) => id));
-      for (const entry of asked) entry.attachments = counts[entry.id] ?? 0;
-      this.#list.refresh();
-    } catch (error) {
-      this.#canAsk = !(error instanceof api.ApiError && error.status === 404);
-    }
+  /** Lets the history know what is in sight, for the way back. */
+  #remember() {
+    this.#remembering = undefined;
+    const { sight } = this.#list;
+    // In one column the list may be out of the page, and knows nothing then.
+    if (this.#list.offsetHeight > 0) history.replaceState({ ...history.state, sight: sight && { ...sight, mailbox: this.#messages?.mailbox } }, '');
   }
 }
 

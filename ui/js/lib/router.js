@@ -6,14 +6,14 @@ import { isPage } from './paths.js';
 export const moves = new EventTarget();
 
 /**
- * Goes to a page.
+ * Goes to a page. What is remembered with an entry of the history stays when another page takes its place.
  * @param {string} path
- * @param {{ replace?: boolean }} [how]
+ * @param {{ replace?: boolean, state?: object | null }} [how]
  */
-export function go(path, { replace = false } = {}) {
+export function go(path, { replace = false, state = replace ? history.state : null } = {}) {
   if (path === location.pathname && !location.search) return;
-  if (replace) history.replaceState(null, '', path);
-  else history.pushState(null, '', path);
+  if (replace) history.replaceState(state, '', path);
+  else history.pushState(state, '', path);
   moves.dispatchEvent(new Event('move'));
 }
 

@@ -2,7 +2,7 @@
 // chosen: which message is shown, where the address goes, what is marked, deleted and brought back.
 
 /** @import { Entry } from '../lib/entries.js' */
-/** @import { Message, Route } from '../types.js' */
+/** @import { Route } from '../types.js' */
 
 import * as api from '../lib/api.js';
 import * as keys from '../lib/keys.js';
@@ -10,50 +10,39 @@ import * as notices from '../lib/notices.js';
 import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
 import { fill, h, set } from '../lib/dom.js';
-import { count, plural } from '../lib/format.js';
-import { Deletions } from '../lib/deletions.js';
+import { Deletions, MOST_UNDOABLE } from '../lib/deletions.js';
 import { Messages } from '../lib/messages.js';
-import { go } from '../lib/router.js';
-import { ask, toast } from '../lib/talk.js';
+import { go, moves } from '../lib/router.js';
+import { Running } from '../lib/running.js';
+import { toast } from '../lib/talk.js';
 import { title } from '../lib/title.js';
 import { EmptyMailbox } from '../components/empty-mailbox.js';
+import { ListNotes } from '../components/list-notes.js';
 import { MailboxHead } from '../components/mailbox-head.js';
+import { mailboxKeys } from '../components/mailbox-keys.js';
 import { MessageList } from '../components/message-list.js';
 import { MessagePane } from '../components/message-pane.js';
 import { PaneDivider } from '../components/pane-divider.js';
 
 const NARROW = matchMedia('(max-width: 46rem)');
-/** Whoever runs through the list wants to see where they stop, not all on the way. */
-const RUNNING = 150;
-/** Before this, waiting is not worth a word. */
-const SOON = 200;
 
 export class MailboxPage extends HTMLElement {
   /** @type {Route} */
   #route = { page: 'missing' };
   #messages = new Messages('');
   #deletions = new Deletions(this.#messages);
-  /** Whether the message that is shown was in the list when that was looked at last. */
-  #wasThere = false;
-  /** The message that was read before the list knew of it, and is still to be marked. @type {string | null} */
-  #unmarked = null;
   /** Whether this browser remembers that the mailbox was opened. */
   #isRemembered = false;
-  #movedAt = 0;
-  /** @type {number | undefined} */
-  #moving;
-  /** @type {number | undefined} */
-  #waiting;
+  #running = new Running();
   /** Ends with the mailbox that is shown. */
-  #open = new AbortController();
+  #visit = new AbortController();
   /** Ends with the page. */
   #leaving = new AbortController();
 
   #head = new MailboxHead();
   #list = new MessageList();
   #empty = new EmptyMailbox();
-  #note = h('p', { class: 'note list-note', hidden: true });
-  #wait = h('p', { class: 'list-none soft', role: 'status', hidden: true }, 'Loading…');
+  #notes = new ListNotes();
   #pane = new MessagePane();
 
   get route() {
@@ -70,7 +59,7 @@ export class MailboxPage extends HTMLElement {
     const { signal } = this.#leaving;
     fill(
       this,
-      h('section', { class: 'list-pane', 'aria-label': 'Messages' }, this.#head, this.#note, this.#wait, this.#list, this.#empty),
+      h('section', { class: 'list-pane', 'aria-label': 'Messages' }, this.#head, this.#notes, this.#list, this.#empty),
       new PaneDivider(),
       this.#pane,
     );
@@ -78,10 +67,18 @@ export class MailboxPage extends HTMLElement {
     this.addEventListener('purge', () => this.#purge(), { signal });
     this.addEventListener('pick', (event) => this.#picked(/** @type {CustomEvent} */ (event).detail), { signal });
     this.addEventListener('act', (event) => this.#act(/** @type {CustomEvent} */ (event).detail), { signal });
+    this.addEventListener('again', () => this.#messages.list(), { signal });
     this.addEventListener('back', () => this.#back(), { signal });
-    this.addEventListener('message-loaded', (event) => this.#loaded(/** @type {CustomEvent<Message>} */ (event).detail), { signal });
+    this.addEventListener('read', (event) => this.#mark([/** @type {CustomEvent<Entry>} */ (event).detail], true), { signal });
     window.addEventListener('pagehide', () => this.#deletions.commit(), { signal });
-    keys.add(this.#shortcuts(), signal);
+    keys.add(mailboxKeys(this.#list, {
+      step: (by, isExtending) => this.#step(by, isExtending),
+      enter: () => this.#enter(),
+      back: () => this.#stepBack(),
+      unread: () => this.#act({ what: 'unread', ids: this.#list.meant }),
+      remove: () => this.#delete(this.#list.meant),
+      undo: () => this.#deletions.undo(),
+    }), signal);
     this.#follow();
   }
 
@@ -91,32 +88,15 @@ export class MailboxPage extends HTMLElement {
     this.#messages = new Messages('');
   }
 
-  /** @returns {import('../lib/keys.js').Shortcut[]} */
-  #shortcuts() {
-    const group = 'Mailbox';
-    // In the message, and on the divider, these keys have their own meaning.
-    const inList = (/** @type {KeyboardEvent} */ { target }) => !(target instanceof Element && target.closest('message-pane, pane-divider'));
-    return [
-      { keys: ['j', 'ArrowDown'], group, label: 'The next message', when: (event) => event.key === 'j' || inList(event), run: () => this.#list.move(1) },
-      { keys: ['k', 'ArrowUp'], group, label: 'The message before', when: (event) => event.key === 'k' || inList(event), run: () => this.#list.move(-1) },
-      { keys: ['Enter'], group, label: 'Into the message', when: inList, run: () => this.#enter() },
-      { keys: ['Escape'], group, label: 'Back: to the list, select none, clear the filter', run: () => this.#stepBack() },
-      { keys: ['/'], group, label: 'Filter', run: () => this.#list.focusFilter() },
-      { keys: ['u'], group, label: 'Mark as unread', run: () => this.#unread() },
-      { keys: ['x'], group, label: 'Select the message, or not', run: () => this.#list.current !== null && this.#list.toggle(this.#list.current) },
-      { keys: ['* a'], group, label: 'Select all', run: () => this.#list.selectAll() },
-      { keys: ['Delete', '#'], group, label: 'Delete the message, or those selected', run: () => this.#delete(this.#list.meant) },
-      { keys: ['z'], group, label: 'Bring back what was just deleted', run: () => this.#deletions.undo() },
-    ];
-  }
-
   /** Shows what the address means. */
   #follow() {
     if (this.#route.page !== 'mailbox') return;
     const { mailbox, id } = this.#route;
     if (mailbox !== this.#messages.mailbox) this.#enterMailbox(mailbox);
-    clearTimeout(this.#moving);
+    this.#running.stop();
     if (id === 'latest') this.#toLatest();
+    // What is about to be deleted is gone already, for the reader.
+    else if (id !== null && this.#messages.isHidden(id)) go(paths.mailbox(mailbox), { replace: true });
     else this.#show(id);
   }
 
@@ -126,23 +106,29 @@ export class MailboxPage extends HTMLElement {
     const messages = this.#messages = new Messages(mailbox);
     this.#deletions = new Deletions(messages);
     this.#pane.shown = null;
-    this.#unmarked = null;
     this.#isRemembered = false;
     this.#list.messages = messages;
-    const { signal } = this.#open = new AbortController();
+    const { signal } = this.#visit = new AbortController();
     messages.addEventListener('change', () => this.#changed(), { signal });
     messages.addEventListener('arrived', (event) => this.#arrived(/** @type {CustomEvent<Entry[]>} */ (event).detail), { signal });
     messages.addEventListener('named', () => this.#named(mailbox), { signal });
-    this.#waiting = window.setTimeout(() => (this.#wait.hidden = messages.state !== 'waiting' || messages.error !== null), SOON);
+    this.#notes.begin(messages);
     this.#changed();
     messages.start();
+    this.#takeFocus();
+  }
+
+  /** Whoever comes from elsewhere begins here; who loads the document, at its top. */
+  #takeFocus() {
+    if (document.readyState !== 'complete' || document.activeElement !== document.body) return;
+    if (NARROW.matches && this.#route.page === 'mailbox' && this.#route.id !== null) this.#pane.focus();
+    else this.#head.focus();
   }
 
   /** What still happens to the mailbox is nothing to this page any more. */
   #close() {
-    this.#open.abort();
-    clearTimeout(this.#waiting);
-    clearTimeout(this.#moving);
+    this.#visit.abort();
+    this.#running.stop();
     this.#deletions.commit();
     this.#messages.stop();
   }
@@ -161,46 +147,33 @@ export class MailboxPage extends HTMLElement {
 
   /** Something in the mailbox is different. */
   #changed() {
-    const { state, error, entries, unread, mailbox, isCut } = this.#messages;
+    const { state, entries, unread, mailbox } = this.#messages;
     const isListed = state === 'partial' || state === 'complete';
     if (isListed && !this.#isRemembered) {
       this.#isRemembered = true;
       prefs.opened(mailbox);
     }
-    title(mailbox, unread);
-    this.#wait.hidden ||= isListed || error !== null;
     this.#head.show(mailbox, { all: entries.length, unread, isKnown: isListed, isMore: state === 'partial' });
+    this.#notes.show(this.#messages);
     this.#list.update();
-    this.#note.hidden = !isCut;
-    this.#note.textContent = isCut ? `Only the newest ${count(entries.length)} messages are shown here.` : '';
-    this.#drawEmptiness(isListed);
+    this.#drawEmptiness();
     if (this.#route.page === 'mailbox' && this.#route.id === 'latest') this.#toLatest();
-    else this.#lookForShown();
-    this.#markRead();
+    else this.#pane.update(this.#messages);
+    this.#drawTitle();
   }
 
-  /** Whether the message that is shown is still there, and where. */
-  #lookForShown() {
-    const { shown } = this.#pane;
-    const place = shown === null ? -1 : this.#messages.entries.findIndex(({ id }) => id === shown);
-    if (this.#wasThere && place < 0) this.#pane.lookAgain(this.#messages.mailbox);
-    this.#wasThere = place >= 0;
-    this.#pane.stands(place, this.#messages.entries.length);
+  #drawTitle() {
+    const { mailbox, unread } = this.#messages;
+    const entry = this.#pane.shown === null ? undefined : this.#messages.find(this.#pane.shown);
+    title(entry ? `${entry.summary.subject.trim() || '(no subject)'} · ${mailbox}` : mailbox, unread);
   }
 
-  /** @param {boolean} isListed */
-  #drawEmptiness(isListed) {
-    const { state, error, entries, mailbox } = this.#messages;
-    const isEmpty = entries.length === 0 && (isListed || error !== null);
+  #drawEmptiness() {
     const hadFocus = this.#list.contains(document.activeElement);
-    this.#list.hidden = entries.length === 0;
-    this.#empty.hidden = !isEmpty;
+    const isEmpty = this.#empty.show(this.#messages);
+    this.#list.hidden = this.#messages.entries.length === 0;
     this.classList.toggle('nothing', isEmpty);
     if (hadFocus && isEmpty) this.#head.focus();
-    if (!isEmpty) return;
-    if (state === 'refused') this.#empty.refuse(api.sentence(error));
-    else if (isListed) this.#empty.invite(mailbox);
-    else this.#empty.fail(api.sentence(error), () => this.#messages.list());
   }
 
   /** @param {Entry[]} entries */
@@ -222,58 +195,58 @@ export class MailboxPage extends HTMLElement {
     if (id !== null || !NARROW.matches) this.#list.current = id;
     else this.#list.reveal();
     if (id === this.#pane.shown && id !== null) return;
-    this.#wasThere = false;
-    this.#pane.show(this.#messages.mailbox, id);
-    this.#lookForShown();
+    this.#pane.show(this.#messages, id);
+    this.#drawTitle();
   }
 
-  /** @param {Message} message */
-  #loaded(message) {
-    if (message.id !== this.#pane.shown) return;
-    this.#unmarked = message.id;
-    this.#markRead();
-  }
-
-  /** Marks the message that is shown as read, as soon as the list knows of it: either may be loaded first. */
-  #markRead() {
-    const entry = this.#unmarked !== null && this.#unmarked === this.#pane.shown ? this.#messages.find(this.#unmarked) : undefined;
-    if (!entry) return;
-    this.#unmarked = null;
-    this.#mark([entry], true);
+  /**
+   * To another message, in the list; the focus stays in the message if it is there.
+   * @param {number} by
+   * @param {boolean} isExtending
+   */
+  #step(by, isExtending) {
+    if (!this.#pane.contains(document.activeElement)) this.#list.focus();
+    this.#list.move(by, isExtending);
   }
 
   /** @param {{ id: string, how: 'move' | 'open' }} pick */
   #picked({ id, how }) {
-    clearTimeout(this.#moving);
-    const path = paths.mailbox(this.#messages.mailbox, id);
+    this.#running.stop();
     if (how === 'open') {
       if (id === this.#pane.shown) this.#enter();
-      else go(path);
+      else this.#open(id);
       // In one column the list, and with it the focus, is gone now.
       if (NARROW.matches) this.#pane.focus();
       return;
     }
     // In one column the list would be gone after the first step.
     if (NARROW.matches && this.dataset.pane === 'list') return;
-    const isRunning = performance.now() - this.#movedAt < RUNNING;
-    this.#movedAt = performance.now();
-    const move = () => go(path, { replace: this.#pane.shown !== null });
-    if (isRunning) this.#moving = window.setTimeout(move, RUNNING);
-    else move();
+    this.#running.step(() => this.#open(id, { replace: this.#pane.shown !== null }));
+  }
+
+  /**
+   * @param {string} id
+   * @param {{ replace?: boolean }} [how]
+   */
+  #open(id, { replace = false } = {}) {
+    const from = this.#pane.shown === null ? 'list' : undefined;
+    go(paths.mailbox(this.#messages.mailbox, id), replace ? { replace } : { state: { ...history.state, from } });
   }
 
   /** From the list into the message. */
   #enter() {
     const { current } = this.#list;
     if (current === null) return;
-    if (current !== this.#pane.shown) go(paths.mailbox(this.#messages.mailbox, current));
+    if (current !== this.#pane.shown) this.#open(current);
     this.#pane.focus();
   }
 
   /** From the message to the list. */
   #back() {
-    if (NARROW.matches) go(paths.mailbox(this.#messages.mailbox));
-    this.#list.focus();
+    if (!NARROW.matches) return this.#list.focus();
+    moves.addEventListener('move', () => this.#list.focus(), { once: true });
+    if (history.state?.from === 'list') history.back();
+    else go(paths.mailbox(this.#messages.mailbox));
   }
 
   #stepBack() {
@@ -284,16 +257,9 @@ export class MailboxPage extends HTMLElement {
 
   /** @param {{ what: 'delete' | 'read' | 'unread', ids: string[] }} act */
   #act({ what, ids }) {
-    if (what === 'delete') {
-      this.#delete(ids);
-      return;
-    }
+    if (what === 'delete') return this.#delete(ids);
+    this.#running.stop();
     this.#mark(ids.flatMap((id) => this.#messages.find(id) ?? []), what === 'read');
-    this.#list.selectAll(false);
-  }
-
-  #unread() {
-    this.#mark(this.#list.meant.flatMap((id) => this.#messages.find(id) ?? []), false);
   }
 
   /**
@@ -311,35 +277,39 @@ export class MailboxPage extends HTMLElement {
   /** @param {string[]} ids */
   #delete(ids) {
     if (ids.length === 0) return;
-    const shown = this.#pane.shown !== null && ids.includes(this.#pane.shown) ? this.#pane.shown : null;
-    const next = this.#list.neighbour(ids);
-    const to = (/** @type {string | null} */ id) => this.isConnected && go(paths.mailbox(this.#messages.mailbox, id), { replace: true });
-    this.#deletions.begin(ids, {
-      leaving: () => {
-        if (shown !== null) to(next);
-        else if (this.#list.current !== null && ids.includes(this.#list.current)) this.#list.current = next;
-      },
-      undone: () => shown !== null && to(shown),
-    });
+    const messages = this.#messages;
+    // All of so many are deleted faster by emptying the mailbox; it is asked about either way.
+    if (ids.length > MOST_UNDOABLE && ids.length === messages.entries.length && messages.isWhole) {
+      this.#purge();
+      return;
+    }
+    // Whoever runs means the message at the cursor, which is not shown yet.
+    const left = this.#running.stop() ? this.#list.current : this.#pane.shown;
+    const isLeft = left !== null && ids.includes(left);
+    const to = (/** @type {string | null} */ id) => this.#isOf(messages) && go(paths.mailbox(messages.mailbox, id), { replace: true });
+    const leaving = () => {
+      const next = this.#list.neighbour(ids);
+      if (isLeft) to(next);
+      else if (this.#isOf(messages) && this.#list.current !== null && ids.includes(this.#list.current)) this.#list.current = next;
+    };
+    this.#deletions.begin(ids, { leaving, undone: () => isLeft && to(left) });
   }
 
   async #purge() {
-    const { entries, mailbox } = this.#messages;
-    const all = plural(entries.length, 'message');
-    const isSure = await ask({ title: `Empty the mailbox ${mailbox}?`, text: `All that is in it, ${all}, is deleted. This cannot be undone.`, yes: `Delete ${all}`, danger: true });
-    if (!isSure) return;
-    const ids = this.#messages.entries.map(({ id }) => id);
-    try {
-      await api.purge(mailbox);
-      this.#deletions.forget();
-      this.#messages.drop(ids);
-      if (this.isConnected) go(paths.mailbox(mailbox), { replace: true });
-      // The button that was pressed has nothing left to do.
-      this.#head.focus();
-      toast(`Deleted ${all}.`);
-    } catch (error) {
-      toast(`The mailbox could not be emptied. ${api.sentence(error)}`, { bad: true });
-    }
+    const messages = this.#messages;
+    this.#running.stop();
+    if (!(await this.#deletions.empty()) || !this.#isOf(messages)) return;
+    go(paths.mailbox(messages.mailbox), { replace: true });
+    // The button that was pressed has nothing left to do.
+    this.#head.focus();
+  }
+
+  /**
+   * Whether this is still the page of these messages: whoever was asked something may have gone elsewhere meanwhile.
+   * @param {Messages} messages
+   */
+  #isOf(messages) {
+    return this.isConnected && this.#messages === messages;
   }
 }
 

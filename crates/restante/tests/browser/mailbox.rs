@@ -67,7 +67,7 @@ fn mail_arrives_while_one_looks() {
     // Reading one leaves two.
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Third");
-    page.until("the title", || page.title() == "(2) james · Restante");
+    page.until("the title", || page.title() == "(2) Third · james · Restante");
     page.until("the mark", || server.json("/api/v1/mailbox/james")[2]["seen"] == true);
     // What is read stays when more arrives.
     deliver(&server, &["Fourth"]);
@@ -93,7 +93,7 @@ fn a_message_opened_by_its_address_counts_as_read() {
     // The newest one has an address of its own.
     page.open("/m/james/latest");
     page.until("the mark", || server.json("/api/v1/mailbox/james")[1]["seen"] == true);
-    page.until("the title", || page.title() == "james · Restante");
+    page.until("the title", || page.title() == "Two · james · Restante");
     // Marked as unread, it stays so.
     page.click("[title^='Mark as unread']");
     page.until("no mark", || server.json("/api/v1/mailbox/james")[1]["seen"] == false);
