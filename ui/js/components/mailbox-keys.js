@@ -30,11 +30,11 @@ export function mailboxKeys(list, { step, enter, back, unread, remove, undo }) {
     { keys: ['Enter'], group, label: 'Into the message', when: inList, run: enter },
     { keys: ['Escape'], group, label: 'Back: to the list, select none, clear the filter', run: back },
     { keys: ['/'], group, label: 'Filter', run: () => list.focusFilter() },
-    { keys: ['u'], group, label: 'Mark as unread', run: once(unread) },
-    { keys: ['x'], group, label: 'Select the message, or not', run: once(toggle) },
+    { keys: ['u'], group, label: 'Mark as unread', once: true, run: unread },
+    { keys: ['x'], group, label: 'Select the message, or not', once: true, run: toggle },
     { keys: ['* a'], group, label: 'Select all', run: () => list.selectAll() },
     { keys: ['Delete', '#'], group, label: 'Delete the message, or those selected', run: remove },
-    { keys: ['z'], group, label: 'Bring back what was just deleted', run: once(undo) },
+    { keys: ['z'], group, label: 'Bring back what was just deleted', once: true, run: undo },
   ];
   return keys;
 }
@@ -47,12 +47,3 @@ const inList = ({ target }) => !(target instanceof Element && target.closest('me
 
 /** @param {KeyboardEvent} event */
 const moves = (event) => !event.key.startsWith('Arrow') || inList(event);
-
-/**
- * A key that is held does it once.
- * @param {() => void} act
- * @returns {(event: KeyboardEvent) => void}
- */
-const once = (act) => ({ repeat }) => {
-  if (!repeat) act();
-};

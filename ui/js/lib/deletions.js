@@ -9,7 +9,6 @@ import * as api from './api.js';
 import { chunks } from './batch.js';
 import { count, plural } from './format.js';
 import { ask, toast } from './talk.js';
-import { visible } from './visible.js';
 
 /** How long there is a way back. */
 const PATIENCE = 6_000;
@@ -28,8 +27,6 @@ export class Deletions {
   #undone = [];
   /** @type {Toast | null} */
   #toast = null;
-  /** @type {number | undefined} */
-  #timer;
 
   /** @param {Messages} messages */
   constructor(messages) {
@@ -53,16 +50,14 @@ export class Deletions {
     this.#undone.push(undone);
     leaving();
     this.#messages.hide(ids);
-    this.#say(`Deleted ${plural(this.#pending.size, 'message')}`, { action: { label: 'Undo', run: () => this.undo() }, millis: PATIENCE });
-    clearTimeout(this.#timer);
-    this.#timer = window.setTimeout(() => this.commit(), PATIENCE);
+    this.#say(`Deleted ${plural(this.#pending.size, 'message')}`, { action: { label: 'Undo', key: 'z', run: () => this.undo() }, millis: PATIENCE, over: () => this.commit() });
   }
 
   /** Empties the mailbox, if the reader is sure. Returns whether it is empty. */
   async empty() {
     const { mailbox } = this.#messages;
     const all = await this.#howMany();
-    const isSure = await ask({ title: `Empty the mailbox ${visible(mailbox)}?`, text: `All that is in it, ${all}, is deleted. This cannot be undone.`, yes: `Delete ${all}`, danger: true });
+    const isSure = await ask({ title: `Empty the mailbox ${mailbox}?`, text: `All that is in it, ${all}, is deleted. This cannot be undone.`, yes: `Delete ${all}`, danger: true });
     if (!isSure) return false;
     const ids = this.#messages.entries.map(({ id }) => id);
     try {
@@ -138,7 +133,6 @@ export class Deletions {
 
   #end() {
     const ids = [...this.#pending];
-    clearTimeout(this.#timer);
     if (ids.length > 0) this.#toast?.close();
     this.#pending = new Set();
     this.#undone = [];
