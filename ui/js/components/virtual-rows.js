@@ -48,7 +48,7 @@ export class VirtualRows {
   height() {
     const probe = h('div', { class: 'virtual-row' });
     this.#space.append(probe);
-    const height = probe.offsetHeight;
+    const { height } = probe.getBoundingClientRect();
     probe.remove();
     return height;
   }
