@@ -16,7 +16,7 @@ const PAGES: [(&str, &str, &str); 9] = [
     ("/m/anna..keller", "empty-mailbox h2", "refused"),
     ("/monitor", ".arrival", "monitor"),
     ("/status", ".status-words li", "status"),
-    ("/m/anna.keller/1", ".message-hint h2", "gone"),
+    ("/m/anna.keller/1", "message-view .empty h2", "gone"),
     ("/m/ci/latest", ".message-text", "text"),
 ];
 
