@@ -241,6 +241,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn no_html_is_read_over_and_over() {
+        let families = [
+            ("<!--", "-", "x"),
+            ("", "&", "x"),
+            ("", "&#", "x"),
+            ("&", "a", "x"),
+            ("&#", "1", "x"),
+            ("<a href='", "&amp", "'>x</a>"),
+            ("", "<a href=x>", "y"),
+            ("<pre>", "\n", "x"),
+            ("<pre>", " ", "x"),
+            ("", " ", "x"),
+            ("<ul>", "<li>", "x"),
+            ("", "</a></ul></pre>", "x"),
+        ];
+        for (start, piece, end) in families {
+            let html = format!("{start}{}{end}", piece.repeat((1 << 19) / piece.len()));
+            assert!(from_html(&html).len() <= html.len() + 1, "{start} {piece} {end}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_html_is_too_strange(pieces in prop::collection::vec(prop::sample::select(vec![
