@@ -4,38 +4,114 @@
 mod pieces;
 mod strict;
 
-use pieces::{Piece, Pieces, unescaped};
+use std::fmt::Write as _;
+
+use pieces::{Piece, Pieces, unescaped, unquoted};
 
 pub(super) use strict::strict;
 
 /// Words that once made a style run code, in browsers that nobody should have any more.
 const DISARMED: [&str; 4] = ["expression", "behavior", "-ms-behavior", "-moz-binding"];
 
-/// The style sheet or declarations without comments and imports. Each address of a `url()` is replaced by what the
-/// function makes of it; one that it makes nothing of is gone.
+/// Functions that take a string for an address (CSS Images, sections 2.2 to 2.5; CSS Values, section 4.5).
+const LOADING: [&str; 6] = ["image", "image-set", "-webkit-image-set", "cross-fade", "-webkit-cross-fade", "src"];
+
+/// What stands where something was left out, so that its neighbours do not become one word. The first blank may end an
+/// escape and mean nothing.
+const APART: &str = "  ";
+
+/// The style sheet or declarations without comments and imports. Each address is replaced by what the function makes of
+/// it; one that it makes nothing of is gone.
 pub(super) fn rewritten(css: &str, address: &mut dyn FnMut(&str) -> Option<String>) -> String {
-    let mut result = String::with_capacity(css.len());
+    let mut sheet = Rewriter { css: String::with_capacity(css.len()), address, open: Vec::new() };
     let mut pieces = Pieces::new(css);
     while let Some(piece) = pieces.next() {
-        match piece {
-            Piece::Comment => result.push(' '),
-            Piece::Url(raw) => match address(&unescaped(raw)) {
-                Some(url) => push_url(&mut result, &url),
-                None => result.push_str("none"),
-            },
-            Piece::Word(word) if DISARMED.contains(&unescaped(word).to_ascii_lowercase().as_str()) => {
-                result.push_str("x-disarmed");
-            }
-            Piece::AtWord(word) if unescaped(word).eq_ignore_ascii_case("import") => skip_statement(&mut pieces),
-            Piece::AtWord(word) => {
-                result.push('@');
-                result.push_str(word);
-            }
-            Piece::Word(raw) | Piece::Text(raw) | Piece::Other(raw) => result.push_str(raw),
+        if let Piece::AtWord(word) = piece
+            && unescaped(word).eq_ignore_ascii_case("import")
+        {
+            skip_statement(&mut pieces);
+            sheet.push(Piece::Comment);
+        } else {
+            sheet.push(piece);
         }
     }
     // Whatever the pieces were, they do not end the element that they stand in.
-    result.replace("</", "<\\/")
+    sheet.css.replace("</", "<\\/")
+}
+
+/// A style sheet as far as it was written.
+struct Rewriter<'a> {
+    css: String,
+    address: &'a mut dyn FnMut(&str) -> Option<String>,
+    /// For each open bracket, which one closes it (CSS Syntax, section 5.4.8: no other one does), and whether a string in
+    /// it is an address.
+    open: Vec<(&'static str, bool)>,
+}
+
+impl Rewriter<'_> {
+    fn push(&mut self, piece: Piece<'_>) {
+        match piece {
+            Piece::Comment => self.css.push_str(APART),
+            Piece::Url(raw) => self.push_address(raw),
+            Piece::Text(raw) if self.is_loading() => self.push_address(unquoted(raw)),
+            Piece::Function(name) => self.push_function(name),
+            Piece::Word(word) => self.push_word(if is_disarmed(word) { "x-disarmed" } else { word }),
+            Piece::AtWord(word) => {
+                self.css.push('@');
+                self.css.push_str(word);
+            }
+            Piece::Text(raw) | Piece::Other(raw) => {
+                match raw {
+                    "(" => self.open.push((")", self.is_loading())),
+                    "[" => self.open.push(("]", self.is_loading())),
+                    "{" => self.open.push(("}", self.is_loading())),
+                    // The escape that stands there in the end would take the next word along.
+                    "/" if self.css.ends_with('<') => self.css.push(' '),
+                    _ => drop(self.open.pop_if(|(closing, _)| raw == *closing)),
+                }
+                self.css.push_str(raw);
+            }
+        }
+    }
+
+    fn is_loading(&self) -> bool {
+        self.open.last().is_some_and(|&(_, is_loading)| is_loading)
+    }
+
+    /// Writes a function up to its parenthesis. One that could make an address of a string that stands elsewhere, as
+    /// `var()` does, is disarmed where addresses are expected.
+    fn push_function(&mut self, raw: &str) {
+        let name = unescaped(raw).to_ascii_lowercase();
+        let is_inside = self.is_loading();
+        let is_loading = LOADING.contains(&name.as_str());
+        let is_plain = name.ends_with("-gradient") || matches!(name.as_str(), "rgb" | "rgba" | "hsl" | "hsla" | "type");
+        let is_kept = !is_disarmed(raw) && (!is_inside || is_loading || is_plain);
+        self.push_word(if is_kept { raw } else { "x-disarmed" });
+        self.css.push('(');
+        self.open.push((")", is_loading || (is_inside && name != "type")));
+    }
+
+    fn push_address(&mut self, raw: &str) {
+        match (self.address)(&unescaped(raw)) {
+            Some(url) => {
+                self.push_word("url");
+                push_quoted(&mut self.css, &url);
+            }
+            None => self.push_word("none"),
+        }
+    }
+
+    /// Writes a word. What was left out or replaced before it does not make it a part of another one.
+    fn push_word(&mut self, word: &str) {
+        if self.css.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '\\') || !c.is_ascii()) {
+            self.css.push_str(APART);
+        }
+        self.css.push_str(word);
+    }
+}
+
+fn is_disarmed(word: &str) -> bool {
+    DISARMED.contains(&unescaped(word).to_ascii_lowercase().as_str())
 }
 
 /// Skips to behind the end of a statement that has no block, or to before a brace that should not be there.
@@ -53,17 +129,15 @@ fn skip_statement(pieces: &mut Pieces<'_>) {
     }
 }
 
-/// Writes an address as a quoted string, in which only these characters mean something.
-fn push_url(css: &mut String, url: &str) {
-    css.push_str("url(\"");
+/// Writes an address as a quoted string in parentheses. Only these characters mean something there.
+fn push_quoted(css: &mut String, url: &str) {
+    css.push_str("(\"");
     for c in url.chars() {
-        match c {
-            '"' => css.push_str("\\22 "),
-            '\\' => css.push_str("\\5c "),
-            '<' => css.push_str("\\3c "),
-            '>' => css.push_str("\\3e "),
-            c if c.is_control() => {}
-            c => css.push(c),
+        if matches!(c, '"' | '\\' | '<' | '>') || c.is_control() {
+            // Writing to a string does not fail.
+            let _ = write!(css, "\\{:x} ", u32::from(c));
+        } else {
+            css.push(c);
         }
     }
     css.push_str("\")");
@@ -89,9 +163,19 @@ mod tests {
             ("a{b:\\75\\72\\6c(c)}", "a{b:url(\"C\")}"),
             ("a{b:url(x) c url(y)}", "a{b:none c url(\"Y\")}"),
             ("a{b:url(c</style>)}", "a{b:url(\"C\\3c /STYLE\\3e \")}"),
+            ("a{b:url(c\\c d\\a)}", "a{b:url(\"C\\c D\\a \")}"),
             ("url(never closed", "url(\"NEVER CLOSED\")"),
             ("url('never closed", "url(\"NEVER CLOSED\")"),
-            ("a{b:'url(c)' /* url(d) */ my-url(e)}", "a{b:'url(c)'   my-url(e)}"),
+            ("a{b:'url(c)' /* url(d) */ my-url(e)}", "a{b:'url(c)'    my-url(e)}"),
+            ("a{b:image-set('c' 1x type('d'),\"x\" 2x) 'e'}", "a{b:image-set(url(\"C\") 1x type('d'),none 2x) 'e'}"),
+            ("a{b:-WEBKIT-image-s\\65t((\"c\"),'x)", "a{b:-WEBKIT-image-s\\65t((url(\"C\")),none"),
+            (
+                "a{b:cross-fade(linear-gradient(red,'c'),'d')}",
+                "a{b:cross-fade(linear-gradient(red,url(\"C\")),url(\"D\"))}",
+            ),
+            ("a{b:src('x') image('x')}", "a{b:src(none) image(none)}"),
+            ("a{--b:'c';d:image-set(var(--b,'x') 1x)}", "a{--b:'c';d:image-set(x-disarmed(--b,none) 1x)}"),
+            ("a{--b:image-set('x' 1x);c:type('d') e('f')}", "a{--b:image-set(none 1x);c:type('d') e('f')}"),
             ("a::before{content:'\\'url(c)'}", "a::before{content:'\\'url(c)'}"),
             ("@media (width<=9px){a{b:url(c)}}", "@media (width<=9px){a{b:url(\"C\")}}"),
         ];
@@ -103,18 +187,23 @@ mod tests {
     #[test]
     fn tricks_are_disarmed() {
         let table = [
-            ("@import 'a;b';c{}", "c{}"),
-            ("@IMPORT url(a;b) screen;c{}", "c{}"),
-            ("@\\69mport url(a);c{}", "c{}"),
-            ("@import/**/\"a\"", ""),
-            ("@import {a}b{}", "{a}b{}"),
+            ("@import 'a;b';c{}", "  c{}"),
+            ("@IMPORT url(a;b) screen;c{}", "  c{}"),
+            ("@\\69mport url(a);c{}", "  c{}"),
+            ("@import/**/\"a\"", "  "),
+            ("@import {a}b{}", "  {a}b{}"),
+            ("@@import a;import 'b';c{}", "@  import 'b';c{}"),
+            ("a{b:u@import a;rl(c)}", "a{b:u  rl(c)}"),
+            ("a{b:\\75/**/rl(c)\\75 /**/rl(c)}", "a{b:\\75  rl(c)\\75   rl(c)}"),
+            ("/@import a;*b*/", "/  *b*/"),
             ("@imports;a{}", "@imports;a{}"),
             ("a{width:expression(alert(1))}", "a{width:x-disarmed(alert(1))}"),
-            ("a{width:expr/**/ession(alert(1))}", "a{width:expr ession(alert(1))}"),
+            ("a{width:expr/**/ession(alert(1))}", "a{width:expr  ession(alert(1))}"),
             ("a{width:e\\78pression(alert(1));BEHAVIOR:url(x)}", "a{width:x-disarmed(alert(1));x-disarmed:none}"),
-            ("<@import a;/style><b>", "<\\/style><b>"),
+            ("<@import a;/style><b>", "<  /style><b>"),
+            ("</style>", "< /style>"),
             ("a{content:'</style>'}", "a{content:'<\\/style>'}"),
-            ("/* never closed </style", " "),
+            ("/* never closed </style", "  "),
         ];
         for (css, result) in table {
             assert_eq!(shout(css), result, "{css}");

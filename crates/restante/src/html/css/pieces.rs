@@ -5,15 +5,17 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     Comment,
-    /// A name or a number with its unit, as written.
+    /// A name, a number with its unit, or a name behind `#`, which a parenthesis does not make to a function; as written.
     Word(&'a str),
+    /// A name and the parenthesis behind it, without that.
+    Function(&'a str),
     /// A name behind `@`, as written and without it.
     AtWord(&'a str),
     /// A string with its quotes.
     Text(&'a str),
     /// What stands in `url()`, without quotes, as written.
     Url(&'a str),
-    /// A single character, or a run of whitespace.
+    /// A single character, a run of whitespace, or `<!--`.
     Other(&'a str),
 }
 
@@ -40,13 +42,16 @@ impl<'a> Pieces<'a> {
 
     /// Cuts off what is before the first of the characters that is not escaped; all of it, if there is none.
     fn cut_before(&mut self, ends: &[char]) -> &'a str {
-        let mut is_escaped = false;
-        let end = self.rest.find(|c| {
-            let is_end = !is_escaped && ends.contains(&c);
-            is_escaped = !is_escaped && c == '\\';
-            is_end
-        });
-        self.cut(end.unwrap_or(self.rest.len()))
+        let mut end = 0;
+        while let Some(len) = self.rest[end..].find(|c| c == '\\' || ends.contains(&c)) {
+            end += len;
+            if !self.rest[end..].starts_with('\\') {
+                return self.cut(end);
+            }
+            // A line break ends nothing here when it is escaped, or ends an escape itself.
+            end += escape(&self.rest[end..]).map_or(2, |(_, len)| len);
+        }
+        self.cut(self.rest.len())
     }
 
     /// A string, from its quote on. A line break that is not escaped ends it too.
@@ -64,19 +69,12 @@ impl<'a> Pieces<'a> {
     fn url(&mut self) -> &'a str {
         self.skip_whitespace();
         let is_quoted = self.rest.starts_with(['"', '\'']);
-        let inside = if is_quoted {
-            let string = self.string();
-            let quote = &string[..1];
-            let inside = &string[1..];
-            inside.strip_suffix(quote).filter(|_| string.len() > 1).unwrap_or(inside)
-        } else {
-            ""
-        };
-        let unquoted = self.cut_before(&[')']);
+        let inside = if is_quoted { unquoted(self.string()) } else { "" };
+        let bare = self.cut_before(&[')']);
         if !self.rest.is_empty() {
             self.cut(1);
         }
-        if is_quoted { inside } else { unquoted.trim_end_matches(is_whitespace) }
+        if is_quoted { inside } else { bare.trim_end_matches(is_whitespace) }
     }
 
     /// How long the word at the start is.
@@ -105,6 +103,10 @@ impl<'a> Iterator for Pieces<'a> {
             self.rest = comment.split_once("*/").map_or("", |(_, rest)| rest);
             return Some(Piece::Comment);
         }
+        // The dashes belong to it, not to a word behind them.
+        if self.rest.starts_with("<!--") {
+            return Some(Piece::Other(self.cut("<!--".len())));
+        }
         if matches!(first, '"' | '\'') {
             return Some(Piece::Text(self.string()));
         }
@@ -117,17 +119,29 @@ impl<'a> Iterator for Pieces<'a> {
             let len = self.word_len();
             return Some(if len == 0 { Piece::Other(sign) } else { Piece::AtWord(self.cut(len)) });
         }
+        if first == '#' {
+            let hash = Self { rest: &self.rest[1..] }.word_len();
+            let piece = self.cut(1 + hash);
+            return Some(if hash == 0 { Piece::Other(piece) } else { Piece::Word(piece) });
+        }
         let len = self.word_len();
         if len == 0 {
             return Some(Piece::Other(self.cut(first.len_utf8())));
         }
         let word = self.cut(len);
-        if self.rest.starts_with('(') && unescaped(word).eq_ignore_ascii_case("url") {
-            self.cut(1);
-            return Some(Piece::Url(self.url()));
+        if !self.rest.starts_with('(') {
+            return Some(Piece::Word(word));
         }
-        Some(Piece::Word(word))
+        self.cut(1);
+        let is_url = unescaped(word).eq_ignore_ascii_case("url");
+        Some(if is_url { Piece::Url(self.url()) } else { Piece::Function(word) })
     }
+}
+
+/// The inside of a string, as written. The quote at its end may be missing.
+pub(super) fn unquoted(string: &str) -> &str {
+    let (quote, inside) = string.split_at(1);
+    inside.strip_suffix(quote).unwrap_or(inside)
 }
 
 /// What is meant by a word, or by the inside of a string.
@@ -175,6 +189,7 @@ mod tests {
             let piece = |piece| match piece {
                 Piece::Comment => "#".to_owned(),
                 Piece::Word(word) => format!("[{word}]"),
+                Piece::Function(name) => format!("{name}<"),
                 Piece::AtWord(word) => format!("@[{word}]"),
                 Piece::Text(text) => format!("<{text}>"),
                 Piece::Url(url) => format!("url<{url}>"),
@@ -190,6 +205,10 @@ mod tests {
             ("@ \\\n", "@ \\\n"),
             ("url( a ) Url('b') url() url", "url<a> url<b> url<> [url]"),
             ("u\\72 l(a)", "url<a>"),
+            ("a(b) a (b) my-url(c)", "a<[b]) [a] ([b]) my-url<[c])"),
+            ("'\\75\nb'c'\\\nd'", "<'\\75\nb'>[c]<'\\\nd'>"),
+            ("<!--url(a) b-->url(c)", "<!--url<a> [b--]>url<c>"),
+            ("#a(b) # #url(c)", "[#a]([b]) # [#url]([c])"),
             ("a\\", "[a\\]"),
         ];
         for (css, pieces) in table {

@@ -20,27 +20,29 @@ pub(in crate::html) fn strict(style: &str) -> String {
 
 /// A declaration as far as it was read.
 #[derive(Default)]
-struct Declaration<'a> {
+struct Declaration {
     /// Its property; set by the colon.
     property: Option<String>,
     /// What was read before the colon, then behind it.
     text: String,
-    /// The last word, which a parenthesis makes to a function.
-    word: Option<&'a str>,
     depth: usize,
     is_refused: bool,
 }
 
-impl<'a> Declaration<'a> {
-    fn add(&mut self, piece: Piece<'a>) {
-        let word = self.word.take();
+impl Declaration {
+    fn add(&mut self, piece: Piece<'_>) {
         match piece {
             Piece::Comment => self.text.push(' '),
             Piece::Word(raw) => {
                 // Who has to escape the letters of a word hides something.
                 self.is_refused |= raw.contains('\\');
-                self.word = Some(raw);
                 self.text.push_str(raw);
+            }
+            Piece::Function(name) => {
+                self.is_refused |= !is_harmless_function(name);
+                self.depth += 1;
+                self.text.push_str(name);
+                self.text.push('(');
             }
             Piece::Text(raw) => {
                 self.is_refused |= raw.contains(['\\', '\n', '<']) || !raw[1..].ends_with(&raw[..1]);
@@ -51,10 +53,7 @@ impl<'a> Declaration<'a> {
             }
             Piece::Other(raw) => {
                 match raw {
-                    "(" => {
-                        self.is_refused |= word.is_some_and(|name| !is_harmless_function(name));
-                        self.depth += 1;
-                    }
+                    "(" => self.depth += 1,
                     ")" if self.depth > 0 => self.depth -= 1,
                     "," | "." | "#" | "%" | "/" | "+" | "!" | "*" => {}
                     blank if blank.starts_with(|c: char| c.is_ascii_whitespace()) => {}

@@ -2,6 +2,7 @@
 
 mod cost;
 mod looks;
+mod styles;
 mod tricks;
 
 use super::Inline;
