@@ -49,10 +49,10 @@ pub fn preview(html: &str, inline: &dyn Inline, shown: Shown) -> String {
     document
 }
 
-/// The hosts that the HTML would load something from (images, srcset, backgrounds, url() in CSS, fonts), sorted, without
-/// doubles, at most 50.
-pub fn remote_hosts(html: &str) -> Vec<String> {
-    let mut dresser = Dresser::preview(&NoParts, true);
+/// The hosts that the HTML would load something from that the mail does not bring along (images, srcset, backgrounds,
+/// url() in CSS, fonts), sorted, without doubles, at most 50.
+pub fn remote_hosts(html: &str, inline: &dyn Inline) -> Vec<String> {
+    let mut dresser = Dresser::preview(inline, true);
     Dressed::new(&tame(html), &mut dresser);
     dresser.hosts.into_iter().collect()
 }
@@ -81,13 +81,4 @@ impl Dressed {
 /// Whether media queries are written with this character. What they are not written with needs no guess.
 fn is_of_media_query(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ' ' | '(' | ')' | ':' | ',' | '-' | '.' | '/' | '<' | '>' | '=')
-}
-
-/// A mail without inline parts.
-struct NoParts;
-
-impl Inline for NoParts {
-    fn url(&self, _: &str) -> Option<String> {
-        None
-    }
 }

@@ -9,6 +9,7 @@ use restante_mail::message::Summary;
 use restante_mail::mime::{Attachment, Disposition, HeaderField, Mime, Part, Role};
 
 use super::defect;
+use super::inline::Links;
 use crate::html;
 use crate::http::answers::Form;
 use crate::http::etag::Known;
@@ -34,7 +35,7 @@ pub(in crate::http) async fn details(
 
 fn message(of: &Summary, mime: &Mime) -> Bytes {
     let text = mime.text();
-    let remote = html::remote_hosts(&mime.html());
+    let remote = html::remote_hosts(&mime.html(), &Links::new(mime, of, ""));
     let mut out = Vec::with_capacity(json::longest(&text) + 2 * render::record_size(of));
     out.push(b'{');
     render::summary(&mut out, of);
