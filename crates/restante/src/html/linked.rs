@@ -1,16 +1,25 @@
 //! Plain text as HTML: everything escaped, and the addresses in it made to links.
 
+use super::CUT_NOTE;
 use super::escape::push_escaped;
+use super::tame::MAX_BYTES;
 
 /// A longer address stays text: nobody reads it, and no browser has to open it.
 const MAX_ADDRESS: usize = 8 * 1024;
 
 /// Plain text as HTML: escaped, with links for http, https and mailto. Lines stay as they are; a page shows them with
-/// `white-space: pre-wrap`.
+/// `white-space: pre-wrap`. What is too much is cut off: a link takes ten times its address.
 pub fn linked(text: &str) -> String {
-    let mut html = String::with_capacity(text.len() + text.len() / 8);
-    let mut rest = text;
+    let shown = &text[..text.floor_char_boundary(MAX_BYTES)];
+    let mut html = String::with_capacity(shown.len() + shown.len() / 8);
+    let mut is_cut = shown.len() < text.len();
+    let mut rest = shown;
     while let Some(found) = Address::first(rest) {
+        if html.len() > MAX_BYTES {
+            is_cut = true;
+            rest = "";
+            break;
+        }
         push_escaped(&mut html, &rest[..found.start]);
         let (address, tail) = rest[found.start..].split_at(found.len);
         if found.link {
@@ -25,6 +34,9 @@ pub fn linked(text: &str) -> String {
         rest = tail;
     }
     push_escaped(&mut html, rest);
+    if is_cut {
+        html.push_str(CUT_NOTE);
+    }
     html
 }
 
@@ -149,6 +161,26 @@ mod tests {
         {
             let text = piece.repeat(SIZE / piece.len());
             assert!(linked(&text).len() <= 10 * text.len(), "{piece}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_cut() {
+        for (piece, growth) in [("http://x ", 1), ("x ", 1), ("é", 1), ("\"", 6)] {
+            let html = linked(&piece.repeat((9 << 20) / piece.len()));
+            assert!(html.len() <= growth * MAX_BYTES + 200 && html.ends_with(CUT_NOTE), "{piece} {}", html.len());
+        }
+        let whole = "x".repeat(MAX_BYTES);
+        assert_eq!(linked(&whole), whole);
+    }
+
+    #[test]
+    fn no_text_is_searched_over_and_over() {
+        for (piece, end) in
+            [(":", "x"), ("http:", "x"), ("http://", "x"), ("http://x.", ""), ("mailto:a:", "."), ("//", ":")]
+        {
+            let text = piece.repeat((1 << 19) / piece.len()) + end;
+            assert!(linked(&text).len() <= 20 * text.len(), "{piece}");
         }
     }
 

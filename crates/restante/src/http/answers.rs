@@ -36,8 +36,8 @@ pub(super) enum Key {
 pub(super) enum Form {
     /// The JSON of the REST API, version 1, with links that start with this.
     Rest(Arc<str>),
-    /// The JSON of Inbucket's page, with links that start with this.
-    Compat(Arc<str>),
+    /// The JSON of Inbucket's page.
+    Compat,
     /// The JSON of our page.
     Details,
     /// The document for a frame.
@@ -49,14 +49,14 @@ impl Form {
     fn quick(&self) -> usize {
         match self {
             Self::Rest(_) => SMALL,
-            Self::Compat(_) | Self::Details | Self::Preview(_) => QUICK,
+            Self::Compat | Self::Details | Self::Preview(_) => QUICK,
         }
     }
 
     /// What it depends on beside the mail itself.
     fn state(&self, of: &Summary) -> u64 {
         match self {
-            Self::Rest(_) | Self::Compat(_) | Self::Details => of.seen.into(),
+            Self::Rest(_) | Self::Compat | Self::Details => of.seen.into(),
             Self::Preview(_) => 0,
         }
     }

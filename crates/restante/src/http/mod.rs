@@ -109,6 +109,11 @@ impl Settings {
         peer.via.is_some_and(|ip| self.is_proxy(ip))
     }
 
+    /// What links start with that are for a page of this server: they say the same whatever a client calls it.
+    fn root(&self) -> &str {
+        self.public_url.as_deref().unwrap_or(&self.base_path)
+    }
+
     fn is_proxy(&self, ip: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|network| network.contains(ip))
     }

@@ -56,6 +56,8 @@ async fn a_page_sent_as_a_mail_has_its_images() {
     assert_eq!(preview.text().matches("data:image/gif;base64,YWJj").count(), 3, "{}", preview.text());
     let compat = house.ask("GET /serve/mailbox/test/latest").await;
     assert_eq!(compat.text().matches("/mailbox/vattach/test/").count(), 2, "{}", compat.text());
+    let details = house.ask("GET /api/v2/mailbox/test/latest").await;
+    assert_eq!(details.json()["remote"], json!([]), "nobody has to be asked for what the mail brings along");
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ async fn a_message_for_inbuckets_page() {
     let html = message["html"].take();
     let html = html.as_str().unwrap();
     assert!(html.contains("<p>Grüße</p>") && !html.contains("alert"), "{html}");
-    let link = format!("http://localhost:9000/mailbox/vattach/test/{}/0/.._logo%22%3Cb%3E.png", id(0));
+    let link = format!("src=\"/mailbox/vattach/test/{}/0/.._logo%22%3Cb%3E.png\"", id(0));
     assert!(html.contains(&link), "{html}");
     let text = message["text"].take();
     let text = text.as_str().unwrap();
@@ -73,6 +73,24 @@ async fn the_lines_of_a_text_are_lines_on_inbuckets_page() {
     assert_eq!(message["text"], format!("Hello,<br/>\n<br/>\nsee {link}<br/>\n&lt;b&gt;<br/>\n"));
     let message = house.ask("GET /api/v2/mailbox/test/latest").await.json();
     assert_eq!(message["text"], "Hello,\n\nsee http://example.org/\n<b>\n");
+}
+
+#[tokio::test]
+async fn the_links_of_inbuckets_page_do_not_depend_on_who_asks() {
+    let table = [
+        ("", None, "src=\\\"/mailbox/vattach/"),
+        ("/mail", None, "src=\\\"/mail/mailbox/vattach/"),
+        ("/mail", Some("https://mail.example.org/x"), "src=\\\"https://mail.example.org/x/mailbox/vattach/"),
+    ];
+    for (base_path, public_url, link) in table {
+        let public_url = public_url.map(str::to_owned);
+        let house = House::with(Settings { base_path: base_path.to_owned(), public_url, ..Settings::default() });
+        house.put(0, "test", MAIL).await;
+        for host in ["localhost:1", "127.0.0.1:2"] {
+            let answer = house.ask(&format!("GET /serve/mailbox/test/latest\nHost: {host}")).await;
+            assert!(answer.text().contains(link), "{base_path} {host}: {}", answer.text());
+        }
+    }
 }
 
 #[tokio::test]

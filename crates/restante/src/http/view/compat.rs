@@ -13,7 +13,6 @@ use super::inline::Links;
 use crate::html;
 use crate::http::answers::Form;
 use crate::http::etag::Known;
-use crate::http::links::BaseUrl;
 use crate::http::problem::Problem;
 use crate::http::render::{self, field};
 use crate::http::target::OneMessage;
@@ -23,7 +22,6 @@ use crate::http::{Server, json, reply};
 pub(in crate::http) async fn compat(
     State(server): State<Arc<Server>>,
     target: OneMessage,
-    BaseUrl(base): BaseUrl,
     known: Known,
 ) -> Result<Response, Problem> {
     let summary = server.find(&target).await?;
@@ -31,14 +29,15 @@ pub(in crate::http) async fn compat(
     if known.includes(&tag) {
         return Ok(reply::not_modified(reply::JSON, tag));
     }
-    let body = server.tell(&summary, Form::Compat(base.clone()), move |of, mime| message(of, mime, &base)).await?;
+    let root = server.settings.root().to_owned();
+    let body = server.tell(&summary, Form::Compat, move |of, mime| message(of, mime, &root)).await?;
     Ok(reply::json(body, tag))
 }
 
-fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
+fn message(of: &Summary, mime: &Mime, root: &str) -> Bytes {
     // Inbucket's page shows no line breaks but these.
     let text = html::linked(&mime.text()).replace('\n', "<br/>\n");
-    let html = html::sanitised(&mime.html(), &Links::new(mime, of, base_url));
+    let html = html::sanitised(&mime.html(), &Links::new(mime, of, root));
     let mut out = Vec::with_capacity(json::longest(&text) + json::longest(&html) + 2 * render::record_size(of));
     out.push(b'{');
     render::summary(&mut out, of);

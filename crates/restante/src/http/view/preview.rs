@@ -37,9 +37,6 @@ macro_rules! policy {
 const POLICY: HeaderValue = HeaderValue::from_static(policy!("data:", "data:"));
 const POLICY_WITH_REMOTE: HeaderValue = HeaderValue::from_static(policy!("data: http: https:", "data: https:"));
 
-/// How much of a text is made to HTML, in bytes: more than is shown of that.
-const MAX_TEXT: usize = 4 * 1024 * 1024;
-
 /// How the preview shall look, from the query.
 #[derive(Debug)]
 pub(in crate::http) struct Wanted(Shown);
@@ -88,9 +85,7 @@ fn document(mime: &Mime, shown: Shown) -> Bytes {
     let html = if mime.has_html() {
         mime.html()
     } else {
-        let text = mime.text();
-        let shown = &text[..text.floor_char_boundary(MAX_TEXT)];
-        format!("<div style=\"white-space:pre-wrap\">{}</div>", html::linked(shown))
+        format!("<div style=\"white-space:pre-wrap\">{}</div>", html::linked(&mime.text()))
     };
     let mut document = html::preview(&html, &Embedded::new(mime), shown);
     document.shrink_to_fit();
