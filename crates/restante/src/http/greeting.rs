@@ -1,9 +1,11 @@
-//! The greeting of the home page: a piece of HTML, the built-in one or the operator's.
+//! The greeting of the home page: a piece of HTML, the built-in one or the operator's. The page waits for it, so a file that
+//! cannot be read in time is not waited for.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -11,16 +13,19 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::problem::Problem;
 use super::reply::{self, RESOURCE_POLICY, SAME_ORIGIN};
-use super::{Server, Turn};
+use super::{Seldom, Server, Turn};
 
 /// Where it is asked for.
 pub(super) const GREETING: &str = "/serve/greeting";
 
 /// The most bytes of the operator's file that are read.
 const MAX_BYTES: u64 = 1 << 20;
+/// How long it may take to read the file, with the turn that has to come first.
+const PATIENCE: Duration = Duration::from_secs(3);
 const BUILT_IN: &str = include_str!("greeting.html");
 
 /// The home page shows the greeting under its own policy. Who opens it by its address alone gets it without scripts, forms
@@ -37,12 +42,30 @@ pub(super) struct Greeting {
     turn: Arc<Semaphore>,
     /// What the file last held. Answers share it as long as it stays the same, however slowly they are taken.
     last: Mutex<Option<Bytes>>,
+    told: Seldom,
 }
 
 impl Greeting {
     /// The greeting in this file, or the built-in one.
     pub(super) fn new(file: Option<PathBuf>) -> Self {
-        Self { file, turn: Arc::new(Semaphore::new(1)), last: Mutex::default() }
+        Self { file, turn: Arc::new(Semaphore::new(1)), last: Mutex::default(), told: Seldom::default() }
+    }
+
+    /// What the file holds now, or what it last held if it does not say in time.
+    async fn text(self: &Arc<Self>) -> Result<Bytes, Problem> {
+        let Some(path) = &self.file else { return Ok(BUILT_IN.into()) };
+        let read = async {
+            let (this, path) = (self.clone(), path.clone());
+            Turn::away(&self.turn).await?.work(move || this.of_file(&path)).await
+        };
+        if let Ok(text) = timeout(PATIENCE, read).await {
+            return text;
+        }
+        if self.told.is_due() {
+            tracing::warn!(path = %path.display(), "reading the greeting takes too long; the last one is shown");
+        }
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(last.clone().unwrap_or(BUILT_IN.into()))
     }
 
     /// What the file holds now; the built-in greeting where it cannot be read, which is told once.
@@ -68,14 +91,7 @@ impl Greeting {
 
 /// The greeting, read anew.
 pub(super) async fn greeting(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
-    let text = match server.greeting.file.clone() {
-        None => BUILT_IN.into(),
-        Some(path) => {
-            let turn = Turn::away(&server.greeting.turn).await?;
-            turn.work(move || server.greeting.of_file(&path)).await?
-        }
-    };
-    let mut response = Response::new(Body::from(text));
+    let mut response = Response::new(Body::from(server.greeting.text().await?));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
@@ -93,4 +109,27 @@ fn read(path: &Path) -> io::Result<String> {
     let mut content = Vec::new();
     File::open(path)?.take(MAX_BYTES).read_to_end(&mut content)?;
     Ok(String::from_utf8_lossy(&content).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_cannot_be_read_in_time_is_not_waited_for() {
+        let path = std::env::temp_dir().join(format!("restante-greeting-slow-{}.html", std::process::id()));
+        let greeting = Arc::new(Greeting::new(Some(path.clone())));
+        for (content, expected) in [("", BUILT_IN), ("<p>Grüße", "<p>Grüße")] {
+            if !content.is_empty() {
+                fs::write(&path, content).unwrap();
+                assert_eq!(greeting.text().await.unwrap(), content);
+            }
+            let _hanging = greeting.turn.acquire().await.unwrap();
+            for _ in 0..3 {
+                let text = timeout(Duration::from_mins(1), greeting.text()).await.expect("an answer");
+                assert_eq!(text.unwrap(), expected);
+            }
+        }
+        fs::remove_file(&path).unwrap();
+    }
 }

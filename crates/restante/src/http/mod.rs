@@ -205,7 +205,7 @@ struct Server {
     counted: Counted,
     budget: Budget,
     tags: Tags,
-    greeting: Greeting,
+    greeting: Arc<Greeting>,
     /// Bounds the heavy work that is being done, and with it the memory that takes.
     heavy: Arc<Semaphore>,
     /// Bounds the writing down of metrics, which must not wait for the work of others.
@@ -236,7 +236,7 @@ impl Server {
             counted: Counted::new(),
             budget: Budget::beside_cache(settings.cache_bytes),
             tags: Tags::new(),
-            greeting: Greeting::new(settings.greeting_file.clone()),
+            greeting: Arc::new(Greeting::new(settings.greeting_file.clone())),
             heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
             scrapes: Arc::new(Semaphore::new(1)),
             monitors: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),
