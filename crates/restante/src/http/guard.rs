@@ -1,5 +1,6 @@
 //! The door: whether a request is meant for this server, what the client calls it, and whether a web page that the
-//! request comes from may change anything. Who the client is, is not asked here but in `client`.
+//! request comes from may change anything, or use the answer as its own code. What every answer tells a browser not to do
+//! is said here too. Who the client is, is not asked here but in `client`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::assets::ASSETS;
 use super::client::Forwarded;
 use super::connection::Peer;
 use super::observe::Asked;
@@ -20,6 +22,8 @@ use super::{Server, Settings};
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
 /// The longest host name (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 255;
@@ -41,8 +45,12 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
         Ok(None) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
-    // Mail is hostile, and almost every answer holds some: what is no HTML must not be taken for it.
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Mail is hostile, and almost every answer holds some: what is no HTML must not be taken for it, the names in it are
+    // nobody's business before a link is followed, and no other site shows it as its own.
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(DNS_PREFETCH, HeaderValue::from_static("off"));
+    headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("SAMEORIGIN"));
     asked.answered(&response);
     response
 }
@@ -50,6 +58,7 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
 /// Checks a request and notes how its client sees the server. A probe may ask for any host, or none: supervisors know
 /// an address only, and the answer reveals nothing.
 fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
+    check_destination(&server.settings, request)?;
     if !is_probe(&server.settings, request) {
         let visit = visit(&server.settings, request)?;
         request.extensions_mut().insert(visit);
@@ -62,6 +71,32 @@ fn is_probe(settings: &Settings, request: &Request) -> bool {
     let path = template.as_str();
     let below = path.strip_prefix(&settings.base_path).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     [LIVE, READY].contains(&below.unwrap_or(path))
+}
+
+/// Refuses what a page wants to run, or to be shaped by, unless it is a file of the web interface: an attachment has the type
+/// that its sender gives it, and would be a script of our own origin. Browsers tell what an answer is for where they
+/// trust the connection, which is HTTPS and the same machine (Fetch Metadata, section 2.1).
+fn check_destination(settings: &Settings, request: &Request) -> Result<(), Problem> {
+    let destination = request.headers().get(FETCH_DEST).map(HeaderValue::as_bytes);
+    let is_code = matches!(
+        destination,
+        Some(
+            b"script"
+                | b"worker"
+                | b"sharedworker"
+                | b"serviceworker"
+                | b"audioworklet"
+                | b"paintworklet"
+                | b"style"
+                | b"xslt"
+                | b"manifest"
+                | b"object"
+                | b"embed"
+        )
+    );
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let is_asset = path == ASSETS || path.strip_prefix(&settings.base_path) == Some(ASSETS);
+    if is_code && !is_asset { Err(Problem::NotCode) } else { Ok(()) }
 }
 
 /// A request that no web page of another origin made. Requests that change something are checked at the door; this is for
@@ -162,7 +197,13 @@ fn is_public_host(settings: &Settings, name: &str) -> bool {
 /// Refuses what a web page of another origin asks for. Browsers say where a request comes from in `Origin`, and
 /// newer ones in `Sec-Fetch-Site`; programs that are no browsers send neither.
 fn check_origin(settings: &Settings, headers: &HeaderMap, authority: &str) -> Result<(), Problem> {
-    if headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site") {
+    let is_ours = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
+        None | Some(b"same-origin" | b"none") => true,
+        // Another port, or another name below the same domain. Behind a proxy it may be ours, and the origin tells.
+        Some(b"same-site") => headers.contains_key(header::ORIGIN),
+        Some(_) => false,
+    };
+    if !is_ours {
         return Err(Problem::ForeignOrigin);
     }
     for origin in headers.get_all(header::ORIGIN) {

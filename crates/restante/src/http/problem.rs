@@ -24,6 +24,8 @@ pub(super) enum Problem {
     Misdirected,
     /// A web page of another origin wants to change something, or to listen.
     ForeignOrigin,
+    /// A web page wants to use what may be mail as its own code.
+    NotCode,
     /// There is nothing at this path.
     NoSuchPath,
     /// There is no such message in the mailbox.
@@ -88,7 +90,7 @@ impl Problem {
             Self::Malformed(_) | Self::BadHost => StatusCode::BAD_REQUEST,
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::ForeignOrigin | Self::NotCode => StatusCode::FORBIDDEN,
             Self::NoSuchPath | Self::NoSuchMessage | Self::NoSuchAttachment => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
@@ -115,6 +117,9 @@ impl Problem {
                  in the setting web.hosts."
             }
             Self::ForeignOrigin => "A web page of another origin may neither change anything nor listen here.",
+            Self::NotCode => {
+                "Only the files of the web interface may be used as a script, a style or a plugin of a page."
+            }
             Self::NoSuchPath => "There is nothing at this path.",
             Self::NoSuchMessage => "The mailbox has no such message.",
             Self::NoSuchAttachment => "The message has no such attachment.",

@@ -158,6 +158,11 @@ async fn cross_site_request_forgery() {
         ("\nOrigin: null", 403),
         ("\nOrigin: http://localhost:9000\nOrigin: http://evil.example", 403),
         ("\nSec-Fetch-Site: cross-site", 403),
+        ("\nSec-Fetch-Site: cross-site\nOrigin: http://localhost:9000", 403),
+        ("\nSec-Fetch-Site: same-site", 403),
+        ("\nSec-Fetch-Site: same-site\nOrigin: http://localhost:3000", 403),
+        ("\nSec-Fetch-Site: same-site\nOrigin: http://localhost:9000", 200),
+        ("\nSec-Fetch-Site: whatever", 403),
     ];
     for (headers, status) in table {
         for write in ["DELETE /api/v1/mailbox/test", "PATCH /api/v1/mailbox/test/latest", "POST /nothing"] {
@@ -175,4 +180,72 @@ async fn cross_site_request_forgery() {
     let house = House::with(public);
     let behind = house.ask("DELETE /api/v1/mailbox/test\nHost: 10.0.0.1:9000\nOrigin: https://mail.example.org").await;
     assert_eq!(behind.status, 200);
+}
+
+#[tokio::test]
+async fn mail_is_no_code() {
+    let mail = "Content-Type: text/javascript\r\nContent-Disposition: attachment; filename=x.js\r\n\r\nalert(1)";
+    let refused = [
+        "script",
+        "worker",
+        "sharedworker",
+        "serviceworker",
+        "audioworklet",
+        "paintworklet",
+        "style",
+        "xslt",
+        "manifest",
+        "object",
+        "embed",
+    ];
+    let let_in = ["document", "iframe", "image", "font", "video", "empty"];
+    for base_path in ["", "/mail", "/assets"] {
+        let house = House::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
+        house.put(0, "test", mail).await;
+        let paths = [
+            "/mailbox/vattach/test/latest/0/x.js",
+            "/mailbox/dattach/test/latest/0/x.js",
+            "/serve/mailbox/test/latest/attach/0/x.js",
+            "/api/v1/mailbox/test/latest/source",
+            "/serve/mailbox/test/latest/source",
+            "/serve/mailbox/test/latest/html",
+            "/serve/mailbox/test/latest",
+            "/api/v1/mailbox/test",
+            "/serve/greeting",
+        ];
+        for path in paths.iter().flat_map(|path| [(*path).to_owned(), format!("{base_path}{path}")]) {
+            for destination in refused {
+                house.ask(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await.problem(403);
+            }
+            for destination in let_in {
+                let answer = house.ask(&format!("GET {path}\nSec-Fetch-Dest: {destination}")).await;
+                assert_eq!(answer.status, 200, "{path} {destination}");
+            }
+        }
+        let script = format!("/assets/{}/js/main.js", crate::http::packed::HASH);
+        for path in [script.clone(), format!("{base_path}{script}")] {
+            assert_eq!(house.ask(&format!("GET {path}\nSec-Fetch-Dest: script")).await.status, 200, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_other_site_frames_anything() {
+    let house = House::with_two_messages().await;
+    let table = [
+        ("/", "DENY"),
+        ("/m/test", "DENY"),
+        ("/api/v1/mailbox/test", "SAMEORIGIN"),
+        ("/api/v1/mailbox/test/latest/source", "SAMEORIGIN"),
+        ("/serve/mailbox/test/latest/html", "SAMEORIGIN"),
+        ("/serve/greeting", "SAMEORIGIN"),
+        ("/metrics", "SAMEORIGIN"),
+        ("/nothing", "SAMEORIGIN"),
+        ("/livez", "SAMEORIGIN"),
+    ];
+    for (path, options) in table {
+        let answer = house.ask(&format!("GET {path}")).await;
+        assert_eq!(answer.header("x-frame-options"), options, "{path}");
+        assert_eq!(answer.header("x-dns-prefetch-control"), "off", "{path}");
+    }
 }

@@ -50,6 +50,9 @@ async fn the_three_paths() {
         assert_eq!(answer.header("content-disposition"), format!("{disposition}; filename=\"evil.html\""));
         let policy = answer.header("content-security-policy");
         assert!(policy.starts_with("sandbox; default-src 'none'") && !policy.contains("allow-scripts"), "{policy}");
+        assert!(policy.ends_with("frame-ancestors 'self'"), "{policy}");
+        assert_eq!(answer.header("x-frame-options"), "SAMEORIGIN");
+        assert_eq!(answer.header("x-dns-prefetch-control"), "off");
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
         assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin");
 

@@ -118,6 +118,7 @@ async fn the_headers_of_a_page() {
             ("referrer-policy", "no-referrer"),
             ("vary", "Accept-Encoding"),
             ("x-content-type-options", "nosniff"),
+            ("x-dns-prefetch-control", "off"),
             ("x-frame-options", "DENY"),
         ];
         for (name, value) in expected {
@@ -143,6 +144,8 @@ async fn the_headers_of_a_file() {
             ("cross-origin-resource-policy", "same-origin"),
             ("vary", "Accept-Encoding"),
             ("x-content-type-options", "nosniff"),
+            ("x-dns-prefetch-control", "off"),
+            ("x-frame-options", "SAMEORIGIN"),
         ];
         for (name, value) in expected {
             assert_eq!(file.header(name), value, "{path}");

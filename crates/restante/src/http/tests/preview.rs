@@ -32,6 +32,7 @@ async fn the_preview_and_its_policy() {
             assert_eq!(answer.header("x-frame-options"), "SAMEORIGIN");
             assert_eq!(answer.header("referrer-policy"), "no-referrer");
             assert_eq!(answer.header("x-content-type-options"), "nosniff");
+            assert_eq!(answer.header("x-dns-prefetch-control"), "off");
             assert_eq!(answer.header("cache-control"), "private, no-cache");
         }
         let document = answer.text();
