@@ -1,0 +1,217 @@
+//! The first step for the HTML of a mail: the same content as markup that is small enough, nested properly, and built of
+//! known elements only. It is one linear pass with a bounded stack. What a parser does with broken markup (moving
+//! content out of tables, opening lost formatting again and again) takes time that grows with the square of the mail,
+//! and a sender decides how broken it is; behind this pass nothing is broken. Whether a value is harmless is not asked
+//! here.
+
+mod nesting;
+mod writing;
+
+use restante_mail::mime::tags::{Token, Tokens, attribute};
+
+use super::elements::{element, is_void};
+use nesting::Open;
+use writing::push_attributes;
+
+/// How much of a mail's HTML is looked at, and how much of it is left at most, but for the last piece.
+pub(super) const MAX_BYTES: usize = 2 << 20;
+/// How many elements the result has at most, but for a few.
+pub(super) const MAX_ELEMENTS: usize = 50_000;
+/// How deep elements are nested in the result; tags of deeper ones are left out.
+pub(super) const MAX_DEPTH: usize = 200;
+
+/// The parts of a mail's HTML.
+#[derive(Debug, Default)]
+pub(super) struct Tamed {
+    /// The content of the body.
+    pub(super) markup: String,
+    /// The attributes of the body.
+    pub(super) body: String,
+    /// The style sheets.
+    pub(super) sheets: Vec<Sheet>,
+    /// Whether something is missing at the end.
+    pub(super) is_cut: bool,
+}
+
+/// A style sheet of the mail: for which media it is, and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sheet {
+    pub(super) media: String,
+    pub(super) css: String,
+}
+
+/// Makes the HTML of a mail fit for a parser.
+pub(super) fn tame(html: &str) -> Tamed {
+    let end = html.floor_char_boundary(MAX_BYTES);
+    let mut tamer = Tamer::default();
+    tamer.tamed.is_cut = end < html.len();
+    for token in Tokens::new(&html[..end]) {
+        if tamer.elements >= MAX_ELEMENTS || tamer.tamed.markup.len() > MAX_BYTES {
+            tamer.tamed.is_cut = true;
+            break;
+        }
+        match token {
+            Token::Text(text) => tamer.text(text),
+            Token::Open(name, attributes) => tamer.start_tag(name, attributes),
+            Token::Raw(text) => tamer.raw(text),
+            Token::Close(name) => tamer.end_tag(name),
+        }
+    }
+    tamer.tamed.is_cut |= tamer.tamed.markup.len() > MAX_BYTES;
+    tamer.close_down_to(0);
+    tamer.tamed
+}
+
+/// What the next raw text is good for.
+#[derive(Debug, Default)]
+enum Raw {
+    #[default]
+    Nothing,
+    Text,
+    Style(String),
+}
+
+#[derive(Default)]
+struct Tamer {
+    tamed: Tamed,
+    stack: Vec<Open>,
+    elements: usize,
+    /// Formatting that ended with a block and goes on with the next words.
+    lost: Vec<Open>,
+    reopened: usize,
+    /// How many tags were left out because they were too deep and wait for their end tags.
+    too_deep: usize,
+    /// How many costly characters were written since the last comment.
+    costly: usize,
+    raw: Raw,
+    has_body: bool,
+}
+
+impl Tamer {
+    fn text(&mut self, text: &str) {
+        if !text.bytes().all(|b| b.is_ascii_whitespace()) {
+            self.leave_scaffold();
+            self.reopen_lost();
+        }
+        self.push_text(text);
+    }
+
+    fn raw(&mut self, text: &str) {
+        match std::mem::take(&mut self.raw) {
+            Raw::Nothing => {}
+            Raw::Text => self.text(text),
+            Raw::Style(media) => {
+                let css = text.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "");
+                self.tamed.sheets.push(Sheet { media, css });
+            }
+        }
+    }
+
+    fn start_tag(&mut self, name: &str, attributes: &str) {
+        let Some((name, kind)) = element(name) else { return self.other_start_tag(name, attributes) };
+        if kind.is_table_part() {
+            if !self.enter_table_part(kind) {
+                return;
+            }
+        } else if !self.make_room(name, kind) {
+            return;
+        }
+        if self.stack.len() >= MAX_DEPTH && !is_void(name) {
+            self.too_deep += 1;
+            return;
+        }
+        let mut tag = format!("<{name}");
+        push_attributes(&mut tag, attributes);
+        tag.push('>');
+        self.push(name, kind, tag);
+    }
+
+    /// The tags that leave something although they name no element of ours.
+    fn other_start_tag(&mut self, name: &str, attributes: &str) {
+        if name.eq_ignore_ascii_case("body") && !self.has_body {
+            self.has_body = true;
+            push_attributes(&mut self.tamed.body, attributes);
+        } else if name.eq_ignore_ascii_case("style") {
+            let media = attribute(attributes, "media").unwrap_or_default();
+            self.raw = Raw::Style(media.to_owned());
+        } else if name.eq_ignore_ascii_case("textarea") || name.eq_ignore_ascii_case("xmp") {
+            self.raw = Raw::Text;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_becomes_orderly() {
+        let table = [
+            ("a<b>c</b>d", "a<b>c</b>d"),
+            ("a < b <", "a &lt; b &lt;"),
+            ("& &amp;&#38 &;&", "&amp; &amp;&#38 &amp;;&amp;"),
+            ("<B Class=x CLASS=y onclick=z>a", "<b class=\"x\">a</b>"),
+            ("<a href='\"x\"'>y", "<a href=\"&quot;x&quot;\">y</a>"),
+            ("x\0y<b cl\0ass=a>", "xy<b></b>"),
+            ("«\u{a0}»", "«\u{a0}»"),
+            // Missing and crossed end tags.
+            ("<p>a<p>b", "<p>a</p><p>b</p>"),
+            ("<ul><li>a<li>b</ul>c", "<ul><li>a</li><li>b</li></ul>c"),
+            ("<ul><li>a<ul><li>b</ul>c", "<ul><li>a<ul><li>b</li></ul>c</li></ul>"),
+            ("<dl><dt>a<dd>b<dt>c", "<dl><dt>a</dt><dd>b</dd><dt>c</dt></dl>"),
+            ("<h1>a<h2>b</h1>c", "<h1>a</h1><h2>b</h2>c"),
+            ("</div></p>a</b>", "a"),
+            ("<b><i>a</b>b</i>c", "<b><i>a</i></b><i>b</i>c"),
+            ("<p><b>a<p>b", "<p><b>a</b></p><p><b>b</b></p>"),
+            ("<div><b>a</div>b</b>c", "<div><b>a</b></div><b>b</b>c"),
+            ("<div><b>a</div></b>c", "<div><b>a</b></div>c"),
+            ("<b><div>a</b>b</div>c", "<b><div>ab</div></b>c"),
+            ("<span><div>a</span>b</div>c", "<span><div>ab</div>c</span>"),
+            ("<a>x<a>y", "<a>x</a><a>y</a>"),
+            ("<br></br><img>", "<br><img>"),
+            // Tables.
+            (
+                "<table><tr><td>a<td>b<tr><th>c</table>d",
+                "<table><tr><td>a</td><td>b</td></tr><tr><th>c</th></tr></table>d",
+            ),
+            ("<td>a</td><tr>b</tr>", "ab"),
+            ("<table>a<tr><td>b", "<table><tr><td>a</td></tr><tr><td>b</td></tr></table>"),
+            ("<table><div><tr><td>b</div>c", "<table><tr><td>bc</td></tr></table>"),
+            ("<table><tr><table><tr><td>a", "<table><tr><td><table><tr><td>a</td></tr></table></td></tr></table>"),
+            ("<table><td><b>a<td>b", "<table><tr><td><b>a</b></td><td>b</td></tr></table>"),
+            ("<table><col><col><tbody><td>a", "<table><col><col><tbody><tr><td>a</td></tr></tbody></table>"),
+            ("<table><td><p>a</table>b", "<table><tr><td><p>a</p></td></tr></table>b"),
+            ("<div><table><td></div>a", "<div><table><tr><td>a</td></tr></table></div>"),
+            // What is left out.
+            ("<o:p>a</o:p><svg><g>b</svg>", "ab"),
+            ("<script>a</script><title>b</title><noscript>c</noscript>d", "d"),
+            ("<textarea>a<b></textarea>c", "a&lt;b>c"),
+            ("<!--[if mso]><b>a</b><![endif]-->b<![if !mso]>c<![endif]>", "bc"),
+            ("<![CDATA[a>b]]>", "b]]>"),
+        ];
+        for (html, markup) in table {
+            assert_eq!(tame(html).markup, markup, "{html}");
+        }
+    }
+
+    #[test]
+    fn the_body_and_the_style_sheets_are_set_aside() {
+        let tamed = tame(
+            "<html><head><style media=print>a{}</style></head><body bgcolor=red onload=x><STYLE>b{}</style>c</body>",
+        );
+        let sheet = |media: &str, css: &str| Sheet { media: media.to_owned(), css: css.to_owned() };
+        assert_eq!(tamed.sheets, [sheet("print", "a{}"), sheet("", "b{}")]);
+        assert_eq!(tamed.body, " bgcolor=\"red\"");
+        assert_eq!(tamed.markup, "c");
+    }
+
+    #[test]
+    fn what_is_too_much_is_cut() {
+        assert!(!tame(&"x".repeat(MAX_BYTES)).is_cut);
+        assert!(tame(&"é".repeat(MAX_BYTES)).is_cut);
+        let many = tame(&"<br>".repeat(MAX_ELEMENTS + 1));
+        assert!(many.is_cut && many.markup.len() == 4 * MAX_ELEMENTS);
+        let deep = tame(&format!("{}x{}y", "<div>".repeat(300), "</div>".repeat(300)));
+        assert!(!deep.is_cut && deep.markup.contains("<div>x</div>") && deep.markup.ends_with("</div>y"));
+    }
+}

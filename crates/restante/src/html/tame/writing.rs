@@ -1,0 +1,113 @@
+//! Texts and attributes, written so that neither a parser nor a serializer has more work with them than it should.
+
+use restante_mail::mime::tags::Attributes;
+
+use super::super::policy::is_known_attribute;
+use super::{MAX_BYTES, Tamer};
+
+/// A longer value is left out with its attribute, unless it is an image.
+const MAX_VALUE: usize = 16 * 1024;
+/// How many characters of a text may make the serializer look ahead to the end of it. Then a comment ends the text,
+/// which the sanitiser leaves out.
+const MAX_COSTLY: usize = 500;
+
+impl Tamer {
+    /// Writes text. What is no reference but looks like one is written as one: so the limit on the size of the result
+    /// limits the work of a parser too.
+    pub(super) fn push_text(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(at) = rest.find(|c| matches!(c, '<' | '\0') || is_costly(c)) {
+            self.tamed.markup.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let Some(c) = rest.chars().next() else { return };
+            rest = &rest[c.len_utf8()..];
+            if is_costly(c) {
+                self.divide_text();
+            }
+            match c {
+                '<' => self.tamed.markup.push_str("&lt;"),
+                '\0' => {}
+                '&' if !rest.starts_with(|c: char| c == '#' || c.is_ascii_alphanumeric()) => {
+                    self.tamed.markup.push_str("&amp;");
+                }
+                c => self.tamed.markup.push(c),
+            }
+            if self.tamed.markup.len() > MAX_BYTES {
+                return;
+            }
+        }
+        self.tamed.markup.push_str(rest);
+    }
+
+    /// Ends the text that the parser has collected, when enough costly characters are in it.
+    fn divide_text(&mut self) {
+        if self.costly == MAX_COSTLY {
+            self.costly = 0;
+            self.tamed.markup.push_str("<!---->");
+        }
+        self.costly += 1;
+    }
+}
+
+/// Writes the attributes that anybody may want, each once: of two with the same name the first counts.
+pub(super) fn push_attributes(tag: &mut String, attributes: &str) {
+    let mut seen: Vec<String> = Vec::new();
+    for (name, value) in Attributes::new(attributes) {
+        let name = name.to_ascii_lowercase();
+        if !is_known_attribute(&name) || seen.contains(&name) {
+            continue;
+        }
+        if value.len() <= MAX_VALUE || (name == "src" && is_plain_data(value)) {
+            tag.push(' ');
+            tag.push_str(&name);
+            tag.push_str("=\"");
+            push_quotable(tag, value);
+            tag.push('"');
+        }
+        seen.push(name);
+    }
+}
+
+/// Whether the value is an address that holds its data itself, without anything that is costly in a long one.
+fn is_plain_data(value: &str) -> bool {
+    let scheme = value.trim_start().get(..5);
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) && !value.contains(is_costly)
+}
+
+/// Whether the serializer searches the rest of a text anew at this character: `&`, and what starts with the same byte as
+/// a blank that does not break.
+fn is_costly(c: char) -> bool {
+    matches!(c, '&' | '\u{80}'..='\u{bf}')
+}
+
+/// Appends the value so that it can stand between quotes. Its references stay what they are.
+fn push_quotable(tag: &mut String, value: &str) {
+    for (n, piece) in value.split('"').enumerate() {
+        if n > 0 {
+            tag.push_str("&quot;");
+        }
+        tag.extend(piece.split('\0'));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tame;
+    use super::*;
+
+    #[test]
+    fn a_long_value_is_left_out_unless_it_is_an_image() {
+        let long = "x".repeat(MAX_VALUE + 1);
+        assert_eq!(tame(&format!("<img src=http:{long}>")).markup, "<img>");
+        assert_eq!(tame(&format!("<img src=\" Data:{long}\">")).markup, format!("<img src=\" Data:{long}\">"));
+    }
+
+    #[test]
+    fn long_runs_of_costly_characters_are_divided() {
+        for (text, written) in [("&", "&amp;"), ("\u{a0}", "\u{a0}"), ("&nbsp", "&nbsp")] {
+            let divided = format!("{}<!---->{written}", written.repeat(MAX_COSTLY));
+            assert_eq!(tame(&text.repeat(MAX_COSTLY + 1)).markup, divided);
+        }
+        assert_eq!(tame(&format!("<img src='data:{}'>", "&".repeat(MAX_VALUE))).markup, "<img>");
+    }
+}
