@@ -2,6 +2,7 @@
 //! alone with these multiplies some of them until memory or patience ends, so these tests would not come back.
 
 use super::Parts;
+use crate::html::tame::tame;
 use crate::html::{Shown, preview, remote_hosts, sanitised};
 
 /// Enough for a multiplication to be noticed, in a build that is not optimised.
@@ -51,6 +52,16 @@ const FAMILIES: &[(&str, &str)] = &[
     ("", "\u{a0}"),
     ("<b ", "class=x "),
     ("<b ", "\" "),
+    ("<b ", "="),
+    ("<b class='", "\""),
+    ("<b class=", " "),
+    ("", "<b class='"),
+    ("", "<!"),
+    ("", "<!--->"),
+    ("<!--", "->"),
+    ("&", "a"),
+    ("&#", "1"),
+    ("<style>", "'"),
     ("", "<img src=http://x.y>"),
     ("<img src='data:image/png,", "&"),
     ("", "<body bgcolor=x>"),
@@ -65,6 +76,15 @@ fn nothing_is_multiplied() {
         assert!(sanitised(&html, &Parts).len() <= most, "{start} {piece}");
         assert!(preview(&html, &Parts, Shown { remote: true, scheme: None }).len() <= most, "{start} {piece}");
         assert!(remote_hosts(&html, &Parts).len() <= 1, "{start} {piece}");
+    }
+}
+
+/// The first step alone is quick enough to be given so much that a search from each place of it would take minutes.
+#[test]
+fn nothing_is_searched_over_and_over() {
+    for (start, piece) in FAMILIES {
+        let html = format!("{start}{}x", piece.repeat((1 << 18) / piece.len()));
+        assert!(tame(&html).markup.len() <= 10 * html.len(), "{start} {piece}");
     }
 }
 
