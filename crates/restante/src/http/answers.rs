@@ -11,7 +11,6 @@ use restante_mail::naming::MailboxName;
 use super::Server;
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
-use super::rest::source_length;
 use super::view::QUICK;
 use crate::html::Shown;
 
@@ -85,4 +84,9 @@ impl Server {
         self.answers.remember(key, state, body.clone());
         Ok(body)
     }
+}
+
+/// The length of a message's source.
+pub(super) fn source_length(of: &Summary) -> usize {
+    of.size.try_into().unwrap_or(usize::MAX)
 }

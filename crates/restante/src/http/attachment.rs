@@ -12,12 +12,12 @@ use bytes::Bytes;
 use restante_mail::mime::Mime;
 
 use super::Server;
+use super::answers::source_length;
 use super::budget::{Allowance, SMALL};
 use super::etag::Known;
 use super::links::{Purpose, push_segment};
 use super::problem::Problem;
 use super::reply::{Nothing, RESOURCE_POLICY, SAME_ORIGIN};
-use super::rest::source_length;
 use super::target::OneAttachment;
 
 const OCTETS: &str = "application/octet-stream";

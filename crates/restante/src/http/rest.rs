@@ -8,7 +8,7 @@ use restante_mail::message::{Source, Summary};
 use restante_store::{Listing, Page, Which};
 use serde_json::Value;
 
-use super::answers::{Form, Key};
+use super::answers::{Form, Key, source_length};
 use super::budget::{Allowance, SMALL};
 use super::etag::Known;
 use super::links::BaseUrl;
@@ -117,11 +117,6 @@ impl Server {
     pub(super) async fn find(&self, target: &OneMessage) -> Result<Summary, Problem> {
         self.mailroom.find(&target.mailbox, target.which).await?.ok_or(Problem::NoSuchMessage)
     }
-}
-
-/// The length of a message's source.
-pub(super) fn source_length(of: &Summary) -> usize {
-    of.size.try_into().unwrap_or(usize::MAX)
 }
 
 /// What a request to mark a message asks for. One of the clients in use sends no body when it means `seen`.

@@ -13,9 +13,9 @@ use restante_mail::naming::MailboxName;
 use restante_store::Which;
 use restante_store::cache::{Answer, Cache};
 
+use crate::http::answers::source_length;
 use crate::http::etag::Known;
 use crate::http::problem::Problem;
-use crate::http::rest::source_length;
 use crate::http::target::{InMailbox, query, text};
 use crate::http::{Server, json, reply};
 
