@@ -40,6 +40,7 @@ mod target;
 mod tests;
 mod view;
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -126,36 +127,41 @@ pub fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
 
 fn routed(server: Arc<Server>) -> Router {
     let base = server.settings.base_path.as_str();
-    // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon.
-    let at_root = routes("", base).route(pages::ROBOTS, get(pages::robots)).route(pages::ICON, get(pages::icon));
-    let mut router = at_root.router;
+    let mut routes = Routes::default();
     if !base.is_empty() {
-        router = router.merge(routes(base, "").router).route(base, get(pages::to_home));
+        routes = below(base, routes.route(base, get(pages::to_home)));
     }
-    router
+    // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon.
+    let routes = below("", routes).route(pages::ROBOTS, get(pages::robots)).route(pages::ICON, get(pages::icon));
+    routes
+        .router
         .fallback(async || Problem::NoSuchPath)
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
         .layer(from_fn_with_state(server.clone(), guard::admit))
         .with_state(server)
 }
 
-/// Routes, but for one path that is wanted for something else, with or without a slash at its end: a base path can have the
-/// name of anything that we serve.
-struct Routes<'a> {
+/// Routes, of which the first one has a path that two of them want: a base path can have the name of anything that we
+/// serve, and so can what is below it.
+#[derive(Default)]
+struct Routes {
     router: Router<Arc<Server>>,
-    except: &'a str,
+    taken: HashSet<String>,
 }
 
-impl Routes<'_> {
-    fn route(self, path: &str, answer: MethodRouter<Arc<Server>>) -> Self {
-        let taken = !self.except.is_empty() && path.strip_suffix('/').unwrap_or(path) == self.except;
-        if taken { self } else { Self { router: self.router.route(path, answer), ..self } }
+impl Routes {
+    fn route(mut self, path: &str, answer: MethodRouter<Arc<Server>>) -> Self {
+        if self.taken.insert(path.to_owned()) {
+            self.router = self.router.route(path, answer);
+        }
+        self
     }
 }
 
-fn routes<'a>(base: &str, except: &'a str) -> Routes<'a> {
+/// Adds everything that is below the root, or below a base path.
+fn below(base: &str, routes: Routes) -> Routes {
     let path = |path: &str| format!("{base}{path}");
-    Routes { router: Router::new(), except }
+    routes
         .route(&path("/"), get(pages::at_root))
         .route(&path("/m/{name}"), get(pages::below))
         .route(&path("/m/{name}/{id}"), get(pages::two_below))

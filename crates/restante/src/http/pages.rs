@@ -23,7 +23,6 @@ pub(super) const ROBOTS: &str = "/robots.txt";
 pub(super) const ICON: &str = "/favicon.ico";
 
 const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(packed::POLICY);
-const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const PERMISSIONS: HeaderName = HeaderName::from_static("permissions-policy");
 /// A page that shows mail needs none of these.
 const NO_PERMISSIONS: HeaderValue = HeaderValue::from_static(
@@ -99,7 +98,6 @@ fn page(page: &'static Packed, accepted: &Accepted, known: &Known) -> Response {
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(OPENER_POLICY, SAME_ORIGIN);
     headers.insert(PERMISSIONS, NO_PERMISSIONS);
     headers.insert(header::CACHE_CONTROL, reply::NO_CACHE);
     response

@@ -20,12 +20,18 @@ const LOADING: [&str; 6] = ["image", "image-set", "-webkit-image-set", "cross-fa
 /// escape and mean nothing.
 const APART: &str = "  ";
 
-/// The style sheet or declarations without comments and imports. Each address is replaced by what the function makes of
+/// How deep brackets may be in each other; what comes behind more is left out. Browsers follow them by recursion, and some
+/// thousands are too much for theirs.
+const MAX_DEPTH: usize = 100;
+
+/// The style sheet or declarations without imports and with empty comments. Each address is replaced by what the function makes of
 /// it; one that it makes nothing of is gone.
 pub(super) fn rewritten(css: &str, address: &mut dyn FnMut(&str) -> Option<String>) -> String {
     let mut sheet = Rewriter { css: String::with_capacity(css.len()), address, open: Vec::new() };
     let mut pieces = Pieces::new(css);
-    while let Some(piece) = pieces.next() {
+    while sheet.open.len() <= MAX_DEPTH
+        && let Some(piece) = pieces.next()
+    {
         if let Piece::AtWord(word) = piece
             && unescaped(word).eq_ignore_ascii_case("import")
         {
@@ -51,7 +57,7 @@ struct Rewriter<'a> {
 impl Rewriter<'_> {
     fn push(&mut self, piece: Piece<'_>) {
         match piece {
-            Piece::Comment => self.css.push_str(APART),
+            Piece::Comment => self.push_comment(),
             Piece::Url(raw) => self.push_address(raw),
             Piece::Text(raw) if self.is_loading() => self.push_address(unquoted(raw)),
             Piece::Function(name) => self.push_function(name),
@@ -72,6 +78,15 @@ impl Rewriter<'_> {
                 self.css.push_str(raw);
             }
         }
+    }
+
+    /// Writes an empty comment, which keeps its neighbours apart and is no blank between them: that would mean something
+    /// in a selector.
+    fn push_comment(&mut self) {
+        if self.css.ends_with('<') {
+            self.css.push(' ');
+        }
+        self.css.push_str("/**/");
     }
 
     fn is_loading(&self) -> bool {
@@ -166,7 +181,7 @@ mod tests {
             ("a{b:url(c\\c d\\a)}", "a{b:url(\"C\\c D\\a \")}"),
             ("url(never closed", "url(\"NEVER CLOSED\")"),
             ("url('never closed", "url(\"NEVER CLOSED\")"),
-            ("a{b:'url(c)' /* url(d) */ my-url(e)}", "a{b:'url(c)'    my-url(e)}"),
+            ("a{b:'url(c)' /* url(d) */ my-url(e)}", "a{b:'url(c)' /**/ my-url(e)}"),
             ("a{b:image-set('c' 1x type('d'),\"x\" 2x) 'e'}", "a{b:image-set(url(\"C\") 1x type('d'),none 2x) 'e'}"),
             ("a{b:-WEBKIT-image-s\\65t((\"c\"),'x)", "a{b:-WEBKIT-image-s\\65t((url(\"C\")),none"),
             (
@@ -187,26 +202,37 @@ mod tests {
     #[test]
     fn tricks_are_disarmed() {
         let table = [
-            ("@import 'a;b';c{}", "  c{}"),
-            ("@IMPORT url(a;b) screen;c{}", "  c{}"),
-            ("@\\69mport url(a);c{}", "  c{}"),
-            ("@import/**/\"a\"", "  "),
-            ("@import {a}b{}", "  {a}b{}"),
-            ("@@import a;import 'b';c{}", "@  import 'b';c{}"),
-            ("a{b:u@import a;rl(c)}", "a{b:u  rl(c)}"),
-            ("a{b:\\75/**/rl(c)\\75 /**/rl(c)}", "a{b:\\75  rl(c)\\75   rl(c)}"),
-            ("/@import a;*b*/", "/  *b*/"),
+            ("@import 'a;b';c{}", "/**/c{}"),
+            ("@IMPORT url(a;b) screen;c{}", "/**/c{}"),
+            ("@\\69mport url(a);c{}", "/**/c{}"),
+            ("@import/**/\"a\"", "/**/"),
+            ("@import {a}b{}", "/**/{a}b{}"),
+            ("@@import a;import 'b';c{}", "@/**/import 'b';c{}"),
+            ("a{b:u@import a;rl(c)}", "a{b:u/**/rl(c)}"),
+            ("a{b:\\75/**/rl(c)\\75 /**/rl(c)}", "a{b:\\75/**/rl(c)\\75 /**/rl(c)}"),
+            ("/@import a;*b*/", "//**/*b*/"),
             ("@imports;a{}", "@imports;a{}"),
             ("a{width:expression(alert(1))}", "a{width:x-disarmed(alert(1))}"),
-            ("a{width:expr/**/ession(alert(1))}", "a{width:expr  ession(alert(1))}"),
+            ("a{width:expr/**/ession(alert(1))}", "a{width:expr/**/ession(alert(1))}"),
             ("a{width:e\\78pression(alert(1));BEHAVIOR:url(x)}", "a{width:x-disarmed(alert(1));x-disarmed:none}"),
-            ("<@import a;/style><b>", "<  /style><b>"),
+            ("<@import a;/style><b>", "< /**//style><b>"),
             ("</style>", "< /style>"),
             ("a{content:'</style>'}", "a{content:'<\\/style>'}"),
-            ("/* never closed </style", "  "),
+            ("/* never closed </style", "/**/"),
+            (".a/* x */.b{}", ".a/**/.b{}"),
         ];
         for (css, result) in table {
             assert_eq!(shout(css), result, "{css}");
         }
+    }
+
+    #[test]
+    fn brackets_in_brackets_have_an_end() {
+        for (opened, most) in [("@media all{", 101), ("(", 101), ("-webkit-cross-fade(", 101)] {
+            let css = format!("{}a", opened.repeat(60_000));
+            assert_eq!(shout(&css), opened.repeat(most), "{opened}");
+        }
+        let flat = "a{b:c(d)}".repeat(1000);
+        assert_eq!(shout(&flat), flat);
     }
 }

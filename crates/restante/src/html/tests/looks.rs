@@ -44,10 +44,10 @@ fn style_sheets_stay() {
         <style media='&quot;'>.c{}</style>";
     let document = preview(html, &Parts, HIDDEN);
     assert!(document.contains("<style media=\"screen and (max-width:600px)\">.a{color:red}</style>"), "{document}");
-    let hidden = "<style media=\"\">  .b{background:url(\"https://parts.example/1\"),none}</style></head>";
+    let hidden = "<style media=\"\">/**/.b{background:url(\"https://parts.example/1\"),none}</style></head>";
     assert!(document.contains(hidden), "{document}");
     let remote =
-        "<style media=\"\">  .b{background:url(\"https://parts.example/1\"),url(\"http://y/z\")}</style></head>";
+        "<style media=\"\">/**/.b{background:url(\"https://parts.example/1\"),url(\"http://y/z\")}</style></head>";
     assert!(preview(html, &Parts, REMOTE).contains(remote));
 }
 

@@ -378,6 +378,7 @@ async fn the_base_path_and_the_root() {
         "/metrics",
         "/monitor",
         "/robots.txt",
+        "/serve",
         "/serve/greeting",
         "/serve/status",
         "/status",
