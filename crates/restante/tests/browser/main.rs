@@ -1,6 +1,7 @@
 //! The web interface in a real browser: a headless Chromium that is driven by its WebDriver. A machine may lack it, and then
 //! nothing is tested, unless `REQUIRE_BROWSER` is set, as it is in CI. Every test has a server and a browser of its own.
 
+mod deletions;
 mod driver;
 mod harness;
 mod hostile;
@@ -9,6 +10,7 @@ mod looks;
 mod lost;
 mod mailbox;
 mod mails;
+mod many;
 mod message;
 mod monitor;
 mod outside;
