@@ -221,7 +221,8 @@ export class MailboxPage extends HTMLElement {
     }
     // In one column the list would be gone after the first step.
     if (NARROW.matches && this.dataset.pane === 'list') return;
-    this.#running.step(() => this.#open(id, { replace: this.#pane.shown !== null }));
+    // Whoever went on by selecting is elsewhere when it is time, and is not called back.
+    this.#running.step(() => this.#list.current === id && this.#open(id, { replace: this.#pane.shown !== null }));
   }
 
   /**
