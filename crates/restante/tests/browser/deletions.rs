@@ -1,7 +1,10 @@
 //! Mail that is deleted: with a way back, several at once, all at once, and by whoever leaves before it is over.
 
+use serde_json::json;
+
 use super::mailbox::{deliver, until_rows};
-use super::page::Page;
+use super::many::deliver_many;
+use super::page::{Page, key};
 use super::support::Server;
 
 #[test]
@@ -65,5 +68,76 @@ fn several_are_selected_and_deleted_and_all_are_purged() {
     page.click("dialog [value=yes]");
     page.until("the invitation", || page.text("mailbox-page").contains("This mailbox is empty"));
     assert_eq!(server.count("james"), 0);
+    page.assert_quiet();
+}
+
+#[test]
+fn whoever_runs_deletes_where_they_stopped() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, &["One", "Two", "Three", "Four"]);
+    page.open("/m/james");
+    until_rows(&page, &["Four", "Three", "Two", "One"]);
+    page.hold_time();
+    page.keys(&["j", "j", key::DELETE].concat());
+    until_rows(&page, &["Four", "Two", "One"]);
+    page.until("the next message", || page.text(".message-subject") == "Two");
+    assert_eq!(page.text("[aria-current=true] .row-subject"), "Two");
+    assert_eq!(page.path(), format!("/m/james/{}", server.ids("james")[1]));
+    page.let_time_pass();
+    page.until("the end of the message", || server.count("james") == 3);
+    page.assert_quiet();
+}
+
+#[test]
+fn what_is_not_there_cannot_be_deleted() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, &["One", "Two"]);
+    page.open("/m/james/999");
+    page.until("the word of it", || page.text("message-view").contains("This message is gone"));
+    until_rows(&page, &["Two", "One"]);
+    // The help comes after the key before it has done what it does.
+    page.keys(&[key::DELETE, "?"].concat());
+    page.find("dialog");
+    assert_eq!(page.count(".toast"), 0, "nothing is said to be deleted");
+    assert_eq!(page.texts(".message-row .row-subject"), ["Two", "One"]);
+    assert_eq!(page.path(), "/m/james/999");
+    assert_eq!(server.count("james"), 2);
+}
+
+#[test]
+fn a_question_does_not_outlive_its_page() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, &["One", "Two"]);
+    page.open("/status");
+    page.fill("#goto", "james\n");
+    until_rows(&page, &["Two", "One"]);
+    page.click("[aria-label='Delete all messages']");
+    page.find("dialog [value=yes]");
+    page.back();
+    page.find("status-page h1");
+    page.until("the end of the question", || page.count("dialog") == 0);
+    // Whoever comes back finds all as it was.
+    page.eval("history.forward()", &json!([]));
+    until_rows(&page, &["Two", "One"]);
+    assert_eq!(page.count("dialog, .toast"), 0);
+    assert_eq!(server.count("james"), 2);
+    page.assert_quiet();
+}
+
+#[test]
+fn what_was_deleted_is_gone_when_the_page_is_left_at_once() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_many(&server, 50);
+    page.open("/m/james");
+    page.until("all of them", || page.text(".mailbox-counts").starts_with("50 messages"));
+    page.hold_time();
+    page.click("[aria-label='Select all']");
+    page.click("[aria-label='Selected messages'] .danger");
+    page.open("about:blank");
+    page.until("their end", || server.count("james") == 0);
     page.assert_quiet();
 }

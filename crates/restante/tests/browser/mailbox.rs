@@ -2,7 +2,7 @@
 //! one lives with thousands of messages in `many.rs`.
 
 use super::mails;
-use super::page::Page;
+use super::page::{Page, key};
 use super::support::Server;
 
 /// The subjects in the list, as far as they are in the page.
@@ -76,5 +76,42 @@ fn a_message_opened_by_its_address_counts_as_read() {
     until_rows(&page, &["Three", "Two", "One"]);
     assert_eq!(page.texts(".message-row.unread .row-subject"), ["Three", "Two"]);
     assert_eq!(server.json("/api/v1/mailbox/james")[1]["seen"], false);
+    page.assert_quiet();
+}
+
+#[test]
+fn two_tabs_agree_about_what_is_read() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, &["One", "Two"]);
+    page.open("/m/james");
+    page.until("the counts", || page.text(".mailbox-counts") == "2 messages, 2 unread");
+    page.beside(|other| {
+        other.open("/m/james/latest");
+        other.until("the message", || other.text(".message-subject") == "Two");
+        other.until("the counts", || other.text(".mailbox-counts") == "2 messages, 1 unread");
+    });
+    page.until("the counts", || page.text(".mailbox-counts") == "2 messages, 1 unread");
+    assert_eq!(page.texts(".message-row.unread .row-subject"), ["One"]);
+    assert_eq!(page.title(), "(1) james · Restante");
+    page.assert_quiet();
+}
+
+#[test]
+fn shift_and_arrows_select_a_range() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, &["One", "Two", "Three", "Four", "Five"]);
+    page.open("/m/james");
+    until_rows(&page, &["Five", "Four", "Three", "Two", "One"]);
+    let selected = || page.texts(".message-row[aria-selected=true] .row-subject");
+    page.keys("jj");
+    page.shifted(&key::DOWN.repeat(2));
+    page.until("the range", || selected() == ["Four", "Three", "Two"]);
+    assert!(page.text("[aria-label='Selected messages']").contains("3 selected"));
+    page.shifted(key::UP);
+    page.until("a shorter range", || selected() == ["Four", "Three"]);
+    page.keys(key::ESCAPE);
+    page.until("nothing", || selected().is_empty());
     page.assert_quiet();
 }

@@ -10,6 +10,13 @@ use super::support::Server;
 const PORT: &str = ".virtual-port";
 /// Many enough that no list could show them all.
 const MANY: usize = 10_000;
+/// More than can be deleted with a way back.
+const THOUSANDS: usize = 3_000;
+/// Whether the row of the open message is in sight; a fraction of a pixel may be missing.
+const CURRENT_IS_SEEN: &str = "
+    const port = document.querySelector(arguments[0]).getBoundingClientRect();
+    const row = document.querySelector('.message-row[aria-current=true]')?.getBoundingClientRect();
+    return Boolean(row) && row.top > port.top - 1 && row.bottom < port.bottom + 1";
 /// So many are sent before the replies are read.
 const AT_ONCE: usize = 250;
 
@@ -32,6 +39,24 @@ pub(crate) fn deliver_many(server: &Server, count: usize) {
     }
 }
 
+/// Scrolls the list: 1 is its end.
+#[track_caller]
+fn scroll(page: &Page, to: f64) {
+    let script = "const port = document.querySelector(arguments[0]); port.scrollTop = arguments[1] * port.scrollHeight";
+    page.eval(script, &json!([PORT, to]));
+}
+
+/// What the first row that is wholly in sight is about, and where it stands.
+#[track_caller]
+fn top(page: &Page) -> Value {
+    page.eval(
+        "const port = document.querySelector(arguments[0]).getBoundingClientRect();
+         const row = [...document.querySelectorAll('.message-row')].find(row => row.getBoundingClientRect().top >= port.top);
+         return row && [row.querySelector('.row-subject').textContent, row.getBoundingClientRect().top]",
+        &json!([PORT]),
+    )
+}
+
 #[test]
 fn many_messages_are_no_burden() {
     let server = Server::start(&["--storage-mailboxmsgcap=0"]);
@@ -43,30 +68,16 @@ fn many_messages_are_no_burden() {
     let few = || assert!(page.count(".message-row") < 60, "{} rows are in the page", page.count(".message-row"));
     few();
     // To the end, and somewhere between.
-    let scroll = |to: f64| {
-        page.eval(
-            "const port = document.querySelector(arguments[0]); port.scrollTop = arguments[1] * port.scrollHeight",
-            &json!([PORT, to]),
-        )
-    };
-    scroll(1.0);
+    scroll(&page, 1.0);
     page.until("the end", || page.texts(ROWS).last().is_some_and(|subject| subject == "Message 0"));
     few();
-    scroll(0.5);
+    scroll(&page, 0.5);
     page.until("the middle", || page.texts(ROWS).contains(&"Message 4990".to_owned()));
     // What is read there does not move when something arrives.
-    let top = || {
-        page.eval(
-            "const port = document.querySelector(arguments[0]).getBoundingClientRect();
-             const row = [...document.querySelectorAll('.message-row')].find(row => row.getBoundingClientRect().top >= port.top);
-             return [row.querySelector('.row-subject').textContent, row.getBoundingClientRect().top]",
-            &json!([PORT]),
-        )
-    };
-    let before: Value = top();
+    let before = top(&page);
     deliver(&server, &["A needle", "Hay"]);
     page.until("the arrivals", || page.text(".mailbox-counts").starts_with("10,002"));
-    assert_eq!(top(), before, "what is read does not move");
+    assert_eq!(top(&page), before, "what is read does not move");
     page.until("the word of the arrivals", || page.text(".virtual-pill") == "2 new");
     page.click(".virtual-pill");
     page.until("the top", || page.texts(ROWS).first().is_some_and(|subject| subject == "Hay"));
@@ -77,5 +88,49 @@ fn many_messages_are_no_burden() {
     until_rows(&page, &["Message 4711"]);
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Message 4711");
+    page.assert_quiet();
+}
+
+#[test]
+fn a_place_in_a_long_list_is_found_again() {
+    let server = Server::start(&["--storage-mailboxmsgcap=0"]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_many(&server, THOUSANDS);
+    // By the address of a message far down.
+    page.open(&format!("/m/james/{}", server.ids("james")[100]));
+    page.until("the message", || page.text(".message-subject") == "Message 100");
+    page.until("its row", || page.eval(CURRENT_IS_SEEN, &json!([PORT])) == true);
+    assert_eq!(page.text("[aria-current=true] .row-subject"), "Message 100");
+    // By the way back, even to where no message is open.
+    page.open("/m/james");
+    page.until("all of them", || page.text(".mailbox-counts").starts_with("3,000"));
+    scroll(&page, 0.5);
+    page.until("the middle", || page.texts(ROWS).contains(&"Message 1490".to_owned()));
+    let before = top(&page);
+    page.until("its mark", || page.eval("return Boolean(history.state?.sight)", &json!([])) == true);
+    page.click("[data-place=status]");
+    page.find("status-page h1");
+    page.back();
+    page.until("what was in sight", || page.count(PORT) == 1 && top(&page) == before);
+    page.assert_quiet();
+}
+
+#[test]
+fn thousands_are_deleted_after_a_question() {
+    let server = Server::start(&["--storage-mailboxmsgcap=0"]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_many(&server, THOUSANDS);
+    page.open("/m/james");
+    page.until("all of them", || page.text(".mailbox-counts").starts_with("3,000"));
+    // All but the newest.
+    page.click("[aria-label='Select all']");
+    page.click(".message-row .row-check");
+    page.until("the number", || page.text("[aria-label='Selected messages']").contains("2,999 selected"));
+    page.click("[aria-label='Selected messages'] .danger");
+    assert!(page.text("dialog").contains("2,999 messages"), "{}", page.text("dialog"));
+    assert_eq!(server.count("james"), THOUSANDS, "the question comes first");
+    page.click("dialog [value=yes]");
+    until_rows(&page, &["Message 2999"]);
+    assert_eq!(server.count("james"), 1, "what is gone from the list is gone");
     page.assert_quiet();
 }

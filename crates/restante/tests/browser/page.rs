@@ -18,6 +18,7 @@ use super::support::{LONG, Server};
 pub(crate) mod key {
     pub(crate) const TAB: &str = "\u{e004}";
     pub(crate) const ENTER: &str = "\u{e007}";
+    pub(crate) const SHIFT: &str = "\u{e008}";
     pub(crate) const ESCAPE: &str = "\u{e00c}";
     pub(crate) const UP: &str = "\u{e013}";
     pub(crate) const RIGHT: &str = "\u{e014}";
@@ -48,7 +49,7 @@ pub(crate) enum Look {
     Phone,
 }
 
-/// The one open tab of a browser.
+/// The open tab of a browser.
 pub(crate) struct Page {
     driver: Driver,
     outside: Outside,
@@ -168,6 +169,27 @@ impl Page {
         must(self.driver.post("/actions", &json!({ "actions": [keyboard] })));
     }
 
+    /// Presses and releases keys while Shift is held down.
+    #[track_caller]
+    pub(crate) fn shifted(&self, keys: &str) {
+        let stroke = |kind: &str, key: &str| json!({ "type": kind, "value": key });
+        let mut strokes = vec![stroke("keyDown", key::SHIFT)];
+        for key in keys.chars().map(String::from) {
+            strokes.extend([stroke("keyDown", &key), stroke("keyUp", &key)]);
+        }
+        strokes.push(stroke("keyUp", key::SHIFT));
+        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": strokes });
+        must(self.driver.post("/actions", &json!({ "actions": [keyboard] })));
+    }
+
+    /// Whether the first one has the focus now.
+    #[track_caller]
+    pub(crate) fn is_focused(&self, css: &str) -> bool {
+        let script =
+            "return document.activeElement !== null && document.activeElement === document.querySelector(arguments[0])";
+        self.eval(script, &json!([css])) == true
+    }
+
     /// Runs the body of a function in the page, and returns what it returns, or its promise is kept with.
     #[track_caller]
     pub(crate) fn eval(&self, script: &str, arguments: &Value) -> Value {
@@ -192,6 +214,17 @@ impl Page {
         self.with(css, |element| self.driver.post("/frame", &json!({ "id": element.reference() })));
         let seen = look(self);
         must(self.driver.post("/frame/parent", &json!({})));
+        seen
+    }
+
+    /// Looks into another tab of the same browser, which stays open, and comes back.
+    #[track_caller]
+    pub(crate) fn beside<T>(&self, look: impl FnOnce(&Self) -> T) -> T {
+        let here = must(self.driver.ask("/window"));
+        let other = must(self.driver.post("/window/new", &json!({ "type": "tab" })));
+        must(self.driver.post("/window", &json!({ "handle": other["handle"] })));
+        let seen = look(self);
+        must(self.driver.post("/window", &json!({ "handle": here })));
         seen
     }
 
