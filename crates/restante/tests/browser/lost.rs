@@ -1,8 +1,12 @@
 //! A server that ends and comes back, or cannot be reached for a while: pages say so, and catch up by themselves.
 
+use std::net::TcpListener;
 use std::path::Path;
 
+use serde_json::json;
+
 use super::mails;
+use super::many::deliver_many;
 use super::page::Page;
 use super::support::{Server, command};
 
@@ -61,6 +65,62 @@ fn a_mailbox_catches_up() {
     deliver(&server, "After");
     page.until("what comes", || page.texts(".row-subject") == ["After", "Meanwhile", "Before"]);
     assert_eq!(page.text(".mailbox-counts"), "3 messages, 2 unread");
+}
+
+#[test]
+fn what_was_missed_is_told_to_who_reads_further_down() {
+    let data = Data::new("lost-further-down");
+    let mut server = data.server(None);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_many(&server, 60);
+    page.open("/m/james");
+    page.until("all of them", || page.text(".mailbox-counts").starts_with("60 messages"));
+    page.eval("document.querySelector('.virtual-port').scrollTop = 600", &json!([]));
+    server.kill();
+    page.until("the sign", || page.count(".connection:not([hidden])") == 1);
+    // Where the page does not look for it.
+    let mut elsewhere = data.server(None);
+    deliver(&elsewhere, "Missed");
+    deliver(&elsewhere, "Missed too");
+    elsewhere.kill();
+    let _server = data.server(Some(&server));
+    page.until("the word of it", || page.text(".virtual-pill") == "2 new");
+    page.click(".virtual-pill");
+    page.until("the top", || page.texts(".row-subject").starts_with(&["Missed too".into(), "Missed".into()]));
+}
+
+#[test]
+fn a_message_that_could_not_be_loaded_is_shown_in_the_end() {
+    let data = Data::new("lost-message");
+    let mut server = data.server(None);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "Wanted");
+    page.open("/m/james");
+    page.until("its row", || page.texts(".row-subject") == ["Wanted"]);
+    server.kill();
+    page.click(".message-row");
+    page.until("the word of it", || page.text("message-view").contains("The message could not be loaded"));
+    let server = data.server(Some(&server));
+    page.until("the message", || page.text(".message-subject") == "Wanted");
+    page.until("the mark", || server.json("/api/v1/mailbox/james")[0]["seen"] == true);
+}
+
+#[test]
+fn home_tells_where_mail_is_taken_now() {
+    let data = Data::new("lost-port");
+    let mut server = data.server(None);
+    let Some(page) = Page::of(&server) else { return };
+    page.open("/");
+    let names = |port: u16| page.text("send-here").contains(&port.to_string());
+    page.until("the port", || names(server.smtp.port()));
+    server.kill();
+    // Somebody else has taken the port by the time that the server is back.
+    let _taken = TcpListener::bind(server.smtp).unwrap();
+    let mut command = command();
+    command.arg("--data").arg(&data.0).args(["--web-addr", &server.http.to_string()]);
+    let back = Server::spawn(&mut command);
+    page.until("the other port", || names(back.smtp.port()));
+    assert!(!names(server.smtp.port()), "the port before is forgotten");
 }
 
 #[test]

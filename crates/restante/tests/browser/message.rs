@@ -29,6 +29,16 @@ const BRIGHTNESS: &str = "
         return (red + green + blue) / 3 / 255;
     })";
 
+/// Many enough that a page of an element for each line would be slow.
+const LINES: usize = 100_000;
+
+/// The number and the words of the line in the middle of what is seen of a source: `[7, 6]` for `Line 6`.
+const MIDDLE_LINE: &str = "
+    const seen = document.querySelector('.message-source').getBoundingClientRect();
+    const line = [...document.querySelectorAll('.line')].find(line => line.getBoundingClientRect().bottom > seen.top + seen.height / 2);
+    if (!line || line.getBoundingClientRect().top > seen.bottom || getComputedStyle(line, '::before').content === 'none') return null;
+    return [Number(line.dataset.line), Number(line.textContent.trim().slice('Line '.length))]";
+
 fn brightness(page: &Page) -> f64 {
     let picture = page.command("Page.captureScreenshot", &json!({}));
     page.eval(BRIGHTNESS, &json!([picture["data"]])).as_f64().unwrap()
@@ -195,5 +205,88 @@ fn what_is_wrong_with_a_mail_is_told() {
     assert_eq!(page.texts(".message-head .defect-list strong"), names);
     page.click("#tab-parts");
     page.until("the problems", || page.texts(".part-defects strong") == names);
+    page.assert_quiet();
+}
+
+#[test]
+fn attached_documents_are_only_saved() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let drawing =
+        b"<svg xmlns='http://www.w3.org/2000/svg' width='8' height='8'><image href='http://tracker.test/svg'/></svg>";
+    let mail = Mail {
+        subject: "Attached",
+        text: "See there.",
+        files: &[
+            File { kind: "text/html", name: "page.html", content: b"<link rel=preconnect href=http://tracker.test>" },
+            File { kind: "image/svg+xml", name: "drawing.svg", content: drawing },
+            File { kind: "application/xhtml+xml", name: "page.xhtml", content: b"<html/>" },
+            File { kind: "image/png", name: "pixel.png", content: &pixel() },
+        ],
+        ..Mail::default()
+    };
+    server.deliver("james@x.org", &mail.bytes());
+    page.open("/m/james/latest");
+    page.click("#tab-attachments");
+    page.until("all of them", || page.count(".card") == 4);
+    let actions = "return [...document.querySelectorAll('.card')]
+        .map(card => [...card.querySelectorAll('.card-actions a')].map(link => link.innerText.trim()))";
+    let save = || json!(["Download"]);
+    assert_eq!(page.eval(actions, &json!([])), json!([save(), save(), save(), ["Open", "Download"]]));
+    // Nor are they opened by their pictures, or by the list of the parts.
+    page.click("#tab-parts");
+    page.find(".message-parts tbody tr");
+    let opened =
+        "return [...document.querySelectorAll('message-view a[target=_blank]:not([download])')].map(link => link.href)";
+    let opened: Vec<String> = serde_json::from_value(page.eval(opened, &json!([]))).unwrap();
+    assert!(!opened.is_empty() && opened.iter().all(|href| href.ends_with("/pixel.png")), "{opened:?}");
+    page.assert_quiet();
+}
+
+#[test]
+fn the_focus_stays_when_remote_content_is_loaded() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    open(&server, &page);
+    page.click(".remote-note .button");
+    page.until("the word of it", || page.text(".remote-note").contains("is loaded, this time"));
+    page.inside("iframe", |frame| {
+        let width = "return document.querySelector('img:not([width])')?.naturalWidth";
+        frame.until("the picture", || frame.eval(width, &json!([])) == 16);
+    });
+    assert!(page.is_focused(".remote-note .button"));
+    // Thus the keys are still those of the page.
+    page.keys("?");
+    page.find("dialog");
+    assert_eq!(page.console(), [""; 0]);
+}
+
+#[test]
+fn a_long_source_is_no_burden() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let head = "From: Ann <ann@x.org>\r\nSubject: Long\r\n\r\n";
+    let lines: Vec<_> = (0..LINES).map(|number| format!("Line {number}\r\n")).collect();
+    server.deliver("james@x.org", format!("{head}{}", lines.concat()).as_bytes());
+    let source = server.bytes(&format!("/api/v1/mailbox/james/{}/source", server.ids("james")[0]));
+    let before = String::from_utf8(source).unwrap().lines().position(|line| line == "Line 0").unwrap();
+    page.open("/m/james/latest");
+    page.until("the message", || page.text(".message-subject") == "Long");
+    page.click("#tab-source");
+    page.until("the source", || page.count(".message-source .line") > 0);
+    let few = || assert!(page.count("*") < 3_000, "{} elements are in the page", page.count("*"));
+    few();
+    // Somewhere in the middle a line tells its number, and what stands in it says which one it must be.
+    page.eval(
+        "const body = document.querySelector('.message-source'); body.scrollTop = body.scrollHeight / 2",
+        &json!([]),
+    );
+    let middle =
+        || -> (usize, usize) { serde_json::from_value(page.eval(MIDDLE_LINE, &json!([]))).unwrap_or_default() };
+    page.until("a number", || middle().0 > 0);
+    let (number, told) = middle();
+    assert_eq!(number, told + before + 1, "lines are counted from one");
+    assert!((LINES / 4..LINES / 4 * 3).contains(&told), "line {told} is not in the middle");
+    few();
     page.assert_quiet();
 }

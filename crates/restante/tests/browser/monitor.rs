@@ -53,6 +53,37 @@ fn arrivals_are_shown_as_they_come() {
 }
 
 #[test]
+fn it_is_found_as_it_was_left() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open("/monitor");
+    page.until("the beginning", || page.text(".monitor-state") == "Live");
+    for (to, subject) in [("james@x.org", "One"), ("mary@x.org", "Two"), ("james@x.org", "Three")] {
+        deliver(&server, to, subject);
+    }
+    until_rows(&page, &["Three", "Two", "One"]);
+    page.fill("monitor-page [type=search]", "james");
+    until_rows(&page, &["Three", "One"]);
+    page.click("[title^=Pause]");
+    // Whoever looks at something else is told by the title how much waits.
+    deliver(&server, "james@x.org", "Four");
+    deliver(&server, "james@x.org", "Five");
+    page.until("the number", || page.title() == "(2) Monitor · Restante");
+    page.click(".arrival:last-child .arrival-link");
+    page.until("the message", || page.text(".message-subject") == "One");
+    deliver(&server, "james@x.org", "Six");
+    page.back();
+    page.until("what waits", || page.text(".monitor-state") == "Paused, 3 waiting");
+    assert_eq!(page.texts(ROWS), ["Three", "One"]);
+    assert_eq!(page.text(".monitor-count"), "2 of 3");
+    page.until("the number", || page.title() == "(3) Monitor · Restante");
+    page.click("[title^='Go on']");
+    until_rows(&page, &["Six", "Five", "Four", "Three", "One"]);
+    page.until("the title", || page.title() == "Monitor · Restante");
+    page.assert_quiet();
+}
+
+#[test]
 fn what_is_deleted_is_struck_out() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
