@@ -8,10 +8,11 @@ use super::scenery;
 use super::support::Server;
 
 /// What to look at, what is there when all is there, and what it is called.
-const PAGES: [(&str, &str, &str); 9] = [
+const PAGES: [(&str, &str, &str); 10] = [
     ("/", ".mailbox-row, .mailboxes-none", "home"),
     ("/m/anna.keller", ".row-clip:not(.none)", "list"),
     ("/m/anna.keller/latest", ".preview", "message"),
+    ("/m/newsletter/latest", ".remote-note ~ .stage .preview", "remote"),
     ("/m/nobody", "empty-mailbox h2", "empty"),
     ("/m/anna..keller", "empty-mailbox h2", "refused"),
     ("/monitor", ".arrival", "monitor"),
@@ -109,6 +110,11 @@ const NAMED: [&str; 14] = [
 fn open(page: &Page, path: &str, landmark: &str) {
     page.open(path);
     page.find(landmark);
+    if page.count(".preview") > 0 {
+        // A frame is empty at first, and that is whole too.
+        let loaded = "return location.href !== 'about:blank' && document.readyState === 'complete'";
+        page.until("the frame", || page.inside(".preview", |frame| frame.eval(loaded, &json!([])) == true));
+    }
     let resting = "return document.getAnimations().every(each => each.effect.getComputedTiming().iterations === Infinity || each.playState === 'finished')";
     page.until("rest", || page.eval(resting, &json!([])) == true);
 }

@@ -1,6 +1,8 @@
 //! Every page as a visitor first meets it: it is there at its address, with and without a base path and behind a proxy, and
 //! asks nobody but its server.
 
+use serde_json::json;
+
 use super::page::Page;
 use super::support::Server;
 use super::{mails, proxy};
@@ -90,4 +92,81 @@ fn an_unknown_address_is_no_page() {
     let Some(page) = Page::of(&server) else { return };
     page.open("/m/james/1/2");
     assert!(page.text("body").contains("404"), "{}", page.text("body"));
+}
+
+#[test]
+fn a_slash_at_the_end_is_no_other_page() {
+    let server = Server::start(&["--web-basepath=/mail"]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "Hello");
+    for base in ["", "/mail"] {
+        page.open(&format!("{base}/m/james/"));
+        page.find(".message-row");
+        assert_eq!(page.path(), format!("{base}/m/james"));
+        assert_eq!(page.text("mailbox-page h1"), "james");
+    }
+    page.assert_quiet();
+}
+
+#[test]
+fn mailboxes_are_opened_by_any_name_that_can_be_one() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "Hello");
+    for (start, field) in [("/status", "#goto"), ("/", "#open-mailbox")] {
+        page.open(start);
+        // A step up is refused where it was typed, in a sentence.
+        page.fill(field, "..\n");
+        let complaint = || page.eval("return document.querySelector(arguments[0]).validationMessage", &json!([field]));
+        page.until("the complaint", || {
+            complaint() == "“..” cannot be a mailbox. Type a name such as james, or an address."
+        });
+        assert_eq!(page.path(), start);
+        // An address as mail programs copy it.
+        page.fill(field, "J K <james@example.org>\n");
+        page.find(".message-row");
+        page.until("the name", || page.path() == "/m/james");
+    }
+    page.assert_quiet();
+}
+
+#[test]
+fn what_others_wrote_into_the_memory_is_overlooked() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "Hello");
+    page.open("/");
+    let poison = r#"
+        localStorage.setItem('restante.recent', '["\\ud800", 5, {}, "james"]');
+        localStorage.setItem('restante.theme', '{');
+        localStorage.setItem('restante.preview.width', '[[]]');"#;
+    page.eval(poison, &json!([]));
+    for (path, landmark) in PAGES {
+        page.open(path);
+        page.find(landmark);
+    }
+    page.open("/");
+    page.until("what can be a name", || page.texts("open-mailbox .chip") == ["james"]);
+    assert_eq!(page.attribute("[data-tool=theme]", "aria-label").as_deref(), Some("Theme: as the system"));
+    page.assert_quiet();
+}
+
+#[test]
+fn the_focus_goes_to_the_heading_of_another_page() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "Hello");
+    page.open("/");
+    for (link, heading) in [
+        ("[data-place=status]", "status-page h1"),
+        ("[data-place=monitor]", "monitor-page h1"),
+        (".brand", "home-page h1"),
+        (".mailbox-row", "mailbox-page h1"),
+    ] {
+        page.click(link);
+        page.until(heading, || page.is_focused(heading));
+    }
+    page.back();
+    page.until("the heading at home", || page.is_focused("home-page h1"));
+    page.assert_quiet();
 }
