@@ -18,6 +18,7 @@ mod page;
 mod pages;
 mod proxy;
 mod scenery;
+mod shifts;
 #[path = "../support/mod.rs"]
 mod support;
 mod tricks;
