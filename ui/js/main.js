@@ -97,7 +97,6 @@ function gotoForm() {
     (larger instanceof HTMLInputElement ? larger : input).focus();
   };
   keys.add([{ keys: ['o'], group: 'Everywhere', label: 'Open a mailbox', run: focus }]);
-  input.addEventListener('keydown', (event) => event.key === 'Escape' && !event.isComposing && input.blur());
 }
 
 function themeButton() {

@@ -155,12 +155,10 @@ export class MessageList extends HTMLElement {
     this.#selected();
   }
 
-  /** Goes one step back: selects none, or clears the filter. Returns whether there was one. */
+  /** Goes one step back: selects none, or clears the filter. */
   stepBack() {
     if (this.#selection.size > 0) this.selectAll(false);
     else if (this.#filter.value !== '') this.clearFilter();
-    else return false;
-    return true;
   }
 
   clearFilter() {

@@ -14,6 +14,7 @@ export function opens(form, input, { leaving } = {}) {
   // The browser would forbid to send a form that was refused once.
   form.noValidate = true;
   input.addEventListener('input', () => input.setCustomValidity(''));
+  input.addEventListener('keydown', ({ key, isComposing }) => key === 'Escape' && !isComposing && input.blur());
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     const name = address(input.value.trim()).address.trim();

@@ -252,8 +252,10 @@ export class MailboxPage extends HTMLElement {
 
   #stepBack() {
     const inMessage = NARROW.matches ? this.dataset.pane === 'message' : this.#pane.contains(document.activeElement);
-    if (inMessage) this.#back();
-    else this.#list.stepBack();
+    if (inMessage) return this.#back();
+    this.#list.stepBack();
+    // Selecting has moved the cursor away from the message that is read, which is the one that is meant now.
+    if (this.#pane.shown !== null) this.#list.current = this.#pane.shown;
   }
 
   /** @param {{ what: 'delete' | 'read' | 'unread', ids: string[] }} act */
@@ -287,13 +289,18 @@ export class MailboxPage extends HTMLElement {
     // Whoever runs means the message at the cursor, which is not shown yet.
     const left = this.#running.stop() ? this.#list.current : this.#pane.shown;
     const isLeft = left !== null && ids.includes(left);
+    const cursor = this.#list.current;
     const to = (/** @type {string | null} */ id) => this.#isOf(messages) && go(paths.mailbox(messages.mailbox, id), { replace: true });
     const leaving = () => {
       const next = this.#list.neighbour(ids);
       if (isLeft) to(next);
       else if (this.#isOf(messages) && this.#list.current !== null && ids.includes(this.#list.current)) this.#list.current = next;
     };
-    this.#deletions.begin(ids, { leaving, undone: () => isLeft && to(left) });
+    const undone = () => {
+      if (isLeft) to(left);
+      else if (this.#isOf(messages)) this.#list.current = cursor;
+    };
+    this.#deletions.begin(ids, { leaving, undone });
   }
 
   async #purge() {

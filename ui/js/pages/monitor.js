@@ -52,6 +52,7 @@ export class MonitorPage extends HTMLElement {
   #gathering;
 
   #list = /** @type {VirtualList<Arrival>} */ (new VirtualList());
+  #heading = h('h1', { tabindex: -1 }, 'Monitor');
   #state = h('span', { class: 'monitor-state', role: 'status' });
   #rows = h('span', { class: 'monitor-count soft number' });
   #empty = h('div', { class: 'monitor-empty', hidden: true });
@@ -78,7 +79,7 @@ export class MonitorPage extends HTMLElement {
     this.#life = life;
     title('Monitor');
     fill(this,
-      h('div', { class: 'monitor-bar' }, h('h1', {}, 'Monitor'), this.#state, this.#rows, h('span', { class: 'spread' }), this.#filter, this.#pauseButton, this.#clearButton, this.#noticeButton),
+      h('div', { class: 'monitor-bar' }, this.#heading, this.#state, this.#rows, h('span', { class: 'spread' }), this.#filter, this.#pauseButton, this.#clearButton, this.#noticeButton),
       h('div', { class: 'monitor-head', 'aria-hidden': 'true' }, ['Time', 'Mailbox', 'From', 'Subject', 'Size'].map((name) => h('span', {}, name))),
       this.#empty,
       this.#list);
@@ -178,13 +179,16 @@ export class MonitorPage extends HTMLElement {
   #clear() {
     kept.arrivals.clear();
     this.#draw();
+    // The button that was pressed has nothing left to do.
+    this.#heading.focus();
   }
 
   /** @param {string} typed */
   #filtered(typed) {
     kept.filter = typed;
     this.#filter.value = typed;
-    this.#list.toTop();
+    this.#list.cursor = null;
+    this.#list.reset(kept.arrivals.matching(matcher(typed)));
     this.#draw();
   }
 
