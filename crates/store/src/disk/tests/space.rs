@@ -1,0 +1,160 @@
+//! The space of mail that is gone comes back, and nobody notices that the rest is moved for it.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_go_with_the_mail_in_them() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    for letter in 0..100 {
+        add(&store, &["ann", "bob"], letter).await;
+    }
+    assert!(segments(dir.path()).len() >= 5);
+    store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
+    assert!(segments(dir.path()).len() >= 5, "bob still needs them");
+    store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap();
+    eventually("hardly a segment is left", || segments(dir.path()).len() <= 1).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_message_gives_its_space_back_at_once() {
+    use std::os::unix::fs::MetadataExt as _;
+    let dir = TestDir::new();
+    let store = DiskStore::open(dir.path(), Settings::default()).unwrap();
+    let first = add(&store, &["ann"], b'a').await.remove(0);
+    let large = store.append(message(1, &["ann"], &vec![b'x'; 4 << 20])).await.unwrap().stored.remove(0);
+    let last = add(&store, &["ann"], b'z').await.remove(0);
+    let file = segments(dir.path()).remove(0);
+    let blocks = || fs::metadata(&file).unwrap().blocks() * 512;
+    assert!(blocks() > 4 << 20);
+    store.remove(&large.mailbox, large.id).await.unwrap();
+    eventually("the space is back", || blocks() < 1 << 20).await;
+    // A hole is no damage, neither to those around it nor after a crash.
+    let copy = crashed(dir.path());
+    for store in [store, open(copy.path())] {
+        assert_eq!(store.source(&large.mailbox, large.id).await.unwrap(), None);
+        assert_eq!(body(&store, &first).await.unwrap(), [b'a'; 1000]);
+        assert_eq!(body(&store, &last).await.unwrap(), [b'z'; 1000]);
+        assert_eq!(store.usage().await.unwrap().messages, 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_last_segment_gives_its_space_back() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    for letter in 0..5 {
+        add(&store, &["ann"], letter).await;
+    }
+    store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
+    eventually("no file is left", || segments(dir.path()).is_empty()).await;
+    let next = add(&store, &["ann"], b'n').await.remove(0);
+    drop(store);
+    assert_eq!(body(&open(dir.path()), &next).await.unwrap(), [b'n'; 1000]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sparse_segments_are_written_again() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let mut kept = Vec::new();
+    for letter in 0..200 {
+        let stored = add(&store, &["ann", "bob"], letter).await;
+        for summary in &stored[..if letter % 10 == 0 { 1 } else { 2 }] {
+            store.remove(&summary.mailbox, summary.id).await.unwrap();
+        }
+        kept.extend((letter % 10 == 0).then(|| (letter, stored[1].clone())));
+    }
+    // Twenty messages of a kilobyte fit into two segments, and the last one stays as it is.
+    eventually("few segments are left", || segments(dir.path()).len() <= 4).await;
+    let copy = crashed(dir.path());
+    for store in [store, open(copy.path())] {
+        assert_eq!(store.usage().await.unwrap().messages, kept.len() as u64);
+        for (letter, summary) in &kept {
+            assert_eq!(body(&store, summary).await.unwrap(), [*letter; 1000]);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_segment_is_not_in_the_way_of_others() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let mut all = Vec::new();
+    for letter in 0..150 {
+        all.extend(add(&store, &["ann"], letter).await);
+    }
+    drop(store);
+    let first = &segments(dir.path())[0];
+    flip_a_bit(first);
+    let store = open(dir.path());
+    for (number, summary) in all.iter().enumerate() {
+        if number % 5 != 0 {
+            store.remove(&summary.mailbox, summary.id).await.unwrap();
+        }
+    }
+    eventually("most segments are gone", || segments(dir.path()).len() <= 5).await;
+    assert!(first.exists());
+    assert_eq!(body(&store, &all[145]).await.unwrap(), [145; 1000]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_are_taken_away_are_noticed() {
+    for file in ["segments", "restante.db"] {
+        let dir = TestDir::new();
+        let store = open(dir.path());
+        let first = add(&store, &["ann"], b'a').await.remove(0);
+        let (place, aside) = (dir.path().join(file), dir.path().join("aside"));
+        fs::rename(&place, &aside).unwrap();
+        // It is not looked for with every message.
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        for _ in 0..2 {
+            store.append(message(2, &["ann"], b"lost?")).await.unwrap_err();
+            store.usage().await.unwrap_err();
+        }
+        fs::rename(&aside, &place).unwrap();
+        store.usage().await.unwrap();
+        add(&store, &["ann"], b'b').await;
+        assert_eq!(body(&store, &first).await.unwrap(), [b'a'; 1000]);
+        assert_eq!(store.list(&name("ann"), Page::ALL).await.unwrap().messages.len(), 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_answer_does_not_hold_a_long_record() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let names: Vec<String> = (0..100).map(|number| format!("box{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let stored = store.append(message(1, &names, b"short")).await.unwrap().stored.swap_remove(7);
+    let source = store.source(&stored.mailbox, stored.id).await.unwrap().unwrap();
+    assert_eq!((&source.trace[..], &source.body[..]), (&b"X-Trace: box7\r\n"[..], &b"short"[..]));
+    // Without anybody else who holds it, memory can be taken over; then its whole length can be seen.
+    drop(store);
+    let taken = source.body.try_into_mut().expect("nobody else holds it");
+    assert!(taken.capacity() < 100, "{}", taken.capacity());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_do_not_notice_that_mail_is_moved() {
+    let dir = TestDir::new();
+    let store = Arc::new(open(dir.path()));
+    let kept = add(&store, &["kept"], b'k').await.remove(0);
+    let reader = tokio::spawn({
+        let (store, kept) = (store.clone(), kept.clone());
+        async move {
+            for _ in 0..500 {
+                assert_eq!(body(&store, &kept).await.unwrap(), [b'k'; 1000]);
+            }
+        }
+    });
+    while !reader.is_finished() {
+        for letter in 0..50 {
+            add(&store, &["ann"], letter).await;
+        }
+        store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap();
+    }
+    reader.await.unwrap();
+    assert_eq!(body(&store, &kept).await.unwrap(), [b'k'; 1000]);
+}
