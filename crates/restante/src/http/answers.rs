@@ -3,15 +3,19 @@
 
 use std::sync::Arc;
 
+use axum::http::HeaderValue;
+use axum::response::Response;
 use bytes::Bytes;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 
-use super::Server;
 use super::budget::{Allowance, SMALL};
+use super::etag::{Known, Tags};
 use super::problem::Problem;
+use super::target::OneMessage;
 use super::view::QUICK;
+use super::{Server, reply};
 use crate::html::Shown;
 
 /// What an answer that is worth remembering is about.
@@ -52,6 +56,16 @@ impl Form {
         }
     }
 
+    /// The tag by which a client knows it.
+    pub(super) fn tag(&self, tags: &Tags, of: &Summary) -> HeaderValue {
+        match self {
+            Self::Rest(_) => tags.message(of.id, of.seen),
+            Self::Compat => tags.compat(of.id, of.seen),
+            Self::Details => tags.details(of.id, of.seen),
+            Self::Preview(shown) => tags.preview(of.id, *shown),
+        }
+    }
+
     /// What it depends on beside the mail itself.
     fn state(&self, of: &Summary) -> u64 {
         match self {
@@ -62,6 +76,25 @@ impl Form {
 }
 
 impl Server {
+    /// What is told about a message in JSON, unless the client has it already.
+    pub(super) async fn tell_json<W>(
+        &self,
+        target: &OneMessage,
+        known: &Known,
+        form: Form,
+        write: W,
+    ) -> Result<Response, Problem>
+    where
+        W: Fn(&Summary, &Mime) -> Bytes + Clone + Send + 'static,
+    {
+        let summary = self.find(target).await?;
+        let tag = form.tag(&self.tags, &summary);
+        if known.includes(&tag) {
+            return Ok(reply::not_modified(reply::JSON, tag));
+        }
+        Ok(reply::json(self.tell(&summary, form, write).await?, tag))
+    }
+
     /// What is told about a message, remembered or written now.
     pub(super) async fn tell<W>(&self, of: &Summary, form: Form, write: W) -> Result<Bytes, Problem>
     where

@@ -17,7 +17,7 @@ use super::budget::{Allowance, SMALL};
 use super::etag::Known;
 use super::links::{Purpose, push_segment};
 use super::problem::Problem;
-use super::reply::{Nothing, RESOURCE_POLICY, SAME_ORIGIN};
+use super::reply::{self, Nothing, RESOURCE_POLICY, SAME_ORIGIN};
 use super::target::OneAttachment;
 
 const OCTETS: &str = "application/octet-stream";
@@ -75,9 +75,8 @@ async fn answer(
     headers.insert(header::CONTENT_DISPOSITION, file.disposition);
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
     headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    // What is deleted shall be gone: a browser may keep its copy only to ask whether it is still good.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(header::REFERRER_POLICY, reply::NO_REFERRER);
+    headers.insert(header::CACHE_CONTROL, reply::PRIVATE);
     headers.insert(header::ETAG, tag);
     Ok(response)
 }

@@ -6,8 +6,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use restante_mail::message::MessageId;
 use restante_mailroom::Cause;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::problem::Problem;
 use super::target::InMailbox;
@@ -19,16 +18,6 @@ const MAX_BODY: usize = 1024 * 1024;
 const IDS: &str = "{\"ids\": [\"…\"]}, with ids as strings";
 const IDS_AND_MARK: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
 
-#[derive(Serialize)]
-struct Deleted {
-    deleted: usize,
-}
-
-#[derive(Serialize)]
-struct Marked {
-    marked: usize,
-}
-
 /// Deletes the messages that the request names; those that are gone already do not count.
 pub(super) async fn delete(
     State(server): State<Arc<Server>>,
@@ -38,7 +27,7 @@ pub(super) async fn delete(
     let wanted = body::json::<Value>(request, MAX_BODY).await?;
     let ids = ids(wanted.as_ref()).ok_or(Problem::WrongShape(IDS))?;
     let deleted = server.mailroom.remove_all(&mailbox, ids, Cause::Request).await?;
-    reply::current(&Deleted { deleted }).map_err(|error| fault(&error))
+    reply::current(&json!({ "deleted": deleted })).map_err(|error| fault(&error))
 }
 
 /// Marks the messages that the request names as read or unread.
@@ -51,7 +40,7 @@ pub(super) async fn mark(
     let seen = wanted.as_ref().and_then(|wanted| wanted.get("seen")?.as_bool());
     let (Some(ids), Some(seen)) = (ids(wanted.as_ref()), seen) else { return Err(Problem::WrongShape(IDS_AND_MARK)) };
     let marked = server.mailroom.set_seen_all(&mailbox, ids, seen).await?;
-    reply::current(&Marked { marked }).map_err(|error| fault(&error))
+    reply::current(&json!({ "marked": marked })).map_err(|error| fault(&error))
 }
 
 /// The ids that a request names. A text that is no id names no message, like the id of one that is gone.

@@ -93,10 +93,10 @@ impl Greeting {
 pub(super) async fn greeting(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     let mut response = Response::new(Body::from(server.greeting.text().await?));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::CONTENT_TYPE, reply::HTML);
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
     headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::REFERRER_POLICY, reply::NO_REFERRER);
     headers.insert(header::CACHE_CONTROL, reply::NO_CACHE);
     Ok(response)
 }

@@ -97,7 +97,7 @@ fn page(page: &'static Packed, accepted: &Accepted, known: &Known) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::REFERRER_POLICY, reply::NO_REFERRER);
     headers.insert(PERMISSIONS, NO_PERMISSIONS);
     headers.insert(header::CACHE_CONTROL, reply::NO_CACHE);
     response

@@ -14,12 +14,19 @@ use serde::Serialize;
 
 /// The type of everything that the REST API says in JSON.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
+/// The type of what a browser shows as a document.
+pub(super) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// The type of a message's source.
 pub(super) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
 /// How to say that an old answer is no answer.
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// How to say that an old answer may be kept, but not be used before it was asked whether it is still good.
 pub(super) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// What is deleted shall be gone: a browser may keep its copy of mail only to ask whether it is still good.
+pub(super) const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+/// How to say that nobody is told where a link was found.
+pub(super) const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
 /// To whom a browser gives an answer.
 pub(super) const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");

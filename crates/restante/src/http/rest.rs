@@ -63,14 +63,8 @@ pub(super) async fn message(
     BaseUrl(base): BaseUrl,
     known: Known,
 ) -> Answer {
-    let summary = server.find(&target).await?;
-    let tag = server.tags.message(summary.id, summary.seen);
-    if known.includes(&tag) {
-        return Ok(reply::not_modified(reply::JSON, tag));
-    }
-    let body =
-        server.tell(&summary, Form::Rest(base.clone()), move |of, mime| render::message(of, mime, &base)).await?;
-    Ok(reply::json(body, tag))
+    let form = Form::Rest(base.clone());
+    server.tell_json(&target, &known, form, move |of, mime| render::message(of, mime, &base)).await
 }
 
 /// Get Message Source.

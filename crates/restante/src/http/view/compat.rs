@@ -16,7 +16,7 @@ use crate::http::etag::Known;
 use crate::http::problem::Problem;
 use crate::http::render::{self, field};
 use crate::http::target::OneMessage;
-use crate::http::{Server, json, reply};
+use crate::http::{Server, json};
 
 /// The message as JSON.
 pub(in crate::http) async fn compat(
@@ -24,14 +24,8 @@ pub(in crate::http) async fn compat(
     target: OneMessage,
     known: Known,
 ) -> Result<Response, Problem> {
-    let summary = server.find(&target).await?;
-    let tag = server.tags.compat(summary.id, summary.seen);
-    if known.includes(&tag) {
-        return Ok(reply::not_modified(reply::JSON, tag));
-    }
     let root = server.settings.root().to_owned();
-    let body = server.tell(&summary, Form::Compat, move |of, mime| message(of, mime, &root)).await?;
-    Ok(reply::json(body, tag))
+    server.tell_json(&target, &known, Form::Compat, move |of, mime| message(of, mime, &root)).await
 }
 
 fn message(of: &Summary, mime: &Mime, root: &str) -> Bytes {

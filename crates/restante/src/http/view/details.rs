@@ -16,7 +16,7 @@ use crate::http::etag::Known;
 use crate::http::problem::Problem;
 use crate::http::render::{self, field};
 use crate::http::target::OneMessage;
-use crate::http::{Server, json, reply};
+use crate::http::{Server, json};
 
 /// The message as JSON.
 pub(in crate::http) async fn details(
@@ -24,13 +24,7 @@ pub(in crate::http) async fn details(
     target: OneMessage,
     known: Known,
 ) -> Result<Response, Problem> {
-    let summary = server.find(&target).await?;
-    let tag = server.tags.details(summary.id, summary.seen);
-    if known.includes(&tag) {
-        return Ok(reply::not_modified(reply::JSON, tag));
-    }
-    let body = server.tell(&summary, Form::Details, message).await?;
-    Ok(reply::json(body, tag))
+    server.tell_json(&target, &known, Form::Details, message).await
 }
 
 fn message(of: &Summary, mime: &Mime) -> Bytes {

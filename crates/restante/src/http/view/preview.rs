@@ -17,7 +17,7 @@ use crate::http::Server;
 use crate::http::answers::Form;
 use crate::http::etag::Known;
 use crate::http::problem::Problem;
-use crate::http::reply::Nothing;
+use crate::http::reply::{self, Nothing};
 use crate::http::target::{OneMessage, query, text};
 
 /// What both policies begin with. `sandbox` gives the document an origin of its own and forbids scripts, forms and
@@ -70,13 +70,14 @@ pub(in crate::http) async fn preview(
     known: Known,
 ) -> Result<Response, Problem> {
     let summary = server.find(&target).await?;
-    let tag = server.tags.preview(summary.id, shown);
+    let form = Form::Preview(shown);
+    let tag = form.tag(&server.tags, &summary);
     if known.includes(&tag) {
         let mut response = framed(Body::new(Nothing), tag, shown);
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return Ok(response);
     }
-    let document = server.tell(&summary, Form::Preview(shown), move |_, mime| document(mime, shown)).await?;
+    let document = server.tell(&summary, form, move |_, mime| document(mime, shown)).await?;
     Ok(framed(Body::from(document), tag, shown))
 }
 
@@ -95,12 +96,10 @@ fn document(mime: &Mime, shown: Shown) -> Bytes {
 fn framed(document: Body, tag: HeaderValue, shown: Shown) -> Response {
     let mut response = Response::new(document);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::CONTENT_TYPE, reply::HTML);
     headers.insert(header::CONTENT_SECURITY_POLICY, if shown.remote { POLICY_WITH_REMOTE } else { POLICY });
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    // What is deleted shall be gone: a browser may keep its copy only to ask whether it is still good.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(header::REFERRER_POLICY, reply::NO_REFERRER);
+    headers.insert(header::CACHE_CONTROL, reply::PRIVATE);
     headers.insert(header::ETAG, tag);
     response
 }
