@@ -48,7 +48,7 @@
  * @property {string | null} filename
  * @property {string | null} content-id
  * @property {number} size
- * @property {'multipart' | 'text' | 'html' | 'attachment' | 'other'} role
+ * @property {'multipart' | 'text' | 'html' | 'attachment'} role
  * @property {number | null} attachment
  */
 
@@ -77,7 +77,7 @@
  * @property {{ port: number | null, tls: Tls }} pop3
  */
 
-/** @typedef {'off' | 'starttls' | 'required' | 'implicit'} Tls */
+/** @typedef {'off' | 'starttls' | 'implicit'} Tls */
 
 /**
  * The configuration as `/serve/status` tells it.

@@ -90,7 +90,7 @@ function hints({ smtp, pop3, 'mailbox-naming': naming }) {
     h('p', { class: 'soft' }, 'Mail to ', h('span', { class: 'mono' }, RECIPIENT), ' arrives in the mailbox ', h('a', { href: paths.mailbox(mailbox) }, mailbox),
       '. Mailboxes need not be made before.'),
     pop3.port !== null && h('p', { class: 'soft' }, 'Fetch mail by POP3 from ', h('span', { class: 'mono' }, `${host}:${pop3.port}`),
-      `${pop3.tls === 'implicit' || pop3.tls === 'required' ? ' with TLS' : ''}; the user is the name of the mailbox.`),
+      `${pop3.tls === 'implicit' ? ' with TLS' : ''}; the user is the name of the mailbox.`),
   ];
 }
 
@@ -98,7 +98,6 @@ const CERTIFICATE = 'A client that checks the certificate has to trust it, shoul
 const TLS_HINTS = {
   off: '',
   starttls: `STARTTLS is offered, not required. ${CERTIFICATE}`,
-  required: `Mail is taken after STARTTLS only. ${CERTIFICATE}`,
   implicit: `SMTP speaks TLS from the first byte here. ${CERTIFICATE}`,
 };
 

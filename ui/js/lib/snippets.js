@@ -8,7 +8,7 @@
  * @typedef {object} Target
  * @property {string} host Without the brackets that a URL puts around IPv6.
  * @property {number} port
- * @property {'off' | 'starttls' | 'implicit'} tls What a client has to do; what it merely may do counts as `off`.
+ * @property {'off' | 'implicit'} tls What a client has to do; what it merely may do counts as `off`.
  * @property {boolean} auth Whether mail is taken only after a login.
  * @property {string} recipient An address that needs no quoting anywhere.
  */
@@ -17,7 +17,7 @@
 
 /** The port that a server listens on unless somebody chose another. */
 export const USUAL_PORT = 2500;
-export const SENDER = 'app@example.org';
+const SENDER = 'app@example.org';
 export const RECIPIENT = 'test@example.org';
 
 /**
@@ -28,7 +28,7 @@ export const RECIPIENT = 'test@example.org';
  */
 export function target(hostname, server, recipient = RECIPIENT) {
   const smtp = server?.smtp;
-  const tls = smtp?.tls === 'required' ? 'starttls' : smtp?.tls === 'implicit' ? 'implicit' : 'off';
+  const tls = smtp?.tls === 'implicit' ? 'implicit' : 'off';
   return { host: hostname.replace(/^\[|\]$/gu, ''), port: smtp?.port ?? USUAL_PORT, tls, auth: smtp?.['auth-required'] ?? false, recipient };
 }
 
@@ -68,7 +68,6 @@ export const GROUPS = [
         code: (to) => [
           `swaks --server ${to.host} --port ${to.port}`,
           `--from ${SENDER} --to ${to.recipient}`,
-          to.tls === 'starttls' && '--tls',
           to.tls === 'implicit' && '--tls-on-connect',
           to.auth && '--auth PLAIN --auth-user USER --auth-password PASSWORD',
           '--header "Subject: Hello" --body "It works."',
@@ -80,7 +79,6 @@ export const GROUPS = [
         place: 'Shell',
         code: (to) => lines(
           `curl ${to.tls === 'implicit' ? 'smtps' : 'smtp'}://${inUrl(to)} --crlf \\`,
-          to.tls === 'starttls' && '  --ssl-reqd \\',
           to.auth && '  --user USER:PASSWORD \\',
           `  --mail-from ${SENDER} --mail-rcpt ${to.recipient} \\`,
           '  --upload-file - <<MAIL',
@@ -129,7 +127,7 @@ export const GROUPS = [
           `message.From.Add(MailboxAddress.Parse("${SENDER}"));`,
           `message.To.Add(MailboxAddress.Parse("${to.recipient}"));`,
           'using var client = new SmtpClient();',
-          `await client.ConnectAsync("${to.host}", ${to.port}, SecureSocketOptions.${{ off: 'None', starttls: 'StartTls', implicit: 'SslOnConnect' }[to.tls]});`,
+          `await client.ConnectAsync("${to.host}", ${to.port}, SecureSocketOptions.${{ off: 'None', implicit: 'SslOnConnect' }[to.tls]});`,
           to.auth && 'await client.AuthenticateAsync("USER", "PASSWORD");',
           'await client.SendAsync(message);',
           'await client.DisconnectAsync(true);',
@@ -156,7 +154,6 @@ export const GROUPS = [
           `  host: '${to.host}',`,
           `  port: ${to.port},`,
           `  secure: ${to.tls === 'implicit'},`,
-          to.tls === 'starttls' && '  requireTLS: true,',
           to.tls === 'off' && '  ignoreTLS: true,',
           to.auth && "  auth: { user: 'USER', pass: 'PASSWORD' },",
           '});',
@@ -198,7 +195,6 @@ export const GROUPS = [
           'message["Subject"] = "Hello"',
           'message.set_content("It works.")',
           `with smtplib.${to.tls === 'implicit' ? 'SMTP_SSL' : 'SMTP'}("${to.host}", ${to.port}) as server:`,
-          to.tls === 'starttls' && '    server.starttls()',
           to.auth && '    server.login("USER", "PASSWORD")',
           '    server.send_message(message)',
         ),
@@ -215,7 +211,7 @@ export const GROUPS = [
           `    .to("${to.recipient}".parse()?)`,
           '    .subject("Hello")',
           '    .body(String::from("It works."))?;',
-          `let mailer = SmtpTransport::${{ off: `builder_dangerous("${to.host}")`, starttls: `starttls_relay("${to.host}")?`, implicit: `relay("${to.host}")?` }[to.tls]}`,
+          `let mailer = SmtpTransport::${{ off: `builder_dangerous("${to.host}")`, implicit: `relay("${to.host}")?` }[to.tls]}`,
           `    .port(${to.port})`,
           to.auth && '    .credentials(Credentials::new("USER".into(), "PASSWORD".into()))',
           '    .build();',
@@ -235,7 +231,6 @@ export const GROUPS = [
           'EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"',
           `EMAIL_HOST = "${to.host}"`,
           `EMAIL_PORT = ${to.port}`,
-          to.tls === 'starttls' && 'EMAIL_USE_TLS = True',
           to.tls === 'implicit' && 'EMAIL_USE_SSL = True',
           to.auth && 'EMAIL_HOST_USER = "USER"',
           to.auth && 'EMAIL_HOST_PASSWORD = "PASSWORD"',
@@ -265,7 +260,6 @@ export const GROUPS = [
           `  address: "${to.host}",`,
           `  port: ${to.port},`,
           to.tls === 'off' && '  enable_starttls_auto: false,',
-          to.tls === 'starttls' && '  enable_starttls: true,',
           to.tls === 'implicit' && '  tls: true,',
           to.auth && '  authentication: :plain, user_name: "USER", password: "PASSWORD",',
           '}',
@@ -278,7 +272,6 @@ export const GROUPS = [
         code: (to) => lines(
           `spring.mail.host=${to.host}`,
           `spring.mail.port=${to.port}`,
-          to.tls === 'starttls' && 'spring.mail.properties.mail.smtp.starttls.required=true',
           to.tls === 'implicit' && 'spring.mail.properties.mail.smtp.ssl.enable=true',
           to.auth && 'spring.mail.properties.mail.smtp.auth=true',
           to.auth && 'spring.mail.username=USER',

@@ -71,7 +71,6 @@ function listeners(status, server) {
 const TLS = {
   off: ' Without TLS.',
   starttls: ' TLS is offered.',
-  required: ' TLS is required.',
   implicit: ' TLS from the first byte.',
 };
 

@@ -16,7 +16,7 @@ const ROWS = 200;
 const DEEPEST = 10;
 
 /** @type {Record<string, string>} */
-const ROLES = { multipart: 'Container', text: 'Text', html: 'HTML', attachment: 'Attachment', other: 'Other' };
+const ROLES = { multipart: 'Container', text: 'Text', html: 'HTML', attachment: 'Attachment' };
 
 export class MessageParts extends HTMLElement {
   #message;
