@@ -17,6 +17,7 @@ mod outside;
 mod page;
 mod pages;
 mod proxy;
+mod rooms;
 mod scenery;
 mod shifts;
 #[path = "../support/mod.rs"]
