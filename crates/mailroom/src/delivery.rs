@@ -11,7 +11,7 @@ use restante_mail::mime::header_summary;
 use restante_mail::naming::{MailboxName, NameError};
 use restante_store::{NewCopy, NewMessage, StoreError};
 
-use crate::hooks::{Inbound, Verdict};
+use crate::hooks::{Inbound, Point, Verdict};
 use crate::to_the_end::to_the_end;
 use crate::{Cause, Mailroom};
 
@@ -27,7 +27,7 @@ pub enum Outcome {
 impl Mailroom {
     /// Whether a mail from this envelope's sender is taken.
     pub async fn check_sender(&self, envelope: &Envelope) -> Result<(), Refusal> {
-        let verdict = match &self.desk.hooks {
+        let verdict = match self.desk.hooks(Point::MailFrom) {
             Some(hooks) => hooks.before_mail_from_accepted(envelope).await,
             None => Verdict::Defer,
         };
@@ -41,7 +41,7 @@ impl Mailroom {
     /// Whether one more recipient is taken. A recipient that no mailbox can be named after never is.
     pub async fn check_recipient(&self, envelope: &Envelope, candidate: &Address) -> Result<(), Refusal> {
         self.settings.naming.mailbox_of(candidate).map_err(|error| unnameable(&error))?;
-        let verdict = match &self.desk.hooks {
+        let verdict = match self.desk.hooks(Point::RcptTo) {
             Some(hooks) => hooks.before_rcpt_to_accepted(envelope, candidate).await,
             None => Verdict::Defer,
         };
@@ -56,7 +56,7 @@ impl Mailroom {
     pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<Outcome, StoreError> {
         let (received, bytes) = (Timestamp::now(), body.len());
         let mut message = self.address(envelope, body);
-        if let Some(hooks) = &self.desk.hooks
+        if let Some(hooks) = self.desk.hooks(Point::MessageStored)
             && let Some(changed) = hooks.before_message_stored(&message).await
         {
             message = Inbound { mailboxes: without_repetition(changed.mailboxes), ..changed };

@@ -1,4 +1,7 @@
-//! Where a script may take part: the trait that a script host implements. Without hooks nothing here costs anything.
+//! Where others may take part: [`Hooks`] are asked before something happens and may change it, an [`Observer`] hears of it
+//! afterwards. Without them nothing here costs anything.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -7,10 +10,21 @@ use restante_mail::envelope::{Envelope, Refusal};
 use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::MailboxName;
 
-/// Takes part in delivery. The `before` methods may take their time, which only their own session waits for; the
-/// `after` methods must return at once.
+/// Those who take part in the work of a mailroom.
+#[derive(Clone, Default)]
+pub struct Extensions {
+    /// Who is asked before.
+    pub hooks: Option<Arc<dyn Hooks>>,
+    /// Who is told afterwards.
+    pub observers: Vec<Arc<dyn Observer>>,
+}
+
+/// Takes part in delivery. The `before` methods may take their time, which only their own session waits for.
 #[async_trait]
 pub trait Hooks: Send + Sync + 'static {
+    /// Whether there is anything to ask at this point. This is asked for every mail, so it must cost next to nothing.
+    fn take_part(&self, point: Point) -> bool;
+
     /// A sender was named; [`Envelope::recipients`] is still empty.
     async fn before_mail_from_accepted(&self, envelope: &Envelope) -> Verdict;
 
@@ -19,12 +33,26 @@ pub trait Hooks: Send + Sync + 'static {
 
     /// A message is about to be stored. `Some` replaces its destinations and summary; no destination discards it.
     async fn before_message_stored(&self, message: &Inbound) -> Option<Inbound>;
+}
 
+/// The points at which hooks are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// [`Hooks::before_mail_from_accepted`].
+    MailFrom,
+    /// [`Hooks::before_rcpt_to_accepted`].
+    RcptTo,
+    /// [`Hooks::before_message_stored`].
+    MessageStored,
+}
+
+/// Hears of every change of what is held, and must return at once: deliveries wait for it.
+pub trait Observer: Send + Sync + 'static {
     /// A message was stored.
-    fn after_message_stored(&self, summary: &Summary);
+    fn message_stored(&self, summary: &Summary);
 
     /// A message was deleted, whatever the cause.
-    fn after_message_deleted(&self, summary: &Summary);
+    fn message_deleted(&self, summary: &Summary);
 }
 
 /// What a hook says about a sender or recipient.

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 pub use delivery::Outcome;
 use events::{Hub, Position, Subscription};
-use hooks::Hooks;
+use hooks::{Extensions, Hooks, Point};
 use policy::Policy;
 use tally::Tally;
 pub use tally::{Cause, Counts};
@@ -61,16 +61,16 @@ pub struct Mailroom {
 /// caller who asked for them.
 struct Desk {
     store: Arc<dyn Store>,
-    hooks: Option<Arc<dyn Hooks>>,
+    extensions: Extensions,
     hub: Arc<Hub>,
     tally: Tally,
 }
 
 impl Mailroom {
     /// A mailroom over this store.
-    pub fn new(settings: Settings, store: Arc<dyn Store>, hooks: Option<Arc<dyn Hooks>>) -> Self {
+    pub fn new(settings: Settings, store: Arc<dyn Store>, extensions: Extensions) -> Self {
         let hub = Hub::new(settings.history);
-        Self { settings, desk: Arc::new(Desk { store, hooks, hub, tally: Tally::default() }) }
+        Self { settings, desk: Arc::new(Desk { store, extensions, hub, tally: Tally::default() }) }
     }
 
     /// The mailbox that a reader means by a name or an address.
@@ -195,6 +195,11 @@ impl Mailroom {
 }
 
 impl Desk {
+    /// The hooks, where they have something to say at this point.
+    fn hooks(&self, point: Point) -> Option<&dyn Hooks> {
+        self.extensions.hooks.as_deref().filter(|hooks| hooks.take_part(point))
+    }
+
     /// Removes these messages at the same time, and tells of all that are gone then, also when some could not be removed.
     async fn remove_step(&self, mailbox: &MailboxName, ids: &[MessageId], cause: Cause) -> Result<usize> {
         let remove = |store: Arc<dyn Store>, mailbox, id| async move { store.remove(&mailbox, id).await };
@@ -235,8 +240,8 @@ impl Desk {
 
     fn announce_stored(&self, stored: impl IntoIterator<Item = Summary>) {
         for summary in stored {
-            if let Some(hooks) = &self.hooks {
-                hooks.after_message_stored(&summary);
+            for observer in &self.extensions.observers {
+                observer.message_stored(&summary);
             }
             self.hub.stored(summary);
         }
@@ -246,8 +251,8 @@ impl Desk {
         let mut count = 0;
         for summary in deleted {
             count += 1;
-            if let Some(hooks) = &self.hooks {
-                hooks.after_message_deleted(&summary);
+            for observer in &self.extensions.observers {
+                observer.message_deleted(&summary);
             }
             self.hub.deleted(summary);
         }

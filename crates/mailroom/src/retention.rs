@@ -102,6 +102,7 @@ mod tests {
 
     use super::*;
     use crate::Settings;
+    use crate::hooks::Extensions;
 
     #[tokio::test]
     async fn how_late_mail_goes_is_told_until_nothing_is_overdue() {
@@ -110,7 +111,7 @@ mod tests {
         let copies = vec![NewCopy { mailbox: "bob".to_owned().into(), trace: Bytes::new() }];
         let message = NewMessage { received, headline: Headline::new("", [], ""), body: Bytes::new(), copies };
         store.append(message).await.unwrap();
-        let room = Mailroom::new(Settings::default(), store, None);
+        let room = Mailroom::new(Settings::default(), store, Extensions::default());
         let period = SignedDuration::from_mins(10);
         room.expire(period).await.unwrap();
         let counts = room.counts();

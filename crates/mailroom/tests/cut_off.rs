@@ -12,6 +12,7 @@ use restante_mail::envelope::{Envelope, Peer};
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::events::{Event, Subscription};
+use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{Cause, Mailroom, Outcome, Settings};
 use restante_store::memory::MemoryStore;
 use restante_store::{
@@ -101,7 +102,7 @@ impl Store for Slow {
 }
 
 fn room(store: Arc<Slow>) -> Mailroom {
-    Mailroom::new(Settings { history: 10, ..Settings::default() }, store, None)
+    Mailroom::new(Settings { history: 10, ..Settings::default() }, store, Extensions::default())
 }
 
 fn envelope() -> Envelope {

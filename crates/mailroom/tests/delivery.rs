@@ -10,7 +10,7 @@ use restante_mail::envelope::{Envelope, Peer, Refusal};
 use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::Naming;
 use restante_mailroom::events::{Event, Lagged};
-use restante_mailroom::hooks::{Hooks, Inbound, Verdict};
+use restante_mailroom::hooks::{Extensions, Hooks, Inbound, Observer, Point, Verdict};
 use restante_mailroom::policy::Policy;
 use restante_mailroom::{Cause, Counts, Mailroom, Outcome, Settings};
 use restante_store::Limits;
@@ -34,8 +34,9 @@ fn settings() -> Settings {
     Settings { domain: "mx.test".into(), naming: Naming::Local, policy: Policy::default(), history: 3 }
 }
 
-fn room(settings: Settings, limits: Limits, hooks: Option<Arc<dyn Hooks>>) -> Mailroom {
-    Mailroom::new(settings, Arc::new(MemoryStore::new(limits)), hooks)
+fn room(settings: Settings, limits: Limits, script: Option<Arc<Script>>) -> Mailroom {
+    let extensions = script.map(|script| Extensions { hooks: Some(script.clone()), observers: vec![script] });
+    Mailroom::new(settings, Arc::new(MemoryStore::new(limits)), extensions.unwrap_or_default())
 }
 
 async fn stored(room: &Mailroom, envelope: &Envelope, body: &'static str) -> Vec<Summary> {
@@ -207,6 +208,14 @@ struct Script {
 
 #[async_trait]
 impl Hooks for Script {
+    fn take_part(&self, point: Point) -> bool {
+        match point {
+            Point::MailFrom => self.sender.is_some(),
+            Point::RcptTo => self.recipient.is_some(),
+            Point::MessageStored => self.change.is_some(),
+        }
+    }
+
     async fn before_mail_from_accepted(&self, _: &Envelope) -> Verdict {
         self.sender.clone().unwrap_or(Verdict::Defer)
     }
@@ -220,12 +229,14 @@ impl Hooks for Script {
         self.change?(&mut changed);
         Some(changed)
     }
+}
 
-    fn after_message_stored(&self, summary: &Summary) {
+impl Observer for Script {
+    fn message_stored(&self, summary: &Summary) {
         self.heard.lock().unwrap().push(format!("stored {}", summary.mailbox));
     }
 
-    fn after_message_deleted(&self, summary: &Summary) {
+    fn message_deleted(&self, summary: &Summary) {
         self.heard.lock().unwrap().push(format!("deleted {}", summary.mailbox));
     }
 }

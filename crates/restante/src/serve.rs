@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{Mailroom, Settings};
 use restante_store::Store;
 use restante_store::disk::OpenError;
@@ -185,5 +186,5 @@ fn mailroom(config: &Config, store: Arc<dyn Store>) -> Mailroom {
         policy: config.smtp.policy.clone(),
         history: config.web.monitor_history,
     };
-    Mailroom::new(settings, store, None)
+    Mailroom::new(settings, store, Extensions::default())
 }

@@ -191,6 +191,7 @@ impl History {
 mod tests {
     use std::sync::Arc;
 
+    use restante_mailroom::hooks::Extensions;
     use restante_store::Limits;
     use restante_store::memory::MemoryStore;
 
@@ -211,7 +212,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_sample_is_taken_every_minute() {
         let store = Arc::new(MemoryStore::new(Limits::default()));
-        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, None);
+        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
         let metrics = Metrics::default();
         metrics.refusal(Reason::StoreFull);
         for _ in 0..3 {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer};
 use restante_mailroom::Mailroom;
+use restante_mailroom::hooks::Extensions;
 use restante_proto::Secret;
 use restante_store::Limits as StoreLimits;
 use restante_store::memory::MemoryStore;
@@ -24,7 +25,7 @@ const LARGE: usize = 4 * 1024 * 1024;
 
 fn mailroom() -> Arc<Mailroom> {
     let store = Arc::new(MemoryStore::new(StoreLimits::default()));
-    Arc::new(Mailroom::new(restante_mailroom::Settings::default(), store, None))
+    Arc::new(Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default()))
 }
 
 async fn deliver(mailroom: &Mailroom, to: &str, mail: Bytes) {

@@ -25,6 +25,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::message::Headline;
 use restante_mailroom::Mailroom;
+use restante_mailroom::hooks::Extensions;
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_store::{NewCopy, NewMessage, Store};
@@ -101,7 +102,7 @@ impl House {
 
     fn with(settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
-        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), None);
+        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
         Self { store, router: router(Arc::new(mailroom), settings) }
     }
 

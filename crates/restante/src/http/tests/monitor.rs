@@ -8,6 +8,7 @@ use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{self, Envelope};
 use restante_mail::message::MessageId;
 use restante_mailroom::Outcome;
+use restante_mailroom::hooks::Extensions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
@@ -45,7 +46,7 @@ impl Office {
     fn with(settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let rules = restante_mailroom::Settings { history: 3, ..restante_mailroom::Settings::default() };
-        let mailroom = Arc::new(Mailroom::new(rules, store, None));
+        let mailroom = Arc::new(Mailroom::new(rules, store, Extensions::default()));
         let monitors = settings.metrics.monitors.clone();
         let (trigger, shutdown) = ShutdownTrigger::new();
         Self { router: router(mailroom.clone(), settings), mailroom, monitors, trigger, shutdown }

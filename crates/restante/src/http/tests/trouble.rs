@@ -118,7 +118,7 @@ async fn what_a_store_does_not_tell_is_not_made_up() {
 }
 
 fn over(store: Failing) -> Router {
-    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), None);
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), Extensions::default());
     router(Arc::new(mailroom), Settings::default())
 }
 
@@ -126,7 +126,7 @@ fn over(store: Failing) -> Router {
 #[tokio::test(start_paused = true)]
 async fn what_is_asked_about_the_server_does_not_wait_for_heavy_work() {
     let store = Arc::new(MemoryStore::new(Limits::default()));
-    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, None);
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
     let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
     let turns = u32::try_from(server.heavy.available_permits()).unwrap();
     let _all = server.heavy.clone().acquire_many_owned(turns).await.unwrap();

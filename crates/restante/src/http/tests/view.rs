@@ -261,7 +261,7 @@ async fn how_many_attachments_messages_have() {
 #[tokio::test(start_paused = true)]
 async fn work_that_is_not_quick_waits_for_its_turn_off_the_network_threads() {
     let store = Arc::new(MemoryStore::new(Limits::default()));
-    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), None);
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
     let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
     let house = House { store, router: routed(server.clone()) };
     // Counting attachments is quick for longer than making HTML harmless.
