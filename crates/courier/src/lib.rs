@@ -1,0 +1,77 @@
+//! The HTTP requests that leave this program: one blocking client with limits on time and size, and a say in which
+//! addresses may be reached. What is sent, to whom and why is decided by those who use it.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Sends requests; blocking, so never called on a network thread. May be shared by threads.
+pub trait Http: Send + Sync + 'static {
+    /// Sends a request and reads the whole answer, whatever its status.
+    fn send(&self, request: &Request) -> Result<Response, Failure>;
+}
+
+/// Which way requests may go.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Whether addresses that are not public may be reached: loopback, private, link-local, unique-local and the like.
+    pub private_addresses: bool,
+    /// How many redirects are followed.
+    pub redirects: u32,
+    /// The longest answer that is read, in bytes.
+    pub max_answer: u64,
+}
+
+/// A request.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// GET, POST and so on.
+    pub method: String,
+    /// An http or https URL.
+    pub url: String,
+    /// Header fields.
+    pub headers: Vec<(String, String)>,
+    /// What is sent along.
+    pub body: Option<Vec<u8>>,
+    /// How long it may take in all, from looking up the name to the last byte of the answer.
+    pub timeout: Duration,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default)]
+pub struct Response {
+    /// 200 and so on.
+    pub status: u16,
+    /// Header fields in their order, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// The URL that has answered in the end.
+    pub url: String,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The request makes no sense: its URL, a header field or the method.
+    Malformed(String),
+    /// The rules do not allow the address.
+    Forbidden(String),
+    /// It took too long.
+    Timeout,
+    /// The answer is longer than allowed.
+    TooLong,
+    /// Name, connection, TLS or protocol failed.
+    Broken(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(what) | Self::Forbidden(what) | Self::Broken(what) => f.write_str(what),
+            Self::Timeout => f.write_str("no answer in time"),
+            Self::TooLong => f.write_str("the answer is too long"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

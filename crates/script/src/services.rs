@@ -1,0 +1,55 @@
+//! What scripts can use of the world around them. The server gives them the real thing, tests of scripts something made up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use restante_courier::Http;
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
+
+/// Shared by all states of a script.
+#[derive(Clone)]
+pub(crate) struct Services {
+    /// The way out, for the module `http`.
+    pub(crate) http: Arc<dyn Http>,
+    /// The mail, for `restante.store` and what metadata can tell of a stored message.
+    pub(crate) mail: Arc<dyn Mail>,
+    /// Where `print` and the module `logger` write.
+    pub(crate) log: Arc<dyn Log>,
+}
+
+/// The stored mail, for threads that may block. Errors are sentences for the log.
+pub(crate) trait Mail: Send + Sync {
+    /// The mailbox that is meant by a name or an address.
+    fn mailbox(&self, text: &str) -> Result<MailboxName, String>;
+    /// Newest last; at most `limit` of them, those after the given one.
+    fn list(
+        &self,
+        mailbox: &MailboxName,
+        after: Option<MessageId>,
+        limit: usize,
+        patience: Duration,
+    ) -> Result<Vec<Summary>, String>;
+    /// The record of one message; none when it is not there.
+    fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String>;
+    /// The whole source of a message; none when it is not there.
+    fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String>;
+    /// Deletes a message; false when it is not there.
+    fn delete(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<bool, String>;
+}
+
+/// Takes what scripts write to the log.
+pub(crate) trait Log: Send + Sync {
+    /// One entry: the text, and fields in their order.
+    fn write(&self, level: Level, text: &str, fields: &[(String, String)]);
+}
+
+/// How important an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}

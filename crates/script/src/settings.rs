@@ -1,0 +1,26 @@
+//! What the operator may say about scripts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use restante_mail::naming::Naming;
+
+/// How scripts are run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The script file is the first of these that exists; when none does, there is no script.
+    pub paths: Vec<PathBuf>,
+    /// Whether scripts are kept away from files, programs and the environment.
+    pub sandbox: bool,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// How many bytes a Lua state may hold.
+    pub memory: usize,
+    /// How many states, and threads to run them, there are for each kind of hook when none of them is waiting for
+    /// something else.
+    pub states: usize,
+    /// How many events may wait for `after` hooks.
+    pub queue: usize,
+    /// How addresses become mailbox names.
+    pub naming: Naming,
+}
