@@ -1,0 +1,50 @@
+-- Keeps an eye on bounces, the mail that reports a failed delivery, and says so when one is deleted.
+-- An example of `after.message_deleted`, and of a module beside the script.
+
+local logger = require("logger")
+local failure = require("lib.failure")
+
+function restante.after.message_stored(message)
+  local address, status = failure.reported(message)
+  if address then
+    restante.shared.set("bounced " .. message.mailbox .. " " .. message.id, address)
+    logger.warn("a bounce", { mailbox = message.mailbox, recipient = address, status = status })
+  end
+end
+
+function restante.after.message_deleted(message)
+  local key = "bounced " .. message.mailbox .. " " .. message.id
+  local address = restante.shared.get(key)
+  if address then
+    restante.shared.delete(key)
+    logger.info("nobody looks at this bounce any more", { mailbox = message.mailbox, recipient = address })
+  end
+end
+
+-- restante script test bounce-log.lua
+
+local report = table.concat({
+  "From: MAILER-DAEMON@example.org",
+  "To: shop@example.com",
+  "Subject: Undelivered Mail",
+  "Content-Type: text/plain",
+  "",
+  "Final-Recipient: rfc822; gone@example.org",
+  "Action: failed",
+  "Status: 5.1.1",
+  "",
+}, "\r\n")
+
+function test_a_bounce_is_told_when_it_comes_and_when_it_goes(t)
+  local bounce = t.put { mailbox = "shop", source = report }
+  t.stored(bounce)
+  t.equal(t.logs[1].fields.recipient, "gone@example.org")
+  t.equal(t.logs[1].fields.status, "5.1.1")
+  t.deleted(bounce)
+  t.equal(t.logs[2].text, "nobody looks at this bounce any more")
+end
+
+function test_other_mail_is_no_bounce(t)
+  t.stored(t.put { mailbox = "shop", text = "Status: 5.1.1, as they say" })
+  t.equal(#t.logs, 0)
+end

@@ -1,0 +1,44 @@
+-- Finds one-time codes in mail as it is stored and writes them to the log, where a test script can pick them up:
+-- `grep "one-time code"`, and there it is.
+
+local logger = require("logger")
+
+-- A code stands behind one of these words, and is made of four to eight digits.
+local words = { "code", "pin", "passcode", "otp" }
+
+local function code_in(text)
+  local lower = text:lower()
+  for _, word in ipairs(words) do
+    local place = lower:find("%f[%w]" .. word .. "%f[%W]")
+    local code = place and lower:match("%f[%d]%d%d%d%d+%f[%D]", place)
+    if code and #code <= 8 then
+      return code
+    end
+  end
+end
+
+function restante.after.message_stored(message)
+  local code = code_in(message.subject) or code_in(message.text or "")
+  if code then
+    logger.info("one-time code", { mailbox = message.mailbox, id = message.id, code = code })
+  end
+end
+
+-- restante script test codes.lua
+
+local function code_told(t, message)
+  t.stored(message)
+  local last = t.logs[#t.logs]
+  return last and last.fields.code
+end
+
+function test_codes(t)
+  t.equal(code_told(t, { text = "Your code is 123456." }), "123456")
+  t.equal(code_told(t, { text = "Room 1408\nPIN: 2468" }), "2468")
+  t.equal(code_told(t, { subject = "OTP 55555555 for example.org" }), "55555555")
+end
+
+function test_other_numbers(t)
+  t.equal(code_told(t, { text = "Order 123456789 of 2026" }), nil)
+  t.equal(code_told(t, { text = "The barcode 12345 is not a code, nor is 123" }), nil)
+end

@@ -1,0 +1,60 @@
+-- Tells another program about every stored message. `after` functions run when the sender has got its answer already, so
+-- a slow receiver delays nobody. For retries and signatures use the built-in webhooks instead (docs/webhooks.md).
+
+local http = require("http")
+local json = require("json")
+local logger = require("logger")
+
+local url = os.getenv("MAIL_HOOK_URL") or "http://localhost:8080/mail"
+
+function restante.after.message_stored(message)
+  local body = json.encode {
+    mailbox = message.mailbox,
+    id = message.id,
+    from = message.from.address,
+    subject = message.subject,
+    date = message.date,
+    size = message.size,
+  }
+  local response, problem = http.post(url, {
+    headers = { ["Content-Type"] = "application/json" },
+    body = body,
+    timeout = "5s",
+  })
+  if problem then
+    logger.error("cannot tell of a message", { url = url, problem = problem })
+  elseif response.status_code >= 300 then
+    logger.warn("the hook did not take a message", { url = url, status = response.status_code })
+  end
+end
+
+-- restante script test webhook.lua
+
+function test_a_stored_message_is_told(t)
+  t.http = function()
+    return { status_code = 204 }
+  end
+  t.stored { mailbox = "ann", id = "17", from = "shop@example.com", subject = "Your order", date = 1763200000 }
+  t.equal(#t.requests, 1)
+  local request = t.requests[1]
+  t.equal(request.method, "POST")
+  local told = json.decode(request.body)
+  t.equal(told.mailbox, "ann")
+  t.equal(told.subject, "Your order")
+  t.equal(told.date, 1763200000)
+  t.equal(#t.logs, 0)
+end
+
+function test_failures_are_logged(t)
+  t.http = function()
+    return { status_code = 500 }
+  end
+  t.stored { mailbox = "ann" }
+  t.equal(t.logs[1].level, "warn")
+  t.http = function()
+    return nil, "connection refused"
+  end
+  t.stored { mailbox = "ann" }
+  t.equal(t.logs[2].level, "error")
+  t.equal(t.logs[2].fields.problem, "connection refused")
+end
