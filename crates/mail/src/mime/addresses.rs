@@ -11,18 +11,33 @@ const MAX_FIELD: usize = 256 * 1024;
 /// address half of it.
 const MAX_SHOWN: usize = 512;
 
-/// One mailbox of an address list.
+/// One mailbox of an address list, in the words of RFC 5322: a person or a program, and where it gets its mail.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Mailbox {
+pub struct Mailbox {
     /// The display name, decoded and without quotes; empty when there is none.
-    name: String,
+    pub name: String,
     /// The address as it is written.
-    address: String,
+    pub address: String,
 }
 
 impl Mailbox {
+    /// A mailbox in somebody else's words, made fit for one line.
+    pub fn new(name: &str, address: &str) -> Self {
+        Self { name: one_line(name), address: one_line(address) }
+    }
+
+    /// Takes apart what [`Mailbox::display`] has put together. A text that is not of that form is an address.
+    pub fn from_display(text: &str) -> Self {
+        let parts = text.strip_suffix('>').and_then(|text| match text.rfind(" <") {
+            Some(at) => Some((&text[..at], &text[at + 2..])),
+            None => text.strip_prefix('<').map(|address| ("", address)),
+        });
+        let (name, address) = parts.unwrap_or(("", text));
+        Self { name: name.to_owned(), address: address.to_owned() }
+    }
+
     /// `Display Name <addr>`, or `<addr>`.
-    pub(super) fn display(&self) -> String {
+    pub fn display(&self) -> String {
         let name = &self.name[..self.name.floor_char_boundary(MAX_SHOWN)];
         let address = &self.address[..self.address.floor_char_boundary(MAX_SHOWN)];
         if name.is_empty() { format!("<{address}>") } else { format!("{name} <{address}>") }
@@ -214,6 +229,27 @@ mod tests {
 
     fn shown(value: &str) -> Vec<String> {
         mailboxes(value.as_bytes(), 10).iter().map(Mailbox::display).collect()
+    }
+
+    #[test]
+    fn what_is_shown_can_be_taken_apart() {
+        let table = [
+            ("Jane Doe <jane@x>", "Jane Doe", "jane@x"),
+            ("a <b <c@x>", "a <b", "c@x"),
+            ("<a@x>", "", "a@x"),
+            ("<>", "", ""),
+            ("", "", ""),
+            ("a@x", "", "a@x"),
+            ("Jane <a@x", "", "Jane <a@x"),
+            ("x>", "", "x>"),
+        ];
+        for (text, name, address) in table {
+            let mailbox = Mailbox::from_display(text);
+            assert_eq!((mailbox.name.as_str(), mailbox.address.as_str()), (name, address), "{text}");
+        }
+        let mailbox = Mailbox::new(" Jane\r\nDoe ", "a@x\0");
+        assert_eq!(Mailbox::from_display(&mailbox.display()), mailbox);
+        assert_eq!(mailbox.display(), "Jane  Doe <a@x>");
     }
 
     #[test]

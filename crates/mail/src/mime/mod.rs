@@ -41,12 +41,13 @@ use bodies::Bodies;
 use charset::Decoded;
 use defect::Defects;
 
+pub use addresses::Mailbox;
 pub use bodies::Role;
 pub use defect::Defect;
 pub use header::HeaderField;
 pub use part::{Disposition, Part};
 pub use split::{MAX_DEPTH, MAX_FIELDS, MAX_PARTS};
-pub use summary::{HeaderSummary, header_summary};
+pub use summary::{HeaderSummary, header_summary, summary_subject, summary_to};
 pub use transfer::TransferEncoding;
 
 /// What stands between two texts of one mail.

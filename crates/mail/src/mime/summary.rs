@@ -1,6 +1,7 @@
 //! The few header fields of a mail's summary record, read on arrival without looking at anything else of the mail.
 
 use super::addresses::{Mailbox, mailboxes};
+use super::charset::one_line;
 use super::header::{Fields, RawField, unfold};
 use super::words;
 
@@ -43,6 +44,18 @@ pub fn header_summary(source: &[u8]) -> HeaderSummary {
     HeaderSummary { from, to: to.into_list(), subject: subject.unwrap_or_default() }
 }
 
+/// Recipients in the form of the summary, as many of them as it keeps.
+pub fn summary_to(mailboxes: impl IntoIterator<Item = Mailbox>) -> Vec<String> {
+    let mut to = Recipients::default();
+    to.extend(mailboxes);
+    to.list
+}
+
+/// A subject in the form of the summary: on one line, and as much of it as is kept.
+pub fn summary_subject(text: &str) -> String {
+    cut_subject(one_line(text))
+}
+
 /// The mailboxes of the To fields, as many as are kept.
 #[derive(Default)]
 struct Recipients {
@@ -55,7 +68,11 @@ impl Recipients {
         if self.bytes > MAX_TO_BYTES {
             return;
         }
-        for mailbox in mailboxes(field, MAX_TO - self.list.len()) {
+        self.extend(mailboxes(field, MAX_TO - self.list.len()));
+    }
+
+    fn extend(&mut self, mailboxes: impl IntoIterator<Item = Mailbox>) {
+        for mailbox in mailboxes.into_iter().take(MAX_TO - self.list.len()) {
             let shown = mailbox.display();
             self.bytes += shown.len();
             if self.bytes > MAX_TO_BYTES {
@@ -71,7 +88,10 @@ impl Recipients {
 }
 
 fn subject_of(field: &[u8]) -> String {
-    let mut subject = words::decode_line(&unfold(&field[..field.len().min(MAX_SUBJECT_FIELD)]));
+    cut_subject(words::decode_line(&unfold(&field[..field.len().min(MAX_SUBJECT_FIELD)])))
+}
+
+fn cut_subject(mut subject: String) -> String {
     subject.truncate(subject.floor_char_boundary(MAX_SUBJECT));
     subject
 }
@@ -113,6 +133,18 @@ mod tests {
             header_summary(format!("To: {many}\r\n{filler}From: late@example.org\r\nSubject: late\r\n\r\n").as_bytes());
         assert_eq!((summary.subject.as_str(), summary.from.as_deref()), ("late", Some("<late@example.org>")));
         assert_eq!(summary.to.unwrap_or_default().len(), MAX_TO);
+    }
+
+    #[test]
+    fn values_of_others_take_the_same_form() {
+        let to = ["a@x", "b@y"].map(|address| Mailbox::new("Jö\nrg", address));
+        assert_eq!(summary_to(to), ["Jö rg <a@x>", "Jö rg <b@y>"]);
+        assert_eq!(summary_subject(" a\r\nb "), "a  b");
+        let many = vec![Mailbox::new("", "a@x"); MAX_TO + 1];
+        assert_eq!(summary_to(many).len(), MAX_TO);
+        let long = vec![Mailbox::new(&"é".repeat(400), "a@x"); 100];
+        assert!((30_000..=MAX_TO_BYTES).contains(&summary_to(long).concat().len()));
+        assert_eq!(summary_subject(&"€".repeat(MAX_SUBJECT)).len(), MAX_SUBJECT / 3 * 3);
     }
 
     #[test]
