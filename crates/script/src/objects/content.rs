@@ -1,0 +1,159 @@
+//! What can be read from a mail itself: source, header fields, texts, attachments. A mail is fetched and parsed when a
+//! script first touches one of them.
+//!
+//! Lua cannot see how large a mail is that one of its objects holds on to, so objects only know where their mail comes
+//! from. Of the mails themselves a state holds at most two: the one that is being delivered, and the one read last.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mlua::{AnyUserData, Lua, LuaString, Table, Value};
+use restante_mail::message::MessageId;
+use restante_mail::mime::Mime;
+use restante_mail::naming::MailboxName;
+
+use super::headers;
+use super::record::{Field, Kind};
+use super::values::fault;
+use crate::context::Context;
+use crate::services::Mail;
+
+/// The fields that every object with a mail has.
+pub(super) const HEADERS: Field = Field("headers", Kind::Content);
+pub(super) const TEXT: Field = Field("text", Kind::Content);
+pub(super) const HTML: Field = Field("html", Kind::Content);
+pub(super) const ATTACHMENTS: Field = Field("attachments", Kind::Content);
+pub(super) const SOURCE: Field = Field("source", Kind::Source);
+
+/// Where the mail of an object comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It is on its way to the store, the n-th that this state has seen. It can be read until the next one comes.
+    Passing(u64),
+    /// It is in the store.
+    Stored(MailboxName, MessageId),
+    /// It was deleted.
+    Gone,
+    /// A script has made the object and may give it a source.
+    Made,
+}
+
+/// The mails that a state holds; lies in its app data.
+pub(super) struct Mails {
+    mail: Arc<dyn Mail>,
+    passed: u64,
+    passing: Option<Held>,
+    last: Option<Held>,
+}
+
+struct Held {
+    origin: Origin,
+    source: Bytes,
+    mime: Option<Arc<Mime>>,
+}
+
+impl Mails {
+    pub(super) fn new(mail: Arc<dyn Mail>) -> Self {
+        Self { mail, passed: 0, passing: None, last: None }
+    }
+
+    fn holds(&self, origin: &Origin) -> bool {
+        [&self.passing, &self.last].into_iter().flatten().any(|held| held.origin == *origin)
+    }
+
+    fn held(&mut self, origin: &Origin) -> Option<&mut Held> {
+        [&mut self.passing, &mut self.last].into_iter().flatten().find(|held| held.origin == *origin)
+    }
+}
+
+impl Held {
+    fn new(origin: Origin, source: Bytes) -> Self {
+        Self { origin, source, mime: None }
+    }
+
+    fn mime(&mut self) -> Arc<Mime> {
+        self.mime.get_or_insert_with(|| Arc::new(Mime::parse(self.source.clone()))).clone()
+    }
+}
+
+/// Takes in the mail that is being delivered.
+pub(super) fn pass(lua: &Lua, source: Bytes) -> Origin {
+    let Some(mut mails) = lua.app_data_mut::<Mails>() else { return Origin::Gone };
+    mails.passed += 1;
+    let origin = Origin::Passing(mails.passed);
+    mails.passing = Some(Held::new(origin.clone(), source));
+    origin
+}
+
+/// Lets go of all mails.
+pub(super) fn forget(lua: &Lua) {
+    if let Some(mut mails) = lua.app_data_mut::<Mails>() {
+        mails.passing = None;
+        mails.last = None;
+    }
+}
+
+/// The value of one of the fields above; nil when the mail is gone.
+pub(super) fn field(lua: &Lua, object: &AnyUserData, origin: &Origin, name: &str) -> mlua::Result<Value> {
+    if name == SOURCE.0 {
+        let source = source(lua, object, origin)?;
+        return source.map_or(Ok(Value::Nil), |source| lua.create_string(&source).map(Value::String));
+    }
+    let Some(mime) = mime(lua, object, origin)? else { return Ok(Value::Nil) };
+    match name {
+        "headers" => headers::table(lua, &mime).map(Value::Table),
+        "text" => lua.create_string(mime.text()).map(Value::String),
+        "html" => lua.create_string(mime.html()).map(Value::String),
+        _ => attachments(lua, &mime).map(Value::Table),
+    }
+}
+
+fn source(lua: &Lua, object: &AnyUserData, origin: &Origin) -> mlua::Result<Option<Bytes>> {
+    if *origin == Origin::Made {
+        return made(object).map(Some);
+    }
+    fetch(lua, origin)?;
+    Ok(lua.app_data_mut::<Mails>().and_then(|mut mails| Some(mails.held(origin)?.source.clone())))
+}
+
+fn mime(lua: &Lua, object: &AnyUserData, origin: &Origin) -> mlua::Result<Option<Arc<Mime>>> {
+    if *origin == Origin::Made {
+        return Ok(Some(Arc::new(Mime::parse(made(object)?))));
+    }
+    fetch(lua, origin)?;
+    Ok(lua.app_data_mut::<Mails>().and_then(|mut mails| Some(mails.held(origin)?.mime())))
+}
+
+/// The source that a script has given to its object. The object keeps it, so it is not held here as well.
+fn made(object: &AnyUserData) -> mlua::Result<Bytes> {
+    let source: Option<LuaString> = object.named_user_value(SOURCE.0)?;
+    Ok(source.map(|source| Bytes::copy_from_slice(&source.as_bytes())).unwrap_or_default())
+}
+
+/// Sees to it that a stored mail is held, if it still exists.
+fn fetch(lua: &Lua, origin: &Origin) -> mlua::Result<()> {
+    let Origin::Stored(mailbox, id) = origin else { return Ok(()) };
+    let mail = match lua.app_data_ref::<Mails>() {
+        Some(mails) if !mails.holds(origin) => mails.mail.clone(),
+        _ => return Ok(()),
+    };
+    let patience = Context::of(lua)?.remaining();
+    let found = mail.source(mailbox, *id, patience).map_err(|error| fault(lua, error))?;
+    if let (Some(source), Some(mut mails)) = (found, lua.app_data_mut::<Mails>()) {
+        mails.last = Some(Held::new(origin.clone(), source));
+    }
+    Ok(())
+}
+
+fn attachments(lua: &Lua, mime: &Mime) -> mlua::Result<Table> {
+    let list = lua.create_table()?;
+    for attachment in mime.attachments() {
+        let entry = lua.create_table()?;
+        entry.raw_set("filename", attachment.filename.as_str())?;
+        entry.raw_set("content_type", attachment.content_type.as_str())?;
+        entry.raw_set("size", attachment.content().len())?;
+        entry.raw_set("content_id", attachment.part.content_id.as_deref())?;
+        list.raw_push(entry)?;
+    }
+    Ok(list)
+}

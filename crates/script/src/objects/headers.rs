@@ -1,0 +1,67 @@
+//! The header of a mail as a Lua table: a list of fields in the order of the mail, which also answers to the name of a field
+//! in any case.
+
+use mlua::{BString, Lua, LuaString, Table, Value};
+use restante_mail::mime::Mime;
+
+use super::values::{expect_text, name};
+
+/// Where a header's metatable keeps the values of each field, by names in lower case.
+const VALUES: &str = "values";
+
+/// The header of a mail.
+pub(super) fn table(lua: &Lua, mime: &Mime) -> mlua::Result<Table> {
+    let (header, values) = (lua.create_table()?, lua.create_table()?);
+    for field in mime.header() {
+        let (name, value) = (field.written_name(), lua.create_string(field.decoded())?);
+        let entry = lua.create_table()?;
+        entry.raw_set("name", &*name)?;
+        entry.raw_set("value", &value)?;
+        header.raw_push(entry)?;
+        let name = name.to_ascii_lowercase();
+        match values.raw_get::<Option<Table>>(name.as_str())? {
+            Some(same) => same.raw_push(value)?,
+            None => values.raw_set(name, lua.create_sequence_from([value])?)?,
+        }
+    }
+    header.set_metatable(Some(metatable(lua, values)?))?;
+    Ok(header)
+}
+
+fn metatable(lua: &Lua, values: Table) -> mlua::Result<Table> {
+    let metatable = lua.create_table()?;
+    metatable.raw_set(VALUES, values)?;
+    metatable.raw_set("__metatable", false)?;
+    metatable.raw_set(
+        "__index",
+        lua.create_function(|lua, (header, key): (Table, Value)| {
+            let Some(name) = name(&key) else { return Ok(Value::Nil) };
+            if &*name == b"all" {
+                return lua.create_function(all).map(Value::Function);
+            }
+            let first = values_of(&header, &name)?.map(|values| values.raw_get(1));
+            first.unwrap_or(Ok(Value::Nil))
+        })?,
+    )?;
+    metatable
+        .raw_set("__tostring", lua.create_function(|_, header: Table| Ok(format!("headers({})", header.raw_len())))?)?;
+    Ok(metatable)
+}
+
+/// `headers:all(name)`: every value of the fields of that name, in the order of the mail.
+fn all(lua: &Lua, (header, name): (Table, Value)) -> mlua::Result<Table> {
+    let name = expect_text(lua, "the name in headers:all(name)", name)?;
+    let copy = lua.create_table()?;
+    if let Some(values) = values_of(&header, &name.as_bytes())? {
+        for value in values.sequence_values::<LuaString>() {
+            copy.raw_push(value?)?;
+        }
+    }
+    Ok(copy)
+}
+
+fn values_of(header: &Table, name: &[u8]) -> mlua::Result<Option<Table>> {
+    let Some(metatable) = header.metatable() else { return Ok(None) };
+    let values: Option<Table> = metatable.raw_get(VALUES)?;
+    values.map_or(Ok(None), |values| values.raw_get(BString::from(name.to_ascii_lowercase())))
+}

@@ -1,0 +1,73 @@
+//! The object `message_metadata`: what the store knows of a message.
+
+use mlua::{Lua, UserData, UserDataMethods, Value};
+use restante_mail::message::{Headline, Summary};
+
+use super::content::{ATTACHMENTS, HEADERS, HTML, Origin, SOURCE, TEXT};
+use super::inbound::{headline, number};
+use super::record::{self, Field, Kind, Record};
+
+/// Metadata in a script's hands.
+pub(super) struct Metadata {
+    summary: Option<Summary>,
+    origin: Origin,
+}
+
+impl Metadata {
+    /// That of a message which is, or was, in the store.
+    pub(super) fn new(summary: &Summary, is_stored: bool) -> Self {
+        let origin = if is_stored { Origin::Stored(summary.mailbox.clone(), summary.id) } else { Origin::Gone };
+        Self { summary: Some(summary.clone()), origin }
+    }
+
+    /// Metadata that a script makes up.
+    pub(super) fn empty() -> Self {
+        Self { summary: None, origin: Origin::Made }
+    }
+}
+
+impl UserData for Metadata {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        record::add_methods(methods);
+    }
+}
+
+impl Record for Metadata {
+    const NAME: &'static str = "message_metadata";
+    const FIELDS: &'static [Field] = &[
+        Field("mailbox", Kind::Text),
+        Field("id", Kind::Text),
+        Field("from", Kind::Address),
+        Field("to", Kind::Addresses),
+        Field("date", Kind::Number),
+        Field("subject", Kind::Text),
+        Field("size", Kind::Number),
+        HEADERS,
+        TEXT,
+        HTML,
+        ATTACHMENTS,
+        SOURCE,
+    ];
+    const TITLE: &'static str = "subject";
+
+    fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
+        let Some(summary) = &self.summary else {
+            return match field {
+                "mailbox" | "id" => lua.create_string("").map(Value::String),
+                "date" | "size" => Ok(number(0)),
+                field => headline(lua, &Headline::new("", [], ""), field),
+            };
+        };
+        match field {
+            "mailbox" => lua.create_string(summary.mailbox.as_str()).map(Value::String),
+            "id" => lua.create_string(summary.id.to_string()).map(Value::String),
+            "date" => Ok(number(summary.received.as_second())),
+            "size" => Ok(number(summary.size)),
+            field => headline(lua, &summary.headline, field),
+        }
+    }
+
+    fn origin(&self) -> Option<&Origin> {
+        Some(&self.origin)
+    }
+}

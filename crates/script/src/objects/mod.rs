@@ -1,0 +1,83 @@
+//! What scripts hold in their hands: the globals `inbucket` (also known as `restante`), `smtp` and the constructors of
+//! objects, the objects that functions of scripts are called with, and what becomes of those that they return. What
+//! scripts get by `require` is made elsewhere.
+
+mod address;
+mod content;
+mod headers;
+mod inbound;
+mod inbucket;
+mod lists;
+mod metadata;
+mod record;
+mod session;
+mod values;
+mod verdict;
+
+use mlua::{Function, IntoLua as _, Lua, Table, UserData, Value};
+use restante_mail::address::Address;
+use restante_mail::envelope::Envelope;
+use restante_mail::message::Summary;
+use restante_mail::naming::Naming;
+use restante_mailroom::hooks::{Inbound, Verdict};
+
+use crate::event::Event;
+use crate::services::Services;
+
+/// Puts the globals into a new state.
+pub(crate) fn install(lua: &Lua, services: &Services, naming: Naming) -> mlua::Result<()> {
+    lua.set_app_data(content::Mails::new(services.mail.clone()));
+    lua.set_app_data(naming);
+    let globals = lua.globals();
+    let inbucket = inbucket::object(lua)?;
+    globals.raw_set("inbucket", &inbucket)?;
+    globals.raw_set("restante", inbucket)?;
+    globals.raw_set("smtp", verdict::table(lua)?)?;
+    globals.raw_set("address", address::constructor(lua)?)?;
+    globals.raw_set("inbound_message", constructor(lua, inbound::InboundMessage::empty)?)?;
+    globals.raw_set("message_metadata", constructor(lua, metadata::Metadata::empty)?)?;
+    globals.raw_set("smtp_session", constructor(lua, session::Session::default)?)
+}
+
+/// The function that the script has defined for an event.
+pub(crate) fn handler(lua: &Lua, event: Event) -> Option<Function> {
+    inbucket::handler(lua, event)
+}
+
+/// The argument for functions that judge a sender or, with a candidate, a recipient.
+pub(crate) fn session(lua: &Lua, envelope: &Envelope, candidate: Option<&Address>) -> mlua::Result<Value> {
+    session::Session::new(envelope, candidate).into_lua(lua)
+}
+
+/// The argument for functions that see a message before it is stored. Its mail can be read until [`forget`] is called, or
+/// the next message comes.
+pub(crate) fn inbound(lua: &Lua, message: &Inbound) -> mlua::Result<Value> {
+    inbound::InboundMessage::new(lua, message).into_lua(lua)
+}
+
+/// The argument for functions that hear of a message that was stored or deleted.
+pub(crate) fn metadata(lua: &Lua, summary: &Summary, is_stored: bool) -> mlua::Result<Value> {
+    metadata::Metadata::new(summary, is_stored).into_lua(lua)
+}
+
+/// What a function has decided about a sender or recipient. Errors are the end of a sentence that begins with its name.
+pub(crate) fn verdict(value: &Value) -> Result<Verdict, String> {
+    verdict::of(value)
+}
+
+/// What a function wants to be stored; none when it changes nothing. Errors are sentences for the log.
+pub(crate) fn changed(value: &Value, original: &Inbound, naming: Naming) -> Result<Option<Inbound>, String> {
+    inbound::changed(value, original, naming)
+}
+
+/// Lets go of the mails that were read during a call, when it is over.
+pub(crate) fn forget(lua: &Lua) {
+    content::forget(lua);
+}
+
+/// A table with the function `new`.
+fn constructor<T: UserData + Send + Sync + 'static>(lua: &Lua, new: fn() -> T) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    table.raw_set("new", lua.create_function(move |_, ()| Ok(new()))?)?;
+    Ok(table)
+}

@@ -1,0 +1,127 @@
+//! Objects with fields: what sessions, inbound messages and metadata have in common. The userdata holds what the server
+//! knows, and never changes; the value of a field is made of it when a script first reads the field. That value, or what
+//! the script has written, is kept by Lua, so that changes in place count and both its collector and its memory limit see
+//! it.
+
+use mlua::{AnyUserData, Lua, MetaMethod, UserData, UserDataMethods, Value};
+use restante_mail::naming::Naming;
+
+use super::content::{self, Origin};
+use super::values::{expect_text, fault, kind_of, name, unknown_field};
+use super::{address, lists};
+
+/// An object with fields.
+pub(super) trait Record: UserData + Send + 'static {
+    /// What scripts know it by.
+    const NAME: &'static str;
+    /// Its fields.
+    const FIELDS: &'static [Field];
+    /// The field that tells such objects apart in a log.
+    const TITLE: &'static str;
+
+    /// What a field holds before anybody writes to it.
+    fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value>;
+
+    /// Where its mail comes from; none when it never has one.
+    fn origin(&self) -> Option<&Origin>;
+}
+
+/// A field of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Field(pub(super) &'static str, pub(super) Kind);
+
+/// What a field holds, and what scripts may do with it.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    Address,
+    Addresses,
+    Mailboxes,
+    /// Something that scripts cannot change.
+    Fixed,
+    /// Something read from the mail.
+    Content,
+    /// The mail, which scripts may give to objects that they have made.
+    Source,
+}
+
+/// Teaches Lua how to handle such objects.
+pub(super) fn add_methods<T: Record>(methods: &mut impl UserDataMethods<T>) {
+    methods.add_meta_function(MetaMethod::Index, |lua, (object, key): (AnyUserData, Value)| match find::<T>(&key) {
+        Some(field) => read::<T>(lua, &object, field),
+        None => Ok(Value::Nil),
+    });
+    methods.add_meta_function(MetaMethod::NewIndex, |lua, (object, key, value): (AnyUserData, Value, Value)| {
+        let field = find::<T>(&key).ok_or_else(|| unknown_field(lua, T::NAME, &key))?;
+        write::<T>(lua, &object, field, value)
+    });
+    methods.add_meta_function(MetaMethod::ToString, |lua, object: AnyUserData| {
+        let title = read::<T>(lua, &object, Field(T::TITLE, Kind::Text))?.to_string()?;
+        Ok(format!("{}({title})", T::NAME))
+    });
+}
+
+fn find<T: Record>(key: &Value) -> Option<Field> {
+    let name = name(key)?;
+    T::FIELDS.iter().find(|field| field.0.as_bytes() == &*name).copied()
+}
+
+fn read<T: Record>(lua: &Lua, object: &AnyUserData, Field(name, kind): Field) -> mlua::Result<Value> {
+    let kept: Value = object.named_user_value(name)?;
+    if !kept.is_nil() {
+        return Ok(kept);
+    }
+    let record = object.borrow::<T>()?;
+    let value = match (kind, record.origin()) {
+        (Kind::Content | Kind::Source, Some(origin)) => content::field(lua, object, origin, name)?,
+        _ => record.initial(lua, name)?,
+    };
+    object.set_named_user_value(name, &value)?;
+    Ok(value)
+}
+
+fn write<T: Record>(lua: &Lua, object: &AnyUserData, Field(name, kind): Field, value: Value) -> mlua::Result<()> {
+    let what = format!("{}.{name}", T::NAME);
+    let misfit = |wanted: &str, value: &Value| {
+        let kind = kind_of(value);
+        fault(lua, format_args!("{what} must be {wanted}, not {kind}"))
+    };
+    let value = match (kind, value) {
+        (Kind::Fixed | Kind::Content, _) => return Err(fault(lua, format_args!("{what} is read-only"))),
+        (Kind::Source, value) => return write_source::<T>(lua, object, &what, value),
+        (Kind::Text, value) => Value::String(expect_text(lua, &what, value)?),
+        (Kind::Number, value) => {
+            Value::Number(lua.coerce_number(value.clone())?.ok_or_else(|| misfit("a number", &value))?)
+        }
+        (Kind::Address, value) => {
+            address::mailbox(&value).ok_or_else(|| misfit("an address", &value))?;
+            value
+        }
+        (Kind::Addresses, Value::Table(list)) => {
+            lists::addresses(&list).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
+            Value::Table(list)
+        }
+        (Kind::Addresses, value) => return Err(misfit("a list of addresses", &value)),
+        (Kind::Mailboxes, Value::Table(list)) => {
+            let naming = lua.app_data_ref::<Naming>().map(|naming| *naming).unwrap_or_default();
+            lists::mailboxes(&list, naming).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
+            Value::Table(list)
+        }
+        (Kind::Mailboxes, value) => return Err(misfit("a list of texts", &value)),
+    };
+    object.set_named_user_value(name, value)
+}
+
+/// Gives an object a mail: whatever can be read from a mail follows from it.
+fn write_source<T: Record>(lua: &Lua, object: &AnyUserData, what: &str, value: Value) -> mlua::Result<()> {
+    if !matches!(object.borrow::<T>()?.origin(), Some(Origin::Made)) {
+        return Err(fault(lua, format_args!("{what} is read-only but in a new {}", T::NAME)));
+    }
+    let source = expect_text(lua, what, value)?;
+    for Field(name, _) in T::FIELDS.iter().filter(|field| matches!(field.1, Kind::Content)) {
+        object.set_named_user_value(name, Value::Nil)?;
+    }
+    object.set_named_user_value("size", source.as_bytes().len())?;
+    object.set_named_user_value("source", source)
+}

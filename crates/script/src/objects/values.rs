@@ -1,0 +1,59 @@
+//! Values as scripts hand them over, and what scripts are told when these are not what they should be: errors that name
+//! the line to blame, as Lua's own do.
+
+use std::fmt::Display;
+
+use mlua::{BorrowedBytes, Lua, LuaString, Value};
+
+/// How far up the stack the script is looked for. Between it and a function of ours there may be one of Lua's, such as
+/// `pcall`.
+const MAX_FRAMES: usize = 8;
+
+/// An error for the script that is running, with its file and line in front.
+pub(super) fn fault(lua: &Lua, text: impl Display) -> mlua::Error {
+    match (1..=MAX_FRAMES).find_map(|level| place(lua, level)) {
+        Some((file, line)) => mlua::Error::runtime(format_args!("{file}:{line}: {text}")),
+        None => mlua::Error::runtime(text),
+    }
+}
+
+/// The error of a script that writes to a field that is not there.
+pub(super) fn unknown_field(lua: &Lua, object: &str, key: &Value) -> mlua::Error {
+    fault(lua, format_args!("attempt to set unknown field '{}' of {object}", shown(key)))
+}
+
+/// What a value is, with its article: `a number`.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Nil => "nil",
+        Value::Boolean(_) => "a boolean",
+        Value::Integer(_) | Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Table(_) => "a table",
+        Value::Function(_) => "a function",
+        _ => "another object",
+    }
+}
+
+/// The name of a field that a script reads or writes; what is no text names none.
+pub(super) fn name(key: &Value) -> Option<BorrowedBytes> {
+    key.as_string().map(LuaString::as_bytes)
+}
+
+/// The text that a value has to be. A number is taken for its digits, as everywhere in Lua.
+pub(super) fn expect_text(lua: &Lua, what: &str, value: Value) -> mlua::Result<LuaString> {
+    let kind = kind_of(&value);
+    lua.coerce_string(value)?.ok_or_else(|| fault(lua, format_args!("{what} must be a text, not {kind}")))
+}
+
+/// A key for people to read.
+fn shown(key: &Value) -> String {
+    key.to_string().unwrap_or_else(|_| kind_of(key).to_owned())
+}
+
+fn place(lua: &Lua, level: usize) -> Option<(String, usize)> {
+    lua.inspect_stack(level, |frame| {
+        let line = frame.current_line()?;
+        Some((frame.source().short_src?.into_owned(), line))
+    })?
+}

@@ -1,0 +1,98 @@
+//! The table `smtp` and the verdicts that its functions make.
+
+use std::fmt::Write as _;
+
+use mlua::{AnyUserData, Lua, MetaMethod, Table, UserData, UserDataMethods, Value};
+use restante_mail::envelope::Refusal;
+use restante_mailroom::hooks::Verdict;
+
+use super::values::{expect_text, fault, kind_of, name, unknown_field};
+
+/// What a peer is told when the script does not say.
+const DENIED: (u16, &str) = (550, "Mail denied by policy");
+/// How long a text may be, in bytes.
+const MAX_TEXT: usize = 400;
+
+/// A verdict in a script's hands.
+struct Judged(Verdict);
+
+impl UserData for Judged {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_meta_method(MetaMethod::Index, |lua, this, key: Value| match (name(&key).as_deref(), &this.0) {
+            (Some(b"action"), verdict) => lua.create_string(action(verdict)).map(Value::String),
+            (Some(b"code"), Verdict::Deny(refusal)) => Ok(Value::Integer(refusal.code.into())),
+            (Some(b"text"), Verdict::Deny(refusal)) => lua.create_string(&refusal.text).map(Value::String),
+            _ => Ok(Value::Nil),
+        });
+        methods.add_meta_method(MetaMethod::NewIndex, |lua, _, (key, _): (Value, Value)| -> mlua::Result<()> {
+            Err(match name(&key).as_deref() {
+                Some(b"action" | b"code" | b"text") => fault(lua, "a verdict of smtp is read-only"),
+                _ => unknown_field(lua, "a verdict of smtp", &key),
+            })
+        });
+        methods.add_meta_method(MetaMethod::ToString, |_, this, ()| {
+            let mut text = format!("smtp.{}", action(&this.0));
+            if let Verdict::Deny(refusal) = &this.0 {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "({}, {})", refusal.code, refusal.text);
+            }
+            Ok(text)
+        });
+        methods.add_meta_function(MetaMethod::Eq, |_, (one, other): (AnyUserData, AnyUserData)| {
+            Ok(one.borrow::<Self>()?.0 == other.borrow::<Self>()?.0)
+        });
+    }
+}
+
+/// The table `smtp`.
+pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    table.raw_set("allow", lua.create_function(|_, ()| Ok(Judged(Verdict::Allow)))?)?;
+    table.raw_set("defer", lua.create_function(|_, ()| Ok(Judged(Verdict::Defer)))?)?;
+    let deny = lua.create_function(|lua, (code, text): (Value, Value)| {
+        let refusal = Refusal { code: self::code(lua, code)?, text: self::text(lua, text)? };
+        Ok(Judged(Verdict::Deny(refusal)))
+    })?;
+    table.raw_set("deny", deny)?;
+    Ok(table)
+}
+
+/// What a function of the script has returned; nothing leaves the decision to the policy.
+pub(super) fn of(value: &Value) -> Result<Verdict, String> {
+    if value.is_nil() {
+        return Ok(Verdict::Defer);
+    }
+    let judged = value.as_userdata().and_then(|object| object.borrow::<Judged>().ok());
+    judged
+        .map(|judged| judged.0.clone())
+        .ok_or_else(|| format!("must return smtp.allow(), smtp.defer() or smtp.deny(), not {}", kind_of(value)))
+}
+
+fn action(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allow",
+        Verdict::Defer => "defer",
+        Verdict::Deny(_) => "deny",
+    }
+}
+
+fn code(lua: &Lua, value: Value) -> mlua::Result<u16> {
+    if value.is_nil() {
+        return Ok(DENIED.0);
+    }
+    let number = lua.coerce_number(value)?.filter(|number| number.fract() == 0.0);
+    (400..=599)
+        .find(|code| number == Some(f64::from(*code)))
+        .ok_or_else(|| fault(lua, "the code in smtp.deny(code, text) must be a whole number from 400 to 599"))
+}
+
+/// One line of text. Characters that a reply cannot hold are replaced where replies are written.
+fn text(lua: &Lua, value: Value) -> mlua::Result<String> {
+    if value.is_nil() {
+        return Ok(DENIED.1.to_owned());
+    }
+    let text = expect_text(lua, "the text in smtp.deny(code, text)", value)?.to_string_lossy();
+    let mut line: String = text.chars().take(MAX_TEXT).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    line.truncate(line.floor_char_boundary(MAX_TEXT));
+    Ok(if line.trim().is_empty() { DENIED.1.to_owned() } else { line })
+}
