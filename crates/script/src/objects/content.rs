@@ -157,3 +157,21 @@ fn attachments(lua: &Lua, mime: &Mime) -> mlua::Result<Table> {
     }
     Ok(list)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{shown, state, with_message};
+    use super::*;
+
+    #[test]
+    fn a_mail_on_its_way_is_parsed_when_it_is_touched() {
+        let (lua, _) = state();
+        with_message(&lua);
+        let is_parsed =
+            || lua.app_data_ref::<Mails>().unwrap().passing.as_ref().is_some_and(|held| held.mime.is_some());
+        shown(&lua, "return msg.size .. msg.subject .. msg.from.name .. #msg.to .. #msg.mailboxes .. #msg.source");
+        assert!(!is_parsed());
+        shown(&lua, "return msg.headers.subject");
+        assert!(is_parsed());
+    }
+}

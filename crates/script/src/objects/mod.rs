@@ -81,3 +81,6 @@ fn constructor<T: UserData + Send + Sync + 'static>(lua: &Lua, new: fn() -> T) -
     table.raw_set("new", lua.create_function(move |_, ()| Ok(new()))?)?;
     Ok(table)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! What can be read from mails, and when they are fetched.
+
+use std::sync::atomic::Ordering;
+
+use mlua::Lua;
+
+use super::super::{forget, inbound, metadata};
+use super::{MAIL, check, message, shown, state, summary, with_message};
+
+/// What is true of [`MAIL`] in the global `mail`, wherever it comes from.
+const CONTENT: &[(&str, &str)] = &[
+    ("return mail.headers['X-Tag']", "grün"),
+    ("return mail.headers.FROM", "Jane <jane@x.org>"),
+    ("return mail.headers.received", "one"),
+    ("return mail.headers['X-None']", "nil"),
+    ("return mail.headers[99]", "nil"),
+    ("return table.concat(mail.headers:all('RECEIVED'), ' ')", "one two"),
+    ("return #mail.headers:all('X-None')", "0"),
+    ("mail.headers:all()", "error: the name in headers:all(name) must be a text, not nil"),
+    ("return #mail.headers", "5"),
+    ("return mail.headers[3].name .. mail.headers[3].value", "receivedtwo"),
+    (
+        "local n = ''; for _, h in ipairs(mail.headers) do n = n .. h.name .. ' ' end; return n",
+        "From Received received X-Tag Content-Type ",
+    ),
+    ("return tostring(mail.headers)", "headers(5)"),
+    ("return mail.text", "Hello"),
+    ("return mail.html", "<p>Hi</p>"),
+    ("return #mail.attachments", "1"),
+    (
+        "local a = mail.attachments[1]; return a.filename .. ' ' .. a.content_type .. ' ' .. a.size .. ' ' .. a.content_id",
+        "a.png image/png 4 logo",
+    ),
+    ("return mail.source", MAIL),
+    ("return rawequal(mail.headers, mail.headers)", "true"),
+];
+
+#[test]
+fn a_mail_on_its_way() {
+    check(|lua| lua.globals().set("mail", inbound(lua, &message()).unwrap()).unwrap(), CONTENT);
+}
+
+#[test]
+fn a_mail_in_the_store() {
+    check(|lua| lua.globals().set("mail", metadata(lua, &summary("jane"), true).unwrap()).unwrap(), CONTENT);
+}
+
+#[test]
+fn mails_that_scripts_make() {
+    for object in ["inbound_message", "message_metadata"] {
+        let prepare = |lua: &Lua| {
+            lua.globals().set("source", MAIL).unwrap();
+            shown(lua, &format!("mail = {object}.new(); mail.source = source"));
+        };
+        check(prepare, CONTENT);
+        let size = MAIL.len().to_string();
+        check(
+            prepare,
+            &[
+                ("return mail.size", &size),
+                (
+                    "local old = mail.text; mail.source = 'A: b\\n\\nnew'; return old .. mail.text .. mail.size .. #mail.headers",
+                    "Hellonew91",
+                ),
+                ("mail.source = 'A: \\255'; return #mail.source", "4"),
+            ],
+        );
+        let empty =
+            format!("local m = {object}.new(); return m.source .. m.text .. m.html .. #m.headers .. #m.attachments");
+        check(|_| {}, &[(&empty, "00")]);
+        check(
+            |_| {},
+            &[(
+                &format!("{object}.new().source = {{}}"),
+                &format!("error: {object}.source must be a text, not a table"),
+            )],
+        );
+    }
+}
+
+#[test]
+fn mails_that_are_gone() {
+    for (mailbox, is_stored) in [("jane", false), ("empty", true)] {
+        for field in ["headers", "text", "html", "attachments", "source"] {
+            let prepare = |lua: &Lua| {
+                lua.globals().set("meta", metadata(lua, &summary(mailbox), is_stored).unwrap()).unwrap();
+            };
+            check(prepare, &[(&format!("return meta.{field}"), "nil")]);
+        }
+    }
+}
+
+#[test]
+fn a_store_that_is_out_of_order() {
+    check(
+        |lua| lua.globals().set("meta", metadata(lua, &summary("broken"), true).unwrap()).unwrap(),
+        &[("local _ = meta.text", "error: the store does not answer"), ("return meta.subject", "Hello")],
+    );
+}
+
+#[test]
+fn stored_mail_is_fetched_once_and_only_when_it_is_touched() {
+    let (lua, shelf) = state();
+    let fetched = || shelf.fetched.load(Ordering::Relaxed);
+    lua.globals().set("meta", metadata(&lua, &summary("jane"), true).unwrap()).unwrap();
+    shown(
+        &lua,
+        "return meta.mailbox .. meta.id .. meta.subject .. meta.size .. meta.from.name .. #meta.to .. meta.date",
+    );
+    assert_eq!(fetched(), 0);
+    assert_eq!(shown(&lua, "return meta.text"), "Hello");
+    assert_eq!(shown(&lua, "return meta.html"), "<p>Hi</p>");
+    assert_eq!(fetched(), 1);
+    // What was read stays readable; what was not has to be fetched again.
+    forget(&lua);
+    assert_eq!(shown(&lua, "return meta.text"), "Hello");
+    assert_eq!(fetched(), 1);
+    assert_eq!(shown(&lua, "return #meta.attachments"), "1");
+    assert_eq!(fetched(), 2);
+}
+
+#[test]
+fn a_state_holds_on_to_no_mail_that_has_passed() {
+    let (lua, _) = state();
+    with_message(&lua);
+    assert_eq!(shown(&lua, "first = msg; return first.text"), "Hello");
+    with_message(&lua);
+    assert_eq!(shown(&lua, "return msg.html"), "<p>Hi</p>");
+    assert_eq!(shown(&lua, "return first.html"), "nil");
+    assert_eq!(shown(&lua, "return first.text .. first.subject"), "HelloHello");
+    forget(&lua);
+    assert_eq!(shown(&lua, "return msg.source"), "nil");
+}

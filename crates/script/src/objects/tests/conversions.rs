@@ -1,0 +1,129 @@
+//! What the server makes of the values that scripts return.
+
+use mlua::Value;
+use restante_mail::envelope::Refusal;
+use restante_mail::message::Headline;
+use restante_mail::naming::{MailboxName, Naming};
+use restante_mailroom::hooks::{Inbound, Verdict};
+
+use super::super::{changed, verdict};
+use super::{message, state, with_message};
+
+/// What a function makes of the message in the global `msg`.
+fn outcome(script: &str, naming: Naming) -> Result<Option<Inbound>, String> {
+    let (lua, _) = state();
+    with_message(&lua);
+    let value: Value = lua.load(script).eval().unwrap();
+    changed(&value, &message(), naming)
+}
+
+#[test]
+fn verdicts() {
+    let refused = |code, text: &str| Ok(Verdict::Deny(Refusal::new(code, text)));
+    let misfit = |kind: &str| Err(format!("must return smtp.allow(), smtp.defer() or smtp.deny(), not {kind}"));
+    let table = [
+        ("smtp.allow()", Ok(Verdict::Allow)),
+        ("smtp.defer()", Ok(Verdict::Defer)),
+        ("nil", Ok(Verdict::Defer)),
+        ("smtp.deny()", refused(550, "Mail denied by policy")),
+        ("smtp.deny(451, 'später')", refused(451, "später")),
+        ("1", misfit("a number")),
+        ("false", misfit("a boolean")),
+        ("smtp.allow", misfit("a function")),
+        ("address.new('', '')", misfit("another object")),
+    ];
+    for (script, expected) in table {
+        let (lua, _) = state();
+        assert_eq!(verdict(&lua.load(script).eval().unwrap()), expected, "{script}");
+    }
+}
+
+#[test]
+fn changed_messages() {
+    const TO: &[&str] = &["<jane@x>", "Joe  D. <joe@x>"];
+    // script, mailboxes, from, to, subject
+    type Row = (&'static str, &'static [&'static str], &'static str, &'static [&'static str], &'static str);
+    let both: &[&str] = &["jane", "joe"];
+    let table: &[Row] = &[
+        ("return msg", both, "Ann <a@x>", TO, "Hello"),
+        (
+            "local _ = msg.from.name .. #msg.to .. msg.subject .. #msg.mailboxes; return msg",
+            both,
+            "Ann <a@x>",
+            TO,
+            "Hello",
+        ),
+        ("msg.mailboxes = {}; return msg", &[], "Ann <a@x>", TO, "Hello"),
+        ("msg.mailboxes[2] = 'X+y@Z.org'; return msg", &["jane", "x"], "Ann <a@x>", TO, "Hello"),
+        ("table.insert(msg.mailboxes, 12); return msg", &["jane", "joe", "12"], "Ann <a@x>", TO, "Hello"),
+        ("msg.mailboxes[1] = nil; return msg", &[], "Ann <a@x>", TO, "Hello"),
+        ("msg.from.name = 'N\\new'; return msg", both, "N ew <a@x>", TO, "Hello"),
+        ("msg.from = address.new('', 'b@x'); return msg", both, "<b@x>", TO, "Hello"),
+        (
+            "table.insert(msg.to, address.new('N', 'n@x')); return msg",
+            both,
+            "Ann <a@x>",
+            &["<jane@x>", "Joe  D. <joe@x>", "N <n@x>"],
+            "Hello",
+        ),
+        ("msg.to[1].address = 'j@x'; return msg", both, "Ann <a@x>", &["<j@x>", "Joe  D. <joe@x>"], "Hello"),
+        ("msg.to = {}; return msg", both, "Ann <a@x>", &[], "Hello"),
+        ("msg.subject = '[x] ' .. msg.subject; return msg", both, "Ann <a@x>", TO, "[x] Hello"),
+        ("msg.subject = 'a\\r\\nb\\255'; return msg", both, "Ann <a@x>", TO, "a  b\u{fffd}"),
+        ("local n = inbound_message.new(); n.mailboxes = {'n'}; return n", &["n"], "", &[], ""),
+        ("local n = inbound_message.new(); n.source = 'other'; return n", &[], "", &[], ""),
+    ];
+    for (script, mailboxes, from, to, subject) in table {
+        let found = outcome(script, Naming::Local).unwrap().unwrap();
+        assert_eq!(found.mailboxes.iter().map(MailboxName::as_str).collect::<Vec<_>>(), *mailboxes, "{script}");
+        assert_eq!(found.headline, Headline::new(from, to.iter().copied(), subject), "{script}");
+        assert_eq!(found.body, message().body, "{script}: the mail is never changed");
+    }
+}
+
+#[test]
+fn messages_that_do_not_change_or_cannot() {
+    for script in ["return nil", "return false", "msg.subject = 'x'"] {
+        assert!(outcome(script, Naming::Local).unwrap().is_none(), "{script}");
+    }
+    let table = [
+        ("return true", "must return the message, nil or false, not a boolean"),
+        ("return 1", "must return the message, nil or false, not a number"),
+        ("return msg.from", "must return the message, nil or false, not another object"),
+        (
+            "msg.mailboxes[1] = 'a b'; return msg",
+            "inbound_message.mailboxes holds \"a b\": the local part has a character that needs quotes",
+        ),
+        (
+            "msg.mailboxes[2] = {}; return msg",
+            "inbound_message.mailboxes must be a list of texts, but item 2 is a table",
+        ),
+        (
+            "for i = 1, 1001 do msg.mailboxes[i] = i end; return msg",
+            "inbound_message.mailboxes holds more than 1000 names",
+        ),
+        ("msg.to[1] = 'x'; return msg", "inbound_message.to must be a list of addresses, but item 1 is a text"),
+    ];
+    for (script, expected) in table {
+        assert_eq!(outcome(script, Naming::Local).unwrap_err(), expected, "{script}");
+    }
+}
+
+#[test]
+fn mailboxes_are_named_as_readers_name_them() {
+    for (naming, expected) in [(Naming::Local, "jo"), (Naming::Full, "jo@x.org"), (Naming::Domain, "x.org")] {
+        let found = outcome("msg.mailboxes = {'Jo+1@X.org'}; return msg", naming).unwrap().unwrap();
+        assert_eq!(found.mailboxes[0].as_str(), expected);
+    }
+}
+
+#[test]
+fn what_scripts_write_is_bounded() {
+    let script = "msg.subject = ('€'):rep(5000); msg.from = address.new(('n'):rep(5000), ('a'):rep(5000)) \
+        for i = 1, 2000 do msg.to[i] = address.new(('n'):rep(100), 'a@x') end; return msg";
+    let headline = outcome(script, Naming::Local).unwrap().unwrap().headline;
+    assert_eq!(headline.subject().len(), 4095);
+    assert_eq!(headline.from().len(), 512 + 512 + " <>".len());
+    let to: usize = headline.to().map(str::len).sum();
+    assert!((32_000..=32 * 1024).contains(&to), "{to}");
+}

@@ -1,0 +1,155 @@
+//! Snippets of Lua and what they give, for every object, field and constructor; and what the server makes of the objects
+//! that scripts return.
+
+mod contents;
+mod conversions;
+mod snippets;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mlua::{Lua, Value};
+use restante_courier::{Failure, Http, Request, Response};
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::naming::{MailboxName, Naming};
+use restante_mailroom::hooks::Inbound;
+
+use super::{inbound, install};
+use crate::context::Context;
+use crate::services::{Level, Log, Mail, Services};
+
+/// A mail with a bit of everything.
+const MAIL: &str = "From: Jane <jane@x.org>\r\n\
+    Received: one\r\n\
+    received: two\r\n\
+    X-Tag: =?utf-8?Q?gr=C3=BCn?=\r\n\
+    Content-Type: multipart/mixed; boundary=b\r\n\r\n\
+    --b\r\nContent-Type: text/plain\r\n\r\nHello\r\n\
+    --b\r\nContent-Type: text/html\r\n\r\n<p>Hi</p>\r\n\
+    --b\r\nContent-Type: image/png; name=a.png\r\nContent-ID: <logo>\r\nContent-Transfer-Encoding: base64\r\n\r\nAAECAw==\r\n\
+    --b--\r\n";
+
+/// A store that holds [`MAIL`] in mailbox `jane` and is out of order for mailbox `broken`. It counts who asks.
+#[derive(Default)]
+pub(super) struct Shelf {
+    fetched: AtomicUsize,
+}
+
+impl Mail for Shelf {
+    fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
+        Ok(name(text))
+    }
+
+    fn list(&self, _: &MailboxName, _: Option<MessageId>, _: usize, _: Duration) -> Result<Vec<Summary>, String> {
+        Ok(Vec::new())
+    }
+
+    fn find(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<Option<Summary>, String> {
+        Ok(None)
+    }
+
+    fn source(&self, mailbox: &MailboxName, _: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {
+        self.fetched.fetch_add(1, Ordering::Relaxed);
+        assert!(!patience.is_zero(), "the patience is what the call has left");
+        match mailbox.as_str() {
+            "jane" => Ok(Some(Bytes::from_static(MAIL.as_bytes()))),
+            "broken" => Err("the store does not answer".to_owned()),
+            _ => Ok(None),
+        }
+    }
+
+    fn delete(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<bool, String> {
+        Ok(false)
+    }
+}
+
+/// Nothing here sends or logs.
+struct Nobody;
+
+impl Http for Nobody {
+    fn send(&self, _: &Request) -> Result<Response, Failure> {
+        Err(Failure::Timeout)
+    }
+}
+
+impl Log for Nobody {
+    fn write(&self, _: Level, _: &str, _: &[(String, String)]) {}
+}
+
+/// A state with the globals in it, and its store.
+pub(super) fn state() -> (Lua, Arc<Shelf>) {
+    let (lua, shelf) = (Lua::new(), Arc::new(Shelf::default()));
+    let services = Services { http: Arc::new(Nobody), mail: shelf.clone(), log: Arc::new(Nobody) };
+    install(&lua, &services, Naming::Local).unwrap();
+    lua.set_app_data(Context { event: None, deadline: Instant::now() + Duration::from_mins(10) });
+    (lua, shelf)
+}
+
+/// What a script returns, as `tostring` shows it, or its error.
+pub(super) fn shown(lua: &Lua, script: &str) -> String {
+    match lua.load(script).set_name("@rules.lua").call::<Value>(()) {
+        Ok(value) => value.to_string().unwrap(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Runs every script of a table in a state of its own that `prepare` has been at. Errors must begin with file and line.
+fn check(prepare: impl Fn(&Lua), table: &[(&str, &str)]) {
+    for (script, expected) in table {
+        let (lua, _) = state();
+        prepare(&lua);
+        let found = shown(&lua, script);
+        match expected.strip_prefix("error: ") {
+            Some(expected) => {
+                let line = found.lines().next().unwrap_or_default();
+                assert_eq!(line, format!("runtime error: rules.lua:1: {expected}"), "{script}");
+            }
+            None => assert_eq!(found, *expected, "{script}"),
+        }
+    }
+}
+
+fn name(text: &str) -> MailboxName {
+    Naming::Local.mailbox_named(text).unwrap()
+}
+
+fn address(text: &str) -> Address {
+    Address::parse(text, Alphabet::Ascii).unwrap()
+}
+
+fn envelope(from: Option<&str>, recipients: &[&str]) -> Envelope {
+    Envelope {
+        peer: Peer { ip: Some([192, 0, 2, 7].into()), helo: "client".to_owned() },
+        from: from.map(address),
+        recipients: recipients.iter().copied().map(address).collect(),
+    }
+}
+
+fn message() -> Inbound {
+    Inbound {
+        mailboxes: vec![name("jane"), name("joe")],
+        headline: Headline::new("Ann <a@x>", ["<jane@x>", "Joe  D. <joe@x>"], "Hello"),
+        body: Bytes::from_static(MAIL.as_bytes()),
+    }
+}
+
+fn summary(mailbox: &str) -> Summary {
+    Summary {
+        mailbox: name(mailbox),
+        id: MessageId::from(1_794_711_170_000_001),
+        headline: message().headline,
+        received: Timestamp::from_second(1_794_711_170).unwrap(),
+        size: 1234,
+        seen: false,
+    }
+}
+
+/// Puts the message into the global `msg`.
+pub(super) fn with_message(lua: &Lua) {
+    lua.globals().set("msg", inbound(lua, &message()).unwrap()).unwrap();
+}
