@@ -1,33 +1,39 @@
 //! The object `address`: a display name and an address, both of which a script may change.
 
-use mlua::{AnyUserData, Lua, MetaMethod, Table, UserData, UserDataMethods, Value};
+use mlua::{AnyUserData, Lua, LuaString, MetaMethod, Table, UserData, UserDataMethods, Value};
 use restante_mail::mime::Mailbox;
 
-use super::values::{expect_text, name, unknown_field};
+use super::content::Origin;
+use super::record::{self, Field, Kind, Record};
+use super::values::expect_text;
+
+/// How much of what a script has written is looked at, in bytes: more than is ever shown of a name or an address.
+const MAX_READ: usize = 4096;
 
 /// An address in a script's hands.
-pub(super) struct Address(pub(super) Mailbox);
+pub(super) struct Address(Mailbox);
 
 impl UserData for Address {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        methods.add_meta_method(MetaMethod::Index, |lua, this, field: Value| match name(&field).as_deref() {
-            Some(b"name") => lua.create_string(&this.0.name).map(Value::String),
-            Some(b"address") => lua.create_string(&this.0.address).map(Value::String),
-            _ => Ok(Value::Nil),
-        });
-        methods.add_meta_method_mut(MetaMethod::NewIndex, |lua, this, (field, value): (Value, Value)| {
-            let (what, place) = match name(&field).as_deref() {
-                Some(b"name") => ("address.name", &mut this.0.name),
-                Some(b"address") => ("address.address", &mut this.0.address),
-                _ => return Err(unknown_field(lua, "address", &field)),
-            };
-            *place = expect_text(lua, what, value)?.to_string_lossy();
-            Ok(())
-        });
-        methods.add_meta_method(MetaMethod::ToString, |_, this, ()| Ok(this.0.display()));
+        record::add_fields(methods);
+        methods.add_meta_function(MetaMethod::ToString, |_, object: AnyUserData| Ok(read(&object)?.display()));
         methods.add_meta_function(MetaMethod::Eq, |_, (one, other): (AnyUserData, AnyUserData)| {
-            Ok(one.borrow::<Self>()?.0 == other.borrow::<Self>()?.0)
+            Ok(read(&one)? == read(&other)?)
         });
+    }
+}
+
+impl Record for Address {
+    const NAME: &'static str = "address";
+    const FIELDS: &'static [Field] = &[Field("name", Kind::Text), Field("address", Kind::Text)];
+
+    fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
+        let text = if field == "name" { &self.0.name } else { &self.0.address };
+        lua.create_string(text).map(Value::String)
+    }
+
+    fn origin(&self) -> Option<&Origin> {
+        None
     }
 }
 
@@ -35,25 +41,48 @@ impl UserData for Address {
 pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let new = lua.create_function(|lua, (name, address): (Value, Value)| {
-        let name = expect_text(lua, "the name in address.new(name, address)", name)?.to_string_lossy();
-        let address = expect_text(lua, "the address in address.new(name, address)", address)?.to_string_lossy();
-        Ok(Address(Mailbox { name, address }))
+        let name = expect_text(lua, "the name in address.new(name, address)", name)?;
+        let address = expect_text(lua, "the address in address.new(name, address)", address)?;
+        let object = lua.create_userdata(Address(Mailbox::default()))?;
+        object.set_named_user_value("name", name)?;
+        object.set_named_user_value("address", address)?;
+        Ok(object)
     })?;
     table.raw_set("new", new)?;
     Ok(table)
+}
+
+/// A new address.
+pub(super) fn object(lua: &Lua, mailbox: Mailbox) -> mlua::Result<Value> {
+    lua.create_userdata(Address(mailbox)).map(Value::UserData)
 }
 
 /// A new list of addresses.
 pub(super) fn list(lua: &Lua, mailboxes: impl Iterator<Item = Mailbox>) -> mlua::Result<Value> {
     let table = lua.create_table()?;
     for mailbox in mailboxes {
-        table.raw_push(Address(mailbox))?;
+        table.raw_push(object(lua, mailbox)?)?;
     }
     Ok(Value::Table(table))
 }
 
-/// What an address holds; none when the value is something else.
+/// Whether a value is an address.
+pub(super) fn is_address(value: &Value) -> bool {
+    value.as_userdata().is_some_and(AnyUserData::is::<Address>)
+}
+
+/// What an address holds; none when the value is something else. Very long texts are cut.
 pub(super) fn mailbox(value: &Value) -> Option<Mailbox> {
-    let address = value.as_userdata()?.borrow::<Address>().ok()?;
-    Some(address.0.clone())
+    value.as_userdata().and_then(|object| read(object).ok())
+}
+
+fn read(object: &AnyUserData) -> mlua::Result<Mailbox> {
+    let initial = &object.borrow::<Address>()?.0;
+    Ok(Mailbox { name: text(object, "name", &initial.name)?, address: text(object, "address", &initial.address)? })
+}
+
+fn text(object: &AnyUserData, field: &str, initial: &str) -> mlua::Result<String> {
+    let Some(written) = object.named_user_value::<Option<LuaString>>(field)? else { return Ok(initial.to_owned()) };
+    let bytes = written.as_bytes();
+    Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_READ)]).into_owned())
 }

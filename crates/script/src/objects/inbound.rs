@@ -38,7 +38,8 @@ impl InboundMessage {
 
 impl UserData for InboundMessage {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        record::add_methods(methods);
+        record::add_fields(methods);
+        record::add_title(methods, "subject");
     }
 }
 
@@ -56,7 +57,6 @@ impl Record for InboundMessage {
         ATTACHMENTS,
         SOURCE,
     ];
-    const TITLE: &'static str = "subject";
 
     fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
         match field {
@@ -90,7 +90,7 @@ pub(super) fn changed(value: &Value, original: &Inbound, naming: Naming) -> Resu
 /// A sender, recipient or subject, as objects for messages show them.
 pub(super) fn headline(lua: &Lua, headline: &Headline, field: &str) -> mlua::Result<Value> {
     match field {
-        "from" => lua.create_userdata(address::Address(Mailbox::from_display(headline.from()))).map(Value::UserData),
+        "from" => address::object(lua, Mailbox::from_display(headline.from())),
         "to" => address::list(lua, headline.to().map(Mailbox::from_display)),
         _ => lua.create_string(headline.subject()).map(Value::String),
     }

@@ -2,7 +2,7 @@
 
 use mlua::{AnyUserData, Function, Lua, MetaMethod, UserData, UserDataMethods, Value};
 
-use super::values::{fault, kind_of, name};
+use super::values::{fault, kind_of, name, shown};
 use crate::event::Event;
 
 /// The fields that hold functions.
@@ -39,15 +39,16 @@ impl UserData for Inbucket {
             match name(&key).as_deref() {
                 Some(b"before") => object.named_user_value("before"),
                 Some(b"after") => object.named_user_value("after"),
-                // The engine puts these two there.
+                // Whoever makes a state puts these into its registry.
                 Some(b"store") => lua.named_registry_value("restante.store"),
                 Some(b"shared") => lua.named_registry_value("restante.shared"),
+                Some(b"sleep") => lua.named_registry_value("restante.sleep"),
                 Some(b"version") => lua.create_string(env!("CARGO_PKG_VERSION")).map(Value::String),
                 _ => Ok(Value::Nil),
             }
         });
         methods.add_meta_method(MetaMethod::NewIndex, |lua, _, (key, _): (Value, Value)| -> mlua::Result<()> {
-            let key = key.to_string()?;
+            let key = shown(&key);
             Err(fault(lua, format_args!("attempt to set field '{key}' of inbucket; {}", known_events())))
         });
         methods.add_meta_method(MetaMethod::ToString, |_, _, ()| Ok("inbucket"));
@@ -70,7 +71,7 @@ impl UserData for Moment {
         });
         methods.add_meta_method(MetaMethod::NewIndex, |lua, this, (key, value): (Value, Value)| {
             let Some(event) = this.event(&key) else {
-                let key = key.to_string()?;
+                let key = shown(&key);
                 return Err(fault(lua, format_args!("there is no event {}.{key}; {}", this.0, known_events())));
             };
             let function = match value {

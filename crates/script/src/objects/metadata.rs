@@ -28,7 +28,8 @@ impl Metadata {
 
 impl UserData for Metadata {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        record::add_methods(methods);
+        record::add_fields(methods);
+        record::add_title(methods, "subject");
     }
 }
 
@@ -48,7 +49,6 @@ impl Record for Metadata {
         ATTACHMENTS,
         SOURCE,
     ];
-    const TITLE: &'static str = "subject";
 
     fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
         let Some(summary) = &self.summary else {

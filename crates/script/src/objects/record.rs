@@ -6,9 +6,10 @@
 use mlua::{AnyUserData, Lua, MetaMethod, UserData, UserDataMethods, Value};
 use restante_mail::naming::Naming;
 
+use super::address::is_address;
 use super::content::{self, Origin};
+use super::lists;
 use super::values::{expect_text, fault, kind_of, name, unknown_field};
-use super::{address, lists};
 
 /// An object with fields.
 pub(super) trait Record: UserData + Send + 'static {
@@ -16,9 +17,6 @@ pub(super) trait Record: UserData + Send + 'static {
     const NAME: &'static str;
     /// Its fields.
     const FIELDS: &'static [Field];
-    /// The field that tells such objects apart in a log.
-    const TITLE: &'static str;
-
     /// What a field holds before anybody writes to it.
     fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value>;
 
@@ -46,8 +44,8 @@ pub(super) enum Kind {
     Source,
 }
 
-/// Teaches Lua how to handle such objects.
-pub(super) fn add_methods<T: Record>(methods: &mut impl UserDataMethods<T>) {
+/// Lets scripts read and write the fields of such objects.
+pub(super) fn add_fields<T: Record>(methods: &mut impl UserDataMethods<T>) {
     methods.add_meta_function(MetaMethod::Index, |lua, (object, key): (AnyUserData, Value)| match find::<T>(&key) {
         Some(field) => read::<T>(lua, &object, field),
         None => Ok(Value::Nil),
@@ -56,8 +54,12 @@ pub(super) fn add_methods<T: Record>(methods: &mut impl UserDataMethods<T>) {
         let field = find::<T>(&key).ok_or_else(|| unknown_field(lua, T::NAME, &key))?;
         write::<T>(lua, &object, field, value)
     });
-    methods.add_meta_function(MetaMethod::ToString, |lua, object: AnyUserData| {
-        let title = read::<T>(lua, &object, Field(T::TITLE, Kind::Text))?.to_string()?;
+}
+
+/// Lets scripts print such objects: their name, and the text in the field that tells them apart.
+pub(super) fn add_title<T: Record>(methods: &mut impl UserDataMethods<T>, field: &'static str) {
+    methods.add_meta_function(MetaMethod::ToString, move |lua, object: AnyUserData| {
+        let title = read::<T>(lua, &object, Field(field, Kind::Text))?.to_string()?;
         Ok(format!("{}({title})", T::NAME))
     });
 }
@@ -94,12 +96,10 @@ fn write<T: Record>(lua: &Lua, object: &AnyUserData, Field(name, kind): Field, v
         (Kind::Number, value) => {
             Value::Number(lua.coerce_number(value.clone())?.ok_or_else(|| misfit("a number", &value))?)
         }
-        (Kind::Address, value) => {
-            address::mailbox(&value).ok_or_else(|| misfit("an address", &value))?;
-            value
-        }
+        (Kind::Address, value) if is_address(&value) => value,
+        (Kind::Address, value) => return Err(misfit("an address", &value)),
         (Kind::Addresses, Value::Table(list)) => {
-            lists::addresses(&list).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
+            lists::check_addresses(&list).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
             Value::Table(list)
         }
         (Kind::Addresses, value) => return Err(misfit("a list of addresses", &value)),

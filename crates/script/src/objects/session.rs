@@ -32,7 +32,8 @@ impl Session {
 
 impl UserData for Session {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        record::add_methods(methods);
+        record::add_fields(methods);
+        record::add_title(methods, "remote_addr");
     }
 }
 
@@ -40,12 +41,11 @@ impl Record for Session {
     const NAME: &'static str = "smtp_session";
     const FIELDS: &'static [Field] =
         &[Field("from", Kind::Address), Field("to", Kind::Addresses), Field("remote_addr", Kind::Text)];
-    const TITLE: &'static str = "remote_addr";
 
     fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
         match field {
-            "from" => lua.create_userdata(bare(&self.from)).map(Value::UserData),
-            "to" => address::list(lua, self.to.iter().map(|to| bare(to).0)),
+            "from" => address::object(lua, bare(&self.from)),
+            "to" => address::list(lua, self.to.iter().map(|to| bare(to))),
             _ => lua.create_string(self.ip.map(|ip| ip.to_string()).unwrap_or_default()).map(Value::String),
         }
     }
@@ -56,6 +56,6 @@ impl Record for Session {
 }
 
 /// Envelopes know no names.
-fn bare(address: &str) -> address::Address {
-    address::Address(Mailbox { name: String::new(), address: address.to_owned() })
+fn bare(address: &str) -> Mailbox {
+    Mailbox { name: String::new(), address: address.to_owned() }
 }

@@ -8,6 +8,8 @@ use mlua::{BorrowedBytes, Lua, LuaString, Value};
 /// How far up the stack the script is looked for. Between it and a function of ours there may be one of Lua's, such as
 /// `pcall`.
 const MAX_FRAMES: usize = 8;
+/// How much of a text is shown in an error, in bytes.
+const MAX_SHOWN: usize = 80;
 
 /// An error for the script that is running, with its file and line in front.
 pub(super) fn fault(lua: &Lua, text: impl Display) -> mlua::Error {
@@ -20,6 +22,16 @@ pub(super) fn fault(lua: &Lua, text: impl Display) -> mlua::Error {
 /// The error of a script that writes to a field that is not there.
 pub(super) fn unknown_field(lua: &Lua, object: &str, key: &Value) -> mlua::Error {
     fault(lua, format_args!("attempt to set unknown field '{}' of {object}", shown(key)))
+}
+
+/// A key for people to read.
+pub(super) fn shown(key: &Value) -> String {
+    key.to_string().map_or_else(|_| kind_of(key).to_owned(), |text| short(&text).to_owned())
+}
+
+/// The beginning of a text, short enough for a log.
+pub(super) fn short(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_SHOWN)]
 }
 
 /// What a value is, with its article: `a number`.
@@ -44,11 +56,6 @@ pub(super) fn name(key: &Value) -> Option<BorrowedBytes> {
 pub(super) fn expect_text(lua: &Lua, what: &str, value: Value) -> mlua::Result<LuaString> {
     let kind = kind_of(&value);
     lua.coerce_string(value)?.ok_or_else(|| fault(lua, format_args!("{what} must be a text, not {kind}")))
-}
-
-/// A key for people to read.
-fn shown(key: &Value) -> String {
-    key.to_string().unwrap_or_else(|_| kind_of(key).to_owned())
 }
 
 fn place(lua: &Lua, level: usize) -> Option<(String, usize)> {

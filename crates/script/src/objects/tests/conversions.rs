@@ -92,7 +92,7 @@ fn messages_that_do_not_change_or_cannot() {
         ("return msg.from", "must return the message, nil or false, not another object"),
         (
             "msg.mailboxes[1] = 'a b'; return msg",
-            "inbound_message.mailboxes holds \"a b\": the local part has a character that needs quotes",
+            "inbound_message.mailboxes holds 'a b': the local part has a character that needs quotes",
         ),
         (
             "msg.mailboxes[2] = {}; return msg",

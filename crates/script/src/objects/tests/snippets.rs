@@ -106,7 +106,7 @@ fn inbound_messages() {
             ),
             (
                 "msg.mailboxes = {'a b'}",
-                "error: inbound_message.mailboxes holds \"a b\": the local part has a character that needs quotes",
+                "error: inbound_message.mailboxes holds 'a b': the local part has a character that needs quotes",
             ),
             ("msg.from = 'x'", "error: inbound_message.from must be an address, not a text"),
             ("msg.from = smtp.allow()", "error: inbound_message.from must be an address, not another object"),
@@ -120,6 +120,22 @@ fn inbound_messages() {
             ("local n = inbound_message.new(); n.subject = 'S'; return n", "inbound_message(S)"),
         ],
     );
+}
+
+#[test]
+fn errors_are_short_whatever_scripts_write() {
+    let (lua, _) = state();
+    with_message(&lua);
+    let table = [
+        "msg[('x'):rep(1e6)] = 1",
+        "msg.mailboxes = {('x'):rep(1e6)}",
+        "inbucket[('x'):rep(1e6)] = 1",
+        "inbucket.before[('x'):rep(1e6)] = 1",
+    ];
+    for script in table {
+        let error = shown(&lua, script);
+        assert!(error.lines().next().is_some_and(|line| line.contains("rules.lua:1:") && line.len() < 500), "{script}");
+    }
 }
 
 #[test]
@@ -187,12 +203,17 @@ fn the_object_inbucket() {
     let no_text = "error: inbucket.before.message_stored must be a function, not a text";
     let no_field = format!("error: attempt to set field 'before' of inbucket; {KNOWN}");
     check(
-        |lua| lua.set_named_registry_value("restante.store", "the store").unwrap(),
+        |lua| {
+            for field in ["store", "sleep"] {
+                lua.set_named_registry_value(&format!("restante.{field}"), format!("the {field}")).unwrap();
+            }
+        },
         &[
             ("return inbucket == restante", "true"),
             ("return inbucket.before == restante.before", "true"),
             ("return inbucket.version", env!("CARGO_PKG_VERSION")),
             ("return inbucket.store", "the store"),
+            ("return inbucket.sleep", "the sleep"),
             ("return inbucket.shared", "nil"),
             ("return inbucket.during", "nil"),
             ("return inbucket.before.message_stored", "nil"),
