@@ -1,8 +1,15 @@
 //! The HTTP requests that leave this program: one blocking client with limits on time and size, and a say in which
 //! addresses may be reached. What is sent, to whom and why is decided by those who use it.
 
+mod client;
+mod public;
+mod resolver;
+mod tls;
+
 use std::fmt;
 use std::time::Duration;
+
+pub use client::Courier;
 
 /// Sends requests; blocking, so never called on a network thread. May be shared by threads.
 pub trait Http: Send + Sync + 'static {

@@ -1,0 +1,131 @@
+//! From the host of a URL to the addresses that are connected to. The rules are applied here, to the very addresses that
+//! the connection is made to: a name that changes its mind between a check and a connection gains nothing, and no
+//! spelling of an address is special.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use std::{io, vec};
+
+use ureq::Error;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::NextTimeout;
+
+use crate::Failure;
+use crate::public::is_public;
+
+/// How many names may be looked up at the same time. The system's look-up cannot be interrupted: one that nobody waits
+/// for any more still holds a thread until it gives up.
+const LOOKUPS: usize = 64;
+
+/// How many addresses of a host are tried.
+const ADDRESSES: usize = 8;
+
+/// Finds addresses, and drops those that the rules forbid.
+#[derive(Debug)]
+pub(crate) struct Guide {
+    private_addresses: bool,
+    lookups: Arc<AtomicUsize>,
+}
+
+impl Guide {
+    pub(crate) fn new(private_addresses: bool) -> Self {
+        Self { private_addresses, lookups: Arc::default() }
+    }
+
+    fn look_up(&self, host: &str, port: u16, patience: Duration) -> Result<vec::IntoIter<SocketAddr>, Error> {
+        let seat = Seat::take(&self.lookups).ok_or_else(|| other(broken("too many names are being looked up")))?;
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let name = host.to_owned();
+        thread::Builder::new().name("lookup".to_owned()).spawn(move || {
+            let found = (name.as_str(), port).to_socket_addrs();
+            drop(seat);
+            // Nobody may be waiting any more.
+            let _ = sender.send(found);
+        })?;
+        match receiver.recv_timeout(patience) {
+            Ok(found) => found.map_err(|error| unknown_host(host, &error)),
+            Err(_) => Err(other(Failure::Timeout)),
+        }
+    }
+}
+
+impl Resolver for Guide {
+    fn resolve(&self, uri: &Uri, _: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        let host = uri.host().ok_or_else(|| Error::BadUri(format!("{uri} has no host")))?;
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
+
+        // An address needs no look-up, and so no thread.
+        let found = match host.parse::<IpAddr>() {
+            Ok(address) => vec![SocketAddr::new(address, port)].into_iter(),
+            Err(_) => self.look_up(host, port, *timeout.after)?,
+        };
+
+        let mut allowed = self.empty();
+        let mut any = false;
+        for address in found {
+            any = true;
+            if (self.private_addresses || is_public(address.ip())) && allowed.len() < ADDRESSES {
+                allowed.push(address);
+            }
+        }
+        match (any, allowed.is_empty()) {
+            (_, false) => Ok(allowed),
+            (true, true) => Err(other(Failure::Forbidden(format!("{host} is not a public address")))),
+            (false, true) => Err(Error::HostNotFound),
+        }
+    }
+}
+
+/// The right to look up one name.
+struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
+        // The seat exists before the count is looked at, so that it is given back whatever the count is.
+        let before = taken.fetch_add(1, Ordering::Relaxed);
+        let seat = Self(Arc::clone(taken));
+        (before < LOOKUPS).then_some(seat)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn unknown_host(host: &str, error: &io::Error) -> Error {
+    other(broken(&format!("{host} cannot be looked up: {error}")))
+}
+
+fn broken(text: &str) -> Failure {
+    Failure::Broken(text.to_owned())
+}
+
+/// Carries a failure of ours through the client.
+fn other(failure: Failure) -> Error {
+    Error::Other(Box::new(failure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seats_are_limited_and_come_back() {
+        let taken = Arc::default();
+        let seats: Vec<_> = (0..LOOKUPS).map_while(|_| Seat::take(&taken)).collect();
+        assert_eq!(seats.len(), LOOKUPS);
+        assert!(Seat::take(&taken).is_none());
+        drop(seats);
+        assert!(Seat::take(&taken).is_some());
+        assert_eq!(taken.load(Ordering::Relaxed), 0);
+    }
+}
