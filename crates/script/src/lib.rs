@@ -6,6 +6,7 @@
 mod context;
 mod event;
 mod host;
+mod modules;
 mod objects;
 mod services;
 mod settings;

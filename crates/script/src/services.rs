@@ -33,6 +33,8 @@ pub(crate) trait Mail: Send + Sync {
     ) -> Result<Vec<Summary>, String>;
     /// The record of one message; none when it is not there.
     fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String>;
+    /// The record of the newest message; none when the mailbox is empty.
+    fn latest(&self, mailbox: &MailboxName, patience: Duration) -> Result<Option<Summary>, String>;
     /// The whole source of a message; none when it is not there.
     fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String>;
     /// Deletes a message; false when it is not there.

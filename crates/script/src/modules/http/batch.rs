@@ -1,0 +1,97 @@
+//! Several requests at the same time. Answers enter the Lua state, whose memory is limited, one by one as they come, so
+//! that no more of them are held outside than are under way.
+
+use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use mlua::{Lua, Table, Value};
+use restante_courier::{Http, Request, Response};
+
+use super::options::{self, Trouble};
+use super::{OUTGOING, answer, in_time, size};
+use crate::context::Context;
+use crate::modules::text::text_of;
+
+/// How many requests are under way at the same time.
+const IN_FLIGHT: usize = 8;
+
+/// How many requests a batch may have.
+const REQUESTS: usize = 100;
+
+/// Sends the requests of a table. Gives a table of answers, and one of errors when there are any; each stands where its
+/// request does.
+pub(super) fn send(lua: &Lua, client: &dyn Http, requests: &Table) -> mlua::Result<(Table, Option<Table>)> {
+    let count = requests.raw_len();
+    if count > REQUESTS {
+        return Err(mlua::Error::runtime(format!("a batch has at most {REQUESTS} requests")));
+    }
+    let deadline = Context::of(lua)?.deadline;
+    let answers = lua.create_table()?;
+    let errors = lua.create_table()?;
+    let mut queue = Vec::with_capacity(count);
+    let mut outgoing = 0;
+    for place in 1..=count {
+        match parse(lua, &requests.raw_get(place)?) {
+            Ok(request) => {
+                outgoing += size(&request);
+                if outgoing > OUTGOING {
+                    return Err(mlua::Error::runtime("the requests of the batch are too long"));
+                }
+                queue.push((place, request));
+            }
+            Err(Trouble::Data(why)) => errors.raw_set(place, why)?,
+            Err(Trouble::Lua(error)) => return Err(error),
+        }
+    }
+    all(client, queue, deadline, |place, response| match answer(lua, response)? {
+        Ok(response) => answers.raw_set(place, response),
+        Err(why) => errors.raw_set(place, why),
+    })?;
+    let errors = (!errors.is_empty()).then_some(errors);
+    Ok((answers, errors))
+}
+
+fn parse(lua: &Lua, entry: &Value) -> Result<Request, Trouble> {
+    let Value::Table(entry) = entry else {
+        return Err(Trouble::Data("a request is a table {method, url, options}".to_owned()));
+    };
+    let method = text_of(lua, &entry.raw_get(1)?)?.to_uppercase();
+    options::request(lua, &method, &entry.raw_get(2)?, &entry.raw_get(3)?)
+}
+
+/// Sends all of them, and hands over what comes back; ends early when that fails.
+fn all(
+    client: &dyn Http,
+    queue: Vec<(usize, Request)>,
+    deadline: Instant,
+    mut take: impl FnMut(usize, Result<Response, String>) -> mlua::Result<()>,
+) -> mlua::Result<()> {
+    let workers = queue.len().min(IN_FLIGHT);
+    let queue = Mutex::new(queue.into_iter());
+    let (sender, receiver) = mpsc::sync_channel(0);
+    let work = |sender: mpsc::SyncSender<_>| {
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        while let Some((place, request)) = next() {
+            // When nobody takes the answer, nobody wants the others.
+            if sender.send((place, in_time(client, request, deadline))).is_err() {
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        // Moved in here, so that it is gone before the threads are waited for, however this ends.
+        let receiver = receiver;
+        for _ in 0..workers {
+            let (work, sender) = (&work, sender.clone());
+            let thread = thread::Builder::new().name("script http".to_owned());
+            thread.spawn_scoped(scope, move || work(sender)).map_err(mlua::Error::external)?;
+        }
+        drop(sender);
+        for (place, response) in receiver {
+            take(place, response)?;
+        }
+        Ok(())
+    })
+}

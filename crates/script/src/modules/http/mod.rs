@@ -1,0 +1,71 @@
+//! The module `http`: requests to anywhere. They count against the time of the call, so nothing waits for a server that
+//! does not answer; what went wrong is nil and a text, never raised, because servers fail for reasons that are no fault of
+//! a script.
+
+mod batch;
+mod options;
+mod response;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mlua::{AnyUserData, Lua, Table, Value};
+use restante_courier::{Http, Request, Response};
+
+use self::options::Trouble;
+use super::text::text_of;
+use crate::context::Context;
+
+/// The most that the requests of one call take together, in bytes.
+const OUTGOING: usize = 64 * 1024 * 1024;
+
+/// The module.
+pub(super) fn module(lua: &Lua, client: &Arc<dyn Http>) -> mlua::Result<Table> {
+    let module = lua.create_table()?;
+    for method in ["get", "post", "put", "patch", "delete", "head"] {
+        let client = Arc::clone(client);
+        let send = move |lua: &Lua, (url, options): (Value, Value)| {
+            exchange(lua, &*client, &method.to_uppercase(), &url, &options)
+        };
+        module.raw_set(method, lua.create_function(send)?)?;
+    }
+    let here = Arc::clone(client);
+    let request = move |lua: &Lua, (method, url, options): (Value, Value, Value)| {
+        exchange(lua, &*here, &text_of(lua, &method)?.to_uppercase(), &url, &options)
+    };
+    module.raw_set("request", lua.create_function(request)?)?;
+    let here = Arc::clone(client);
+    let batch = move |lua: &Lua, requests: Table| batch::send(lua, &*here, &requests);
+    module.raw_set("request_batch", lua.create_function(batch)?)?;
+    Ok(module)
+}
+
+type Answer = Result<AnyUserData, String>;
+
+fn exchange(lua: &Lua, client: &dyn Http, method: &str, url: &Value, options: &Value) -> mlua::Result<Answer> {
+    let deadline = Context::of(lua)?.deadline;
+    match options::request(lua, method, url, options) {
+        Ok(request) if size(&request) > OUTGOING => Ok(Err("the request is too long".to_owned())),
+        Ok(request) => answer(lua, in_time(client, request, deadline)),
+        Err(Trouble::Data(why)) => Ok(Err(why)),
+        Err(Trouble::Lua(error)) => Err(error),
+    }
+}
+
+/// Sends a request, which takes no longer than it says and than the call may.
+fn in_time(client: &dyn Http, mut request: Request, deadline: Instant) -> Result<Response, String> {
+    request.timeout = request.timeout.min(deadline.saturating_duration_since(Instant::now()));
+    client.send(&request).map_err(|failure| failure.to_string())
+}
+
+fn answer(lua: &Lua, answer: Result<Response, String>) -> mlua::Result<Answer> {
+    match answer {
+        Ok(response) => response::object(lua, &response).map(Ok),
+        Err(why) => Ok(Err(why)),
+    }
+}
+
+fn size(request: &Request) -> usize {
+    let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    request.url.len() + headers + request.body.as_ref().map_or(0, Vec::len)
+}

@@ -1,0 +1,228 @@
+//! From the arguments of a script to a request. Options that are unknown, or of a type that makes no sense for them, are
+//! passed over, as scripts are used to.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mlua::{Lua, Table, Value};
+use restante_courier::Request;
+
+use crate::modules::text::text_of;
+
+/// Why there is no request.
+pub(super) enum Trouble {
+    /// The arguments make none.
+    Data(String),
+    /// Lua itself failed.
+    Lua(mlua::Error),
+}
+
+impl From<mlua::Error> for Trouble {
+    fn from(error: mlua::Error) -> Self {
+        Self::Lua(error)
+    }
+}
+
+/// The request that is meant. Without an option its time is not limited.
+pub(super) fn request(lua: &Lua, method: &str, url: &Value, options: &Value) -> Result<Request, Trouble> {
+    let url = if url.is_nil() { String::new() } else { text_of(lua, url)? };
+    let mut request = Request { method: method.to_owned(), url, timeout: Duration::MAX, ..Request::default() };
+    let Value::Table(options) = options else { return Ok(request) };
+
+    if let Some(query) = encoded(lua, &options.raw_get("query")?)? {
+        request.url = with_query(&request.url, &String::from_utf8_lossy(&query));
+    }
+    if let Value::Table(cookies) = options.raw_get("cookies")? {
+        request.headers.push(("Cookie".to_owned(), cookie_header(lua, &cookies)?));
+    }
+    if let Value::String(body) = options.raw_get("body")? {
+        request.body = Some(body.as_bytes().to_vec());
+    } else if let Some(form) = encoded(lua, &options.raw_get("form")?)? {
+        request.headers.push(("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
+        request.body = Some(form);
+    }
+    if let Value::Table(auth) = options.raw_get("auth")? {
+        request.headers.push(("Authorization".to_owned(), basic(lua, &auth)?));
+    }
+    let timeout: Value = options.raw_get("timeout")?;
+    if !timeout.is_nil() {
+        request.timeout = self::timeout(lua, &timeout)?;
+    }
+    // Last, because what is said here counts more than what follows from other options.
+    if let Value::Table(headers) = options.raw_get("headers")? {
+        for (name, value) in sorted(lua, &headers)? {
+            request.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(&name));
+            request.headers.push((name, value));
+        }
+    }
+    Ok(request)
+}
+
+/// A text as it is, or a table as a form; none when it is neither.
+fn encoded(lua: &Lua, value: &Value) -> Result<Option<Vec<u8>>, Trouble> {
+    match value {
+        Value::String(text) => Ok(Some(text.as_bytes().to_vec())),
+        Value::Table(table) => {
+            let mut form = String::new();
+            for (name, value) in fields(lua, table)? {
+                if !form.is_empty() {
+                    form.push('&');
+                }
+                escape(&mut form, &name);
+                form.push('=');
+                escape(&mut form, &value);
+            }
+            Ok(Some(form.into_bytes()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The fields of a form, sorted by name; a list is a field for each of its values.
+fn fields(lua: &Lua, table: &Table) -> Result<Vec<(String, String)>, Trouble> {
+    let mut fields = Vec::new();
+    for pair in table.pairs::<Value, Value>() {
+        let (name, value) = pair?;
+        let name = text_of(lua, &name)?;
+        let Value::Table(list) = value else {
+            fields.push((name, text_of(lua, &value)?));
+            continue;
+        };
+        for value in list.sequence_values::<Value>() {
+            fields.push((name.clone(), text_of(lua, &value?)?));
+        }
+    }
+    fields.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(fields)
+}
+
+/// The pairs of a table as texts, sorted by name.
+fn sorted(lua: &Lua, table: &Table) -> Result<Vec<(String, String)>, Trouble> {
+    let mut pairs = Vec::new();
+    for pair in table.pairs::<Value, Value>() {
+        let (name, value) = pair?;
+        pairs.push((text_of(lua, &name)?, text_of(lua, &value)?));
+    }
+    pairs.sort_unstable();
+    Ok(pairs)
+}
+
+/// Escapes for a form: all but letters, digits and a few marks; a blank is a plus.
+fn escape(out: &mut String, text: &str) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            b' ' => out.push('+'),
+            _ => {
+                out.push('%');
+                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+                out.push(char::from(DIGITS[usize::from(byte & 15)]));
+            }
+        }
+    }
+}
+
+/// The URL with this query instead of its own.
+fn with_query(url: &str, query: &str) -> String {
+    let (url, fragment) = url.find('#').map_or((url, ""), |place| url.split_at(place));
+    let base = url.split_once('?').map_or(url, |(base, _)| base);
+    format!("{base}?{query}{fragment}")
+}
+
+/// The header field for cookies. What would end a cookie early is left out.
+fn cookie_header(lua: &Lua, cookies: &Table) -> Result<String, Trouble> {
+    let clean = |text: &str| text.replace(|c: char| c == ';' || c.is_control(), "");
+    let cookies = sorted(lua, cookies)?;
+    let cookies: Vec<_> = cookies.iter().map(|(name, value)| format!("{}={}", clean(name), clean(value))).collect();
+    Ok(cookies.join("; "))
+}
+
+fn basic(lua: &Lua, auth: &Table) -> Result<String, Trouble> {
+    let (user, pass): (Value, Value) = (auth.raw_get("user")?, auth.raw_get("pass")?);
+    if user.is_nil() || pass.is_nil() {
+        return Err(Trouble::Data("auth needs the fields user and pass".to_owned()));
+    }
+    let secret = format!("{}:{}", text_of(lua, &user)?, text_of(lua, &pass)?);
+    Ok(format!("Basic {}", STANDARD.encode(secret)))
+}
+
+/// Seconds, or a text such as `1m30s`.
+fn timeout(lua: &Lua, value: &Value) -> Result<Duration, Trouble> {
+    let time = match value {
+        Value::String(text) => duration(&text.to_string_lossy()),
+        // Too much for a duration is as good as no limit.
+        other => other.as_f64().filter(|seconds| *seconds >= 0.0).map(seconds),
+    };
+    match time {
+        Some(time) => Ok(time),
+        None => Err(Trouble::Data(format!("{:?} is no timeout", text_of(lua, value)?))),
+    }
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut sum = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, tail) = rest.split_at(digits);
+        let unit = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit);
+        let factor = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            "us" | "µs" => 1e-6,
+            "ns" => 1e-9,
+            _ => return None,
+        };
+        sum += number.parse::<f64>().ok()? * factor;
+        rest = tail;
+    }
+    (!text.is_empty()).then(|| seconds(sum))
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_as_go_does() {
+        let table = [
+            ("5s", Some(5000)),
+            ("500ms", Some(500)),
+            ("1m30s", Some(90_000)),
+            ("1.5h", Some(5_400_000)),
+            ("2000us", Some(2)),
+            ("2000µs", Some(2)),
+            ("", None),
+            ("5", None),
+            ("s", None),
+            ("5x", None),
+            ("-5s", None),
+            ("1..5s", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(duration(text), expected.map(Duration::from_millis), "{text}");
+        }
+        assert_eq!(duration(&format!("{}h", "9".repeat(300))), Some(Duration::MAX));
+    }
+
+    #[test]
+    fn a_query_replaces_the_one_of_the_url() {
+        let table = [
+            ("http://x/", "http://x/?a=1"),
+            ("http://x/?b=2", "http://x/?a=1"),
+            ("http://x/?b=2#c?d", "http://x/?a=1#c?d"),
+        ];
+        for (url, expected) in table {
+            assert_eq!(with_query(url, "a=1"), expected);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! An answer as scripts see it. Everything is put into the Lua state at once, so that its memory limit counts what a script
+//! keeps.
+
+use mlua::{AnyUserData, Lua, LuaString, MetaMethod, Table, UserData, UserDataFields, UserDataMethods, Value};
+use restante_courier::Response;
+
+/// Makes the object of an answer.
+pub(super) fn object(lua: &Lua, response: &Response) -> mlua::Result<AnyUserData> {
+    let headers = lua.create_table()?;
+    let cookies = lua.create_table()?;
+    for (name, value) in &response.headers {
+        let canonical = canonical(name);
+        if !headers.contains_key(canonical.as_str())? {
+            headers.raw_set(canonical, value.as_str())?;
+        }
+        if name.eq_ignore_ascii_case("set-cookie")
+            && let Some((name, value)) = cookie(value)
+        {
+            cookies.raw_set(name, value)?;
+        }
+    }
+    lua.create_userdata(Answer {
+        status: response.status,
+        headers,
+        cookies,
+        body: lua.create_string(&response.body)?,
+        url: lua.create_string(&response.url)?,
+    })
+}
+
+struct Answer {
+    status: u16,
+    headers: Table,
+    cookies: Table,
+    body: LuaString,
+    url: LuaString,
+}
+
+impl UserData for Answer {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_field_method_get("status_code", |_, this| Ok(this.status));
+        fields.add_field_method_get("headers", |_, this| Ok(this.headers.clone()));
+        fields.add_field_method_get("cookies", |_, this| Ok(this.cookies.clone()));
+        fields.add_field_method_get("body", |_, this| Ok(this.body.clone()));
+        fields.add_field_method_get("body_size", |_, this| Ok(this.body.as_bytes().len()));
+        fields.add_field_method_get("url", |_, this| Ok(this.url.clone()));
+    }
+
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        // What is asked for beyond the fields.
+        methods.add_meta_method(MetaMethod::Index, |_, _, _: Value| Ok(Value::Nil));
+    }
+}
+
+/// The name of a header field as Go writes it: `Content-Type`.
+fn canonical(name: &str) -> String {
+    let mut begins = true;
+    let mut letter = |c: char| {
+        let c = if begins { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+        begins = c == '-';
+        c
+    };
+    name.chars().map(&mut letter).collect()
+}
+
+/// Name and value of a cookie that a server sets.
+fn cookie(text: &str) -> Option<(&str, &str)> {
+    let (name, value) = text.split(';').next()?.split_once('=')?;
+    let value = value.trim();
+    let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
+    Some((name.trim(), value)).filter(|(name, _)| !name.is_empty())
+}

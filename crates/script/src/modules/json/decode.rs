@@ -1,0 +1,101 @@
+//! From JSON text to values, straight into the Lua state, so that its memory limit is the limit of what a text may become.
+//! A null is nil and so leaves no trace: a field that is null is not there, and arrays close up. What is no UTF-8 in the
+//! text is replaced.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
+
+use mlua::{Lua, LuaString, Value};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+/// The value of a text, or why there is none. The depth is bounded by the parser.
+pub(super) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, String>> {
+    let text: Cow<'_, str> = String::from_utf8_lossy(text);
+    let trouble = Cell::new(None);
+    let mut parser = serde_json::Deserializer::from_str(&text);
+    let value = Builder { lua, trouble: &trouble }.deserialize(&mut parser);
+    let value = value.and_then(|value| parser.end().map(|()| value));
+    if let Some(error) = trouble.take() {
+        return Err(error);
+    }
+    Ok(value.map_err(|error| error.to_string()))
+}
+
+/// Builds one value. The parser only knows errors of its own: Lua's are kept aside.
+#[derive(Clone, Copy)]
+struct Builder<'a> {
+    lua: &'a Lua,
+    trouble: &'a Cell<Option<mlua::Error>>,
+}
+
+impl Builder<'_> {
+    fn checked<T, E: Error>(self, result: mlua::Result<T>) -> Result<T, E> {
+        result.map_err(|error| {
+            let text = E::custom(&error);
+            self.trouble.set(Some(error));
+            text
+        })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Builder<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Builder<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Nil)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Boolean(value))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers")]
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value as f64))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers")]
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value as f64))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Number(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        self.checked(self.lua.create_string(value)).map(Value::String)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let table = self.checked(self.lua.create_table())?;
+        while let Some(element) = elements.next_element_seed(self)? {
+            if !element.is_nil() {
+                self.checked(table.raw_push(element))?;
+            }
+        }
+        Ok(Value::Table(table))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let table = self.checked(self.lua.create_table())?;
+        while let Some(key) = entries.next_key::<Cow<'_, str>>()? {
+            let value = entries.next_value_seed(self)?;
+            self.checked(table.raw_set(LuaString::wrap(key.as_bytes()), value))?;
+        }
+        Ok(Value::Table(table))
+    }
+}

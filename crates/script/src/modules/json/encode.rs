@@ -1,0 +1,175 @@
+//! From values to JSON text. A table with the keys 1 to n is an array, the empty one too; one with texts for keys is an
+//! object, whose keys are sorted so that the same value always gives the same text; others have no form in JSON. Texts
+//! that are no UTF-8 lose what is wrong.
+
+use std::ffi::c_void;
+
+use mlua::{Table, Value};
+
+use super::DEPTH;
+
+/// The longest text. A small table can contain another one so often that its text would never end.
+const LENGTH: usize = 16 * 1024 * 1024;
+
+/// Whole numbers up to here are exact, and written as such.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The text for a value, or why there is none.
+pub(super) fn encode(value: &Value) -> mlua::Result<Result<Vec<u8>, String>> {
+    let mut encoder = Encoder { out: Vec::new(), path: Vec::new() };
+    match encoder.value(value) {
+        Ok(()) => Ok(Ok(encoder.out)),
+        Err(Trouble::Data(why)) => Ok(Err(why)),
+        Err(Trouble::Lua(error)) => Err(error),
+    }
+}
+
+/// Why encoding ends early.
+enum Trouble {
+    /// The value has no form in JSON.
+    Data(String),
+    /// Lua itself failed.
+    Lua(mlua::Error),
+}
+
+impl From<mlua::Error> for Trouble {
+    fn from(error: mlua::Error) -> Self {
+        Self::Lua(error)
+    }
+}
+
+struct Encoder {
+    out: Vec<u8>,
+    /// The tables that the present one lies in.
+    path: Vec<*const c_void>,
+}
+
+impl Encoder {
+    fn value(&mut self, value: &Value) -> Result<(), Trouble> {
+        match value {
+            Value::Nil => self.push(b"null"),
+            Value::Boolean(true) => self.push(b"true"),
+            Value::Boolean(false) => self.push(b"false"),
+            Value::Integer(number) => self.push(number.to_string().as_bytes()),
+            Value::Number(number) => self.number(*number),
+            Value::String(text) => self.text(&text.as_bytes()),
+            Value::Table(table) => self.table(table),
+            other => Err(data(&format!("cannot encode {} to JSON", other.type_name()))),
+        }
+    }
+
+    fn number(&mut self, number: f64) -> Result<(), Trouble> {
+        if !number.is_finite() {
+            return Err(data("cannot encode a number that is not finite to JSON"));
+        }
+        if number.fract() == 0.0 && number.abs() <= EXACT {
+            return self.push(format!("{number:.0}").as_bytes());
+        }
+        self.push(format!("{number:?}").as_bytes())
+    }
+
+    fn text(&mut self, text: &[u8]) -> Result<(), Trouble> {
+        self.room(text.len())?;
+        let text = String::from_utf8_lossy(text);
+        serde_json::to_writer(&mut self.out, text.as_ref()).map_err(|error| data(&error.to_string()))
+    }
+
+    fn table(&mut self, table: &Table) -> Result<(), Trouble> {
+        let place = table.to_pointer();
+        if self.path.contains(&place) {
+            return Err(data("cannot encode recursively nested tables to JSON"));
+        }
+        if self.path.len() == DEPTH {
+            return Err(data("cannot encode tables this deep to JSON"));
+        }
+        self.path.push(place);
+        match shape(table)? {
+            Shape::Array(length) => self.array(table, length)?,
+            Shape::Object(keys) => self.object(table, &keys)?,
+        }
+        self.path.pop();
+        Ok(())
+    }
+
+    fn array(&mut self, table: &Table, length: usize) -> Result<(), Trouble> {
+        self.push(b"[")?;
+        for place in 1..=length {
+            if place > 1 {
+                self.push(b",")?;
+            }
+            self.value(&table.raw_get(place)?)?;
+        }
+        self.push(b"]")
+    }
+
+    fn object(&mut self, table: &Table, keys: &[Vec<u8>]) -> Result<(), Trouble> {
+        self.push(b"{")?;
+        for (index, key) in keys.iter().enumerate() {
+            if index > 0 {
+                self.push(b",")?;
+            }
+            self.text(key)?;
+            self.push(b":")?;
+            self.value(&table.raw_get(mlua::LuaString::wrap(key))?)?;
+        }
+        self.push(b"}")
+    }
+
+    fn push(&mut self, text: &[u8]) -> Result<(), Trouble> {
+        self.room(text.len())?;
+        self.out.extend_from_slice(text);
+        Ok(())
+    }
+
+    fn room(&self, more: usize) -> Result<(), Trouble> {
+        if self.out.len() + more > LENGTH { Err(data("the JSON text is too long")) } else { Ok(()) }
+    }
+}
+
+/// What a table is in JSON.
+enum Shape {
+    /// An array of this length.
+    Array(usize),
+    /// An object with these keys.
+    Object(Vec<Vec<u8>>),
+}
+
+fn shape(table: &Table) -> Result<Shape, Trouble> {
+    let mut keys = Vec::new();
+    let mut length = 0;
+    let mut highest = 0.0_f64;
+    for pair in table.pairs::<Value, Value>() {
+        match pair?.0 {
+            Value::String(key) if length == 0 => keys.push(key.as_bytes().to_vec()),
+            Value::Integer(_) | Value::Number(_) if !keys.is_empty() => return Err(mixed()),
+            key @ (Value::Integer(_) | Value::Number(_)) => {
+                // Both kinds are one in this Lua; an index beyond the exact ones is far out of every sequence anyhow.
+                let key = key.as_number().or(key.as_f64()).unwrap_or(0.0);
+                if key < 1.0 || key.fract() != 0.0 {
+                    return Err(data("cannot encode sparse array"));
+                }
+                length += 1;
+                highest = highest.max(key);
+            }
+            _ => return Err(mixed()),
+        }
+    }
+    if !keys.is_empty() {
+        keys.sort_unstable();
+        return Ok(Shape::Object(keys));
+    }
+    // Different whole numbers from 1 on leave no gap exactly when the highest is their count.
+    let count: usize = length;
+    if u32::try_from(count).is_ok_and(|count| f64::from(count) == highest) {
+        return Ok(Shape::Array(count));
+    }
+    Err(data("cannot encode sparse array"))
+}
+
+fn mixed() -> Trouble {
+    data("cannot encode mixed or invalid key types")
+}
+
+fn data(why: &str) -> Trouble {
+    Trouble::Data(why.to_owned())
+}

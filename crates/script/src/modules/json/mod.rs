@@ -1,0 +1,118 @@
+//! The module `json`. What cannot be done is answered with nil and a text, never raised, because what scripts decode comes
+//! from strangers.
+
+mod decode;
+mod encode;
+
+use mlua::{Lua, LuaString, Table, Value};
+
+/// How deep arrays and objects may lie in each other, in both directions.
+const DEPTH: usize = 127;
+
+/// The module.
+pub(super) fn module(lua: &Lua) -> mlua::Result<Table> {
+    let module = lua.create_table()?;
+    let encode = lua.create_function(|lua, value: Value| match encode::encode(&value)? {
+        Ok(text) => lua.create_string(text).map(Ok),
+        Err(why) => Ok(Err(why)),
+    })?;
+    module.raw_set("encode", encode)?;
+    let decode = lua.create_function(|lua, text: LuaString| decode::decode(lua, &text.as_bytes()))?;
+    module.raw_set("decode", decode)?;
+    Ok(module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the code gives back, as text; errors behind an exclamation mark.
+    fn eval(code: &str) -> String {
+        let lua = Lua::new();
+        lua.globals().set("json", module(&lua).unwrap()).unwrap();
+        let (value, why): (Value, Option<String>) = lua.load(code).eval().unwrap();
+        match why {
+            Some(why) => format!("!{why}"),
+            None => value.to_string().unwrap(),
+        }
+    }
+
+    #[test]
+    fn values_are_encoded() {
+        let table = [
+            ("nil", "null"),
+            ("true", "true"),
+            ("1", "1"),
+            ("-7", "-7"),
+            ("0.5", "0.5"),
+            ("2^53", "9007199254740992"),
+            ("1e300", "1e300"),
+            ("'a\"\\n\\0é'", r#""a\"\n\u0000é""#),
+            ("'\\255'", "\"\u{fffd}\""),
+            ("{}", "[]"),
+            ("{1, 'x', {}}", r#"[1,"x",[]]"#),
+            ("{b = 1, a = {c = false}}", r#"{"a":{"c":false},"b":1}"#),
+            ("{['1'] = 1}", r#"{"1":1}"#),
+            ("(function() local t = {1} return {t, t} end)()", "[[1],[1]]"),
+            ("0/0", "!cannot encode a number that is not finite to JSON"),
+            ("{1/0}", "!cannot encode a number that is not finite to JSON"),
+            ("{1, x = 2}", "!cannot encode mixed or invalid key types"),
+            ("{[true] = 2}", "!cannot encode mixed or invalid key types"),
+            ("{[1] = 1, [3] = 3}", "!cannot encode sparse array"),
+            ("{[0] = 1}", "!cannot encode sparse array"),
+            ("{[1.5] = 1}", "!cannot encode sparse array"),
+            ("print", "!cannot encode function to JSON"),
+            ("{x = coroutine.create(print)}", "!cannot encode thread to JSON"),
+            ("(function() local t = {} t.t = t return t end)()", "!cannot encode recursively nested tables to JSON"),
+            ("(function() local t = {} for _ = 1, 126 do t = {t} end return #json.encode(t) end)()", "3"),
+            ("(function() local t = {} for _ = 1, 127 do t = {t} end return t end)()", "!cannot encode tables this deep to JSON"),
+            // Small in memory, endless as text.
+            ("(function() local t = {} for _ = 1, 60 do t = {t, t} end return t end)()", "!the JSON text is too long"),
+        ];
+        for (code, expected) in table {
+            assert_eq!(eval(&format!("return json.encode({code})")), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn texts_are_decoded() {
+        let table = [
+            ("json.decode('1.5')", "1.5"),
+            ("json.decode('\"x\\\\u00e9\"')", "xé"),
+            ("json.decode('null')", "nil"),
+            ("json.decode('{\"a\": {\"b\": [1, 2, 3]}}').a.b[3]", "3"),
+            ("#json.decode('[]')", "0"),
+            ("#json.decode('[1, null, 3]')", "2"),
+            ("json.decode('{\"a\": null}').a", "nil"),
+            ("json.decode('18446744073709551615')", "18446744073709552000"),
+            ("json.decode(7)", "7"),
+            ("json.decode('\"\\255\"')", "\u{fffd}"),
+            ("json.decode('')", "!EOF while parsing a value at line 1 column 0"),
+            ("json.decode('{} x')", "!trailing characters at line 1 column 4"),
+            ("json.decode('{x: 1}')", "!key must be a string at line 1 column 2"),
+            ("json.decode('1e999')", "!number out of range at line 1 column 5"),
+            ("json.decode(string.rep('[', 127) .. string.rep(']', 127)) ~= nil", "true"),
+            ("json.decode(string.rep('[', 1000000))", "!recursion limit exceeded at line 1 column 128"),
+        ];
+        for (code, expected) in table {
+            assert_eq!(eval(&format!("return {code}")), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_not_decoded() {
+        let lua = Lua::new();
+        lua.globals().set("json", module(&lua).unwrap()).unwrap();
+        assert!(lua.load("json.decode({})").exec().is_err());
+        assert!(lua.load("json.decode()").exec().is_err());
+    }
+
+    #[test]
+    fn a_text_that_needs_more_memory_than_there_is_raises() {
+        let lua = Lua::new();
+        lua.globals().set("json", module(&lua).unwrap()).unwrap();
+        lua.set_memory_limit(lua.used_memory() + 4_000_000).unwrap();
+        let error = lua.load("local t = json.decode('[' .. string.rep('[],', 200000) .. '1]')").exec().unwrap_err();
+        assert!(error.to_string().contains("not enough memory"), "{error}");
+    }
+}

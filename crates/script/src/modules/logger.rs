@@ -1,0 +1,100 @@
+//! The module `logger`: entries for the log, with fields. Whoever writes them down escapes control characters, so that no
+//! mail can forge a line; here everything is kept short.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mlua::{Lua, Table, Value};
+
+use super::text::{cut, text_of};
+use crate::services::{Level, Log};
+
+/// The longest text, field name and field value, in bytes.
+const LENGTH: usize = 8 * 1024;
+
+/// How many fields an entry may have; more are left out.
+const FIELDS: usize = 64;
+
+/// The module.
+pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
+    let module = lua.create_table()?;
+    let levels =
+        [("debug", Level::Debug), ("info", Level::Info), ("warn", Level::Warn), ("error", Level::Error)];
+    for (name, level) in levels {
+        let log = Arc::clone(log);
+        let write = move |lua: &Lua, (text, fields): (Value, Option<Table>)| {
+            let text = cut(text_of(lua, &text)?, LENGTH);
+            let fields = fields.map(|fields| sorted(lua, &fields)).transpose()?.unwrap_or_default();
+            log.write(level, &text, &fields);
+            Ok(())
+        };
+        module.raw_set(name, lua.create_function(write)?)?;
+    }
+    Ok(module)
+}
+
+/// The fields in the order of their names; the first ones when there are too many.
+fn sorted(lua: &Lua, fields: &Table) -> mlua::Result<Vec<(String, String)>> {
+    let mut sorted = BTreeMap::new();
+    for pair in fields.pairs::<Value, Value>() {
+        let (name, value) = pair?;
+        sorted.insert(cut(text_of(lua, &name)?, LENGTH), cut(text_of(lua, &value)?, LENGTH));
+        if sorted.len() > FIELDS {
+            sorted.pop_last();
+        }
+    }
+    Ok(sorted.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+
+    impl Log for Lines {
+        fn write(&self, level: Level, text: &str, fields: &[(String, String)]) {
+            let fields: String = fields.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{level:?} {text}{fields}"));
+        }
+    }
+
+    fn logged(code: &str) -> Vec<String> {
+        let lines = Arc::new(Lines::default());
+        let lua = Lua::new();
+        let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
+        lua.globals().set("logger", module(&lua, &log).unwrap()).unwrap();
+        lua.load(code).exec().unwrap();
+        std::mem::take(&mut *lines.0.lock().unwrap())
+    }
+
+    #[test]
+    fn entries_carry_level_text_and_sorted_fields() {
+        let table = [
+            ("logger.debug('a')", "Debug a"),
+            ("logger.info('b', {})", "Info b"),
+            ("logger.warn('c', {z = 1, a = true, m = 'x y'})", "Warn c a=true m=x y z=1"),
+            ("logger.error(42, {7})", "Error 42 1=7"),
+            ("logger.info(nil)", "Info nil"),
+        ];
+        for (code, expected) in table {
+            assert_eq!(logged(code), [expected], "{code}");
+        }
+    }
+
+    #[test]
+    fn entries_stay_short() {
+        let lines = logged(
+            "local many = {} for i = 1, 1000 do many[string.format('%04d', i)] = 'v' end
+             logger.info(string.rep('x', 100000), many)
+             logger.info('', {long = string.rep('y', 100000)})",
+        );
+        assert_eq!(lines[0].matches('x').count(), LENGTH);
+        assert_eq!(lines[0].matches("=v").count(), FIELDS);
+        assert!(lines[0].contains(" 0064=v") && !lines[0].contains(" 0065=v"));
+        assert_eq!(lines[1].matches('y').count(), LENGTH);
+    }
+}

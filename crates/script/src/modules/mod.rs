@@ -1,0 +1,45 @@
+//! What scripts get by `require`: the modules `logger`, `json` and `http`; and the tables `restante.store` and
+//! `restante.shared`. The objects that these hand out are made elsewhere, and so is the global `restante`.
+
+mod http;
+mod json;
+mod logger;
+mod shared;
+mod store;
+mod text;
+
+use std::sync::Arc;
+
+use mlua::{Lua, Table};
+
+pub(crate) use shared::Shared;
+
+use crate::services::Services;
+
+/// The name in the registry under which the table `restante.store` lies.
+const STORE: &str = "restante.store";
+
+/// The name in the registry under which the table `restante.shared` lies.
+const SHARED: &str = "restante.shared";
+
+/// Lets `require` find the modules, and puts the tables into the registry. A module is made when it is asked for, since
+/// most scripts use few of them and there are many states.
+pub(crate) fn install(lua: &Lua, services: &Services, shared: &Arc<Shared>) -> mlua::Result<()> {
+    let log = Arc::clone(&services.log);
+    let client = Arc::clone(&services.http);
+    lua.preload_module("logger", lua.create_function(move |lua, ()| logger::module(lua, &log))?)?;
+    lua.preload_module("json", lua.create_function(|lua, ()| json::module(lua))?)?;
+    lua.preload_module("http", lua.create_function(move |lua, ()| http::module(lua, &client))?)?;
+    lua.set_named_registry_value(STORE, store(lua, services)?)?;
+    lua.set_named_registry_value(SHARED, self::shared(lua, shared)?)
+}
+
+/// The table `restante.store`.
+pub(crate) fn store(lua: &Lua, services: &Services) -> mlua::Result<Table> {
+    store::table(lua, &services.mail)
+}
+
+/// The table `restante.shared`.
+pub(crate) fn shared(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
+    shared::table(lua, shared)
+}

@@ -1,0 +1,102 @@
+//! `restante.store`: the stored mail, for functions that nobody waits for. During a delivery it is out of reach, because a
+//! delivery that waits for the store it is part of is a slow one at best.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mlua::{Lua, Table, Value};
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
+
+use super::text::text_of;
+use crate::context::Context;
+use crate::objects;
+use crate::services::Mail;
+
+/// How many messages are listed when nothing is said.
+const USUAL: usize = 100;
+
+/// How many messages are listed at most.
+const MOST: usize = 1000;
+
+/// The table with the functions.
+pub(super) fn table(lua: &Lua, mail: &Arc<dyn Mail>) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+
+    let here = Arc::clone(mail);
+    let list = move |lua: &Lua, (mailbox, options): (Value, Option<Table>)| {
+        let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
+        let (after, limit) = options.map_or(Ok((None, USUAL)), |options| page(lua, &options))?;
+        let found = here.list(&mailbox, after, limit, patience).map_err(mlua::Error::runtime)?;
+        let list = lua.create_table_with_capacity(found.len(), 0)?;
+        for summary in &found {
+            list.raw_push(objects::metadata(lua, summary, true)?)?;
+        }
+        Ok(list)
+    };
+    table.raw_set("list", lua.create_function(list)?)?;
+
+    let here = Arc::clone(mail);
+    let get = move |lua: &Lua, (mailbox, id): (Value, Value)| {
+        let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
+        let found = find(lua, &*here, &mailbox, &id, patience)?;
+        found.map(|summary| objects::metadata(lua, &summary, true)).transpose()
+    };
+    table.raw_set("get", lua.create_function(get)?)?;
+
+    let here = Arc::clone(mail);
+    let delete = move |lua: &Lua, (mailbox, id): (Value, Value)| {
+        let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
+        let Some(id) = parse(lua, &id)? else { return Ok(false) };
+        here.delete(&mailbox, id, patience).map_err(mlua::Error::runtime)
+    };
+    table.raw_set("delete", lua.create_function(delete)?)?;
+
+    Ok(table)
+}
+
+/// The mailbox that is meant, and how long the store may take. An error when the store may not be used now.
+fn prepare(lua: &Lua, mail: &dyn Mail, mailbox: &Value) -> mlua::Result<(MailboxName, Duration)> {
+    let context = Context::of(lua)?;
+    if context.event.is_none_or(|event| event.is_before()) {
+        return Err(mlua::Error::runtime("restante.store can be used in after hooks only"));
+    }
+    let mailbox = mail.mailbox(&text_of(lua, mailbox)?).map_err(mlua::Error::runtime)?;
+    Ok((mailbox, context.remaining()))
+}
+
+fn page(lua: &Lua, options: &Table) -> mlua::Result<(Option<MessageId>, usize)> {
+    let limit = options.raw_get::<Option<usize>>("limit")?.map_or(USUAL, |limit| limit.min(MOST));
+    let after: Value = options.raw_get("after")?;
+    if after.is_nil() {
+        return Ok((None, limit));
+    }
+    match parse(lua, &after)? {
+        Some(after) => Ok((Some(after), limit)),
+        None => Err(mlua::Error::runtime(format!("{:?} is no message id", text_of(lua, &after)?))),
+    }
+}
+
+fn find(
+    lua: &Lua,
+    mail: &dyn Mail,
+    mailbox: &MailboxName,
+    id: &Value,
+    patience: Duration,
+) -> mlua::Result<Option<Summary>> {
+    if text_of(lua, id)? == "latest" {
+        return mail.latest(mailbox, patience).map_err(mlua::Error::runtime);
+    }
+    let Some(id) = parse(lua, id)? else { return Ok(None) };
+    mail.find(mailbox, id, patience).map_err(mlua::Error::runtime)
+}
+
+/// The id that is meant, which may be a text or a number; none when it cannot be one.
+fn parse(lua: &Lua, id: &Value) -> mlua::Result<Option<MessageId>> {
+    // A number as text would lose its last digits.
+    let text = match id.as_f64() {
+        Some(number) => format!("{number:.0}"),
+        None => text_of(lua, id)?,
+    };
+    Ok(text.parse().ok())
+}

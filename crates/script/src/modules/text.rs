@@ -1,0 +1,52 @@
+//! Values of scripts as text for the world outside: always UTF-8, and never longer than is good.
+
+use mlua::{Lua, Value};
+
+/// What `tostring` makes of a value. What is no UTF-8 is replaced.
+pub(super) fn text_of(lua: &Lua, value: &Value) -> mlua::Result<String> {
+    match value {
+        Value::String(text) => Ok(text.to_string_lossy()),
+        // In Lua's way, which is not Rust's: 1e20, not a row of zeros.
+        Value::Number(_) | Value::Integer(_) => {
+            Ok(lua.coerce_string(value.clone())?.map(|text| text.to_string_lossy()).unwrap_or_default())
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The text, cut to at most so many bytes.
+pub(super) fn cut(mut text: String, most: usize) -> String {
+    text.truncate(text.floor_char_boundary(most));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_become_what_tostring_makes_of_them() {
+        let lua = Lua::new();
+        let table = [
+            ("'x'", "x"),
+            ("'\\255a'", "\u{fffd}a"),
+            ("1", "1"),
+            ("1.5", "1.5"),
+            ("1e20", "1e+20"),
+            ("true", "true"),
+            ("nil", "nil"),
+            ("setmetatable({}, {__tostring = function() return 'mine' end})", "mine"),
+        ];
+        for (code, expected) in table {
+            let value: Value = lua.load(code).eval().unwrap();
+            assert_eq!(text_of(&lua, &value).unwrap(), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("grün".to_owned(), 3), "gr");
+        assert_eq!(cut("grün".to_owned(), 4), "grü");
+        assert_eq!(cut("grün".to_owned(), 99), "grün");
+    }
+}
