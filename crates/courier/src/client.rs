@@ -1,11 +1,12 @@
 //! The client itself: one request, its redirects, and the answer, within the time and size that are allowed.
 
+use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use ureq::Agent;
 use ureq::config::Config;
 use ureq::http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, LOCATION, PROXY_AUTHORIZATION,
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, LOCATION, PROXY_AUTHORIZATION,
     TRANSFER_ENCODING,
 };
 use ureq::http::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -17,7 +18,7 @@ use crate::tls::Tls;
 use crate::{Failure, Http, Request, Response, Rules};
 
 /// No request takes longer than this, whatever was asked for.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+const LONGEST: Duration = Duration::from_hours(1);
 
 /// The longest head of an answer, and the size of the buffers of a connection.
 const HEAD: usize = 64 * 1024;
@@ -63,15 +64,12 @@ impl Courier {
         *request.method_mut() = errand.method.clone();
         *request.uri_mut() = errand.url.as_str().parse().map_err(|error| malformed(&errand.url, &error))?;
         *request.headers_mut() = errand.headers.clone();
-        let answer = match errand.body {
-            Some(body) => {
-                let request = self.agent.configure_request(request.map(|()| body));
-                self.agent.run(request.timeout_global(Some(left)).build())
-            }
-            None => {
-                let request = self.agent.configure_request(request);
-                self.agent.run(request.timeout_global(Some(left)).build())
-            }
+        let answer = if let Some(body) = errand.body {
+            let request = self.agent.configure_request(request.map(|()| body));
+            self.agent.run(request.timeout_global(Some(left)).build())
+        } else {
+            let request = self.agent.configure_request(request);
+            self.agent.run(request.timeout_global(Some(left)).build())
         };
         answer.map_err(failure)
     }
@@ -83,8 +81,13 @@ impl Courier {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
             .collect();
-        let body = body.with_config().limit(self.rules.max_answer).read_to_vec().map_err(failure)?;
-        Ok(Response { status: head.status.as_u16(), headers, body, url: url.into() })
+        let max = self.rules.max_answer;
+        let mut bytes = Vec::new();
+        body.as_reader().take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failure(error.into()))?;
+        if u64::try_from(bytes.len()).is_ok_and(|length| length > max) {
+            return Err(Failure::TooLong);
+        }
+        Ok(Response { status: head.status.as_u16(), headers, body: bytes, url: url.into() })
     }
 }
 
@@ -125,16 +128,17 @@ impl<'a> Errand<'a> {
         let url = Url::parse(&request.url).map_err(|error| malformed(&request.url, &error))?;
         let mut headers = HeaderMap::with_capacity(request.headers.len());
         for (name, value) in &request.headers {
-            let wrong = |_| Failure::Malformed(format!("{name:?} is no header field, or its value is none"));
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong(()))?;
-            let value = HeaderValue::from_str(value).map_err(|_| wrong(()))?;
+            let (Ok(name), Ok(value)) =
+                (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
+            else {
+                return Err(Failure::Malformed(format!("{name:?} is no header field, or its value is none")));
+            };
             headers.append(name, value);
         }
         // How long the body is, is known better here.
         headers.remove(CONTENT_LENGTH);
         headers.remove(TRANSFER_ENCODING);
-        let errand = Self { method, url, headers, body: request.body.as_deref() };
-        errand.checked()
+        Self { method, url, headers, body: request.body.as_deref() }.checked()
     }
 
     fn checked(mut self) -> Result<Self, Failure> {
@@ -164,8 +168,8 @@ impl<'a> Errand<'a> {
             next.headers.remove(CONTENT_ENCODING);
         }
         if self.url.origin() != next.url.origin() {
-            for secret in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
-                next.headers.remove(secret);
+            for private in [AUTHORIZATION, COOKIE, HOST, PROXY_AUTHORIZATION] {
+                next.headers.remove(private);
             }
         }
         next.checked().map(Some)
@@ -179,7 +183,6 @@ fn malformed(url: impl std::fmt::Display, error: &dyn std::fmt::Display) -> Fail
 fn failure(error: ureq::Error) -> Failure {
     match error {
         ureq::Error::Timeout(_) => Failure::Timeout,
-        ureq::Error::BodyExceedsLimit(_) => Failure::TooLong,
         ureq::Error::BadUri(text) => Failure::Malformed(text),
         ureq::Error::Http(error) => Failure::Malformed(error.to_string()),
         ureq::Error::Io(error) => Failure::Broken(error.to_string()),
@@ -188,5 +191,73 @@ fn failure(error: ureq::Error) -> Failure {
             Err(inner) => Failure::Broken(inner.to_string()),
         },
         other => Failure::Broken(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
+    use std::thread;
+
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+    use super::*;
+
+    /// Answers one request after the other by TLS.
+    fn serve(listener: TcpListener, certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap());
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+                // A client that does not trust the certificate hangs up here.
+                if stream.read(&mut [0; 1000]).is_ok() {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret");
+                }
+            }
+        });
+    }
+
+    /// Answers one request with a redirect.
+    fn redirect(listener: TcpListener, location: String) {
+        thread::spawn(move || {
+            let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1000]);
+            let _ = write!(stream, "HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+        });
+    }
+
+    #[test]
+    fn https_is_for_servers_that_are_trusted() {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let certificate = made.cert.der().clone();
+        let (secure, plain) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let there = format!("https://localhost:{}/", secure.local_addr().unwrap().port());
+        let here = format!("http://{}/", plain.local_addr().unwrap());
+        serve(secure, certificate.clone(), key);
+        redirect(plain, there.clone());
+
+        let rules = Rules { private_addresses: true, redirects: 1, max_answer: 100 };
+        let trusting = Courier::over(Tls::trusting(&certificate), rules.clone());
+        let request = |url: &str| Request {
+            method: "GET".to_owned(),
+            url: url.to_owned(),
+            timeout: Duration::from_secs(30),
+            ..Request::default()
+        };
+        // By name, twice, to see that what was set up serves the second one too; and on the way of a redirect.
+        for url in [&there, &there, &here] {
+            assert_eq!(trusting.send(&request(url)).unwrap().body, b"secret");
+        }
+        let other_name = there.replace("localhost", "127.0.0.1");
+        for (courier, url) in [(&Courier::new(rules), &there), (&trusting, &other_name)] {
+            let result = courier.send(&request(url));
+            assert!(matches!(&result, Err(Failure::Broken(why)) if why.contains("certificate")), "{result:?}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Blocks of IPv4 that are not public, with the length of their prefix.
 const RESERVED_V4: [(Ipv4Addr, u32); 15] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
@@ -31,7 +31,7 @@ const RESERVED_V6: [(Ipv6Addr, u32); 3] = [
 ];
 
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-const COMPATIBLE: (Ipv6Addr, u32) = (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 96);
+const COMPATIBLE: (Ipv6Addr, u32) = (Ipv6Addr::UNSPECIFIED, 96);
 const MAPPED: (Ipv6Addr, u32) = (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96);
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 const TEREDO: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32);
@@ -52,19 +52,23 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let within = |(block, prefix): (Ipv6Addr, u32)| (address.to_bits() ^ block.to_bits()) >> (128 - prefix) == 0;
-    let [.., a, b, c, d] = address.octets();
+    let [_, second, third, fourth, .., seventh, eighth] = address.segments();
     if within(COMPATIBLE) || within(MAPPED) || within(NAT64) {
-        return is_public_v4(Ipv4Addr::new(a, b, c, d));
+        return is_public_v4(inside(seventh, eighth));
     }
-    let [_, _, e, f, g, h, i, j, ..] = address.octets();
     if within(TEREDO) {
         // RFC 4380, section 4: the relay's address, and the client's with every bit turned over.
-        return is_public_v4(Ipv4Addr::new(g, h, i, j)) && is_public_v4(Ipv4Addr::new(!a, !b, !c, !d));
+        return is_public_v4(inside(third, fourth)) && is_public_v4(inside(!seventh, !eighth));
     }
     if within(SIX_TO_FOUR) {
-        return is_public_v4(Ipv4Addr::new(e, f, g, h));
+        return is_public_v4(inside(second, third));
     }
     within(GLOBAL_V6) && !RESERVED_V6.into_iter().any(within)
+}
+
+/// The IPv4 address in two segments.
+fn inside(high: u16, low: u16) -> Ipv4Addr {
+    Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
 #[cfg(test)]

@@ -17,6 +17,15 @@ pub(crate) struct Tls {
     config: OnceLock<Config>,
 }
 
+#[cfg(test)]
+impl Tls {
+    /// Trusts this certificate only.
+    pub(crate) fn trusting(certificate: &[u8]) -> Self {
+        let roots = vec![Certificate::from_der(certificate).to_owned()];
+        Self { config: OnceLock::from(config(roots.into())), ..Self::default() }
+    }
+}
+
 impl<In: Transport> Connector<In> for Tls {
     type Out = <RustlsConnector as Connector<In>>::Out;
 
