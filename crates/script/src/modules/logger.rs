@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mlua::{Lua, Table, Value};
 
-use super::text::{cut, text_of};
+use super::convert::{cut, text_of};
 use crate::services::{Level, Log};
 
 /// The longest text, field name and field value, in bytes.
@@ -18,8 +18,7 @@ const FIELDS: usize = 64;
 /// The module.
 pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
     let module = lua.create_table()?;
-    let levels =
-        [("debug", Level::Debug), ("info", Level::Info), ("warn", Level::Warn), ("error", Level::Error)];
+    let levels = [("debug", Level::Debug), ("info", Level::Info), ("warn", Level::Warn), ("error", Level::Error)];
     for (name, level) in levels {
         let log = Arc::clone(log);
         let write = move |lua: &Lua, (text, fields): (Value, Option<Table>)| {
@@ -57,8 +56,11 @@ mod tests {
 
     impl Log for Lines {
         fn write(&self, level: Level, text: &str, fields: &[(String, String)]) {
-            let fields: String = fields.iter().map(|(name, value)| format!(" {name}={value}")).collect();
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{level:?} {text}{fields}"));
+            let mut line = format!("{level:?} {text}");
+            for (name, value) in fields {
+                line.extend([" ", name, "=", value]);
+            }
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         }
     }
 

@@ -1,12 +1,12 @@
 //! What scripts get by `require`: the modules `logger`, `json` and `http`; and the tables `restante.store` and
 //! `restante.shared`. The objects that these hand out are made elsewhere, and so is the global `restante`.
 
+mod convert;
 mod http;
 mod json;
 mod logger;
 mod shared;
 mod store;
-mod text;
 
 use std::sync::Arc;
 

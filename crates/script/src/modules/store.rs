@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mlua::{Lua, Table, Value};
+use mlua::{Lua, LuaString, Table, Value};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
-use super::text::text_of;
+use super::convert::{number_of, text_of};
 use crate::context::Context;
+use crate::event::Event;
 use crate::objects;
 use crate::services::Mail;
 
@@ -24,7 +25,7 @@ pub(super) fn table(lua: &Lua, mail: &Arc<dyn Mail>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
 
     let here = Arc::clone(mail);
-    let list = move |lua: &Lua, (mailbox, options): (Value, Option<Table>)| {
+    let list = move |lua: &Lua, (mailbox, options): (LuaString, Option<Table>)| {
         let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
         let (after, limit) = options.map_or(Ok((None, USUAL)), |options| page(lua, &options))?;
         let found = here.list(&mailbox, after, limit, patience).map_err(mlua::Error::runtime)?;
@@ -37,7 +38,7 @@ pub(super) fn table(lua: &Lua, mail: &Arc<dyn Mail>) -> mlua::Result<Table> {
     table.raw_set("list", lua.create_function(list)?)?;
 
     let here = Arc::clone(mail);
-    let get = move |lua: &Lua, (mailbox, id): (Value, Value)| {
+    let get = move |lua: &Lua, (mailbox, id): (LuaString, Value)| {
         let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
         let found = find(lua, &*here, &mailbox, &id, patience)?;
         found.map(|summary| objects::metadata(lua, &summary, true)).transpose()
@@ -45,7 +46,7 @@ pub(super) fn table(lua: &Lua, mail: &Arc<dyn Mail>) -> mlua::Result<Table> {
     table.raw_set("get", lua.create_function(get)?)?;
 
     let here = Arc::clone(mail);
-    let delete = move |lua: &Lua, (mailbox, id): (Value, Value)| {
+    let delete = move |lua: &Lua, (mailbox, id): (LuaString, Value)| {
         let (mailbox, patience) = prepare(lua, &*here, &mailbox)?;
         let Some(id) = parse(lua, &id)? else { return Ok(false) };
         here.delete(&mailbox, id, patience).map_err(mlua::Error::runtime)
@@ -56,12 +57,12 @@ pub(super) fn table(lua: &Lua, mail: &Arc<dyn Mail>) -> mlua::Result<Table> {
 }
 
 /// The mailbox that is meant, and how long the store may take. An error when the store may not be used now.
-fn prepare(lua: &Lua, mail: &dyn Mail, mailbox: &Value) -> mlua::Result<(MailboxName, Duration)> {
+fn prepare(lua: &Lua, mail: &dyn Mail, mailbox: &LuaString) -> mlua::Result<(MailboxName, Duration)> {
     let context = Context::of(lua)?;
-    if context.event.is_none_or(|event| event.is_before()) {
+    if context.event.is_none_or(Event::is_before) {
         return Err(mlua::Error::runtime("restante.store can be used in after hooks only"));
     }
-    let mailbox = mail.mailbox(&text_of(lua, mailbox)?).map_err(mlua::Error::runtime)?;
+    let mailbox = mail.mailbox(&mailbox.to_string_lossy()).map_err(mlua::Error::runtime)?;
     Ok((mailbox, context.remaining()))
 }
 
@@ -94,9 +95,12 @@ fn find(
 /// The id that is meant, which may be a text or a number; none when it cannot be one.
 fn parse(lua: &Lua, id: &Value) -> mlua::Result<Option<MessageId>> {
     // A number as text would lose its last digits.
-    let text = match id.as_f64() {
+    let text = match number_of(id) {
         Some(number) => format!("{number:.0}"),
         None => text_of(lua, id)?,
     };
     Ok(text.parse().ok())
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use restante_courier::{Http, Request, Response};
 use super::options::{self, Trouble};
 use super::{OUTGOING, answer, in_time, size};
 use crate::context::Context;
-use crate::modules::text::text_of;
+use crate::modules::convert::text_of;
 
 /// How many requests are under way at the same time.
 const IN_FLIGHT: usize = 8;

@@ -13,7 +13,7 @@ use mlua::{AnyUserData, Lua, Table, Value};
 use restante_courier::{Http, Request, Response};
 
 use self::options::Trouble;
-use super::text::text_of;
+use super::convert::text_of;
 use crate::context::Context;
 
 /// The most that the requests of one call take together, in bytes.
@@ -69,3 +69,6 @@ fn size(request: &Request) -> usize {
     let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     request.url.len() + headers + request.body.as_ref().map_or(0, Vec::len)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use mlua::{Lua, Table, Value};
 use restante_courier::Request;
 
-use crate::modules::text::text_of;
+use crate::modules::convert::{number_of, text_of};
 
 /// Why there is no request.
 pub(super) enum Trouble {
@@ -153,7 +153,7 @@ fn timeout(lua: &Lua, value: &Value) -> Result<Duration, Trouble> {
     let time = match value {
         Value::String(text) => duration(&text.to_string_lossy()),
         // Too much for a duration is as good as no limit.
-        other => other.as_f64().filter(|seconds| *seconds >= 0.0).map(seconds),
+        other => number_of(other).filter(|seconds| *seconds >= 0.0).map(seconds),
     };
     match time {
         Some(time) => Ok(time),

@@ -3,10 +3,13 @@
 //! that are no UTF-8 lose what is wrong.
 
 use std::ffi::c_void;
+use std::time::Instant;
 
-use mlua::{Table, Value};
+use mlua::{Lua, Table, Value};
 
 use super::DEPTH;
+use crate::context::Context;
+use crate::modules::convert::number_of;
 
 /// The longest text. A small table can contain another one so often that its text would never end.
 const LENGTH: usize = 16 * 1024 * 1024;
@@ -15,8 +18,9 @@ const LENGTH: usize = 16 * 1024 * 1024;
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The text for a value, or why there is none.
-pub(super) fn encode(value: &Value) -> mlua::Result<Result<Vec<u8>, String>> {
-    let mut encoder = Encoder { out: Vec::new(), path: Vec::new() };
+pub(super) fn encode(lua: &Lua, value: &Value) -> mlua::Result<Result<Vec<u8>, String>> {
+    let deadline = Context::of(lua).ok().map(|context| context.deadline);
+    let mut encoder = Encoder { out: Vec::new(), path: Vec::new(), tables: 0, deadline };
     match encoder.value(value) {
         Ok(()) => Ok(Ok(encoder.out)),
         Err(Trouble::Data(why)) => Ok(Err(why)),
@@ -42,6 +46,9 @@ struct Encoder {
     out: Vec<u8>,
     /// The tables that the present one lies in.
     path: Vec<*const c_void>,
+    /// How many tables were looked at, each as often as it occurs.
+    tables: u32,
+    deadline: Option<Instant>,
 }
 
 impl Encoder {
@@ -71,13 +78,20 @@ impl Encoder {
     fn text(&mut self, text: &[u8]) -> Result<(), Trouble> {
         self.room(text.len())?;
         let text = String::from_utf8_lossy(text);
-        serde_json::to_writer(&mut self.out, text.as_ref()).map_err(|error| data(&error.to_string()))
+        serde_json::to_writer(&mut self.out, text.as_ref()).map_err(|error| data(&error.to_string()))?;
+        // Escapes have made it longer.
+        self.room(0)
     }
 
     fn table(&mut self, table: &Table) -> Result<(), Trouble> {
         let place = table.to_pointer();
         if self.path.contains(&place) {
             return Err(data("cannot encode recursively nested tables to JSON"));
+        }
+        // Nobody else looks at the clock while this runs.
+        self.tables = self.tables.wrapping_add(1);
+        if self.tables.is_multiple_of(256) && self.deadline.is_some_and(|deadline| deadline < Instant::now()) {
+            return Err(Trouble::Lua(mlua::Error::runtime("json.encode takes too long")));
         }
         if self.path.len() == DEPTH {
             return Err(data("cannot encode tables this deep to JSON"));
@@ -91,7 +105,7 @@ impl Encoder {
         Ok(())
     }
 
-    fn array(&mut self, table: &Table, length: usize) -> Result<(), Trouble> {
+    fn array(&mut self, table: &Table, length: u32) -> Result<(), Trouble> {
         self.push(b"[")?;
         for place in 1..=length {
             if place > 1 {
@@ -129,29 +143,28 @@ impl Encoder {
 /// What a table is in JSON.
 enum Shape {
     /// An array of this length.
-    Array(usize),
+    Array(u32),
     /// An object with these keys.
     Object(Vec<Vec<u8>>),
 }
 
 fn shape(table: &Table) -> Result<Shape, Trouble> {
     let mut keys = Vec::new();
-    let mut length = 0;
+    let mut length = 0_u32;
     let mut highest = 0.0_f64;
     for pair in table.pairs::<Value, Value>() {
         match pair?.0 {
             Value::String(key) if length == 0 => keys.push(key.as_bytes().to_vec()),
-            Value::Integer(_) | Value::Number(_) if !keys.is_empty() => return Err(mixed()),
-            key @ (Value::Integer(_) | Value::Number(_)) => {
-                // Both kinds are one in this Lua; an index beyond the exact ones is far out of every sequence anyhow.
-                let key = key.as_number().or(key.as_f64()).unwrap_or(0.0);
-                if key < 1.0 || key.fract() != 0.0 {
-                    return Err(data("cannot encode sparse array"));
+            key => match number_of(&key) {
+                Some(key) if keys.is_empty() => {
+                    if key < 1.0 || key.fract() != 0.0 {
+                        return Err(data("cannot encode sparse array"));
+                    }
+                    length += 1;
+                    highest = highest.max(key);
                 }
-                length += 1;
-                highest = highest.max(key);
-            }
-            _ => return Err(mixed()),
+                _ => return Err(data("cannot encode mixed or invalid key types")),
+            },
         }
     }
     if !keys.is_empty() {
@@ -159,15 +172,10 @@ fn shape(table: &Table) -> Result<Shape, Trouble> {
         return Ok(Shape::Object(keys));
     }
     // Different whole numbers from 1 on leave no gap exactly when the highest is their count.
-    let count: usize = length;
-    if u32::try_from(count).is_ok_and(|count| f64::from(count) == highest) {
-        return Ok(Shape::Array(count));
+    if f64::from(length) < highest {
+        return Err(data("cannot encode sparse array"));
     }
-    Err(data("cannot encode sparse array"))
-}
-
-fn mixed() -> Trouble {
-    data("cannot encode mixed or invalid key types")
+    Ok(Shape::Array(length))
 }
 
 fn data(why: &str) -> Trouble {

@@ -12,7 +12,7 @@ const DEPTH: usize = 127;
 /// The module.
 pub(super) fn module(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
-    let encode = lua.create_function(|lua, value: Value| match encode::encode(&value)? {
+    let encode = lua.create_function(|lua, value: Value| match encode::encode(lua, &value)? {
         Ok(text) => lua.create_string(text).map(Ok),
         Err(why) => Ok(Err(why)),
     })?;
@@ -24,7 +24,10 @@ pub(super) fn module(lua: &Lua) -> mlua::Result<Table> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::context::Context;
 
     /// What the code gives back, as text; errors behind an exclamation mark.
     fn eval(code: &str) -> String {
@@ -64,10 +67,17 @@ mod tests {
             ("print", "!cannot encode function to JSON"),
             ("{x = coroutine.create(print)}", "!cannot encode thread to JSON"),
             ("(function() local t = {} t.t = t return t end)()", "!cannot encode recursively nested tables to JSON"),
-            ("(function() local t = {} for _ = 1, 126 do t = {t} end return #json.encode(t) end)()", "3"),
-            ("(function() local t = {} for _ = 1, 127 do t = {t} end return t end)()", "!cannot encode tables this deep to JSON"),
-            // Small in memory, endless as text.
-            ("(function() local t = {} for _ = 1, 60 do t = {t, t} end return t end)()", "!the JSON text is too long"),
+            ("(function() local t = {} for _ = 1, 126 do t = {t} end return #json.encode(t) end)()", "254"),
+            (
+                "(function() local t = {} for _ = 1, 127 do t = {t} end return t end)()",
+                "!cannot encode tables this deep to JSON",
+            ),
+            // Small in memory, long as text.
+            ("string.rep('\\0', 4 * 2^20)", "!the JSON text is too long"),
+            (
+                "(function() local s, t = string.rep('x', 2^20), {} for i = 1, 16 do t[i] = s end return t end)()",
+                "!the JSON text is too long",
+            ),
         ];
         for (code, expected) in table {
             assert_eq!(eval(&format!("return json.encode({code})")), expected, "{code}");
@@ -97,6 +107,16 @@ mod tests {
         for (code, expected) in table {
             assert_eq!(eval(&format!("return {code}")), expected, "{code}");
         }
+    }
+
+    #[test]
+    fn a_value_that_goes_on_for_ever_costs_no_more_than_the_time_of_the_call() {
+        let lua = Lua::new();
+        lua.globals().set("json", module(&lua).unwrap()).unwrap();
+        lua.set_app_data(Context { event: None, deadline: Instant::now() + Duration::from_millis(50) });
+        let code = "local t = {} for _ = 1, 100 do t = {t, t} end json.encode(t)";
+        let error = lua.load(code).exec().unwrap_err();
+        assert!(error.to_string().contains("json.encode takes too long"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Values of scripts as text for the world outside: always UTF-8, and never longer than is good.
+//! Values of scripts for the world outside: texts are UTF-8 and no longer than is good, numbers are of one kind.
 
 use mlua::{Lua, Value};
 
@@ -11,6 +11,16 @@ pub(super) fn text_of(lua: &Lua, value: &Value) -> mlua::Result<String> {
             Ok(lua.coerce_string(value.clone())?.map(|text| text.to_string_lossy()).unwrap_or_default())
         }
         other => other.to_string(),
+    }
+}
+
+/// The number that a value is. Those that are whole reach us apart from the others, which is no difference to a script.
+#[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers, so the whole ones were exact before")]
+pub(super) fn number_of(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
+        _ => None,
     }
 }
 

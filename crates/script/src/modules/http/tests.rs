@@ -1,0 +1,214 @@
+//! The module as scripts use it, with a client that never leaves the test.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mlua::{Lua, Value};
+use restante_courier::{Failure, Http, Request, Response};
+
+use super::*;
+use crate::event::Event;
+
+/// Answers with what it was asked; keeps the requests.
+#[derive(Default)]
+struct Mirror {
+    asked: Mutex<Vec<Request>>,
+    busy: AtomicUsize,
+    busiest: AtomicUsize,
+}
+
+impl Http for Mirror {
+    fn send(&self, request: &Request) -> Result<Response, Failure> {
+        self.busiest.fetch_max(self.busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        if request.url.contains("slow") {
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.busy.fetch_sub(1, Ordering::SeqCst);
+        if request.url.contains("broken") {
+            return Err(Failure::Broken("no route".to_owned()));
+        }
+        let headers = [
+            ("content-type", "text/plain"),
+            ("x-many", "first"),
+            ("x-many", "second"),
+            ("set-cookie", "a=1; Path=/"),
+            ("set-cookie", "b=\"two\""),
+            ("set-cookie", "nonsense"),
+        ];
+        let mut body = format!("{} {}\n", request.method, request.url);
+        for (name, value) in &request.headers {
+            body.extend([name, ": ", value, "\n"]);
+        }
+        body.push_str(&String::from_utf8_lossy(request.body.as_deref().unwrap_or_default()));
+        Ok(Response {
+            status: 201,
+            headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            body: body.into_bytes(),
+            url: request.url.clone(),
+        })
+    }
+}
+
+fn state(patience: Duration) -> (Lua, Arc<Mirror>) {
+    let lua = Lua::new();
+    let mirror = Arc::new(Mirror::default());
+    let client: Arc<dyn Http> = Arc::clone(&mirror) as Arc<dyn Http>;
+    lua.globals().set("http", module(&lua, &client).unwrap()).unwrap();
+    lua.set_app_data(Context { event: Some(Event::AfterStored), deadline: Instant::now() + patience });
+    (lua, mirror)
+}
+
+fn eval(code: &str) -> String {
+    let (lua, _) = state(Duration::from_hours(1));
+    let value: Value = lua.load(code).eval().unwrap();
+    text_of(&lua, &value).unwrap()
+}
+
+#[test]
+fn requests_are_what_the_arguments_say() {
+    let table = [
+        ("get('http://x/')", "GET http://x/\n"),
+        ("post('http://x/', {body = 'a\\0b'})", "POST http://x/\na\0b"),
+        ("put('http://x/', {body = ''})", "PUT http://x/\n"),
+        ("patch('http://x/')", "PATCH http://x/\n"),
+        ("delete('http://x/')", "DELETE http://x/\n"),
+        ("head('http://x/')", "HEAD http://x/\n"),
+        ("request('options', 'http://x/')", "OPTIONS http://x/\n"),
+        ("get('http://x/?a=1', {query = 'b=2'})", "GET http://x/?b=2\n"),
+        ("get('http://x/', {query = {b = 'ö &', a = 1, c = {1, 2}}})", "GET http://x/?a=1&b=%C3%B6+%26&c=1&c=2\n"),
+        (
+            "post('http://x/', {form = 'raw=1'})",
+            "POST http://x/\nContent-Type: application/x-www-form-urlencoded\nraw=1",
+        ),
+        (
+            "post('http://x/', {form = {b = '=', a = true}})",
+            "POST http://x/\nContent-Type: application/x-www-form-urlencoded\na=true&b=%3D",
+        ),
+        ("post('http://x/', {form = 'f', body = 'b'})", "POST http://x/\nb"),
+        ("get('http://x/', {headers = {B = 2, A = 'x'}})", "GET http://x/\nA: x\nB: 2\n"),
+        (
+            "post('http://x/', {form = 'f', headers = {['content-type'] = 'mine'}})",
+            "POST http://x/\ncontent-type: mine\nf",
+        ),
+        ("get('http://x/', {cookies = {b = 'x;y\\r\\nz', a = 1}})", "GET http://x/\nCookie: a=1; b=xyz\n"),
+        ("get('http://x/', {auth = {user = 'u', pass = 'p'}})", "GET http://x/\nAuthorization: Basic dTpw\n"),
+        ("get('http://x/', {no_such_option = 1, query = 7, headers = 'x', body = {}})", "GET http://x/\n"),
+        ("get('http://x/', 'no options')", "GET http://x/\n"),
+    ];
+    for (code, expected) in table {
+        assert_eq!(eval(&format!("return http.{code}.body")), expected, "{code}");
+    }
+}
+
+#[test]
+fn answers_have_their_fields() {
+    let table = [
+        ("type(r)", "userdata"),
+        ("r.status_code", "201"),
+        ("r.headers['Content-Type']", "text/plain"),
+        ("r.headers['X-Many']", "first"),
+        ("r.headers['content-type']", "nil"),
+        ("r.cookies.a", "1"),
+        ("r.cookies.b", "two"),
+        ("r.cookies.nonsense", "nil"),
+        ("r.body_size == #r.body", "true"),
+        ("r.url", "http://x/"),
+        ("r.no_such_field", "nil"),
+        ("r[1]", "nil"),
+        ("pcall(function() r.body = 1 end)", "false"),
+        ("select('#', http.get('http://x/'))", "1"),
+    ];
+    for (code, expected) in table {
+        assert_eq!(eval(&format!("local r = http.get('http://x/') return {code}")), expected, "{code}");
+    }
+}
+
+#[test]
+fn failures_are_nil_and_a_text() {
+    let table = [
+        ("http.get('http://broken/')", "no route"),
+        ("http.get('http://x/', {auth = {user = 'u'}})", "auth needs the fields user and pass"),
+        ("http.get('http://x/', {timeout = 'soon'})", "\"soon\" is no timeout"),
+        ("http.get('http://x/', {timeout = -1})", "\"-1\" is no timeout"),
+    ];
+    for (code, expected) in table {
+        assert_eq!(eval(&format!("local r, why = {code} assert(r == nil) return why")), expected, "{code}");
+    }
+}
+
+#[test]
+fn no_request_may_take_longer_than_the_call() {
+    let table = [
+        ("http.get('http://x/')", 1800..=3600),
+        ("http.get('http://x/', {timeout = 7200})", 1800..=3600),
+        ("http.get('http://x/', {timeout = 5})", 5..=5),
+        ("http.get('http://x/', {timeout = '7s'})", 7..=7),
+        ("http.get('http://x/', {timeout = 1e300})", 1800..=3600),
+        ("http.request_batch{{'GET', 'http://x/', {timeout = '9s'}}}", 9..=9),
+    ];
+    for (code, expected) in table {
+        let (lua, mirror) = state(Duration::from_hours(1));
+        lua.load(code).exec().unwrap();
+        let timeout = mirror.asked.lock().unwrap()[0].timeout.as_secs();
+        assert!(expected.contains(&timeout), "{code}: {timeout}");
+    }
+    let (lua, mirror) = state(Duration::ZERO);
+    lua.load("http.get('http://x/')").exec().unwrap();
+    assert!(mirror.asked.lock().unwrap()[0].timeout.is_zero());
+}
+
+#[test]
+fn a_batch_is_sent_together_and_answered_in_its_order() {
+    let table = [
+        ("#http.request_batch{}", "0"),
+        ("select(2, http.request_batch{{'get', 'http://x/'}})", "nil"),
+        ("http.request_batch{{'get', 'http://x/'}, {'post', 'http://y/', {body = 'b'}}}[2].body", "POST http://y/\nb"),
+        ("http.request_batch{{'get', 'http://broken/'}, {'get', 'http://y/'}}[2].url", "http://y/"),
+        ("select(2, http.request_batch{{'get', 'http://broken/'}, {'get', 'http://y/'}})[1]", "no route"),
+        ("select(2, http.request_batch{{'get', 'http://broken/'}, {'get', 'http://y/'}})[2]", "nil"),
+        ("select(2, http.request_batch{7})[1]", "a request is a table {method, url, options}"),
+    ];
+    for (code, expected) in table {
+        assert_eq!(eval(&format!("return ({code})")), expected, "{code}");
+    }
+
+    let (lua, mirror) = state(Duration::from_hours(1));
+    let many = "local list = {} for i = 1, 40 do list[i] = {'GET', 'http://slow/' .. i} end
+        local answers, errors = http.request_batch(list)
+        for i = 1, 40 do assert(answers[i].url == 'http://slow/' .. i) end
+        return errors";
+    assert!(lua.load(many).eval::<Value>().unwrap().is_nil());
+    assert!((1..=8).contains(&mirror.busiest.load(Ordering::SeqCst)));
+}
+
+#[test]
+fn what_a_call_may_send_is_bounded() {
+    let (lua, mirror) = state(Duration::from_hours(1));
+    let long = "local long = string.rep('x', 33 * 1024 * 1024)";
+    let code = format!("{long} local r, why = http.post('http://x/', {{body = long .. long}}) return why");
+    assert_eq!(lua.load(code).eval::<String>().unwrap(), "the request is too long");
+    let raising = [
+        format!(
+            "{long} http.request_batch{{{{'POST', 'http://x/', {{body = long}}}}, {{'POST', 'http://x/', {{body = long}}}}}}"
+        ),
+        "local list = {} for i = 1, 101 do list[i] = {'GET', 'http://x/'} end http.request_batch(list)".to_owned(),
+    ];
+    for code in raising {
+        assert!(lua.load(code).exec().is_err());
+    }
+    assert!(mirror.asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn answers_that_do_not_fit_into_the_state_end_the_batch() {
+    let (lua, _) = state(Duration::from_hours(1));
+    lua.load("big = {} for i = 1, 100 do big[i] = {'POST', 'http://x/' .. i, {body = string.rep('x', 100000)}} end")
+        .exec()
+        .unwrap();
+    lua.set_memory_limit(lua.used_memory() + 1_000_000).unwrap();
+    let error = lua.load("http.request_batch(big)").exec().unwrap_err();
+    assert!(error.to_string().contains("not enough memory"), "{error}");
+}

@@ -1,0 +1,137 @@
+//! The functions as scripts use them, with a mailbox that is made up.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use restante_mail::message::Headline;
+use restante_mail::naming::Naming;
+
+use super::*;
+
+/// Ids of the messages in mailbox `anna`; the others are empty, and `down` cannot be read.
+struct Shelf(Mutex<Vec<u64>>);
+
+impl Shelf {
+    fn ids(&self, mailbox: &MailboxName) -> Result<Vec<u64>, String> {
+        match mailbox.as_str() {
+            "anna" => Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            "down" => Err("the store is down".to_owned()),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+fn summary(mailbox: &MailboxName, id: u64) -> Summary {
+    Summary {
+        mailbox: mailbox.clone(),
+        id: id.into(),
+        headline: Headline::new("<a@x>", ["<b@x>"], &format!("mail {id}")),
+        received: std::time::SystemTime::UNIX_EPOCH.try_into().unwrap(),
+        size: 7,
+        seen: false,
+    }
+}
+
+impl Mail for Shelf {
+    fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
+        Naming::Local.mailbox_named(text).map_err(|error| error.to_string())
+    }
+
+    fn list(
+        &self,
+        mailbox: &MailboxName,
+        after: Option<MessageId>,
+        limit: usize,
+        _: Duration,
+    ) -> Result<Vec<Summary>, String> {
+        let after = after.unwrap_or(MessageId::ZERO).number();
+        let ids = self.ids(mailbox)?.into_iter().filter(|id| *id > after).take(limit);
+        Ok(ids.map(|id| summary(mailbox, id)).collect())
+    }
+
+    fn find(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<Option<Summary>, String> {
+        Ok(self.ids(mailbox)?.contains(&id.number()).then(|| summary(mailbox, id.number())))
+    }
+
+    fn latest(&self, mailbox: &MailboxName, _: Duration) -> Result<Option<Summary>, String> {
+        Ok(self.ids(mailbox)?.last().map(|id| summary(mailbox, *id)))
+    }
+
+    fn source(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<Option<Bytes>, String> {
+        Ok(None)
+    }
+
+    fn delete(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<bool, String> {
+        let found = self.find(mailbox, id, patience)?.is_some();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| *other != id.number());
+        Ok(found)
+    }
+}
+
+fn state(event: Option<Event>) -> Lua {
+    let lua = Lua::new();
+    // The last one has more digits than Lua writes by itself.
+    let ids = (1..=1500).chain([1_794_733_000_000_001]).collect();
+    let mail: Arc<dyn Mail> = Arc::new(Shelf(Mutex::new(ids)));
+    lua.globals().set("store", table(&lua, &mail).unwrap()).unwrap();
+    lua.set_app_data(Context { event, deadline: Instant::now() + Duration::from_mins(1) });
+    lua
+}
+
+#[test]
+fn mail_is_listed_found_and_deleted() {
+    let table = [
+        ("#store.list('anna')", "100"),
+        ("#store.list('Anna+x@example.org', {limit = 7})", "7"),
+        ("#store.list('anna', {limit = 5000})", "1000"),
+        ("#store.list('anna', {limit = 0})", "0"),
+        ("store.list('anna', {after = '1499'})[1].id", "1500"),
+        ("store.list('anna', {after = 1499})[1].id", "1500"),
+        ("#store.list('nobody')", "0"),
+        ("store.get('anna', '3').subject", "mail 3"),
+        ("store.get('anna', 'latest').id", "1794733000000001"),
+        ("store.get('anna', 1794733000000001).id", "1794733000000001"),
+        ("store.get('anna', '9999')", "nil"),
+        ("store.get('anna', 'nonsense')", "nil"),
+        ("store.get('nobody', 'latest')", "nil"),
+        ("store.delete('anna', '3')", "true"),
+        ("store.delete('anna', '9999')", "false"),
+        ("store.delete('anna', 'latest')", "false"),
+        ("store.delete('anna', '3') and store.get('anna', '3')", "nil"),
+    ];
+    for (code, expected) in table {
+        let lua = state(Some(Event::AfterStored));
+        let value: Value = lua.load(format!("return {code}")).eval().unwrap();
+        assert_eq!(text_of(&lua, &value).unwrap(), expected, "{code}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_raises() {
+    let table = [
+        ("store.list('')", "empty"),
+        ("store.list(nil)", "bad argument #1"),
+        ("store.list('down')", "the store is down"),
+        ("store.get('down', '1')", "the store is down"),
+        ("store.get('down', 'latest')", "the store is down"),
+        ("store.delete('down', '1')", "the store is down"),
+        ("store.list('anna', {after = 'x'})", "\"x\" is no message id"),
+        ("store.list('anna', {limit = -1})", "out of range"),
+    ];
+    for (code, expected) in table {
+        let result = state(Some(Event::AfterDeleted)).load(code).exec();
+        let error = result.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(expected) && !error.is_empty(), "{code}: {error}");
+    }
+}
+
+#[test]
+fn a_delivery_cannot_reach_the_store() {
+    for event in [None, Some(Event::MailFrom), Some(Event::RcptTo), Some(Event::BeforeStored)] {
+        for code in ["store.list('anna')", "store.get('anna', '1')", "store.delete('anna', '1')"] {
+            let error = state(event).load(code).exec().unwrap_err().to_string();
+            assert!(error.contains("restante.store can be used in after hooks only"), "{event:?} {code}: {error}");
+        }
+    }
+}
