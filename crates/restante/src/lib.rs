@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod net;
 pub mod pop3;
 pub mod process;
+pub mod script;
 pub mod serve;
 pub mod smtp;
 pub mod storage;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use restante::config::{self, Command};
-use restante::{health, serve, transfer};
+use restante::{health, script, serve, transfer};
 
 fn main() -> ExitCode {
     match config::parse(std::env::args_os(), std::env::vars_os(), &|path| std::fs::read(path)) {
@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Command::Health(loaded) => health::run(&loaded),
         Command::Export(loaded, request) => transfer::export(&loaded.config, &request),
         Command::Import(loaded, request) => transfer::import(&loaded.config, &request),
+        Command::Script(loaded, request) => script::run(&loaded.config, &request),
         Command::Serve(loaded) => match serve::run(&loaded) {
             Ok(code) => code,
             Err(problem) => {

@@ -16,8 +16,9 @@ use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
 use super::sources::Sources;
 use super::table::{SETTINGS, row};
-use super::types::{Certificate, Config, Hosts, LogOutput, Tls};
+use super::types::{Certificate, Config, Hosts, LogOutput, Tls, Webhooks};
 use super::values::host_of;
+use super::webhook;
 use crate::net;
 
 const LOG_FILE: &Setting = row("logfile");
@@ -40,7 +41,9 @@ const POP3_KEY: &Setting = row("pop3.tlsprivkey");
 const POP3_CREDENTIALS: &Setting = row("pop3.credentials");
 const WEB_ADDR: &Setting = row("web.addr");
 const GREETING_FILE: &Setting = row("web.greetingfile");
-const LUA_PATH: &Setting = row("lua.path");
+const WEBHOOK_URLS: &Setting = row("webhook.urls");
+const WEBHOOK_SECRET: &Setting = row("webhook.secret");
+const WEBHOOK_PRIVATE: &Setting = row("webhook.private");
 const SMTP_PROXIES: &Setting = row("smtp.proxyprotocol");
 const POP3_PROXIES: &Setting = row("pop3.proxyprotocol");
 const WEB_PROXIES: &Setting = row("web.proxyprotocol");
@@ -58,6 +61,8 @@ pub(super) enum Purpose {
     Write,
     /// To read the data directory, which may be another user's, or on a file system that cannot be written.
     Read,
+    /// To try a script, away from all mail.
+    Script,
 }
 
 /// Everything that cannot be right about the settings as a whole. Settings that have a problem already are left alone:
@@ -73,7 +78,9 @@ pub(super) fn problems(
     if purpose == Purpose::Serve {
         found.service(config, read_file);
     }
-    found.storage(&config.storage, purpose);
+    if purpose != Purpose::Script {
+        found.storage(&config.storage, purpose);
+    }
     found.problems
 }
 
@@ -99,28 +106,20 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
 
 /// What the operator should know about a configuration that can be used.
 pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
-    // Repeating a default, having a host name or naming a script that is not there changes nothing and needs no warning.
+    // Repeating a default or having a host name changes nothing and needs no warning.
     let changed = |setting: &Setting| {
         let given = sources.strongest(setting)?;
-        let without_effect = given.origin == Origin::HostName
-            || given.value == setting.default
-            || setting.key == LUA_PATH.key && !Path::new(&given.value).exists();
+        let without_effect = given.origin == Origin::HostName || given.value == setting.default;
         (!without_effect).then_some(given)
     };
-    let of_status = |status: Status| {
-        let names: Vec<String> = SETTINGS
-            .iter()
-            .filter(|setting| setting.status == status)
-            .filter_map(|setting| Some(format!("{} ({})", setting.key, changed(setting)?.origin)))
-            .collect();
-        (!names.is_empty()).then(|| names.join(", "))
-    };
+    let ignored: Vec<String> = SETTINGS
+        .iter()
+        .filter(|setting| setting.status == Status::Ignored)
+        .filter_map(|setting| Some(format!("{} ({})", setting.key, changed(setting)?.origin)))
+        .collect();
     let mut warnings = Vec::new();
-    if let Some(names) = of_status(Status::Ignored) {
-        warnings.push(format!("settings without effect: {names}"));
-    }
-    if let Some(names) = of_status(Status::Reserved) {
-        warnings.push(format!("settings that take effect in a later version only: {names}"));
+    if !ignored.is_empty() {
+        warnings.push(format!("settings without effect: {}", ignored.join(", ")));
     }
     for TlsRows { tls, enabled, cert, key } in tls_rows(config) {
         let certificate = [cert, key].into_iter().any(|setting| changed(setting).is_some());
@@ -132,6 +131,8 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     warnings.extend(no_greeting(config, sources));
     warnings.extend(open_to_all(config));
     warnings.extend(everybody_is_a_proxy(config));
+    warnings.extend(idle_secret(&config.webhooks));
+    warnings.extend(forbidden_webhooks(&config.webhooks));
     warnings
 }
 
@@ -165,6 +166,33 @@ fn everybody_is_a_proxy(config: &Config) -> Option<String> {
     (!open.is_empty()).then(|| {
         let open = open.join(", ");
         format!("whoever connects is believed to be a proxy, and can claim to be anybody: {open}")
+    })
+}
+
+/// The warning about a key that there is nothing to sign with.
+fn idle_secret(webhooks: &Webhooks) -> Option<String> {
+    let idle = webhooks.secret.is_some() && webhooks.targets.is_empty();
+    idle.then(|| format!("{} has no effect without {}", WEBHOOK_SECRET.key, WEBHOOK_URLS.key))
+}
+
+/// The warning about webhooks that will never get through. Where other names lead is known only when they are looked up.
+fn forbidden_webhooks(webhooks: &Webhooks) -> Option<String> {
+    if webhooks.private_addresses {
+        return None;
+    }
+    let entries: Vec<String> = webhooks
+        .targets
+        .iter()
+        .zip(1..)
+        .filter(|(target, _)| webhook::is_plainly_private(&target.url))
+        .map(|(_, number): (_, usize)| number.to_string())
+        .collect();
+    (!entries.is_empty()).then(|| {
+        let (urls, private, entries) = (WEBHOOK_URLS.key, WEBHOOK_PRIVATE.key, entries.join(", "));
+        format!(
+            "webhooks on this machine or in its network are not told of anything without {private}: {urls}, entry \
+             {entries}"
+        )
     })
 }
 

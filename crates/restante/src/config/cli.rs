@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::Exit;
+use super::script::{Script, ScriptTask};
 use super::setting::{Setting, Status, Value};
 use super::table::SETTINGS;
 use super::transfer::{Export, ExportFormat, Import, ImportFormat};
@@ -21,6 +22,7 @@ pub(super) enum Task {
     ConfigDocs,
     Export(Export),
     Import(Import),
+    Script(Script),
 }
 
 /// The flags that were given.
@@ -36,6 +38,8 @@ const SINGLE_DASH: &[&str] = &["help", "logfile", "logjson", "netdebug", "pidfil
 const EXPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA];
 /// The settings that an import asks for.
 const IMPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA, "storage.retentionperiod", "storage.mailboxmsgcap"];
+/// The settings that matter to a script that is tried.
+const SCRIPT_SETTINGS: &[&str] = &["mailboxnaming", "lua.sandbox", "lua.timeout", "lua.memorykb"];
 /// The setting that names the data directory.
 const DATA: &str = "storage.path";
 
@@ -53,17 +57,17 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<(Task, Fl
         return Ok((Task::Serve, flags));
     };
     flags.take(matches);
-    let task = match name {
-        "health" => Task::Health,
-        "export" => Task::Export(export(matches)),
-        "import" => Task::Import(import(matches)),
-        _ => match matches.subcommand() {
-            Some(("check", check)) => {
-                flags.take(check);
-                Task::ConfigCheck
-            }
-            _ => Task::ConfigDocs,
-        },
+    let below = matches.subcommand();
+    if let Some((_, matches)) = below {
+        flags.take(matches);
+    }
+    let task = match (name, below) {
+        ("health", _) => Task::Health,
+        ("export", _) => Task::Export(export(matches)),
+        ("import", _) => Task::Import(import(matches)),
+        ("script", Some((name, matches))) => Task::Script(script(name, matches)),
+        (_, Some(("check", _))) => Task::ConfigCheck,
+        _ => Task::ConfigDocs,
     };
     Ok((task, flags))
 }
@@ -99,6 +103,14 @@ fn import(matches: &ArgMatches) -> Import {
     }
 }
 
+fn script(name: &str, matches: &ArgMatches) -> Script {
+    let names = || matches.get_many::<String>("names").into_iter().flatten().cloned().collect();
+    Script {
+        file: matches.get_one::<PathBuf>("file").cloned().unwrap_or_default(),
+        task: if name == "test" { ScriptTask::Test(names()) } else { ScriptTask::Check },
+    }
+}
+
 fn command() -> Command {
     let check = Command::new("check")
         .about("Checks the configuration and prints the effective settings with their origin")
@@ -127,6 +139,7 @@ fn command() -> Command {
         .subcommand(health)
         .subcommand(export_command())
         .subcommand(import_command())
+        .subcommand(script_command())
         .subcommand(config)
 }
 
@@ -201,6 +214,32 @@ fn import_command() -> Command {
         .args(some_flags(IMPORT_SETTINGS))
 }
 
+fn script_command() -> Command {
+    let file = || Arg::new("file").value_name("FILE").required(true).value_parser(value_parser!(PathBuf));
+    let check = Command::new("check")
+        .about("Loads a script as the server would, and lists its handlers")
+        .args_override_self(true)
+        .arg(file().help("The script"))
+        .args(some_flags(SCRIPT_SETTINGS));
+    let test = Command::new("test")
+        .about("Runs the test_ functions of a script against made-up sessions and messages")
+        .args_override_self(true)
+        .arg(file().help("The script, with its tests in it"))
+        .arg(
+            Arg::new("names")
+                .value_name("NAME")
+                .num_args(0..)
+                .help("Only these tests, by the names of their functions"),
+        )
+        .args(some_flags(SCRIPT_SETTINGS));
+    Command::new("script")
+        .about("Tries a Lua script without starting the server")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(check)
+        .subcommand(test)
+}
+
 fn flags() -> impl Iterator<Item = Arg> {
     std::iter::once(config_flag()).chain(SETTINGS.iter().map(flag))
 }
@@ -251,7 +290,6 @@ fn short_help(setting: &Setting) -> String {
     let first = setting.help.split_inclusive(". ").next().unwrap_or_default().trim_end();
     match setting.status {
         Status::Active => first.to_owned(),
-        Status::Reserved => format!("{first} (later version)"),
         Status::Ignored => format!("{first} (no effect)"),
     }
 }

@@ -4,7 +4,7 @@
 //! environment, the TOML file, `--help` and `docs/config.md` are generated from it, so they cannot drift apart.
 //! [`parse`] is the way in: it takes arguments, environment and a file reader as values and returns what the process has
 //! to do. Beside that it asks the file system only whether log, pid file and data directory can be written, and whether a
-//! greeting or a script is there. Nothing here opens a socket, writes a file or starts the log.
+//! greeting is there. Nothing here opens a socket, writes a file or starts the log.
 
 mod address;
 mod check;
@@ -16,12 +16,14 @@ mod load;
 mod network;
 mod problem;
 mod render;
+mod script;
 mod setting;
 mod sources;
 mod table;
 mod transfer;
 mod types;
 mod values;
+mod webhook;
 
 use std::ffi::OsString;
 use std::io;
@@ -35,12 +37,13 @@ pub(crate) use duration::text as duration_text;
 pub use load::{Effective, Loaded};
 pub use network::Network;
 pub use problem::{Origin, Problem};
+pub use script::{Script, ScriptTask};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use transfer::{Export, ExportFormat, Import, ImportFormat};
 pub use types::{
     CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Pop3, Scripting, Smtp, Storage,
-    StoreKind, Tls, Web,
+    StoreKind, Tls, Web, Webhooks,
 };
 
 use self::check::Purpose;
@@ -59,6 +62,8 @@ pub enum Command {
     Export(Box<Loaded>, Export),
     /// Take mail from files into the data directory.
     Import(Box<Loaded>, Import),
+    /// Try a script without serving.
+    Script(Box<Loaded>, Script),
     /// Print a text and end: help, version, `config check`, `config docs`, or what is wrong with the configuration.
     Exit(Exit),
 }
@@ -101,6 +106,7 @@ pub fn parse(
     let purpose = match task {
         cli::Task::Export(_) => Purpose::Read,
         cli::Task::Import(_) => Purpose::Write,
+        cli::Task::Script(_) => Purpose::Script,
         _ => Purpose::Serve,
     };
     let loaded = match load::load(&flags, env, read_file, purpose) {
@@ -112,6 +118,7 @@ pub fn parse(
         cli::Task::Health => Command::Health(loaded),
         cli::Task::Export(request) => Command::Export(loaded, request),
         cli::Task::Import(request) => Command::Import(loaded, request),
+        cli::Task::Script(request) => Command::Script(loaded, request),
         cli::Task::ConfigCheck => Command::Exit(Exit { text: render::effective(&loaded), code: 0 }),
         cli::Task::ConfigDocs => Command::Exit(Exit { text: docs(), code: 0 }),
     }

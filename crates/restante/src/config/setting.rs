@@ -64,8 +64,6 @@ impl Value {
 pub enum Status {
     /// It does what its help says.
     Active,
-    /// It is understood and kept; the feature it belongs to comes in a later version.
-    Reserved,
     /// It is accepted for compatibility with existing installations and has no effect.
     Ignored,
 }
@@ -75,7 +73,6 @@ impl Status {
     pub fn note(self) -> &'static str {
         match self {
             Self::Active => "",
-            Self::Reserved => "Accepted, takes effect in a later version.",
             Self::Ignored => "Accepted for compatibility, has no effect.",
         }
     }
@@ -96,12 +93,6 @@ impl Setting {
     /// Marks the value as one that must never be shown.
     pub(super) const fn secret(mut self) -> Self {
         self.secret = true;
-        self
-    }
-
-    /// Marks the setting as one whose feature comes later.
-    pub(super) const fn reserved(mut self) -> Self {
-        self.status = Status::Reserved;
         self
     }
 
@@ -153,6 +144,7 @@ impl Setting {
             Some("web") => "Web",
             Some("storage") => "Storage",
             Some("lua") => "Scripting",
+            Some("webhook") => "Webhooks",
             _ => "General",
         }
     }

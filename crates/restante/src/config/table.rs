@@ -10,13 +10,16 @@ use super::setting::{Setting, Value};
 use super::types::{CertSource, Config, Hosts, Level, LogOutput, StoreKind, Tls};
 use super::values::{
     base_path, boolean, domain_patterns, every, host_name, kibibytes, limit, list, number, optional_path, params,
-    parsed_list, period, public_url, seconds,
+    parsed_list, period, public_url, seconds, time,
 };
+use super::webhook;
 
 /// 4 TiB; keeps arithmetic on bytes far from overflow.
 const MAX_KIB: u64 = 1 << 32;
 /// With less, every read goes to the disk.
 const MIN_CACHE_KIB: u64 = 1024;
+/// With less, a script of some size cannot even be loaded.
+const MIN_LUA_KIB: u64 = 1024;
 /// The upper bound of counts that cost memory only when they are reached.
 const MAX_COUNT: u64 = 1_000_000;
 /// One day, in seconds.
@@ -403,9 +406,72 @@ pub const SETTINGS: &[Setting] = &[
     // Scripting
     Setting::new(
         "lua.path", "", FILE,
-        "The script to run. Without it restante.lua or inbucket.lua in the working directory, where there is one.",
+        "The Lua script to run. Without it restante.lua or else inbucket.lua in the working directory, where there is one. \
+         A file that does not exist means that there is no script. Read again on SIGHUP.",
         |c, v| put(&mut c.scripting.path, Ok(optional_path(v))),
-    ).reserved(),
+    ),
+    Setting::new(
+        "lua.sandbox", "false", Value::Bool,
+        "Keeps the script away from files, programs and the environment: it has neither io nor what is dangerous of os.",
+        |c, v| put(&mut c.scripting.sandbox, boolean(v)),
+    ),
+    Setting::new(
+        "lua.timeout", "10s", Value::Duration,
+        "How long one call of the script may take. What takes longer is stopped, and the mail goes on as if there were no \
+         script.",
+        |c, v| put(&mut c.scripting.timeout, time(v, "100ms", "1h")),
+    ),
+    Setting::new(
+        "lua.memorykb", "65536", Value::Number,
+        "The most KiB of memory for each state of the script. A call that needs more is stopped like one that takes too \
+         long.",
+        |c, v| put(&mut c.scripting.memory_bytes, kibibytes(v, MIN_LUA_KIB..=MAX_KIB)),
+    ),
+    Setting::new(
+        "lua.states", "0", Value::Number,
+        "How many calls of the script run at the same time, each in a state of its own; 0 means one for each core.",
+        |c, v| put(&mut c.scripting.states, limit(v, 1024)),
+    ),
+    Setting::new(
+        "lua.queue", "10000", Value::Number,
+        "The most events that wait for the script's `after` functions. Further ones are dropped and counted.",
+        |c, v| put(&mut c.scripting.queue, number(v, 1..=MAX_COUNT)),
+    ),
+    // Webhooks
+    Setting::new(
+        "webhook.urls", "", Value::List("WEBHOOK"),
+        "Where mail that was stored or deleted is told of, by an HTTP POST. An entry is a URL, and behind blanks what to tell of, if \
+         not everything: `https://ci.example.org/hook events=stored mailboxes=ci-*|qa`. Events are stored and deleted; in names \
+         of mailboxes `*` and `?` are wildcards. A comma in a URL is written %2C. Secret because such URLs often hold a token.",
+        |c, v| put(&mut c.webhooks.targets, webhook::targets(v)),
+    ).secret(),
+    Setting::new(
+        "webhook.secret", "", Value::Text("KEY"),
+        "The key that requests to webhooks are signed with, by HMAC-SHA256: any text, or whsec_ and base64. Without it they \
+         are not signed. Everybody on the machine can read flags, so prefer the variable or the file.",
+        |c, v| put(&mut c.webhooks.secret, webhook::key(v)),
+    ).secret(),
+    Setting::new(
+        "webhook.private", "false", Value::Bool,
+        "Allows webhooks at loopback, private and link-local addresses: those of this machine and of the network around it.",
+        |c, v| put(&mut c.webhooks.private_addresses, boolean(v)),
+    ),
+    Setting::new(
+        "webhook.timeout", "10s", Value::Duration,
+        "How long a webhook may take to answer. Then it has failed, and is tried again later.",
+        |c, v| put(&mut c.webhooks.timeout, time(v, "100ms", "10m")),
+    ),
+    Setting::new(
+        "webhook.giveup", "24h", Value::Duration,
+        "How long it is tried to tell a webhook of an event, at growing intervals.",
+        |c, v| put(&mut c.webhooks.give_up_after, time(v, "1s", "720h")),
+    ),
+    Setting::new(
+        "webhook.queue", "10000", Value::Number,
+        "The most events that wait for each webhook. Further ones are dropped and counted. With a data directory, what waits \
+         outlives the server.",
+        |c, v| put(&mut c.webhooks.queue, number(v, 1..=MAX_COUNT)),
+    ),
 ];
 
 impl Default for Config {

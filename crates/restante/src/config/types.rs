@@ -1,6 +1,7 @@
 //! The typed configuration that the rest of the program works with. How its values are written is known to the table
 //! and the parsers beside this file, not here.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use restante_mail::naming::Naming;
 use restante_mailroom::policy::Policy;
 use restante_proto::Secret;
 pub use restante_store::disk::Durability;
+use restante_webhook::Target;
 
 use super::address::ListenAddr;
 use super::credential::{Credential, Key};
@@ -34,6 +36,8 @@ pub struct Config {
     pub storage: Storage,
     /// The script.
     pub scripting: Scripting,
+    /// Who is told of mail, and how.
+    pub webhooks: Webhooks,
 }
 
 impl Config {
@@ -49,6 +53,7 @@ impl Config {
             web: Web::default(),
             storage: Storage::default(),
             scripting: Scripting::default(),
+            webhooks: Webhooks::default(),
         }
     }
 
@@ -318,4 +323,38 @@ pub enum StoreKind {
 pub struct Scripting {
     /// The script file; none means one of the usual names, where there is such a file.
     pub path: Option<PathBuf>,
+    /// Whether it is kept away from files, programs and the environment.
+    pub sandbox: bool,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// Bytes that one of its states may hold.
+    pub memory_bytes: usize,
+    /// How many states there are; none means one for each core.
+    pub states: Option<usize>,
+    /// Events that may wait for `after` functions.
+    pub queue: usize,
+}
+
+/// Who is told of mail, and how.
+#[derive(Clone, Default)]
+pub struct Webhooks {
+    /// Who is told of what.
+    pub targets: Vec<Target>,
+    /// The key to sign with.
+    pub secret: Option<restante_webhook::Key>,
+    /// Whether targets may be at addresses that are not public.
+    pub private_addresses: bool,
+    /// How long a target may take to answer.
+    pub timeout: Duration,
+    /// How long it is tried to tell of one event.
+    pub give_up_after: Duration,
+    /// Events that may wait for one target.
+    pub queue: usize,
+}
+
+/// URLs may hold tokens, so only their number is shown.
+impl fmt::Debug for Webhooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhooks").field("targets", &self.targets.len()).finish_non_exhaustive()
+    }
 }

@@ -67,6 +67,15 @@ pub(super) fn seconds(text: &str, range: RangeInclusive<u64>) -> Result<Duration
     Ok(time)
 }
 
+/// A length of time within bounds, which stand here as an operator writes them.
+pub(super) fn time(text: &str, least: &str, most: &str) -> Result<Duration, String> {
+    let time = duration::parse(text)?;
+    if time < duration::parse(least)? || time > duration::parse(most)? {
+        return Err(format!("must be a length of time from {least} to {most}"));
+    }
+    Ok(time)
+}
+
 /// A length of time where 0 stands for "for ever".
 pub(super) fn period(text: &str, range: RangeInclusive<u64>) -> Result<Option<Duration>, String> {
     if duration::parse(text)?.is_zero() {
@@ -189,7 +198,8 @@ pub(super) fn host_of(authority: &str) -> &str {
     }
 }
 
-fn is_authority(authority: &str) -> bool {
+/// Whether it names a host that there can be, and a port if any.
+pub(super) fn is_authority(authority: &str) -> bool {
     let host = host_of(authority);
     let port_good = match authority[host.len()..].strip_prefix(':') {
         Some(port) => port.parse::<u16>().is_ok_and(|port| port != 0),
@@ -239,6 +249,17 @@ mod tests {
         assert!(period("61s", 1..=60).is_err());
         assert!(period("999ms", 1..=60).is_err());
         assert!(seconds("0", 1..=60).is_err());
+    }
+
+    #[test]
+    fn times() {
+        for (text, expected) in [("100ms", 100), ("1s", 1000), ("1h", 3_600_000)] {
+            assert_eq!(time(text, "100ms", "1h"), Ok(Duration::from_millis(expected)), "{text}");
+        }
+        for text in ["0", "99ms", "1h1ns"] {
+            let error = time(text, "100ms", "1h").expect_err(text);
+            assert_eq!(error, "must be a length of time from 100ms to 1h");
+        }
     }
 
     #[test]

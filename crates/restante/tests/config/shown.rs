@@ -26,6 +26,18 @@ fn secrets_are_masked_everywhere() {
 }
 
 #[test]
+fn webhooks_are_masked_like_passwords() {
+    let good: &[_] =
+        &[("RESTANTE_WEBHOOK_URLS", "https://h.example/hunter2"), ("RESTANTE_WEBHOOK_SECRET", "hunter2 and hunter2")];
+    assert!(!format!("{:?}", env(good).serve()).contains("hunter2"));
+    let check = World { args: &["config", "check"], env: good, ..World::default() }.exit();
+    assert!(check.text.contains("webhook.urls = \"***\"") && check.text.contains("webhook.secret = \"***\""));
+    assert!(!check.text.contains("hunter2"), "{}", check.text);
+    let text = env(&[("RESTANTE_WEBHOOK_URLS", "https://h.example hunter2,hunter2")]).refused();
+    assert!(text.contains("entry 1 ") && text.contains("entry 2 ") && !text.contains("hunter2"), "{text}");
+}
+
+#[test]
 fn config_check() {
     let good = flags(&["config", "check", "--loglevel", "warn", "--smtp-addr", ":0"]).exit();
     assert_eq!(good.code, 0);

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use restante::config::{Hosts, Level, ListenAddr, LogOutput, SETTINGS};
+use restante::config::{Hosts, Level, ListenAddr, LogOutput, SETTINGS, Scripting, Webhooks};
 use restante_mail::naming::Naming;
+use restante_webhook::{Event, Target};
 
 use crate::{World, env, file, flags, place};
 
@@ -29,6 +30,11 @@ fn defaults() {
     assert_eq!(config.storage.max_bytes, 1 << 30);
     assert_eq!(config.storage.retention_period, Some(Duration::from_hours(24)));
     assert_eq!(config.storage.mailbox_msg_cap, Some(500));
+    assert_eq!((config.scripting.path, config.scripting.sandbox, config.scripting.states), (None, false, None));
+    assert_eq!((config.scripting.timeout, config.scripting.memory_bytes), (Duration::from_secs(10), 64 << 20));
+    assert!(config.webhooks.targets.is_empty() && config.webhooks.secret.is_none());
+    assert!(!config.webhooks.private_addresses);
+    assert_eq!(config.webhooks.give_up_after, Duration::from_hours(24));
     assert!(World::default().serve().warnings.is_empty());
 }
 
@@ -110,7 +116,8 @@ fn an_environment_written_for_inbucket_works_unchanged() {
         about("greeting is shown: /con/greeting.html (web.greetingfile, variable INBUCKET_WEB_GREETINGFILE)"),
         1
     );
-    assert_eq!(about("lua.path"), 0, "there is no such file");
+    assert_eq!(config.scripting.path.as_deref(), Some(Path::new("/con/inbucket.lua")));
+    assert_eq!(about("lua.path"), 0, "that there is no such file is not known yet");
     assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, pop3.addr 0.0.0.0:1100, web.addr 0.0.0.0:9000"), 1);
     assert_eq!(about("less than one message"), 1);
     assert_eq!(warnings.len(), 5, "{warnings:#?}");
@@ -181,10 +188,38 @@ fn files() {
 }
 
 #[test]
-fn files_that_a_later_version_reads_are_told_of_when_they_are_there() {
-    assert_eq!(flags(&["--lua-path=/no/such/file"]).serve().warnings, Vec::<String>::new());
-    let loaded = flags(&["--lua-path=/proc/version"]).serve();
-    assert!(loaded.warnings[0].ends_with("a later version only: lua.path (flag --lua-path)"), "{:?}", loaded.warnings);
+fn scripting_and_webhooks() {
+    let text = r#"
+        [lua]
+        path = "rules.lua"
+        sandbox = true
+        timeout = "100ms"
+        memorykb = 1024
+        states = 3
+        queue = 7
+        [webhook]
+        urls = ["https://ci.example.org/hook?t=1 events=stored mailboxes=ci-*|QA", "http://other.example.org"]
+        secret = "whsec_c2VjcmV0IGtleSBvZiB0d2VudHktZm91cg=="
+        private = true
+        timeout = "1s"
+        giveup = "1m"
+        queue = 8
+        "#;
+    let loaded = file(&[("r.toml", text)]).serve();
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    let Scripting { path, sandbox, timeout, memory_bytes, states, queue } = loaded.config.scripting;
+    assert_eq!((path.as_deref(), sandbox, timeout), (Some(Path::new("rules.lua")), true, Duration::from_millis(100)));
+    assert_eq!((memory_bytes, states, queue), (1 << 20, Some(3), 7));
+    let Webhooks { targets, secret, private_addresses, timeout, give_up_after, queue } = loaded.config.webhooks;
+    let first = Target {
+        url: "https://ci.example.org/hook?t=1".to_owned(),
+        events: vec![Event::Stored],
+        mailboxes: vec!["ci-*".to_owned(), "QA".to_owned()],
+    };
+    let second = Target { url: "http://other.example.org".to_owned(), events: Vec::new(), mailboxes: Vec::new() };
+    assert_eq!(targets, [first, second]);
+    assert!(secret.is_some() && private_addresses);
+    assert_eq!((timeout, give_up_after, queue), (Duration::from_secs(1), Duration::from_mins(1), 8));
 }
 
 #[test]

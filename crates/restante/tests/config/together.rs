@@ -1,6 +1,6 @@
 //! What settings mean together.
 
-use restante::config::{Certificate, Command};
+use restante::config::{Certificate, Command, Script, ScriptTask};
 
 use crate::{World, flags};
 
@@ -17,6 +17,43 @@ fn lists_of_proxies_that_leave_nobody_out() {
         assert_eq!(warnings.len(), usize::from(warned), "{argument} {warnings:?}");
         let (name, _) = argument.trim_start_matches('-').split_once('=').unwrap();
         assert!(warnings.iter().all(|warning| warning.ends_with(&name.replace('-', "."))), "{warnings:?}");
+    }
+}
+
+#[test]
+fn webhooks_that_nobody_hears_of() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["--webhook-secret=a secret of some length"], "webhook.secret has no effect without webhook.urls"),
+        (
+            &["--webhook-urls=http://localhost:3000,https://ci.example.org,http://[::1]/x"],
+            "webhooks on this machine or in its network are not told of anything without webhook.private: webhook.urls, \
+             entry 1, 3",
+        ),
+    ];
+    for (args, expected) in cases {
+        assert_eq!(flags(args).serve().warnings, [*expected]);
+    }
+    let private = ["--webhook-urls=http://localhost:3000", "--webhook-private"];
+    assert_eq!(flags(&private).serve().warnings, Vec::<String>::new());
+}
+
+#[test]
+fn scripts_that_are_tried() {
+    let request = |args: &[&str]| match flags(args).parse() {
+        Command::Script(loaded, request) => (loaded.config.scripting.sandbox, request),
+        other => panic!("{args:?} is not understood: {other:?}"),
+    };
+    let names = |names: &[&str]| ScriptTask::Test(names.iter().map(ToString::to_string).collect());
+    let table: &[(&[&str], bool, ScriptTask)] = &[
+        (&["script", "check", "rules.lua"], false, ScriptTask::Check),
+        (&["script", "check", "--lua-sandbox", "rules.lua"], true, ScriptTask::Check),
+        (&["--lua-sandbox", "script", "test", "rules.lua"], true, names(&[])),
+        (&["script", "test", "rules.lua", "test_one", "test_two"], false, names(&["test_one", "test_two"])),
+        // Where mail is kept, and whether that works, does not matter.
+        (&["--storage-type=file", "script", "check", "rules.lua"], false, ScriptTask::Check),
+    ];
+    for (args, sandbox, task) in table {
+        assert_eq!(request(args), (*sandbox, Script { file: "rules.lua".into(), task: task.clone() }));
     }
 }
 

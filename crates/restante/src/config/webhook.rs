@@ -1,0 +1,179 @@
+//! Webhooks as the settings list them. Their URLs may hold tokens, so errors count the entries and show none of them.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use restante_webhook::{Event, Key, Target};
+
+use super::values::{every, host_of, is_authority, list};
+
+/// What may stand behind the URL of an entry.
+const EVENTS: &str = "events";
+const MAILBOXES: &str = "mailboxes";
+
+/// Parses a list of `URL [events=stored|deleted] [mailboxes=PATTERN|PATTERN]`.
+pub(super) fn targets(text: &str) -> Result<Vec<Target>, String> {
+    every(
+        list(text).iter().zip(1..).map(|(entry, number)| target(entry).map_err(|why| format!("entry {number} {why}"))),
+    )
+}
+
+/// The key to sign with, or none when empty.
+pub(super) fn key(text: &str) -> Result<Option<Key>, String> {
+    if text.is_empty() { Ok(None) } else { Key::parse(text).map(Some) }
+}
+
+/// Whether the host of a URL is, by its name alone, this machine or one in its network.
+pub(super) fn is_plainly_private(url: &str) -> bool {
+    let Some((_, rest)) = url.split_once("://") else { return false };
+    let (_, authority, _) = pieces(rest);
+    let host = host_of(authority).to_ascii_lowercase();
+    match host.trim_matches(['[', ']']).parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+        Ok(IpAddr::V4(ip)) => is_private(ip),
+        Ok(IpAddr::V6(ip)) => {
+            ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local()
+        }
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
+fn is_private(ip: Ipv4Addr) -> bool {
+    ip.is_loopback() || ip.is_unspecified() || ip.is_private() || ip.is_link_local()
+}
+
+/// One entry; the error goes on behind its number.
+fn target(entry: &str) -> Result<Target, String> {
+    let mut words = entry.split_ascii_whitespace();
+    let url = words.next().unwrap_or_default();
+    is_url(url)?;
+    let (mut events, mut mailboxes) = (None, None);
+    for word in words {
+        let twice = match word.split_once('=') {
+            Some((EVENTS, names)) => events.replace(choices(names, event)?).is_some(),
+            Some((MAILBOXES, patterns)) => mailboxes.replace(choices(patterns, pattern)?).is_some(),
+            _ => return Err(format!("has something behind its URL that is neither {EVENTS}=... nor {MAILBOXES}=...")),
+        };
+        if twice {
+            return Err("says the same thing twice".to_owned());
+        }
+    }
+    Ok(Target { url: url.to_owned(), events: events.unwrap_or_default(), mailboxes: mailboxes.unwrap_or_default() })
+}
+
+/// The parts of `X|Y`.
+fn choices<T>(text: &str, parse: fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    text.split('|').map(parse).collect()
+}
+
+fn event(name: &str) -> Result<Event, String> {
+    match name.to_ascii_lowercase().as_str() {
+        "stored" => Ok(Event::Stored),
+        "deleted" => Ok(Event::Deleted),
+        _ => Err(format!(
+            "has an event that does not exist: {EVENTS}=stored, {EVENTS}=deleted or {EVENTS}=stored|deleted"
+        )),
+    }
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err(format!("has an empty name of a mailbox: {MAILBOXES}=ci-*|qa, where * and ? are wildcards"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Whether a request can be sent there; the error goes on behind the number of the entry.
+fn is_url(text: &str) -> Result<(), String> {
+    let (scheme, rest) = text.split_once("://").unwrap_or_default();
+    if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return Err("does not begin with http:// or https:// (a comma in a URL is written %2C)".to_owned());
+    }
+    let (user, authority, path) = pieces(rest);
+    if !is_authority(authority) {
+        return Err("has a URL without a good host and port, as in http://ci.example.org:8080/hook".to_owned());
+    }
+    let printable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
+    if !user.bytes().chain(path.bytes()).all(printable) {
+        return Err("has a character in its URL that must be written as a percent sign and two digits".to_owned());
+    }
+    Ok(())
+}
+
+/// What stands behind the scheme: user and password, host and port, and all the rest.
+fn pieces(rest: &str) -> (&str, &str, &str) {
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
+    (user, authority, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries() {
+        use Event::{Deleted, Stored};
+        let table: [(&str, &str, &[Event], &[&str]); 6] = [
+            ("https://ci.example.org/hook", "https://ci.example.org/hook", &[], &[]),
+            ("HTTP://user:pw@[2001:db8::1]:8080?t=1#x", "HTTP://user:pw@[2001:db8::1]:8080?t=1#x", &[], &[]),
+            ("http://h events=stored", "http://h", &[Stored], &[]),
+            ("http://h  mailboxes=CI-*|q?  events=deleted|Stored", "http://h", &[Deleted, Stored], &["CI-*", "q?"]),
+            ("http://h/a%2Cb mailboxes=b=c", "http://h/a%2Cb", &[], &["b=c"]),
+            (" , http://h\tmailboxes=james@x.org ,", "http://h", &[], &["james@x.org"]),
+        ];
+        for (text, url, events, mailboxes) in table {
+            let mailboxes = mailboxes.iter().map(ToString::to_string).collect();
+            let expected = Target { url: url.to_owned(), events: events.to_vec(), mailboxes };
+            assert_eq!(targets(text), Ok(vec![expected]), "{text}");
+        }
+        assert_eq!(targets(""), Ok(Vec::new()));
+        assert_eq!(targets("http://a,https://b events=stored").map(|targets| targets.len()), Ok(2));
+    }
+
+    #[test]
+    fn mistakes_are_told_without_showing_anything() {
+        let table = [
+            ("token", "entry 1 does not begin with http://"),
+            ("ftp://token", "entry 1 does not begin with http://"),
+            ("http://a,token", "entry 2 does not begin with http:// or https:// (a comma in a URL is written %2C)"),
+            ("http://", "entry 1 has a URL without a good host"),
+            ("http:///token", "entry 1 has a URL without a good host"),
+            ("http://token:0", "entry 1 has a URL without a good host"),
+            ("http://u@h:token/", "entry 1 has a URL without a good host"),
+            ("http://h/{token}", "entry 1 has a character in its URL"),
+            ("http://h/token\u{fc}", "entry 1 has a character in its URL"),
+            ("http://h token", "entry 1 has something behind its URL"),
+            ("http://h Events=stored", "entry 1 has something behind its URL"),
+            ("http://h events=", "entry 1 has an event that does not exist"),
+            ("http://h events=stored|token", "entry 1 has an event that does not exist"),
+            ("http://h mailboxes=token|", "entry 1 has an empty name of a mailbox"),
+            ("http://h events=stored events=deleted", "entry 1 says the same thing twice"),
+        ];
+        for (text, expected) in table {
+            let error = targets(text).expect_err(text);
+            assert!(error.starts_with(expected) && !error.contains("token"), "{text}: {error}");
+        }
+        let error = targets("x,http://h,y z").expect_err("two mistakes");
+        assert!(error.contains("entry 1 ") && error.contains("; entry 3 "), "{error}");
+    }
+
+    #[test]
+    fn hosts_that_are_plainly_private() {
+        for url in [
+            "http://localhost",
+            "http://LOCALHOST:3000/x",
+            "http://ci.localhost",
+            "http://u:p@127.0.0.1/",
+            "http://[::1]:80",
+            "http://[::ffff:10.0.0.1]",
+            "http://[fd00::1]",
+            "http://192.168.0.1",
+            "http://169.254.169.254/latest",
+            "http://0.0.0.0",
+        ] {
+            assert!(is_plainly_private(url), "{url}");
+        }
+        for url in ["http://ci.example.org", "http://8.8.8.8", "http://[2001:db8::1]", "https://h/localhost"] {
+            assert!(!is_plainly_private(url), "{url}");
+        }
+    }
+}
