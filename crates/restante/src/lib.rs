@@ -5,6 +5,7 @@
 
 pub mod config;
 mod constant_time;
+pub mod extensions;
 pub mod health;
 pub mod html;
 pub mod http;

@@ -9,13 +9,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{Mailroom, Settings};
+use restante_script::ScriptError;
 use restante_store::Store;
 use restante_store::disk::OpenError;
 use tokio::runtime::Runtime;
 
 use crate::config::{self, Config, Loaded};
+use crate::extensions::Extensions;
 use crate::metrics::Metrics;
 use crate::net::{Readiness, ShutdownTrigger, Tls};
 use crate::process::{self, PidFile, Signals, Told};
@@ -55,13 +56,16 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
     }
 }
 
-/// Opens the store, serves, and closes the store.
+/// Loads the script, opens the store, serves, and closes the store.
 fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Failure> {
     // The signals come first: whoever reads the first line of the log may send one.
     let signals = runtime.block_on(async { Signals::listen() })?;
+    // A script that cannot be used is like a setting that cannot: nothing has been touched yet.
+    let mut extensions = Extensions::with_script(config)?;
     let store = storage::open(&config.storage)?;
     storage::tell(&config.storage, runtime.block_on(store.usage()));
-    let ended = runtime.block_on(serve(config, store.clone(), signals, log));
+    extensions.add_webhooks(config)?;
+    let ended = runtime.block_on(serve(config, store.clone(), Arc::new(extensions), signals, log));
     // With the runtime goes whoever else holds the store, so that it is this thread that closes it, in peace.
     runtime.shutdown_timeout(LAST_MOMENT);
     drop(store);
@@ -80,6 +84,12 @@ impl From<String> for Failure {
     }
 }
 
+impl From<ScriptError> for Failure {
+    fn from(ScriptError(problem): ScriptError) -> Self {
+        Self { problem, hopeless: true }
+    }
+}
+
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         Self { problem: error.to_string(), hopeless: error.is_permanent() }
@@ -90,16 +100,24 @@ impl From<OpenError> for Failure {
 struct Parts<'a> {
     config: &'a Config,
     mailroom: Arc<Mailroom>,
+    extensions: Arc<Extensions>,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
 }
 
-async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log: &log::Handle) -> Result<(), String> {
+async fn serve(
+    config: &Config,
+    store: Arc<dyn Store>,
+    extensions: Arc<Extensions>,
+    mut signals: Signals,
+    log: &log::Handle,
+) -> Result<(), String> {
     let smtp_tls = certificate(&config.smtp.tls, &config.smtp.domain)?;
     let pop3_tls = certificate(&config.pop3.tls, &config.pop3.domain)?;
     let parts = Parts {
         config,
-        mailroom: Arc::new(mailroom(config, store)),
+        mailroom: Arc::new(mailroom(config, store, &extensions)),
+        extensions,
         metrics: Arc::new(Metrics::new(config.storage.retention_period)),
         readiness: Arc::default(),
     };
@@ -114,9 +132,10 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
     }
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
+    let Parts { mailroom, extensions, metrics, readiness, .. } = parts;
+    extensions.connect(&mailroom).await;
     let end_of_mail = start(mail);
     let end_of_web = start(web);
-    let Parts { mailroom, metrics, readiness, .. } = parts;
     if let Some(period) = config.storage.retention_period {
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.keep_retention(period).await });
@@ -125,14 +144,29 @@ async fn serve(config: &Config, store: Arc<dyn Store>, mut signals: Signals, log
 
     while signals.next().await == Told::Reload {
         reload(log, [&smtp_tls, &pop3_tls].into_iter().flatten());
+        // A script may take its time, and somebody may want to end the server meanwhile.
+        tokio::spawn(extensions.clone().reload());
     }
     readiness.end();
     tracing::info!("shutting down");
-    tokio::select! {
-        all_ended = end(end_of_mail, end_of_web) => if !all_ended {
-            tracing::warn!("some sessions did not end in time and were cut off");
+    let begun = Instant::now();
+    let in_peace = tokio::select! {
+        all_ended = end(end_of_mail, end_of_web) => {
+            if !all_ended {
+                tracing::warn!("some sessions did not end in time and were cut off");
+            }
+            true
         },
-        () = told_to_end(&mut signals) => tracing::warn!("told twice: sessions are cut off"),
+        () = told_to_end(&mut signals) => {
+            tracing::warn!("told twice: sessions are cut off");
+            false
+        },
+    };
+    // What sessions have done last is something to tell of, so those who are told end after them.
+    let patience = if in_peace { PATIENCE.saturating_sub(begun.elapsed()) } else { Duration::ZERO };
+    tokio::select! {
+        () = extensions.end(patience) => {},
+        () = told_to_end(&mut signals) => tracing::warn!("told again: script and webhooks are cut off"),
     }
     Ok(())
 }
@@ -179,12 +213,12 @@ fn reload<'a>(log: &log::Handle, certificates: impl Iterator<Item = &'a Arc<Tls>
     }
 }
 
-fn mailroom(config: &Config, store: Arc<dyn Store>) -> Mailroom {
+fn mailroom(config: &Config, store: Arc<dyn Store>, extensions: &Extensions) -> Mailroom {
     let settings = Settings {
         domain: config.smtp.domain.clone(),
         naming: config.mailbox_naming,
         policy: config.smtp.policy.clone(),
         history: config.web.monitor_history,
     };
-    Mailroom::new(settings, store, Extensions::default())
+    Mailroom::new(settings, store, extensions.for_mailroom())
 }

@@ -57,6 +57,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 use crate::config::{Hosts, Network};
+use crate::extensions::Extensions;
 use crate::metrics::Metrics;
 use crate::net::{Clients, Readiness, Seldom};
 use answers::Key;
@@ -68,6 +69,7 @@ use view::Counted;
 
 pub use about::{About, Port};
 pub use connection::{Peer, Tenure, refuse_connection, serve_connection};
+pub use render::summary_record;
 pub use status::Status;
 
 /// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
@@ -99,6 +101,8 @@ pub struct Settings {
     pub status: Status,
     /// What it tells the web interface about itself.
     pub about: About,
+    /// The script and the webhooks, which it tells about too.
+    pub extensions: Arc<Extensions>,
     /// A file of HTML that greets on the home page, instead of the built-in text.
     pub greeting_file: Option<PathBuf>,
 }

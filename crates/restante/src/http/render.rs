@@ -34,6 +34,13 @@ pub(super) fn record(out: &mut Vec<u8>, of: &Summary) {
     out.push(b'}');
 }
 
+/// A summary record on its own, for those who are told of messages.
+pub fn summary_record(of: &Summary) -> String {
+    let mut out = Vec::with_capacity(record_size(of));
+    record(&mut out, of);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// How long a summary record becomes, roughly.
 pub(super) fn record_size(of: &Summary) -> usize {
     RECORD + of.mailbox.as_str().len() + of.headline.text_len()
@@ -134,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_of_a_listing_is_foreseen() {
+    fn a_listing_is_made_of_records_and_its_length_is_foreseen() {
         let (short, long) = ("<a@example.org>", "x".repeat(2000));
         let table = [(short, vec![short], ""), (&long, vec![short; 3], "Hello"), (short, vec![&long; 9], &long)];
         for (from, to, subject) in table {
@@ -146,6 +153,7 @@ mod tests {
                 size: 1000,
                 seen: false,
             };
+            assert_eq!(listing(std::slice::from_ref(&message)), format!("[{}]\n", summary_record(&message)));
             let messages = vec![message; 10];
             let (foreseen, length) = (listing_size(&messages), listing(&messages).len());
             assert!(length <= foreseen && foreseen < length * 5 / 4, "{length} {foreseen}");

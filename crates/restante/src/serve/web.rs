@@ -39,6 +39,7 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
         metrics: parts.metrics.clone(),
         status: http::Status::of(parts.config),
         about: about(parts, mail),
+        extensions: parts.extensions.clone(),
         greeting_file: web.greeting_file.clone(),
     }
 }

@@ -1,0 +1,163 @@
+//! Those who take part in the mailroom's work without belonging to it: the script and the webhooks. They are started, put
+//! in touch with the mailroom, reloaded and ended here; what they do is their own business.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use restante_mailroom::Mailroom;
+use restante_mailroom::hooks::{self, Hooks, Observer};
+use restante_script::{Host, Loaded, ScriptError};
+use restante_webhook::Webhooks;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::config::Config;
+use crate::{http, script};
+
+/// How long each of them may take to end, however much time there is.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How much longer one is waited for that does not keep to its time.
+const TOLERANCE: Duration = Duration::from_secs(1);
+
+/// The script and the webhooks of a server; by default it has none.
+#[derive(Default)]
+pub struct Extensions {
+    script: Option<Arc<Host>>,
+    webhooks: Option<Arc<Webhooks>>,
+    webhook_count: usize,
+    /// One reload at a time: the last one counts.
+    reloading: Mutex<()>,
+}
+
+impl Extensions {
+    /// Loads the script, if there is one, and tells of it. This may take as long as one call of the script, and blocks.
+    pub fn with_script(config: &Config) -> Result<Self, ScriptError> {
+        let host = Host::start(script::settings(config))?;
+        match (host.loaded(), &config.scripting.path) {
+            (Some(loaded), _) => tracing::info!("{}", described(&loaded)),
+            (None, Some(path)) => tracing::info!("there is no script: {} does not exist", path.display()),
+            (None, None) => tracing::debug!("there is no script"),
+        }
+        Ok(Self { script: Some(host), ..Self::default() })
+    }
+
+    /// Starts the webhooks, if there are any. They keep what waits in the data directory, so the store must be open. The
+    /// error is a sentence for the operator.
+    pub fn add_webhooks(&mut self, config: &Config) -> Result<(), String> {
+        let webhooks = config.webhooks.clone();
+        if webhooks.targets.is_empty() {
+            return Ok(());
+        }
+        let settings = restante_webhook::Settings {
+            targets: webhooks.targets,
+            secret: webhooks.secret,
+            private_addresses: webhooks.private_addresses,
+            timeout: webhooks.timeout,
+            give_up_after: webhooks.give_up_after,
+            queue: webhooks.queue,
+            directory: config.storage.path.clone(),
+            render: http::summary_record,
+        };
+        self.webhook_count = settings.targets.len();
+        self.webhooks = Some(Webhooks::start(settings)?);
+        Ok(())
+    }
+
+    /// What the mailroom has to know of them.
+    pub fn for_mailroom(&self) -> hooks::Extensions {
+        let hooks = self.script.clone().map(|host| host as Arc<dyn Hooks>);
+        let script = self.script.clone().map(|host| host as Arc<dyn Observer>);
+        let webhooks = self.webhooks.clone().map(|webhooks| webhooks as Arc<dyn Observer>);
+        hooks::Extensions { hooks, observers: script.into_iter().chain(webhooks).collect() }
+    }
+
+    /// Puts them in touch with the mailroom, before mail arrives.
+    pub async fn connect(&self, mailroom: &Arc<Mailroom>) {
+        if let Some(host) = &self.script {
+            host.connect(mailroom);
+        }
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.catch_up(mailroom).await;
+        }
+    }
+
+    /// Loads the script again, and tells what has become of it.
+    pub async fn reload(self: Arc<Self>) {
+        let Some(host) = self.script.clone() else { return };
+        let _one_at_a_time = self.reloading.lock().await;
+        match spawn_blocking(move || host.reload()).await {
+            Ok(Ok(Some(loaded))) => tracing::info!("reloaded {}", described(&loaded)),
+            Ok(Ok(None)) => tracing::debug!("there is no script"),
+            Ok(Err(problem)) => tracing::error!(%problem, "the script stays as it was"),
+            Err(error) => tracing::error!(%error, "the script stays as it was"),
+        }
+    }
+
+    /// Ends them: what waits has its turn as far as there is time.
+    pub async fn end(&self, patience: Duration) {
+        let patience = patience.min(PATIENCE);
+        let script = self.script.clone().map(|host| spawn_blocking(move || host.end(patience)));
+        let webhooks = self.webhooks.clone().map(|webhooks| spawn_blocking(move || webhooks.end(patience)));
+        let both = async {
+            for ending in [script, webhooks].into_iter().flatten() {
+                if let Err(error) = ending.await {
+                    tracing::error!(%error, "script or webhooks did not end well");
+                }
+            }
+        };
+        if timeout(patience + TOLERANCE, both).await.is_err() {
+            tracing::warn!("script or webhooks did not end in time and were cut off");
+        }
+    }
+
+    /// The name of the script's file; none when there is no script.
+    pub fn script_name(&self) -> Option<String> {
+        let path = self.script.as_ref()?.loaded()?.path;
+        Some(path.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// How many webhooks there are.
+    pub fn webhook_count(&self) -> usize {
+        self.webhook_count
+    }
+
+    /// What the script has done.
+    pub fn script_counts(&self) -> restante_script::Counts {
+        self.script.as_ref().map(|host| host.counts()).unwrap_or_default()
+    }
+
+    /// What the webhooks have done.
+    pub fn webhook_counts(&self) -> Vec<restante_webhook::Counts> {
+        self.webhooks.as_ref().map(|webhooks| webhooks.counts()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extensions").field("script", &self.script_name()).finish_non_exhaustive()
+    }
+}
+
+/// A script in one line: its file, and what it takes part in.
+fn described(Loaded { path, handlers }: &Loaded) -> String {
+    let names: Vec<&str> = handlers.iter().map(|event| event.name()).collect();
+    let names = if names.is_empty() { "no handlers".to_owned() } else { names.join(", ") };
+    format!("script {}: {names}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_script::Event;
+
+    use super::*;
+
+    #[test]
+    fn scripts_in_one_line() {
+        let mut loaded = Loaded { path: "conf/rules.lua".into(), handlers: vec![Event::MailFrom, Event::AfterStored] };
+        assert_eq!(described(&loaded), "script conf/rules.lua: before.mail_from_accepted, after.message_stored");
+        loaded.handlers.clear();
+        assert_eq!(described(&loaded), "script conf/rules.lua: no handlers");
+    }
+}
