@@ -19,7 +19,8 @@ pub(super) const VARS: &str = "/debug/vars";
 
 /// Everything, for Prometheus.
 pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
-    let scrape = Scrape::take(server.settings.metrics.clone(), &server.mailroom).await;
+    let settings = &server.settings;
+    let scrape = Scrape::take(settings.metrics.clone(), &server.mailroom, &settings.extensions).await;
     let text = Turn::away(&server.scrapes).await?.work(move || scrape.into_text()).await?;
     let mut response = Response::new(Body::from(text.map_err(|error| fault(&error))?));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Scrape::CONTENT_TYPE));

@@ -1,6 +1,7 @@
 //! Everything at one moment, in the text format of Prometheus. This is the list of all metrics: their names, their help
 //! and their labels stand here and nowhere else; `docs/operations.md` is checked against it.
 
+use std::collections::BTreeMap;
 use std::fmt::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,8 +11,10 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
 use restante_mailroom::{Cause, Counts, Mailroom};
+use restante_script::{Event, Outcome};
 use restante_store::Usage;
 
+use crate::extensions::Extensions;
 use crate::net::Header;
 use crate::storage;
 
@@ -25,15 +28,23 @@ pub struct Scrape {
     metrics: Arc<Metrics>,
     counts: Counts,
     usage: Option<Usage>,
+    script: restante_script::Counts,
+    webhooks: Vec<restante_webhook::Counts>,
 }
 
 impl Scrape {
     /// The type of the text.
     pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-    /// Asks the mailroom.
-    pub async fn take(metrics: Arc<Metrics>, mailroom: &Mailroom) -> Self {
-        Self { usage: storage::usage(mailroom).await.ok(), counts: mailroom.counts(), metrics }
+    /// Asks the mailroom and those who take part in its work.
+    pub async fn take(metrics: Arc<Metrics>, mailroom: &Mailroom, extensions: &Extensions) -> Self {
+        Self {
+            usage: storage::usage(mailroom).await.ok(),
+            counts: mailroom.counts(),
+            script: extensions.script_counts(),
+            webhooks: extensions.webhook_counts(),
+            metrics,
+        }
     }
 
     /// Writes it all down. The system is asked too, which takes a moment when there are very many open files.
@@ -192,6 +203,66 @@ impl Scrape {
         )
     }
 
+    fn script(&self, page: &mut Page<'_>) -> Result {
+        let script = &self.script;
+        page.gauge("restante_script_loaded", "Whether there is a script (1) or not (0).", u64::from(script.loaded))?;
+        page.counters(
+            "restante_script_calls_total",
+            "Calls of the script's functions, by event and outcome.",
+            Event::ALL.into_iter().flat_map(|event| {
+                let labels = |outcome| [("event", event.name()), ("outcome", call_label(outcome))];
+                Outcome::ALL.map(|outcome| (labels(outcome), script.calls(event, outcome)))
+            }),
+        )?;
+        page.gauge("restante_script_waiting", "Events that wait for the script's after functions.", script.waiting)?;
+        page.counter(
+            "restante_script_dropped_total",
+            "Events that the script's after functions were not told of, because too many were waiting.",
+            script.dropped,
+        )?;
+        page.gauge(
+            "restante_script_abandoned",
+            "Threads that are busy with a call that nobody waits for any more.",
+            script.abandoned,
+        )?;
+        page.counters(
+            "restante_script_reloads_total",
+            "Times that the script was loaded again, by outcome.",
+            [([("outcome", "ok")], script.reloads), ([("outcome", "failed")], script.failed_reloads)],
+        )
+    }
+
+    fn webhooks(&self, page: &mut Page<'_>) -> Result {
+        // Those at one origin are counted together, because nothing else of a URL may be told.
+        let mut origins: BTreeMap<&str, restante_webhook::Counts> = BTreeMap::new();
+        for webhook in &self.webhooks {
+            let sum = origins.entry(origin(&webhook.target)).or_default();
+            sum.waiting += webhook.waiting;
+            sum.delivered += webhook.delivered;
+            sum.retried += webhook.retried;
+            sum.failed += webhook.failed;
+            sum.dropped += webhook.dropped;
+        }
+        page.counters(
+            "restante_webhook_deliveries_total",
+            "Events that webhooks were to be told of, by outcome; and attempts that are repeated.",
+            origins.iter().flat_map(|(target, counts)| {
+                let outcomes = [
+                    ("ok", counts.delivered),
+                    ("retried", counts.retried),
+                    ("failed", counts.failed),
+                    ("dropped", counts.dropped),
+                ];
+                outcomes.map(|(outcome, count)| ([("target", *target), ("outcome", outcome)], count))
+            }),
+        )?;
+        page.gauges(
+            "restante_webhook_waiting",
+            "Events that wait for a webhook.",
+            origins.iter().map(|(target, counts)| ([("target", *target)], counts.waiting)),
+        )
+    }
+
     fn process(&self, page: &mut Page<'_>) -> Result {
         let version = env!("CARGO_PKG_VERSION");
         page.gauges("restante_build_info", "Which version this is; always 1.", [([("version", version)], 1_u64)])?;
@@ -218,6 +289,8 @@ impl Collector for Scrape {
         self.store(&mut page)?;
         self.connections(&mut page)?;
         self.http(&mut page)?;
+        self.script(&mut page)?;
+        self.webhooks(&mut page)?;
         self.process(&mut page)
     }
 }
@@ -236,11 +309,43 @@ fn header_label(header: Header) -> &'static str {
     }
 }
 
+fn call_label(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "ok",
+        Outcome::Error => "error",
+        Outcome::Limit => "limit",
+        Outcome::Busy => "busy",
+    }
+}
+
+/// A URL without its path, which of a webhook may be a secret.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |scheme| scheme + 3);
+    url[host..].find(['/', '?', '#']).map_or(url, |end| &url[..host + end])
+}
+
 fn cause_label(cause: Cause) -> &'static str {
     match cause {
         Cause::Request => "request",
         Cause::Collected => "pop3",
         Cause::Age => "age",
         Cause::Limit => "limit",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_a_webhook_is_not_told() {
+        for (url, expected) in [
+            ("https://hooks.example.org/services/secret", "https://hooks.example.org"),
+            ("http://[::1]:8080?secret", "http://[::1]:8080"),
+            ("http://ci.example.org", "http://ci.example.org"),
+            ("none", "none"),
+        ] {
+            assert_eq!(origin(url), expected);
+        }
     }
 }
