@@ -75,6 +75,8 @@
  * @property {boolean} monitor-visible
  * @property {{ port: number | null, domain: string, tls: Tls, 'auth-required': boolean, 'max-message-bytes': number, 'max-recipients': number }} smtp
  * @property {{ port: number | null, tls: Tls }} pop3
+ * @property {string | null} script The name of its file.
+ * @property {number} webhooks How many there are.
  */
 
 /** @typedef {'off' | 'starttls' | 'implicit'} Tls */

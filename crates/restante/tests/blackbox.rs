@@ -517,6 +517,12 @@ fn http_lives_on_after_garbage() {
 }
 
 #[test]
+fn a_script_that_does_not_exist_is_told_of() {
+    let mut server = Server::start(&["--lua-path", "/no/such/rules.lua"]);
+    server.logged("there is no script: /no/such/rules.lua does not exist");
+}
+
+#[test]
 fn the_page_is_told_the_ports_that_were_really_bound() {
     let mut server = Server::start(&["--smtp-requireauth", "--smtp-credentials=a:b", "--web-monitorvisible=false"]);
     let about = server.json("/api/v2/server");
@@ -525,9 +531,12 @@ fn the_page_is_told_the_ports_that_were_really_bound() {
     assert_eq!((&about["smtp"]["domain"], &about["smtp"]["auth-required"]), (&"mx.test".into(), &true.into()));
     assert_eq!(about["monitor-visible"], false);
     assert_eq!(about["started-millis"], server.json("/debug/vars")["startMillis"]);
+    assert_eq!((&about["script"], &about["webhooks"]), (&serde_json::Value::Null, &0.into()));
 
     let secure = ["--smtp-tlsenabled", "--smtp-tlscert=self-signed", "--smtp-forcetls", "--pop3-addr="];
+    let secure = [&secure[..], &["--webhook-urls=http://a.test,http://b.test"]].concat();
     let about = Server::start(&secure).json("/api/v2/server");
     assert_eq!(about["smtp"]["tls"], "implicit");
     assert_eq!(about["pop3"], serde_json::json!({ "port": null, "tls": "off" }));
+    assert_eq!(about["webhooks"], 2);
 }

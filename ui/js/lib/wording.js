@@ -18,6 +18,7 @@ export function inWords(status, server) {
     { title: 'Keeping', sentences: kept(status['storage-config']) },
     { title: 'Mailboxes', sentences: server ? [NAMING[server['mailbox-naming']] ?? '', server['monitor-visible'] ? 'Everybody who opens this page sees all mailboxes and the monitor.' : 'A mailbox is seen by those who know its name: the list of all and the monitor are switched off.'].filter(Boolean) : [] },
     { title: 'Listening', sentences: listeners(status, server) },
+    { title: 'Script and webhooks', sentences: server ? extensions(server) : [] },
   ].filter(({ sentences }) => sentences.length > 0);
 }
 
@@ -65,6 +66,15 @@ function listeners(status, server) {
     `POP3: ${places(status['pop3-listener'])}.${server ? TLS[server.pop3.tls] : ''}`,
     `Web: ${places(status['web-listener'])}.`,
   ];
+}
+
+/** @param {Server} server */
+function extensions({ script, webhooks }) {
+  const verb = webhooks === 1 ? 'is' : 'are';
+  return [
+    script ? `The script ${script} takes part in the handling of mail.` : '',
+    webhooks > 0 ? `${plural(webhooks, 'webhook')} ${verb} told of mail that is stored or deleted.` : '',
+  ].filter(Boolean);
 }
 
 /** @type {Record<Tls, string>} */

@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use super::problem::Problem;
 use super::status::build_date;
-use super::{Server, fault, reply};
+use super::{Server, Settings, fault, reply};
 use crate::config::{Config, Tls};
 
 /// Where it is asked for.
 pub(super) const ABOUT: &str = "/api/v2/server";
 
-/// The answer to `/api/v2/server`.
+/// The answer to `/api/v2/server`, as far as it stays the same.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct About {
@@ -86,9 +86,20 @@ fn tls(port: Option<Port>, tls: &Tls) -> &'static str {
     }
 }
 
+/// The answer as a whole: the script may be another one since the start.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    about: &'a About,
+    script: Option<String>,
+    webhooks: usize,
+}
+
 /// About this server, as JSON.
 pub(super) async fn about(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
-    reply::current(&server.settings.about).map_err(|error| fault(&error))
+    let Settings { about, extensions, .. } = &server.settings;
+    let (script, webhooks) = (extensions.script_name(), extensions.webhook_count());
+    reply::current(&Answer { about, script, webhooks }).map_err(|error| fault(&error))
 }
 
 #[cfg(test)]

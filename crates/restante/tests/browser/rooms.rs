@@ -46,14 +46,17 @@ fn home_greets_remembers_and_says_how_to_send() {
 
 #[test]
 fn the_status_is_told_in_words_figures_and_charts() {
-    let server = Server::start(&["--smtp-rejectdomains=evil.example", "--storage-mailboxmsgcap=7"]);
+    let webhooks = "--webhook-urls=http://a.test events=deleted,http://b.test events=deleted";
+    let server = Server::start(&["--smtp-rejectdomains=evil.example", "--storage-mailboxmsgcap=7", webhooks]);
     let Some(page) = Page::of(&server) else { return };
     for subject in ["One", "Two", "Three"] {
         server.deliver("james@x.org", &mails::text(subject, "Hello"));
     }
     page.open("/status");
     page.until("the words", || page.text(".status-words").contains("evil.example"));
-    assert!(page.text(".status-words").contains("at most 7 messages per mailbox"), "{}", page.text(".status-words"));
+    for words in ["at most 7 messages per mailbox", "2 webhooks are told of mail"] {
+        assert!(page.text(".status-words").contains(words), "{}", page.text(".status-words"));
+    }
     let figure = |label: &str| page.texts(".figure").into_iter().find(|figure| figure.starts_with(label));
     page.until("the figures", || figure("Messages kept").is_some_and(|figure| figure.ends_with("\n3")));
     let said = |chart: usize| {

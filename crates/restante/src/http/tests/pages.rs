@@ -357,6 +357,8 @@ async fn the_server_about_itself() {
         let answer = house.ask(&format!("GET {path}")).await;
         assert_eq!((answer.status.as_u16(), answer.header("cache-control")), (200, "no-store"));
         assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
-        assert!(answer.json()["smtp"]["port"].is_null(), "this one has no ports");
+        let about = answer.json();
+        assert!(about["smtp"]["port"].is_null(), "this one has no ports");
+        assert_eq!((&about["script"], &about["webhooks"]), (&serde_json::Value::Null, &0.into()));
     }
 }
