@@ -7,6 +7,7 @@
 mod delivery;
 pub mod events;
 pub mod hooks;
+pub mod patterns;
 pub mod policy;
 mod retention;
 mod tally;

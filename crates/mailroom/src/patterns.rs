@@ -1,0 +1,97 @@
+//! Patterns with wildcards, by which domains and mailboxes are picked.
+
+use restante_mail::naming::canonical_domain;
+
+/// A list of patterns, ready to be compared with. They may hold the wildcards `*` (any run of characters) and `?` (any one
+/// character), and compare as domains and mailbox names do: without regard to case, in normal form C.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Patterns(Vec<Vec<char>>);
+
+impl<S: AsRef<str>> FromIterator<S> for Patterns {
+    fn from_iter<T: IntoIterator<Item = S>>(entries: T) -> Self {
+        Self(entries.into_iter().map(|entry| comparable(entry.as_ref())).collect())
+    }
+}
+
+impl Patterns {
+    /// Whether an entry of the list matches this text.
+    pub fn contains(&self, text: &str) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let text = comparable(text);
+        self.0.iter().any(|pattern| matches(pattern, &text))
+    }
+
+    /// Whether there are none, so that nothing matches.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The entries, in the form in which they are compared.
+    pub fn entries(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|entry| entry.iter().collect())
+    }
+}
+
+fn comparable(text: &str) -> Vec<char> {
+    canonical_domain(text).chars().collect()
+}
+
+/// Goes back to the last `*` only, so the cost is at most the product of the lengths.
+fn matches(pattern: &[char], text: &[char]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut retry = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => {
+                let Some((star, from)) = retry else { return false };
+                retry = Some((star, from + 1));
+                p = star + 1;
+                t = from + 1;
+            }
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards() {
+        let table = [
+            ("example.org", "EXAMPLE.org", true),
+            ("example.org", "example.orga", false),
+            ("*", "", true),
+            ("*", "anything", true),
+            ("*.org", "a.b.org", true),
+            ("*.org", "org", false),
+            ("mail?.org", "mail1.org", true),
+            ("mail?.org", "mail.org", false),
+            ("*a*b*c", "xxaxxbxxbxxc", true),
+            ("*a*b*c", "xxaxxbxxbxx", false),
+            ("", "x", false),
+            ("bücher.example", "BU\u{308}CHER.example", true),
+            ("r?t.example", "röt.example", true),
+        ];
+        for (pattern, text, expected) in table {
+            assert_eq!(Patterns::from_iter([pattern]).contains(text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn entries_are_told_as_they_are_compared() {
+        let told: Vec<String> = Patterns::from_iter(["Example.ORG", "*.deny.com"]).entries().collect();
+        assert_eq!(told, ["example.org", "*.deny.com"]);
+    }
+}
