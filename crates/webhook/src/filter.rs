@@ -1,0 +1,56 @@
+//! Which events a target wants.
+
+use restante_mailroom::patterns::Patterns;
+
+use crate::{Event, Target};
+
+/// What one entry of the settings asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    /// Empty for all.
+    events: Vec<Event>,
+    /// Empty for all.
+    mailboxes: Patterns,
+}
+
+impl Filter {
+    pub(crate) fn new(target: &Target) -> Self {
+        Self { events: target.events.clone(), mailboxes: target.mailboxes.iter().collect() }
+    }
+
+    /// Whether it asks for this event in this mailbox.
+    pub(crate) fn matches(&self, event: Event, mailbox: &str) -> bool {
+        (self.events.is_empty() || self.events.contains(&event))
+            && (self.mailboxes.is_empty() || self.mailboxes.contains(mailbox))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Event::{Deleted, Stored};
+
+    #[test]
+    fn filters_pick_events_and_mailboxes() {
+        let all: &[Event] = &[];
+        let table = [
+            (all, "", Stored, "james", true),
+            (all, "", Deleted, "james", true),
+            (&[Stored], "", Deleted, "james", false),
+            (&[Stored, Deleted], "", Deleted, "james", true),
+            (all, "ci-* qa?", Stored, "ci-17", true),
+            (all, "ci-* qa?", Stored, "qa1", true),
+            (all, "ci-* qa?", Stored, "qa10", false),
+            (all, "CI-*", Stored, "ci-17", true),
+            (&[Deleted], "ci-*", Stored, "ci-17", false),
+        ];
+        for (events, mailboxes, event, mailbox, expected) in table {
+            let target = Target {
+                url: String::new(),
+                events: events.to_vec(),
+                mailboxes: mailboxes.split_whitespace().map(str::to_owned).collect(),
+            };
+            assert_eq!(Filter::new(&target).matches(event, mailbox), expected, "{target:?} {event:?} {mailbox}");
+        }
+    }
+}

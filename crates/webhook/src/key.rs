@@ -1,0 +1,96 @@
+//! The key that requests are signed with, and the signature: that of the Standard Webhooks scheme, version 1.
+
+use std::fmt;
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+
+/// What a key in base64 begins with.
+const PREFIX: &str = "whsec_";
+/// Shorter keys can be guessed.
+const SHORTEST: usize = 16;
+/// Keys are copied by hand, and the padding is easily lost.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// A key to sign with; does not show itself.
+#[derive(Clone)]
+pub struct Key(hmac::Key);
+
+impl Key {
+    /// A key as the operator writes it: `whsec_` and base64, or any other text, which is taken as it is.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let bytes = match text.strip_prefix(PREFIX) {
+            Some(encoded) => LENIENT.decode(encoded).map_err(|_| format!("{PREFIX} must be followed by base64"))?,
+            None => text.as_bytes().to_vec(),
+        };
+        if bytes.len() < SHORTEST {
+            return Err(format!("a key of at least {SHORTEST} bytes, or {PREFIX} and the base64 of one"));
+        }
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
+    }
+
+    /// The signature of a request, as its header field has it.
+    pub(crate) fn sign(&self, name: &str, timestamp: i64, body: &str) -> String {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(format!("{name}.{timestamp}.").as_bytes());
+        context.update(body.as_bytes());
+        format!("v1,{}", STANDARD.encode(context.sign()))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_those_of_the_scheme() {
+        let table = [
+            (
+                "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+                "msg_p5jXN8AQM9LWM0D4loKWxJek",
+                1_614_265_330,
+                r#"{"test": 2432232314}"#,
+                "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+            ),
+            (
+                "a plain text as a key",
+                "stored-1-00",
+                0,
+                r#"{"event":"é"}"#,
+                "v1,Mc6lPovZcbWPf7MmB3E22lbghd/gImzflBhJdi9KRSM=",
+            ),
+        ];
+        for (key, name, timestamp, body, signature) in table {
+            assert_eq!(Key::parse(key).unwrap().sign(name, timestamp, body), signature, "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_are_long_enough_and_well_formed() {
+        for (text, fits) in [
+            ("0123456789abcdef", true),
+            ("0123456789abcde", false),
+            ("", false),
+            ("whsec_MDEyMzQ1Njc4OWFiY2RlZg==", true),
+            ("whsec_MDEyMzQ1Njc4OWFiY2RlZg", true),
+            ("whsec_MDEyMzQ1Njc4OWFiY2Rl", false),
+            ("whsec_not base64, but long enough", false),
+        ] {
+            let parsed = Key::parse(text);
+            assert_eq!(parsed.is_ok(), fits, "{text}");
+            assert!(!format!("{parsed:?}").contains("0123"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a target is told: an event as a request body, with a name that stays the same however often it is sent.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use aws_lc_rs::digest;
+use jiff::Timestamp;
+use restante_courier::Request;
+use restante_mail::message::Summary;
+
+use crate::place::Place;
+use crate::{Event, Key};
+
+const USER_AGENT: &str = concat!("Restante/", env!("CARGO_PKG_VERSION"));
+
+/// An event as it is told. All targets are told the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Notice {
+    /// The `webhook-id`: by it a target knows what it was told before.
+    pub(crate) name: String,
+    /// When it happened, in Unix milliseconds.
+    pub(crate) since: i64,
+    /// JSON.
+    pub(crate) body: String,
+}
+
+impl Notice {
+    pub(crate) fn new(event: Event, summary: &Summary, render: fn(&Summary) -> String, now: Timestamp) -> Self {
+        Self {
+            name: name(event, summary),
+            since: now.as_millisecond(),
+            body: format!(r#"{{"event":"message-{}","message":{}}}"#, event.name(), render(summary).trim_end()),
+        }
+    }
+
+    /// How much memory it takes, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::try_from(self.name.len() + self.body.len()).unwrap_or(u64::MAX)
+    }
+
+    /// The request that tells a target of it now.
+    pub(crate) fn request(&self, place: &Place, key: Option<&Key>, now: Timestamp, timeout: Duration) -> Request {
+        let timestamp = now.as_second();
+        let mut headers = vec![
+            ("Content-Type".to_owned(), "application/json".to_owned()),
+            ("User-Agent".to_owned(), USER_AGENT.to_owned()),
+            ("webhook-id".to_owned(), self.name.clone()),
+            ("webhook-timestamp".to_owned(), timestamp.to_string()),
+        ];
+        if let Some(key) = key {
+            headers.push(("webhook-signature".to_owned(), key.sign(&self.name, timestamp, &self.body)));
+        }
+        if let Some(authorization) = &place.authorization {
+            headers.push(("Authorization".to_owned(), authorization.clone()));
+        }
+        let body = Some(self.body.clone().into_bytes());
+        Request { method: "POST".to_owned(), url: place.url.clone(), headers, body, timeout }
+    }
+}
+
+/// An id is unique within its mailbox only. The mailbox is hashed, because its name may hold what a header field, or the
+/// full stop that separates what is signed, does not allow.
+fn name(event: Event, summary: &Summary) -> String {
+    let mut name = format!("{}-{}-", event.name(), summary.id);
+    let mailbox = digest::digest(&digest::SHA256, summary.mailbox.as_str().as_bytes());
+    for byte in mailbox.as_ref().iter().take(8) {
+        // Writing to a string cannot fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}

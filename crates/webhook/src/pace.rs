@@ -1,0 +1,103 @@
+//! How long to wait before the next attempt.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+
+/// The times that attempts keep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// The wait after the first failure, which doubles with each further one.
+    pub(crate) first: Duration,
+    /// The longest wait.
+    pub(crate) longest: Duration,
+    /// The longest wait that a target may ask for.
+    pub(crate) longest_wish: Duration,
+    /// How long a thread without work stays.
+    pub(crate) idle: Duration,
+    /// How long an outbox that cannot be written to is left alone.
+    pub(crate) outbox: Duration,
+}
+
+impl Pace {
+    pub(crate) const USUAL: Self = Self {
+        first: Duration::from_secs(1),
+        longest: Duration::from_mins(10),
+        longest_wish: Duration::from_hours(1),
+        idle: Duration::from_secs(30),
+        outbox: Duration::from_secs(10),
+    };
+
+    /// The wait after so many failures. The `spread` makes it shorter by up to a quarter, so that what failed together is
+    /// not tried again together. A target that names a longer wait gets it.
+    pub(crate) fn wait(&self, failures: u32, spread: u8, wish: Option<Duration>) -> Duration {
+        let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
+        let wait = self.first.saturating_mul(doubled).min(self.longest);
+        let wait = wait.saturating_sub(wait / 1024 * u32::from(spread));
+        wait.max(wish.unwrap_or_default().min(self.longest_wish))
+    }
+}
+
+/// How long a target asks to be left alone (RFC 9110 section 10.2.3): a number of seconds, or a date.
+pub(crate) fn retry_after(headers: &[(String, String)], now: Timestamp) -> Option<Duration> {
+    let (_, value) = headers.iter().find(|(name, _)| name == "retry-after")?;
+    let value = value.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = DateTimeParser::new().parse_timestamp(value).ok()?;
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
+}
+
+/// A number that nobody can foresee.
+pub(crate) fn spread() -> u8 {
+    let mut byte = [0];
+    // Without it attempts are just as good, only less scattered.
+    let _ = aws_lc_rs::rand::fill(&mut byte);
+    byte[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn waits_double_up_to_a_bound() {
+        let table = [(1, 1), (2, 2), (3, 4), (10, 512), (11, 600), (12, 600), (u32::MAX, 600)];
+        for (failures, seconds) in table {
+            assert_eq!(Pace::USUAL.wait(failures, 0, None), SECOND * seconds);
+            let least = Pace::USUAL.wait(failures, u8::MAX, None);
+            assert!(least < SECOND * seconds && least > SECOND * seconds * 74 / 100, "{least:?}");
+        }
+    }
+
+    #[test]
+    fn a_wish_makes_it_longer_and_never_shorter() {
+        let table = [(1, 30, 30), (6, 30, 32), (1, 10_000, 3600)];
+        for (failures, wish, seconds) in table {
+            assert_eq!(Pace::USUAL.wait(failures, 0, Some(SECOND * wish)), SECOND * seconds);
+        }
+    }
+
+    #[test]
+    fn targets_ask_by_seconds_or_date() {
+        let now = Timestamp::from_second(784_111_777).unwrap();
+        let table = [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+            ("99999999999999999999", None),
+        ];
+        for (value, expected) in table {
+            let headers = [("date".to_owned(), "x".to_owned()), ("retry-after".to_owned(), value.to_owned())];
+            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs), "{value}");
+        }
+        assert_eq!(retry_after(&[], now), None);
+    }
+}
