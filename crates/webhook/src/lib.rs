@@ -3,6 +3,7 @@
 mod counts;
 mod filter;
 mod key;
+mod line;
 mod notice;
 mod pace;
 mod place;

@@ -1,0 +1,178 @@
+//! The rules of a line, on a clock that the tests move.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A line on a clock that counts seconds.
+struct Table {
+    line: Line,
+    start: Instant,
+}
+
+impl Table {
+    fn new(rows: Range<i64>) -> Self {
+        let mut table = Self { line: Line::default(), start: Instant::now() };
+        for row in rows {
+            let notice = Arc::new(Notice { name: String::new(), since: 0, body: String::new() });
+            let deadline = table.at(1000);
+            table.line.push(Item { row, notice, deadline, failures: 0 });
+        }
+        table
+    }
+
+    fn at(&self, second: u64) -> Instant {
+        self.start + Duration::from_secs(second)
+    }
+
+    fn send(&mut self, second: u64) -> Attempt {
+        match self.next(second) {
+            Next::Send(attempt) => attempt,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn next(&mut self, second: u64) -> Next {
+        let mut overdue = Vec::new();
+        let next = self.line.next(self.at(second), &mut overdue);
+        assert!(overdue.is_empty(), "{overdue:?}");
+        next
+    }
+
+    fn report(&mut self, attempt: Attempt, second: u64, verdict: &Verdict) -> Report {
+        self.line.report(attempt, verdict, self.at(second), &Pace::USUAL, 0)
+    }
+
+    /// Sends what is next, and says what became of it.
+    fn step(&mut self, second: u64, verdict: &Verdict) -> (i64, Option<Turn>) {
+        let attempt = self.send(second);
+        let row = attempt.item.row;
+        (row, self.report(attempt, second, verdict).turn)
+    }
+}
+
+fn again(whose: Whose, wish: Option<u64>) -> Verdict {
+    Verdict::Again { whose, wish: wish.map(Duration::from_secs), cause: String::new() }
+}
+
+#[test]
+fn an_event_that_is_not_taken_waits_by_itself() {
+    let mut table = Table::new(0..2);
+    let refused = again(Whose::Event, None);
+    assert_eq!(table.step(0, &refused), (0, None));
+    assert_eq!(table.step(0, &Verdict::Delivered), (1, None));
+    assert!(matches!(table.next(0), Next::At(at) if at == table.at(1)));
+    assert_eq!(table.step(1, &refused), (0, None));
+    assert!(matches!(table.next(2), Next::At(at) if at == table.at(3)));
+    assert_eq!(table.step(3, &Verdict::Delivered), (0, None));
+    assert!(matches!(table.next(4), Next::Nothing));
+}
+
+#[test]
+fn a_target_in_trouble_is_probed_with_one_event_at_a_time() {
+    let mut table = Table::new(0..4);
+    let down = again(Whose::Target, None);
+    assert_eq!(table.step(0, &down), (0, Some(Turn::Paused)));
+    assert!(matches!(table.next(0), Next::At(at) if at == table.at(1)));
+    let probe = table.send(1);
+    assert_eq!(probe.item.row, 1);
+    assert!(matches!(table.next(1), Next::Nothing), "the probe is still under way");
+    assert_eq!(table.report(probe, 1, &down).turn, None);
+    assert!(matches!(table.next(1), Next::At(at) if at == table.at(3)), "the second pause is longer");
+    assert_eq!(table.step(3, &Verdict::Delivered), (2, Some(Turn::Resumed)));
+    let rows = [0, 1, 2].map(|_| table.step(3, &Verdict::Delivered).0);
+    assert_eq!(rows, [0, 1, 3]);
+}
+
+#[test]
+fn attempts_that_began_before_a_pause_do_not_change_it() {
+    let mut table = Table::new(0..4);
+    let down = again(Whose::Target, None);
+    let (first, second, third) = (table.send(0), table.send(0), table.send(0));
+    assert_eq!(table.report(first, 0, &down).turn, Some(Turn::Paused));
+    assert_eq!(table.report(second, 0, &down).turn, None);
+    assert_eq!(table.report(third, 0, &Verdict::Delivered).turn, None);
+    assert!(matches!(table.next(0), Next::At(at) if at == table.at(1)));
+}
+
+#[test]
+fn a_target_is_left_alone_as_long_as_it_asks() {
+    let mut table = Table::new(0..2);
+    assert_eq!(table.step(0, &again(Whose::Target, Some(100))), (0, Some(Turn::Paused)));
+    assert!(matches!(table.next(99), Next::At(at) if at == table.at(100)));
+    assert_eq!(table.step(100, &again(Whose::Event, None)), (1, Some(Turn::Resumed)), "it answers again");
+}
+
+#[test]
+fn events_are_given_up_when_their_time_is_over() {
+    let mut table = Table::new(0..2);
+    let attempt = table.send(998);
+    let report = table.report(attempt, 998, &again(Whose::Event, Some(10)));
+    assert!(matches!(report.outcome, Outcome::GivenUp(Item { row: 0, .. })), "the next attempt would be too late");
+    let mut overdue = Vec::new();
+    assert!(matches!(table.line.next(table.at(1000), &mut overdue), Next::Nothing));
+    assert_eq!(overdue.iter().map(|item| item.row).collect::<Vec<_>>(), [1]);
+    assert_eq!(table.line.len(), 0);
+}
+
+/// What happens to a line in a test of everything.
+#[derive(Clone, Debug)]
+enum Step {
+    Send,
+    /// One of the attempts under way ends.
+    End(usize, Verdict),
+    Pass(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let verdict = prop_oneof![
+        3 => Just(Verdict::Delivered),
+        1 => Just(Verdict::Hopeless(String::new())),
+        2 => Just(again(Whose::Event, None)),
+        2 => Just(again(Whose::Target, None)),
+        1 => Just(again(Whose::Target, Some(30))),
+    ];
+    prop_oneof![
+        4 => Just(Step::Send),
+        4 => (any::<usize>(), verdict).prop_map(|(which, verdict)| Step::End(which, verdict)),
+        1 => (0_u64..20).prop_map(Step::Pass),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn every_event_ends_once_and_a_target_in_trouble_is_probed_by_one(steps in prop::collection::vec(step(), 0..200)) {
+        let mut table = Table::new(0..20);
+        let (mut second, mut underway, mut ended) = (0, Vec::<Attempt>::new(), Vec::new());
+        // In the end the target is well, and takes whatever is left.
+        let good_end = (0..2000).flat_map(|_| [Step::Send, Step::End(0, Verdict::Delivered), Step::Pass(1)]);
+        for step in steps.into_iter().chain(good_end) {
+            match step {
+                Step::Pass(seconds) => second += seconds,
+                Step::Send => {
+                    let mut overdue = Vec::new();
+                    if let Next::Send(attempt) = table.line.next(table.at(second), &mut overdue) {
+                        underway.push(attempt);
+                    }
+                    ended.extend(overdue.iter().map(|item| item.row));
+                }
+                Step::End(_, _) if underway.is_empty() => {}
+                Step::End(which, verdict) => {
+                    let attempt = underway.swap_remove(which % underway.len());
+                    match table.report(attempt, second, &verdict).outcome {
+                        Outcome::Delivered(item) | Outcome::GivenUp(item) => ended.push(item.row),
+                        Outcome::Waits => {}
+                    }
+                }
+            }
+            prop_assert!(underway.iter().filter(|attempt| attempt.is_probe).count() <= 1);
+            prop_assert_eq!(table.line.len() + underway.len() + ended.len(), 20);
+        }
+        ended.sort_unstable();
+        prop_assert_eq!(ended, (0..20).collect::<Vec<_>>());
+    }
+}
