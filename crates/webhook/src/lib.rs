@@ -1,16 +1,29 @@
 //! Webhooks: tells other programs by HTTP of mail that was stored or deleted, without ever delaying a delivery.
+//!
+//! An event goes through four hands. [`Webhooks`] hears of it from the mailroom and leaves it in the `intake`. The `clerk`, a
+//! thread, finds the targets that want it, writes it into the `outbox` when there is a data directory, and puts it into the
+//! `line` of each `lane`. There is a lane per target, with threads of its own that make the attempts, so that a dead target
+//! delays no other. Everything that waits is bounded.
 
+mod clerk;
 mod counts;
 mod filter;
+mod intake;
 mod key;
+mod lane;
 mod line;
 mod notice;
+mod outbox;
 mod pace;
 mod place;
 mod seldom;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod verdict;
+mod webhooks;
 
 pub use counts::Counts;
 pub use key::Key;
 pub use settings::{Event, Settings, Target};
+pub use webhooks::Webhooks;

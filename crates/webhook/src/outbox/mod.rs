@@ -1,0 +1,164 @@
+//! The file in the data directory that holds what waits, so that it survives the end of the process, however it ends. It also
+//! holds what is needed to find messages of which nobody was told because the end came in between: the highest id heard of,
+//! and which messages the clerk has dealt with lately. The store is the truth about mail; this file may be lost.
+
+mod opening;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use restante_mail::naming::MailboxName;
+use rusqlite::{Connection, Transaction, params};
+
+use crate::notice::Notice;
+use crate::place::Digest;
+
+/// Messages are announced in about the order of their ids, which are microseconds: none comes later than this behind others.
+const DISORDER: u64 = 10_000_000;
+/// How many messages are remembered as dealt with. When it is reached, the older half goes.
+pub(crate) const MAX_TAKEN: usize = 100_000;
+
+/// The file, open for its one writer.
+pub(crate) struct Outbox {
+    connection: Connection,
+    /// The targets in the order of the lanes.
+    targets: Vec<i64>,
+    /// How many messages are remembered, about.
+    taken: usize,
+}
+
+/// What the file said when it was opened.
+#[derive(Default)]
+pub(crate) struct Past {
+    /// What waits: the lane, the row, and the event, in the order of arrival.
+    pub(crate) waiting: Vec<(usize, i64, Notice)>,
+    /// Which lanes the file did not know.
+    pub(crate) new: HashSet<usize>,
+    /// What may have been missed, after an end that was not in good order.
+    pub(crate) missed: Option<Missed>,
+}
+
+/// Messages of which nobody may have been told.
+pub(crate) struct Missed {
+    /// They have ids above this one.
+    pub(crate) above: u64,
+    /// These are none of them.
+    pub(crate) taken: HashSet<(u64, String)>,
+}
+
+/// What is to be written.
+#[derive(Default)]
+pub(crate) struct Changes {
+    /// Events that wait now, by row, with their lane.
+    pub(crate) waiting: BTreeMap<i64, (usize, Arc<Notice>)>,
+    /// Rows that are done with.
+    pub(crate) settled: Vec<i64>,
+    /// Stored messages that were dealt with.
+    pub(crate) taken: Vec<(u64, MailboxName)>,
+    /// The highest id heard of.
+    pub(crate) highest: u64,
+}
+
+impl Changes {
+    /// Whether there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.settled.is_empty() && self.taken.is_empty()
+    }
+}
+
+impl Outbox {
+    /// Opens the file of a data directory for targets with these digests. A file that cannot be used is moved aside, and a
+    /// new one begun.
+    pub(crate) fn open(directory: &Path, digests: &[Digest]) -> Result<(Self, Past), String> {
+        opening::open(directory, digests)
+    }
+
+    /// Writes everything, or nothing.
+    pub(crate) fn write(&mut self, changes: &Changes) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        {
+            let mut insert =
+                transaction.prepare_cached("INSERT OR REPLACE INTO waiting VALUES (?1, ?2, ?3, ?4, ?5)")?;
+            for (row, (lane, notice)) in &changes.waiting {
+                let Some(target) = self.targets.get(*lane) else { continue };
+                insert.execute(params![row, target, notice.name, notice.since, notice.body])?;
+            }
+            let mut delete = transaction.prepare_cached("DELETE FROM waiting WHERE id = ?1")?;
+            for row in &changes.settled {
+                delete.execute([row])?;
+            }
+            let mut take = transaction.prepare_cached("INSERT OR IGNORE INTO taken VALUES (?1, ?2)")?;
+            for (id, mailbox) in &changes.taken {
+                take.execute(params![id, mailbox.as_str()])?;
+            }
+        }
+        let taken = self.taken + changes.taken.len();
+        let forgotten = forget(&transaction, changes.highest, taken)?;
+        transaction.commit()?;
+        self.taken = taken.saturating_sub(forgotten);
+        Ok(())
+    }
+
+    /// Closes the file after an end in good order.
+    pub(crate) fn close_clean(self) -> rusqlite::Result<()> {
+        self.connection.execute("UPDATE state SET clean = 1", [])?;
+        self.connection.close().map_err(|(_, error)| error)
+    }
+}
+
+/// What is too old to be looked for after a crash need not be remembered, nor what is too much.
+fn forget(transaction: &Transaction<'_>, highest: u64, taken: usize) -> rusqlite::Result<usize> {
+    transaction
+        .prepare_cached("UPDATE state SET highest = max(highest, ?1), floor = max(floor, max(highest, ?1) - ?2)")?
+        .execute(params![highest, DISORDER])?;
+    if taken > MAX_TAKEN {
+        transaction.execute(
+            "UPDATE state SET floor = max(floor, coalesce(
+                (SELECT id FROM taken ORDER BY id DESC LIMIT 1 OFFSET ?1), 0))",
+            [MAX_TAKEN / 2],
+        )?;
+    }
+    transaction.prepare_cached("DELETE FROM taken WHERE id <= (SELECT floor FROM state)")?.execute([])
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_mail::naming::Naming;
+
+    use super::*;
+    use crate::tests::support::TestDir;
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let dir = TestDir::new();
+        let (mut outbox, past) = Outbox::open(dir.path(), &[]).unwrap();
+        assert!(past.missed.is_none(), "this is the first start");
+        let first = 1 << 52;
+        let mailbox = Naming::Local.mailbox_named("james").unwrap();
+        let last = first + u64::try_from(MAX_TAKEN).unwrap();
+        let taken = (first..=last).map(|id| (id, mailbox.clone())).collect();
+        outbox.write(&Changes { taken, highest: last, ..Changes::default() }).unwrap();
+        drop(outbox);
+
+        let missed = Outbox::open(dir.path(), &[]).unwrap().1.missed.unwrap();
+        assert_eq!(missed.taken.len(), MAX_TAKEN / 2);
+        let half = u64::try_from(MAX_TAKEN / 2).unwrap();
+        assert_eq!(missed.above, last - half, "what is forgotten is not looked for either");
+    }
+
+    #[test]
+    fn what_came_long_before_the_highest_id_is_forgotten() {
+        let dir = TestDir::new();
+        let (mut outbox, _) = Outbox::open(dir.path(), &[]).unwrap();
+        let highest = 1 << 52;
+        let mailbox = Naming::Local.mailbox_named("james").unwrap();
+        let taken = vec![(highest - DISORDER, mailbox.clone()), (highest - DISORDER + 1, mailbox)];
+        outbox.write(&Changes { taken, highest, ..Changes::default() }).unwrap();
+        drop(outbox);
+
+        let missed = Outbox::open(dir.path(), &[]).unwrap().1.missed.unwrap();
+        assert_eq!(missed.above, highest - DISORDER);
+        assert_eq!(missed.taken, HashSet::from([(highest - DISORDER + 1, "james".to_owned())]));
+    }
+}

@@ -1,0 +1,255 @@
+//! Who is told of what, how often, and what becomes of events that are not taken.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use restante_courier::Failure;
+use restante_mailroom::hooks::Observer as _;
+
+use super::support::{Targets, counts, eventually, message, settings, start, target};
+use crate::{Counts, Event, Key, Settings, Target};
+
+const HOOK: &str = "http://x.org/hook";
+
+#[test]
+fn targets_are_told_of_what_they_want() {
+    let targets = Targets::new(|_, _| Ok(200));
+    let all = target("http://x.org/all");
+    let some =
+        Target { events: vec![Event::Deleted], mailboxes: vec!["ci-*".to_owned()], ..target("http://x.org/some") };
+    let webhooks = start(Settings { targets: vec![all, some], ..settings(&[]) }, &targets);
+    for mailbox in ["ci-1", "james"] {
+        let summary = message(mailbox);
+        webhooks.message_stored(&summary);
+        webhooks.message_deleted(&summary);
+    }
+    eventually("all are told", || targets.told().len() == 5);
+    webhooks.end(Duration::from_mins(1));
+    let mut told: Vec<_> = targets
+        .told()
+        .iter()
+        .map(|told| format!("{} {} {}", told.url, told.body["event"].as_str().unwrap(), told.mailbox()))
+        .collect();
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "http://x.org/all message-deleted ci-1",
+            "http://x.org/all message-deleted james",
+            "http://x.org/all message-stored ci-1",
+            "http://x.org/all message-stored james",
+            "http://x.org/some message-deleted ci-1",
+        ]
+    );
+}
+
+#[test]
+fn a_request_says_what_it_is_and_who_sends_it() {
+    let targets = Targets::new(|_, _| Ok(204));
+    let key = Key::parse("0123456789abcdef").unwrap();
+    let url = "https://ann:secret@x.org/hook?token=1";
+    let webhooks = start(Settings { secret: Some(key.clone()), ..settings(&[url]) }, &targets);
+    let summary = message("james");
+    webhooks.message_stored(&summary);
+    eventually("it is told", || counts(&webhooks).delivered == 1);
+    let told = &targets.told()[0];
+    assert_eq!(told.url, "https://x.org/hook?token=1");
+    assert_eq!(
+        told.text,
+        format!(r#"{{"event":"message-stored","message":{{"mailbox":"james","id":"{}"}}}}"#, summary.id)
+    );
+    assert_eq!(told.header("Content-Type"), Some("application/json"));
+    assert_eq!(told.header("Authorization"), Some("Basic YW5uOnNlY3JldA=="));
+    let name = told.header("webhook-id").unwrap();
+    assert!(name.starts_with(&format!("stored-{}-", summary.id)) && !name.contains('.'), "{name}");
+    let timestamp = told.header("webhook-timestamp").unwrap().parse().unwrap();
+    assert_eq!(told.header("webhook-signature"), Some(key.sign(name, timestamp, &told.text).as_str()));
+    assert_eq!(counts(&webhooks), Counts { target: "https://x.org".to_owned(), delivered: 1, ..Counts::default() });
+}
+
+#[test]
+fn without_a_key_nothing_is_signed() {
+    let targets = Targets::new(|_, _| Ok(200));
+    let webhooks = start(settings(&[HOOK]), &targets);
+    webhooks.message_stored(&message("james"));
+    eventually("it is told", || counts(&webhooks).delivered == 1);
+    assert_eq!(targets.told()[0].header("webhook-signature"), None);
+}
+
+#[test]
+fn an_event_that_is_not_taken_does_not_hold_up_the_others() {
+    let targets = Targets::new(|told, before| Ok(if told.mailbox() == "poison" && before < 4 { 500 } else { 200 }));
+    let webhooks = start(settings(&[HOOK]), &targets);
+    webhooks.message_stored(&message("poison"));
+    for _ in 0..20 {
+        webhooks.message_stored(&message("james"));
+    }
+    eventually("all are taken in the end", || counts(&webhooks).delivered == 21);
+    let told = targets.told();
+    let names: Vec<_> =
+        told.iter().filter(|told| told.mailbox() == "poison").map(|told| told.header("webhook-id")).collect();
+    assert_eq!(names, [names[0]; 5], "an event keeps its name");
+    assert_eq!((counts(&webhooks).retried, counts(&webhooks).waiting), (4, 0));
+}
+
+#[test]
+fn a_target_that_comes_back_is_told_of_everything() {
+    let failures = [Ok(503), Ok(429), Err(Failure::Timeout), Err(Failure::Broken("no route".to_owned()))];
+    let failures = Mutex::new(failures.into_iter());
+    let targets = Targets::new(move |_, _| failures.lock().unwrap().next().unwrap_or(Ok(200)));
+    let webhooks = start(settings(&[HOOK]), &targets);
+    for _ in 0..20 {
+        webhooks.message_stored(&message("james"));
+    }
+    eventually("all are taken in the end", || counts(&webhooks).delivered == 20);
+    assert_eq!((counts(&webhooks).retried, targets.told().len()), (4, 24));
+}
+
+#[test]
+fn a_dead_target_delays_no_other() {
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let targets = Targets::new(move |told, _| {
+        if told.url.contains("dead") {
+            // Until the other end is dropped.
+            let _ = released.lock().unwrap().recv();
+        }
+        Ok(200)
+    });
+    let webhooks = start(settings(&["http://dead/", "http://alive/"]), &targets);
+    for _ in 0..20 {
+        webhooks.message_stored(&message("james"));
+    }
+    eventually("the other is told of everything", || webhooks.counts()[1].delivered == 20);
+    assert_eq!(webhooks.counts()[0].waiting, 20);
+    let begun = Instant::now();
+    webhooks.end(Duration::from_millis(20));
+    assert!(begun.elapsed() < Duration::from_secs(30), "the end does not wait for what is stuck");
+    drop(release);
+}
+
+#[test]
+fn an_event_does_not_wait_for_the_answer_to_another() {
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let targets = Targets::new(move |told, _| {
+        if told.mailbox() == "slow" {
+            // Until the other end is dropped.
+            let _ = released.lock().unwrap().recv();
+        }
+        Ok(200)
+    });
+    let webhooks = start(settings(&[HOOK]), &targets);
+    webhooks.message_stored(&message("slow"));
+    eventually("the first is under way", || targets.mailboxes() == ["slow"]);
+    webhooks.message_stored(&message("quick"));
+    eventually("the second is taken meanwhile", || counts(&webhooks).delivered == 1);
+    drop(release);
+}
+
+#[test]
+fn hopeless_events_are_given_up_at_once() {
+    let table: [fn() -> Result<u16, Failure>; 3] =
+        [|| Ok(410), || Err(Failure::Forbidden("no".to_owned())), || Err(Failure::Malformed("no".to_owned()))];
+    for answer in table {
+        let targets = Targets::new(move |_, _| answer());
+        let webhooks = start(settings(&[HOOK]), &targets);
+        webhooks.message_stored(&message("james"));
+        eventually("it is given up", || counts(&webhooks).failed == 1);
+        assert_eq!((targets.told().len(), counts(&webhooks).waiting), (1, 0), "{:?}", answer());
+    }
+}
+
+#[test]
+fn events_are_given_up_when_their_time_is_over() {
+    let targets = Targets::new(|_, _| Ok(500));
+    let webhooks = start(Settings { give_up_after: Duration::ZERO, ..settings(&[HOOK]) }, &targets);
+    webhooks.message_stored(&message("james"));
+    eventually("it is given up", || counts(&webhooks).failed == 1);
+    let Counts { waiting, delivered, retried, .. } = counts(&webhooks);
+    assert_eq!((waiting, delivered), (0, 0));
+    assert!(retried > 0, "it was tried more than once within the shortest time");
+}
+
+#[test]
+fn what_finds_the_queue_full_is_dropped() {
+    let targets = Targets::new(|_, _| Ok(503));
+    let webhooks = start(Settings { queue: 3, ..settings(&[HOOK]) }, &targets);
+    for _ in 0..10 {
+        webhooks.message_stored(&message("james"));
+    }
+    eventually("the rest is dropped", || counts(&webhooks).dropped == 7);
+    assert_eq!(counts(&webhooks).waiting, 3);
+}
+
+#[test]
+fn a_flood_is_bounded_before_the_clerk_sees_it() {
+    let intake = crate::intake::Intake::default();
+    let news = || crate::intake::News { event: Event::Stored, summary: message("james"), is_late: false };
+    let taken = (0..10_000).filter(|_| intake.put(news())).count();
+    assert_eq!(taken, 4096);
+    assert_eq!(intake.next(None).news.len(), taken);
+    assert!(intake.put(news()));
+}
+
+#[test]
+fn a_client_that_panics_costs_an_attempt_and_nothing_else() {
+    let targets = Targets::new(|_, before| if before == 0 { panic!("chewed on something") } else { Ok(200) });
+    let webhooks = start(settings(&[HOOK]), &targets);
+    webhooks.message_stored(&message("james"));
+    eventually("it is taken the second time", || counts(&webhooks).delivered == 1);
+}
+
+#[test]
+fn entries_with_the_same_url_are_one_target() {
+    let targets = Targets::new(|_, _| Ok(200));
+    let one = Target { events: vec![Event::Stored], ..target(HOOK) };
+    let other = Target { mailboxes: vec!["james".to_owned()], ..target(HOOK) };
+    let webhooks = start(Settings { targets: vec![one, other], ..settings(&[]) }, &targets);
+    webhooks.message_stored(&message("james"));
+    webhooks.message_deleted(&message("james"));
+    webhooks.message_deleted(&message("ann"));
+    webhooks.end(Duration::from_mins(1));
+    assert_eq!(counts(&webhooks).delivered, 2);
+}
+
+#[test]
+fn targets_that_look_the_same_are_counted_together() {
+    let targets = Targets::new(|_, _| Ok(200));
+    let webhooks = start(settings(&["http://x.org/hook?a", "http://x.org/hook?b"]), &targets);
+    webhooks.message_stored(&message("james"));
+    eventually("both are told", || counts(&webhooks).delivered == 2);
+}
+
+#[test]
+fn what_is_in_memory_is_told_before_the_end() {
+    let targets = Targets::new(|_, _| Ok(200));
+    let webhooks = start(settings(&[HOOK]), &targets);
+    for _ in 0..100 {
+        webhooks.message_stored(&message("james"));
+    }
+    webhooks.end(Duration::from_mins(1));
+    assert_eq!((targets.told().len(), counts(&webhooks).waiting), (100, 0));
+    webhooks.message_stored(&message("james"));
+    assert_eq!(counts(&webhooks), Counts { target: "http://x.org".to_owned(), delivered: 100, ..Counts::default() });
+}
+
+#[test]
+fn threads_leave_when_there_is_nothing_to_do_and_come_back() {
+    let targets = Targets::new(|_, _| Ok(200));
+    let webhooks = start(settings(&[HOOK]), &targets);
+    for round in 1..=2 {
+        webhooks.message_stored(&message("james"));
+        eventually("it is told", || counts(&webhooks).delivered == round);
+        // The rest of the time only the clerk knows the lane too.
+        eventually("the threads leave", || Arc::strong_count(&webhooks.lanes[0]) == 2);
+    }
+}
+
+#[test]
+fn a_url_that_is_none_stops_the_start() {
+    let targets = Targets::new(|_, _| Ok(200));
+    let started = crate::Webhooks::start_with(settings(&["x.org/hook"]), targets, super::support::FAST);
+    assert!(started.is_err_and(|error| error.contains("http://")));
+}

@@ -1,0 +1,6 @@
+//! Webhooks as a whole: with targets that do as a test says, with a data directory, and on the wire.
+
+mod delivery;
+mod durable;
+pub(crate) mod support;
+mod wire;

@@ -1,0 +1,167 @@
+//! What the tests share: targets that answer as they are told, messages, and directories.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
+
+use jiff::Timestamp;
+use restante_courier::{Failure, Http, Request, Response};
+use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::naming::Naming;
+use serde_json::Value;
+
+use crate::pace::Pace;
+use crate::{Counts, Settings, Target, Webhooks};
+
+/// What is waited for comes long before this.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// As usual, but a thousand times as fast.
+pub(crate) const FAST: Pace = Pace {
+    first: Duration::from_millis(1),
+    longest: Duration::from_millis(600),
+    longest_wish: Duration::from_secs(4),
+    idle: Duration::from_millis(30),
+    outbox: Duration::from_millis(10),
+};
+
+type Manner = dyn Fn(&Told, usize) -> Result<u16, Failure> + Send + Sync;
+
+/// Stands in for all targets, and remembers what they were told.
+pub(crate) struct Targets {
+    told: Mutex<Vec<Told>>,
+    manner: Box<Manner>,
+}
+
+/// What a target was told in one request.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) text: String,
+    pub(crate) body: Value,
+}
+
+impl Targets {
+    /// Targets that answer with what this says of a request and how often they were sent the same event before.
+    pub(crate) fn new(manner: impl Fn(&Told, usize) -> Result<u16, Failure> + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { told: Mutex::default(), manner: Box::new(manner) })
+    }
+
+    /// All that they were told so far.
+    pub(crate) fn told(&self) -> Vec<Told> {
+        self.told.lock().unwrap().clone()
+    }
+
+    /// The mailboxes they were told of so far, in order.
+    pub(crate) fn mailboxes(&self) -> Vec<String> {
+        let mut mailboxes: Vec<_> = self.told().iter().map(Told::mailbox).collect();
+        mailboxes.sort();
+        mailboxes
+    }
+}
+
+impl Told {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn mailbox(&self) -> String {
+        self.body["message"]["mailbox"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Http for Targets {
+    fn send(&self, request: &Request) -> Result<Response, Failure> {
+        let text = String::from_utf8(request.body.clone().unwrap()).unwrap();
+        let body = serde_json::from_str(&text).unwrap();
+        let told = Told { url: request.url.clone(), headers: request.headers.clone(), text, body };
+        let mut all = self.told.lock().unwrap();
+        let same = |other: &&Told| other.url == told.url && other.header("webhook-id") == told.header("webhook-id");
+        let before = all.iter().filter(same).count();
+        all.push(told.clone());
+        drop(all);
+        (self.manner)(&told, before).map(|status| Response { status, ..Response::default() })
+    }
+}
+
+/// Settings with these targets, which want everything.
+pub(crate) fn settings(urls: &[&str]) -> Settings {
+    Settings {
+        targets: urls.iter().map(|url| target(url)).collect(),
+        secret: None,
+        private_addresses: false,
+        timeout: Duration::from_secs(5),
+        give_up_after: Duration::from_hours(24),
+        queue: 100,
+        directory: None,
+        render: |summary| format!(r#"{{"mailbox":"{}","id":"{}"}}"#, summary.mailbox, summary.id) + "\n",
+    }
+}
+
+pub(crate) fn target(url: &str) -> Target {
+    Target { url: url.to_owned(), events: Vec::new(), mailboxes: Vec::new() }
+}
+
+pub(crate) fn start(settings: Settings, targets: &Arc<Targets>) -> Arc<Webhooks> {
+    Webhooks::start_with(settings, targets.clone(), FAST).unwrap()
+}
+
+/// A message that was stored just now.
+pub(crate) fn message(mailbox: &str) -> Summary {
+    static LAST: Mutex<MessageId> = Mutex::new(MessageId::ZERO);
+    let mut last = LAST.lock().unwrap();
+    *last = MessageId::following(*last, Timestamp::now());
+    Summary {
+        mailbox: Naming::Local.mailbox_named(mailbox).unwrap(),
+        id: *last,
+        headline: Headline::new("<ann@x.org>", ["<bob@x.org>"], "Hello"),
+        received: Timestamp::now(),
+        size: 100,
+        seen: false,
+    }
+}
+
+/// Waits until something is true; how long that takes does not matter.
+pub(crate) fn eventually(what: &str, is_true: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_true() {
+        assert!(start.elapsed() < PATIENCE, "it never happened: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The counts of the only target.
+pub(crate) fn counts(webhooks: &Webhooks) -> Counts {
+    let counts = webhooks.counts();
+    assert_eq!(counts.len(), 1, "{counts:?}");
+    counts[0].clone()
+}
+
+/// An empty directory that is removed, with everything in it, when this is dropped.
+pub(crate) struct TestDir(PathBuf);
+
+impl TestDir {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("restante-webhook-{}-{number}", process::id()));
+        // An earlier process with the same id may have been killed before it could tidy up.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("temporary files can be made");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TestDir {
+    fn drop(&mut self) {
+        // Whatever is left is the system's to remove; the test has its result.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,115 @@
+//! With the real client, against a server that listens on loopback.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use restante_mailroom::hooks::Observer as _;
+
+use super::support::{counts, eventually, message, settings};
+use crate::{Key, Settings, Webhooks};
+
+/// A server that writes down the requests it gets, and gives all of them the same answer. It ends with the process.
+struct Server {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Server {
+    fn start(answer: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Self { address: listener.local_addr().unwrap(), requests: Arc::default() };
+        let requests = server.requests.clone();
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                let mut connection = connection.unwrap();
+                let request = read(&connection);
+                requests.lock().unwrap().push(request);
+                // The client may have left.
+                let _ = connection.write_all(answer.as_bytes());
+            }
+        });
+        server
+    }
+
+    fn requests(&self) -> Vec<(String, String)> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+/// The head of a request, in lower case, and its body.
+fn read(connection: &TcpStream) -> (String, String) {
+    let mut input = BufReader::new(connection);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && input.read_line(&mut head).unwrap() > 0 {}
+    let head = head.to_lowercase();
+    let length = head.split_once("content-length: ").unwrap().1.split_once('\r').unwrap().0.parse().unwrap();
+    let mut body = vec![0; length];
+    input.read_exact(&mut body).unwrap();
+    (head, String::from_utf8(body).unwrap())
+}
+
+fn field<'a>(head: &'a str, name: &str) -> &'a str {
+    head.split_once(&format!("\r\n{name}: ")).unwrap().1.split_once('\r').unwrap().0
+}
+
+fn to_loopback(url: &str) -> Settings {
+    Settings { private_addresses: true, ..settings(&[url]) }
+}
+
+#[test]
+fn an_event_is_a_signed_post() {
+    let server = Server::start("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
+    let key = Key::parse("0123456789abcdef").unwrap();
+    let url = format!("http://{}/hook?a=b", server.address);
+    let webhooks = Webhooks::start(Settings { secret: Some(key.clone()), ..to_loopback(&url) }).unwrap();
+    let summary = message("james");
+    webhooks.message_stored(&summary);
+    eventually("it is told", || counts(&webhooks).delivered == 1);
+    let requests = server.requests();
+    let [(head, body)] = requests.as_slice() else { panic!("{requests:?}") };
+    assert!(head.starts_with("post /hook?a=b http/1.1\r\n"), "{head}");
+    assert_eq!(field(head, "content-type"), "application/json");
+    assert!(field(head, "user-agent").starts_with("restante/"));
+    let signature = key.sign(field(head, "webhook-id"), field(head, "webhook-timestamp").parse().unwrap(), body);
+    assert_eq!(field(head, "webhook-signature"), signature.to_lowercase());
+    assert!(body.contains(&summary.id.to_string()), "{body}");
+}
+
+#[test]
+fn redirects_are_not_followed() {
+    let elsewhere = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let answer = format!(
+        "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{}/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        elsewhere.address
+    );
+    let server = Server::start(answer.leak());
+    let webhooks = Webhooks::start(to_loopback(&format!("http://{}/", server.address))).unwrap();
+    webhooks.message_stored(&message("james"));
+    eventually("it is not taken", || counts(&webhooks).retried > 0);
+    assert!(elsewhere.requests().is_empty());
+}
+
+#[test]
+fn addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
+    let server = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let port = server.address.port();
+    for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "[::ffff:127.0.0.1]", "0x7f.1"] {
+        let webhooks = Webhooks::start(settings(&[&format!("http://{host}:{port}/")])).unwrap();
+        webhooks.message_stored(&message("james"));
+        eventually(host, || counts(&webhooks).failed == 1);
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_target_that_is_not_there_is_tried_again() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let webhooks = Webhooks::start(to_loopback(&format!("http://{closed}/"))).unwrap();
+    webhooks.message_stored(&message("james"));
+    eventually("it is tried", || counts(&webhooks).retried == 1);
+    webhooks.end(Duration::from_secs(5));
+    assert_eq!(counts(&webhooks).waiting, 1);
+}
