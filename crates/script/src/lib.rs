@@ -4,6 +4,7 @@
 //! a Lua state ([`engine`]) that knows the objects ([`objects`]) and modules ([`modules`]) of `docs/scripting.md`.
 
 mod context;
+mod engine;
 mod event;
 mod host;
 mod modules;

@@ -1,0 +1,170 @@
+//! How a call fails, and how what Lua says about it becomes one line for the log. Limits are in `limits.rs`.
+
+use std::fmt;
+
+use mlua::Error;
+
+use crate::event::Event;
+
+/// A file and a line in it.
+pub(crate) type Place = (String, u32);
+
+/// A call that did not do what it should. Displayed as one line: `rules.lua:12: text`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallError {
+    /// The event that was handled; none while the script was loaded.
+    pub(crate) event: Option<Event>,
+    pub(crate) kind: Kind,
+    /// Where in the script, as far as it is known.
+    pub(crate) place: Option<Place>,
+    pub(crate) text: String,
+}
+
+/// What kind of failure it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The script raised an error.
+    Script,
+    /// The function returned something that makes no sense.
+    Result,
+    /// It took too long.
+    Time,
+    /// It needed too much memory.
+    Memory,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some((file, line)) => write!(f, "{file}:{line}: {}", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
+}
+
+/// How long a text may be, in bytes: scripts make texts out of mail.
+const LONGEST: usize = 2048;
+
+/// The name that the prelude has in places; nobody looks for an error there.
+pub(super) const PRELUDE: &str = "restante";
+
+/// What an error says: the kind, the place if it names one, and the bare text.
+pub(super) fn describe(error: &Error) -> (Kind, Option<Place>, String) {
+    let mut error = error;
+    let mut frames = "";
+    while let Error::CallbackError { traceback, cause } = error {
+        frames = traceback;
+        error = cause;
+    }
+    let kind = if is_memory(error) { Kind::Memory } else { Kind::Script };
+    let said = match error {
+        Error::SyntaxError { message, .. } => message.clone(),
+        Error::RuntimeError(text) | Error::MemoryError(text) | Error::SafetyError(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let (text, frames) = said.split_once("\nstack traceback:").unwrap_or((&said, frames));
+    let Some((mut place, mut text)) = split_place(text) else {
+        return (kind, first_place(frames), one_line(text));
+    };
+    // Lua says it again for every `coroutine.wrap` on the way out; the first place comes last.
+    while let Some((inner, rest)) = split_place(text).filter(|((file, _), _)| *file == place.0) {
+        (place, text) = (inner, rest);
+    }
+    if place.0 == PRELUDE {
+        return (kind, first_place(frames), one_line(text));
+    }
+    (kind, Some(place), one_line(text))
+}
+
+/// Whether the state has run out of memory.
+pub(super) fn is_memory(error: &Error) -> bool {
+    match error {
+        Error::MemoryError(_) => true,
+        Error::CallbackError { cause, .. } | Error::BadArgument { cause, .. } | Error::WithContext { cause, .. } => {
+            is_memory(cause)
+        }
+        _ => false,
+    }
+}
+
+/// `rules.lua:12: text` in its parts.
+fn split_place(text: &str) -> Option<(Place, &str)> {
+    let (place, rest) = text.split_once(": ")?;
+    let (file, line) = place.rsplit_once(':')?;
+    let line = line.parse().ok()?;
+    if file.is_empty() || file.contains('\n') {
+        return None;
+    }
+    Some(((file.to_owned(), line), rest))
+}
+
+/// The innermost line of a script in a traceback.
+fn first_place(frames: &str) -> Option<Place> {
+    let places = frames.lines().filter_map(|frame| split_place(frame.trim_start()));
+    places.map(|(place, _)| place).find(|(file, _)| file != PRELUDE)
+}
+
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split(|c: char| c.is_control()).map(str::trim).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line.truncate(line.floor_char_boundary(LONGEST));
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn errors_become_a_place_and_a_line() {
+        let runtime = |text: &str| Error::RuntimeError(text.to_owned());
+        let callback = |traceback: &str, cause: Error| Error::CallbackError {
+            traceback: traceback.to_owned(),
+            cause: Arc::new(cause),
+        };
+        let frames =
+            "stack traceback:\n\t[C]: in function 'x'\n\trestante:9: in function 'pcall'\n\ta.lua:7: in main chunk";
+        let table = [
+            (runtime("a.lua:3: bad thing"), Some(("a.lua", 3)), "bad thing"),
+            (runtime("a.lua:9: a.lua:3: b.lua:1: in a coroutine"), Some(("a.lua", 3)), "b.lua:1: in a coroutine"),
+            (runtime("/x/y z.lua:3: a: b:4: c"), Some(("/x/y z.lua", 3)), "a: b:4: c"),
+            (
+                runtime("bare\nstack traceback:\n\t[C]: in function 'error'\n\ta.lua:5: in f"),
+                Some(("a.lua", 5)),
+                "bare",
+            ),
+            (
+                runtime("restante:5: bare\nstack traceback:\n\trestante:5: in f\n\ta.lua:5: in g"),
+                Some(("a.lua", 5)),
+                "bare",
+            ),
+            (runtime("one\n\ttwo\r\nthree"), None, "one two three"),
+            (runtime(":3: nothing before"), None, ":3: nothing before"),
+            (callback(frames, runtime("of the host")), Some(("a.lua", 7)), "of the host"),
+            (callback(frames, runtime("b.lua:2: inner")), Some(("b.lua", 2)), "inner"),
+            (callback("", callback(frames, runtime("deep"))), Some(("a.lua", 7)), "deep"),
+        ];
+        for (error, place, text) in table {
+            let place = place.map(|(file, line): (&str, u32)| (file.to_owned(), line));
+            assert_eq!(describe(&error), (Kind::Script, place, text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn memory_is_recognised_behind_callbacks_and_texts_are_bounded() {
+        let error = Error::CallbackError {
+            traceback: String::new(),
+            cause: Arc::new(Error::MemoryError("not enough memory".to_owned())),
+        };
+        assert_eq!(describe(&error), (Kind::Memory, None, "not enough memory".to_owned()));
+        let (_, _, text) = describe(&Error::RuntimeError("ä".repeat(LONGEST)));
+        assert_eq!(text.len(), LONGEST);
+    }
+}

@@ -1,0 +1,139 @@
+//! The standard library as scripts find it: what Lua has, changed by `prelude.lua`, and the harmless part of `debug`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use mlua::{Error, Function, Lua, LuaString, MultiValue, StdLib, Table, Value};
+
+use super::failure::PRELUDE;
+use super::globals::Globals;
+use super::limits::Watch;
+use super::sources::Sources;
+use crate::services::{Level, Log, Services};
+
+/// What is opened. Without the library `jit` the compiler stays off: compiled loops would not run hooks.
+pub(super) fn standard() -> StdLib {
+    StdLib::TABLE | StdLib::IO | StdLib::OS | StdLib::STRING | StdLib::BIT | StdLib::MATH | StdLib::PACKAGE
+}
+
+/// How long a printed text may be, in bytes.
+const LONGEST_PRINT: usize = 8192;
+
+/// Changes the library, and gives back the globals that every function loaded from now on sees.
+pub(super) fn install(
+    lua: &Lua,
+    watch: &Watch,
+    sources: &Arc<Sources>,
+    services: &Services,
+    sandbox: bool,
+) -> mlua::Result<Globals> {
+    let globals = lua.globals();
+    let debug = debug(lua)?;
+    globals.get::<Table>("package")?.get::<Table>("loaded")?.set("debug", &debug)?;
+    globals.set("debug", debug)?;
+
+    let own = lua.create_table()?;
+    let host = lua.create_table()?;
+    host.set("own", &own)?;
+    host.set("sandbox", sandbox)?;
+    let watch = watch.clone();
+    host.set("settle", lua.create_function(move |lua, caught: Value| watch.settle(lua, caught))?)?;
+    let sources = Arc::clone(sources);
+    host.set("module_text", lua.create_function(move |lua, name: LuaString| module_text(lua, &sources, &name))?)?;
+    let log = Arc::clone(&services.log);
+    host.set("write", lua.create_function(move |_, text: LuaString| Ok(write(&*log, &text)))?)?;
+
+    lua.load(include_str!("prelude.lua")).set_name(format!("={PRELUDE}")).call::<()>(host)?;
+    lua.set_globals(own.clone())?;
+    Ok(Globals { own, kept: globals })
+}
+
+/// The text of a required file and its name, or nothing and a line for the list of where was looked.
+fn module_text(lua: &Lua, sources: &Sources, name: &LuaString) -> mlua::Result<(Option<LuaString>, String)> {
+    let name = name.to_string_lossy();
+    let found = sources.required(&name).map_err(|error| Error::runtime(format!("module '{name}': {error}")))?;
+    match found {
+        Some(source) => Ok((Some(lua.create_string(&source.text)?), source.name.clone())),
+        None => Ok((None, format!("\n\tno file '{name}' beside the script"))),
+    }
+}
+
+fn write(log: &dyn Log, text: &LuaString) {
+    let text = text.to_string_lossy();
+    log.write(Level::Info, &text[..text.floor_char_boundary(LONGEST_PRINT)], &[]);
+}
+
+fn debug(lua: &Lua) -> mlua::Result<Table> {
+    let debug = lua.create_table()?;
+    debug.set("traceback", lua.create_function(traceback)?)?;
+    debug.set("getinfo", lua.create_function(info)?)?;
+    Ok(debug)
+}
+
+/// `debug.traceback([thread,] [message [, level]])`; other threads have no traceback here.
+fn traceback(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Value> {
+    let of_thread = matches!(arguments.front(), Some(Value::Thread(_)));
+    if of_thread {
+        arguments.pop_front();
+    }
+    let message = arguments.pop_front().unwrap_or(Value::Nil);
+    let text = match &message {
+        Value::Nil => None,
+        _ => match lua.coerce_string(message.clone())? {
+            Some(text) => Some(text.to_string_lossy()),
+            None => return Ok(message),
+        },
+    };
+    if of_thread {
+        return Ok(message);
+    }
+    let level = match arguments.pop_front() {
+        Some(level) => lua.coerce_integer(level)?.and_then(|level| usize::try_from(level).ok()).unwrap_or(1),
+        None => 1,
+    };
+    lua.traceback(text.as_deref(), level).map(Value::String)
+}
+
+/// `debug.getinfo(level or function)`: where it was written, and the line that is executed.
+fn info(lua: &Lua, subject: Value) -> mlua::Result<Option<Table>> {
+    if let Value::Function(function) = subject {
+        return of_function(lua, &function).map(Some);
+    }
+    let Some(level) = lua.coerce_integer(subject)?.and_then(|level| usize::try_from(level).ok()) else {
+        return Err(Error::runtime("bad argument #1 to 'getinfo' (function or level expected)"));
+    };
+    let frame = lua.inspect_stack(level, |frame| {
+        let source = frame.source();
+        let name = frame.names().name.map(Cow::into_owned);
+        let own = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+        (own(source.source), own(source.short_src), source.what, source.line_defined, frame.current_line(), name)
+    });
+    let Some((source, short_src, what, line_defined, line, name)) = frame else {
+        return Ok(None);
+    };
+    let table = lua.create_table()?;
+    table.set("source", source)?;
+    table.set("short_src", short_src)?;
+    table.set("what", what)?;
+    table.set("linedefined", number(line_defined))?;
+    table.set("currentline", number(line))?;
+    table.set("name", name)?;
+    Ok(Some(table))
+}
+
+fn of_function(lua: &Lua, function: &Function) -> mlua::Result<Table> {
+    let info = function.info();
+    let table = lua.create_table()?;
+    table.set("source", info.source)?;
+    table.set("short_src", info.short_src)?;
+    table.set("what", info.what)?;
+    table.set("linedefined", number(info.line_defined))?;
+    table.set("currentline", -1)?;
+    table.set("func", function)?;
+    Ok(table)
+}
+
+/// Lua's way to say that there is no line.
+fn number(line: Option<usize>) -> i64 {
+    line.and_then(|line| i64::try_from(line).ok()).unwrap_or(-1)
+}

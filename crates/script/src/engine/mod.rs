@@ -1,0 +1,233 @@
+//! One Lua state with the script loaded: what it is made from, and the calls. The objects that scripts get are in
+//! `objects`, the modules they require in `modules`; threads and queues are in `pool`.
+
+mod failure;
+mod globals;
+mod library;
+mod limits;
+mod program;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, Value};
+use restante_mail::address::Address;
+use restante_mail::envelope::Envelope;
+use restante_mail::message::Summary;
+use restante_mail::naming::Naming;
+use restante_mailroom::hooks::{Inbound, Verdict};
+
+pub(crate) use failure::{CallError, Kind, Place};
+pub(crate) use program::Program;
+
+use crate::context::Context;
+use crate::event::Event;
+use crate::{modules, objects};
+use globals::Globals;
+use limits::{Breach, Watch};
+use sources::Sources;
+
+/// A Lua state in which the script has run.
+pub(crate) struct Engine {
+    lua: Lua,
+    watch: Watch,
+    sources: Arc<Sources>,
+    naming: Naming,
+    globals: Globals,
+    /// What it has defined for each event, in the order of [`Event::ALL`].
+    handlers: [Option<Function>; 5],
+    /// The functions that it has defined globally.
+    functions: Vec<String>,
+    is_spent: bool,
+}
+
+impl Engine {
+    /// Makes a state and runs the script in it.
+    fn new(program: &Program) -> Result<Self, CallError> {
+        let watch = Watch::new(&program.settings);
+        let (lua, globals) = state(program, &watch).map_err(|error| failed(None, &program.sources, &error))?;
+        let mut engine = Self {
+            lua,
+            watch,
+            sources: Arc::clone(&program.sources),
+            naming: program.settings.naming,
+            globals,
+            handlers: Default::default(),
+            functions: Vec::new(),
+            is_spent: false,
+        };
+        engine.load()?;
+        engine.functions = engine.globals.keep().map_err(|error| engine.failed(None, &error))?;
+        engine.handlers = Event::ALL.map(|event| objects::handler(&engine.lua, event));
+        Ok(engine)
+    }
+
+    /// The events that the script has functions for.
+    pub(crate) fn handlers(&self) -> Vec<Event> {
+        Event::ALL.into_iter().filter(|event| self.handlers[*event as usize].is_some()).collect()
+    }
+
+    /// A sender was named.
+    pub(crate) fn mail_from(&mut self, envelope: &Envelope) -> Result<Verdict, CallError> {
+        self.handle(
+            Event::MailFrom,
+            |lua| objects::session(lua, envelope, None),
+            |value| verdict(Event::MailFrom, value),
+        )
+    }
+
+    /// A recipient was named.
+    pub(crate) fn rcpt_to(&mut self, envelope: &Envelope, candidate: &Address) -> Result<Verdict, CallError> {
+        self.handle(
+            Event::RcptTo,
+            |lua| objects::session(lua, envelope, Some(candidate)),
+            |value| verdict(Event::RcptTo, value),
+        )
+    }
+
+    /// A message is about to be stored; says what is to be stored instead, if the script has changed something.
+    pub(crate) fn message(&mut self, message: &Inbound) -> Result<Option<Inbound>, CallError> {
+        let naming = self.naming;
+        self.handle(
+            Event::BeforeStored,
+            |lua| objects::inbound(lua, message),
+            |value| objects::changed(value, message, naming),
+        )
+    }
+
+    /// A message was stored.
+    pub(crate) fn stored(&mut self, summary: &Summary) -> Result<(), CallError> {
+        self.handle(Event::AfterStored, |lua| objects::metadata(lua, summary, true), |_| Ok(()))
+    }
+
+    /// A message was deleted.
+    pub(crate) fn deleted(&mut self, summary: &Summary) -> Result<(), CallError> {
+        self.handle(Event::AfterDeleted, |lua| objects::metadata(lua, summary, false), |_| Ok(()))
+    }
+
+    /// Whether a limit was passed: then the state is to be thrown away.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
+    /// The state itself.
+    pub(crate) fn lua(&self) -> &Lua {
+        &self.lua
+    }
+
+    /// A global of the script.
+    pub(crate) fn global(&self, name: &str) -> Option<Value> {
+        self.globals.own.get::<Option<Value>>(name).ok().flatten()
+    }
+
+    /// The names of the functions that the script has defined globally, in alphabetical order.
+    pub(crate) fn functions(&self) -> &[String] {
+        &self.functions
+    }
+
+    /// Calls any function of the script as if it were handling the event, with the limits of a call.
+    pub(crate) fn call(
+        &mut self,
+        event: Option<Event>,
+        function: &Function,
+        arguments: impl IntoLuaMulti,
+    ) -> Result<Value, CallError> {
+        self.within_limits(event, |_| function.call(arguments))
+    }
+
+    fn handle<T>(
+        &mut self,
+        event: Event,
+        argument: impl FnOnce(&Lua) -> mlua::Result<Value>,
+        meaning: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Result<T, CallError> {
+        let Some(handler) = self.handlers[event as usize].clone() else {
+            return meaning(&Value::Nil).map_err(|text| self.bad_result(event, text));
+        };
+        let result = self.within_limits(Some(event), |lua| handler.call(argument(lua)?));
+        let result = result.and_then(|value| meaning(&value).map_err(|text| self.bad_result(event, text)));
+        objects::forget(&self.lua);
+        result
+    }
+
+    fn load(&mut self) -> Result<(), CallError> {
+        let sources = Arc::clone(&self.sources);
+        let script = sources.main();
+        self.within_limits(None, |lua| {
+            let chunk = lua.load(&script.text).set_name(format!("@{}", script.name));
+            chunk.set_mode(ChunkMode::Text).call::<()>(())
+        })
+    }
+
+    fn within_limits<T>(
+        &mut self,
+        event: Option<Event>,
+        work: impl FnOnce(&Lua) -> mlua::Result<T>,
+    ) -> Result<T, CallError> {
+        let deadline = self.watch.begin();
+        self.lua.set_app_data(Context { event, deadline });
+        let result = work(&self.lua);
+        if let Some(breach) = self.watch.breach() {
+            self.is_spent = true;
+            return Err(self.breached(event, breach));
+        }
+        let forgotten = if event.is_some() { self.globals.forget() } else { Ok(()) };
+        let result = result.and_then(|value| forgotten.map(|()| value));
+        result.map_err(|error| self.failed(event, &error))
+    }
+
+    fn failed(&mut self, event: Option<Event>, error: &mlua::Error) -> CallError {
+        let failure = failed(event, &self.sources, error);
+        if failure.kind != Kind::Memory {
+            return failure;
+        }
+        self.is_spent = true;
+        self.breached(event, Breach { kind: Kind::Memory, place: failure.place })
+    }
+
+    fn breached(&self, event: Option<Event>, breach: Breach) -> CallError {
+        let Breach { kind, place } = breach;
+        let place =
+            place.or_else(|| self.watch.seen()).map(|place| self.whole(place)).or_else(|| self.definition(event));
+        CallError { event, kind, place, text: self.watch.words(kind) }
+    }
+
+    fn bad_result(&self, event: Event, text: String) -> CallError {
+        CallError { event: Some(event), kind: Kind::Result, place: self.definition(Some(event)), text }
+    }
+
+    /// Where the function for an event begins: better than no place at all.
+    fn definition(&self, event: Option<Event>) -> Option<Place> {
+        let info = self.handlers[event? as usize].as_ref()?.info();
+        let line = u32::try_from(info.line_defined?).ok()?;
+        Some(self.whole((info.short_src?, line)))
+    }
+
+    fn whole(&self, (file, line): Place) -> Place {
+        (self.sources.whole_name(file), line)
+    }
+}
+
+/// A state that is ready for the script.
+fn state(program: &Program, watch: &Watch) -> mlua::Result<(Lua, Globals)> {
+    let lua = Lua::new_with(library::standard(), LuaOptions::default())?;
+    let services = &program.services;
+    modules::install(&lua, services, &program.shared)?;
+    objects::install(&lua, services, program.settings.naming)?;
+    let globals = library::install(&lua, watch, &program.sources, services, program.settings.sandbox)?;
+    watch.install(&lua)?;
+    Ok((lua, globals))
+}
+
+fn verdict(event: Event, value: &Value) -> Result<Verdict, String> {
+    objects::verdict(value).map_err(|text| format!("{event} {text}"))
+}
+
+fn failed(event: Option<Event>, sources: &Sources, error: &mlua::Error) -> CallError {
+    let (kind, place, text) = failure::describe(error);
+    let place = place.map(|(file, line)| (sources.whole_name(file), line));
+    CallError { event, kind, place, text }
+}

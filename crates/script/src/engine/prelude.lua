@@ -1,0 +1,187 @@
+-- What scripts find changed in the standard library. This runs once in every state, before the script, with the plain
+-- table of globals as its environment. What it uses later it keeps in locals, so that no script can change it.
+
+local host = ...
+
+local error, next, rawequal, rawget, rawset, select, tostring, type =
+  error, next, rawequal, rawget, rawset, select, tostring, type
+local lua = {
+  load = load, loadfile = loadfile, pcall = pcall, xpcall = xpcall, resume = coroutine.resume, setmetatable = setmetatable,
+}
+local concat, searchpath = table.concat, package.searchpath
+local globals, own, settle, write, module_text = _G, host.own, host.settle, host.write, host.module_text
+
+-- The globals of scripts: what a call assigns lies in `own`, which is emptied after the call; the rest shines through.
+-- A script may give them a metatable of its own, as the well-known guards against misspelled globals do.
+local outer = { __index = globals, __metatable = {} }
+lua.setmetatable(own, outer)
+globals._G = own
+package.loaded._G = own
+
+function setmetatable(subject, metatable)
+  if not rawequal(subject, own) or type(metatable) ~= "table" then
+    return lua.setmetatable(subject, metatable)
+  end
+  lua.setmetatable(globals, metatable)
+  outer.__metatable = metatable
+  outer.__newindex = function(_, key, value)
+    local rule = rawget(metatable, "__newindex")
+    if rule == nil then
+      rawset(own, key, value)
+    elseif type(rule) == "function" then
+      return rule(own, key, value)
+    else
+      rule[key] = value
+    end
+  end
+  return own
+end
+
+-- Errors that must end the call pass through everything that catches errors: `settle` raises them again. Error values
+-- of the host become texts, as scripts expect.
+local function settled(ok, ...)
+  if ok then
+    return ok, ...
+  end
+  return false, settle((...))
+end
+
+function pcall(...)
+  return settled(lua.pcall(...))
+end
+
+function xpcall(action, handler, ...)
+  -- The handler runs where limits do not reach when it is called for a breach of them, so it is not called then.
+  return settled(lua.xpcall(action, function(reason) return handler(settle(reason)) end, ...))
+end
+
+function coroutine.resume(...)
+  return settled(lua.resume(...))
+end
+
+-- A finalizer runs where limits do not reach: scripts get nothing that could have one.
+newproxy = nil
+if io then
+  getmetatable(io.stdout).__metatable = false
+end
+
+-- The whole text that a reader gives piece by piece, or nil and the reason. Lua's own `load` is never given the reader: an
+-- error of the limits would pass through it in a way that switches them off.
+local function read_all(reader)
+  local parts = {}
+  while true do
+    local ok, part = settled(lua.pcall(reader))
+    if not ok then
+      return nil, part
+    elseif part == nil or part == "" then
+      return concat(parts)
+    elseif type(part) ~= "string" then
+      return nil, "reader function must return a string"
+    end
+    parts[#parts + 1] = part
+  end
+end
+
+-- Programs come as text: bytecode can do anything to the process.
+function load(chunk, name, _, environment)
+  if type(chunk) == "function" then
+    local text, reason = read_all(chunk)
+    if not text then
+      return nil, reason
+    end
+    return lua.load(text, name or "=(load)", "t", environment)
+  end
+  return lua.load(chunk, name, "t", environment)
+end
+
+loadstring = load
+
+function loadfile(name, _, environment)
+  return lua.loadfile(name, "t", environment)
+end
+
+function dofile(name)
+  local chunk, reason = lua.loadfile(name, "t")
+  if not chunk then
+    error(reason, 0)
+  end
+  return chunk()
+end
+
+-- What a required file defines globally stays, as it is run only once in a state, be it in the midst of a call.
+local function once(chunk)
+  return function(...)
+    local before = {}
+    for key, value in next, own do
+      before[key] = value
+    end
+    local function keep(...)
+      for key, value in next, own do
+        if not rawequal(before[key], value) then
+          rawset(globals, key, value)
+        end
+      end
+      return ...
+    end
+    return keep(chunk(...))
+  end
+end
+
+local function beside_the_script(name)
+  local text, file = module_text(name)
+  if not text then
+    return file
+  end
+  local chunk, reason = lua.load(text, "@" .. file, "t")
+  if not chunk then
+    error(reason, 0)
+  end
+  return once(chunk)
+end
+
+local function on_the_path(name)
+  local file, reason = searchpath(name, package.path)
+  if not file then
+    return reason
+  end
+  local chunk
+  chunk, reason = lua.loadfile(file, "t")
+  if not chunk then
+    error(reason, 0)
+  end
+  return once(chunk)
+end
+
+package.loaders[2] = beside_the_script
+package.loaders[3] = on_the_path
+package.preload["string.buffer"] = nil
+
+function print(...)
+  local count, parts = select("#", ...), { ... }
+  for i = 1, count do
+    parts[i] = tostring(parts[i])
+  end
+  write(concat(parts, "\t", 1, count))
+end
+
+function os.exit()
+  error("os.exit is not there for scripts: it would end the server", 2)
+end
+
+function os.setlocale(locale)
+  -- The locale belongs to the whole process, so there is only the one.
+  if locale == nil or locale == "" or locale == "C" or locale == "POSIX" then
+    return "C"
+  end
+  return nil
+end
+
+if host.sandbox then
+  io, package.loaded.io = nil, nil
+  loadfile, dofile, module = nil, nil, nil
+  for _, name in next, { "execute", "exit", "getenv", "remove", "rename", "setlocale", "tmpname" } do
+    os[name] = nil
+  end
+  package.loaders[3] = nil
+  package.path, package.cpath, package.config, package.loadlib, package.searchpath, package.seeall = "", nil, nil, nil, nil, nil
+end

@@ -1,0 +1,40 @@
+//! What the states of a script are made from.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Engine;
+use super::sources::Sources;
+use crate::host::ScriptError;
+use crate::modules::Shared;
+use crate::services::Services;
+use crate::settings::Settings;
+
+/// A script that was read, with everything that its states need.
+pub(crate) struct Program {
+    pub(super) sources: Arc<Sources>,
+    pub(super) settings: Settings,
+    pub(super) services: Services,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Program {
+    /// Reads the script, without running it.
+    pub(crate) fn read(
+        path: &Path,
+        settings: &Settings,
+        services: Services,
+        shared: Arc<Shared>,
+    ) -> Result<Self, ScriptError> {
+        let sources = Sources::read(path).map_err(|error| ScriptError(format!("{}: {error}", path.display())))?;
+        Ok(Self { sources: Arc::new(sources), settings: settings.clone(), services, shared })
+    }
+
+    /// Makes a state and runs the script in it.
+    pub(crate) fn engine(&self) -> Result<Engine, ScriptError> {
+        Engine::new(self).map_err(|error| match error.place {
+            Some(_) => ScriptError(error.to_string()),
+            None => ScriptError(format!("{}: {error}", self.sources.main().name)),
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! The files that a script consists of: itself, and what it requires from beside it. Every file is read once, so that all
+//! states of a script see the same version of it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How large a file of a script may be.
+const LARGEST: u64 = 4 << 20;
+
+/// The files of one script.
+pub(super) struct Sources {
+    main: Arc<Source>,
+    folder: PathBuf,
+    required: Mutex<HashMap<String, Arc<Source>>>,
+}
+
+/// One file.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// Its path as it is shown: the one of the script as the operator gave it, the others made from that.
+    pub(super) name: String,
+    pub(super) text: Vec<u8>,
+}
+
+impl Sources {
+    /// Reads the script itself.
+    pub(super) fn read(path: &Path) -> io::Result<Self> {
+        let main = Arc::new(Source::read(path)?);
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Self { main, folder, required: Mutex::default() })
+    }
+
+    /// The script itself.
+    pub(super) fn main(&self) -> &Source {
+        &self.main
+    }
+
+    /// What `require` means by a name, if there is such a file beside the script. Only what exists is remembered: names may
+    /// come out of mail.
+    pub(super) fn required(&self, name: &str) -> io::Result<Option<Arc<Source>>> {
+        let Some(stem) = relative(name) else {
+            return Ok(None);
+        };
+        let mut required = self.required.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = required.get(name) {
+            return Ok(Some(Arc::clone(source)));
+        }
+        for path in [format!("{stem}.lua"), format!("{stem}/init.lua")] {
+            match Source::read(&self.folder.join(path)) {
+                Ok(source) => {
+                    let source = Arc::new(source);
+                    required.insert(name.to_owned(), Arc::clone(&source));
+                    return Ok(Some(source));
+                }
+                Err(error) if is_absent(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The whole name of a file that Lua has shortened to `...` and the end of it.
+    pub(super) fn whole_name(&self, name: String) -> String {
+        let Some(end) = name.strip_prefix("...") else {
+            return name;
+        };
+        if self.main.name.ends_with(end) {
+            return self.main.name.clone();
+        }
+        let required = self.required.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = required.values().find(|source| source.name.ends_with(end)).map(|source| source.name.clone());
+        whole.unwrap_or(name)
+    }
+}
+
+impl Source {
+    fn read(path: &Path) -> io::Result<Self> {
+        let mut text = Vec::new();
+        File::open(path)?.take(LARGEST + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > LARGEST {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{} is too large", path.display())));
+        }
+        Ok(Self { name: path.display().to_string(), text })
+    }
+}
+
+/// A name with dots as a path below the folder; none when it would lead elsewhere.
+fn relative(name: &str) -> Option<String> {
+    let is_plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
+    name.split('.').all(is_plain).then(|| name.replace('.', "/"))
+}
+
+/// Whether there is no such file, or something else of that name.
+fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, IsADirectory, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | IsADirectory | InvalidFilename)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_below_the_folder() {
+        let table = [
+            ("util", Some("util")),
+            ("lib.util", Some("lib/util")),
+            ("a-b c", Some("a-b c")),
+            ("", None),
+            (".", None),
+            ("..", None),
+            ("...etc.passwd", None),
+            ("a..b", None),
+            ("a.", None),
+            ("/etc/passwd", None),
+            ("lib/util", None),
+            ("lib\\util", None),
+            ("c:util", None),
+            ("a\0b", None),
+        ];
+        for (name, path) in table {
+            assert_eq!(relative(name).as_deref(), path, "{name:?}");
+        }
+    }
+}

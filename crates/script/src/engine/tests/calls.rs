@@ -1,0 +1,140 @@
+//! Events, and what is said about calls that fail.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use bytes::Bytes;
+use restante_mail::address::Address;
+use restante_mail::envelope::{Envelope, Peer, Refusal};
+use restante_mail::message::Headline;
+use restante_mail::naming::Naming;
+use restante_mailroom::hooks::{Inbound, Verdict};
+
+use super::Stage;
+use crate::engine::{CallError, Kind};
+use crate::event::Event;
+
+fn envelope() -> Envelope {
+    Envelope {
+        peer: Peer { ip: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), helo: "client".to_owned() },
+        from: Some(Address::at("ann", "example.org")),
+        recipients: vec![Address::at("bob", "example.org")],
+    }
+}
+
+fn message() -> Inbound {
+    Inbound {
+        mailboxes: vec![Naming::Local.mailbox_named("bob").unwrap()],
+        headline: Headline::new("Ann <ann@example.org>", ["<bob@example.org>"], "Hello"),
+        body: Bytes::from_static(b"Subject: Hello\r\n\r\nHi.\r\n"),
+    }
+}
+
+/// The kind, the line and the text.
+fn parts(error: &CallError) -> (Kind, Option<u32>, &str) {
+    let place = error.place.as_ref();
+    if let Some((file, _)) = place {
+        assert!(file.ends_with("/rules.lua"), "{file}");
+    }
+    (error.kind, place.map(|(_, line)| *line), &error.text)
+}
+
+#[test]
+fn a_script_without_functions_changes_nothing() {
+    let mut engine = Stage::script("").engine().unwrap();
+    assert!(engine.handlers().is_empty());
+    assert_eq!(engine.mail_from(&envelope()), Ok(Verdict::Defer));
+    assert_eq!(engine.rcpt_to(&envelope(), &Address::at("x", "y")), Ok(Verdict::Defer));
+    assert!(engine.message(&message()).unwrap().is_none());
+}
+
+#[test]
+fn functions_decide_by_what_they_return() {
+    let stage = Stage::script(
+        "function inbucket.before.mail_from_accepted(session)
+           if session.from.address == 'ann@example.org' then return smtp.deny(451, 'later') end
+         end
+         function restante.before.rcpt_to_accepted(session)
+           if session.to[#session.to].address == 'eve@example.org' then return smtp.allow() end
+         end
+         function inbucket.before.message_stored(msg)
+           if msg.subject == 'Hello' then msg.mailboxes = {'else'} return msg end
+           return false
+         end",
+    );
+    let mut engine = stage.engine().unwrap();
+    assert_eq!(engine.handlers(), [Event::MailFrom, Event::RcptTo, Event::BeforeStored]);
+    assert_eq!(engine.mail_from(&envelope()), Ok(Verdict::Deny(Refusal::new(451, "later"))));
+    assert_eq!(engine.rcpt_to(&envelope(), &Address::at("eve", "example.org")), Ok(Verdict::Allow));
+    assert_eq!(engine.rcpt_to(&envelope(), &Address::at("bob", "example.org")), Ok(Verdict::Defer));
+    let changed = engine.message(&message()).unwrap().unwrap();
+    assert_eq!(changed.mailboxes, [Naming::Local.mailbox_named("else").unwrap()]);
+    let other = Inbound { headline: Headline::new("", [], "Other"), ..message() };
+    assert!(engine.message(&other).unwrap().is_none());
+}
+
+#[test]
+fn failures_are_told_with_their_lines_and_the_state_goes_on() {
+    let table = [
+        ("error('no way')", Kind::Script, Some(3), "no way"),
+        ("error('no way', 0)", Kind::Script, Some(3), "no way"),
+        ("local x = nil\n return x.y", Kind::Script, Some(4), "attempt to index local 'x' (a nil value)"),
+        ("error({})", Kind::Script, Some(3), "table: "),
+        ("error()", Kind::Script, Some(3), "nil"),
+        ("session.nonsense = 1", Kind::Script, Some(3), ""),
+        ("error('two\\nlines')", Kind::Script, Some(3), "two lines"),
+        ("return 5", Kind::Result, Some(2), "before.mail_from_accepted must return"),
+        ("coroutine.wrap(function() error('inside') end)()", Kind::Script, Some(3), "inside"),
+        ("os.exit()", Kind::Script, Some(3), "os.exit is not there"),
+    ];
+    for (body, kind, line, text) in table {
+        let script = format!(
+            "local n = 0\nfunction inbucket.before.mail_from_accepted(session) n = n + 1 if n > 1 then return smtp.allow() end\n{body}\nend"
+        );
+        let stage = Stage::script(&script);
+        let mut engine = stage.engine().unwrap();
+        let error = engine.mail_from(&envelope()).unwrap_err();
+        let (is_kind, is_line, is_text) = parts(&error);
+        assert_eq!((is_kind, is_line), (kind, line), "{body}: {error}");
+        assert!(is_text.starts_with(text) && !is_text.contains('\n'), "{body}: {error}");
+        assert_eq!(error.event, Some(Event::MailFrom));
+        assert!(!engine.is_spent());
+        assert_eq!(engine.mail_from(&envelope()), Ok(Verdict::Allow));
+    }
+}
+
+#[test]
+fn a_call_that_runs_out_of_memory_at_once_names_its_function() {
+    let stage = Stage::script("\nfunction inbucket.before.mail_from_accepted()\n  return ('x'):rep(1e9)\nend");
+    let mut engine = stage.engine().unwrap();
+    let error = engine.mail_from(&envelope()).unwrap_err();
+    assert_eq!(parts(&error), (Kind::Memory, Some(2), "needs more than 16384 KiB of memory"));
+    assert!(engine.is_spent());
+}
+
+#[test]
+fn a_script_that_cannot_be_loaded_says_where() {
+    let table = [
+        ("x = = 1", "rules.lua:1: unexpected symbol near '='"),
+        ("\n\nfunction f(", "rules.lua:3: <name> or '...' expected near '<eof>'"),
+        ("\nerror('not today')", "rules.lua:2: not today"),
+        ("\nlocal x = nil + 1", "rules.lua:2: attempt to perform arithmetic on a nil value"),
+    ];
+    for (script, error) in table {
+        assert_eq!(Stage::script(script).result(), error);
+    }
+    let error = Stage::script("\nfunction inbucket.before.no_such_event() end").result();
+    assert!(error.starts_with("rules.lua:2: ") && error.contains("no_such_event"), "{error}");
+}
+
+#[test]
+fn long_paths_are_named_in_full() {
+    let mut stage = Stage::new(&[]);
+    stage.folder =
+        stage.folder.join("a-rather-long-name-of-a-folder").join("and-another-one-to-be-sure-that-it-is-cut");
+    std::fs::create_dir_all(&stage.folder).unwrap();
+    std::fs::write(stage.folder.join("rules.lua"), "require('bad')").unwrap();
+    std::fs::write(stage.folder.join("bad.lua"), "error('oh')").unwrap();
+    assert_eq!(stage.result(), "bad.lua:1: oh");
+    std::fs::write(stage.folder.join("rules.lua"), "x = = 1").unwrap();
+    assert_eq!(stage.result(), "rules.lua:1: unexpected symbol near '='");
+}

@@ -1,0 +1,94 @@
+//! What stays and what is forgotten.
+
+use mlua::Function;
+
+use super::{Stage, all_give, text};
+use crate::event::Event;
+
+#[test]
+fn what_a_call_assigns_is_gone_after_it() {
+    let stage = Stage::new(&[
+        (
+            "rules.lua",
+            "count, kept = 10, 0
+             function step()
+               count = count + 1
+               _G.fresh = (fresh or 0) + 1
+               rawset(_G, 'raw', (rawget(_G, 'raw') or 0) + 1)
+               loadstring('loaded = (loaded or 0) + 1')()
+               coroutine.wrap(function() inner = (inner or 0) + 1 end)()
+               bump()
+               kept = kept
+               return table.concat({count, fresh, raw, loaded, inner, bumped, late()}, ' ')
+             end
+             require('helper')",
+        ),
+        (
+            "helper.lua",
+            "function bump() bumped = (bumped or 0) + 1 end function late() return require('later') and later_on() end",
+        ),
+        ("later.lua", "function later_on() return 'later' end return true"),
+    ]);
+    let mut engine = stage.engine().unwrap();
+    let step: Function = engine.lua().globals().get("step").unwrap();
+    for _ in 0..3 {
+        let value = engine.call(Some(Event::MailFrom), &step, ()).unwrap();
+        assert_eq!(value.to_string().unwrap(), "11 1 1 1 1 1 later");
+        assert_eq!((text(&engine, "count"), text(&engine, "fresh")), ("10".to_owned(), "nil".to_owned()));
+    }
+}
+
+#[test]
+fn what_a_failed_call_assigned_is_gone_too() {
+    let stage = Stage::script("function f() if x then return 'seen' end x = 1 error('no') end");
+    let mut engine = stage.engine().unwrap();
+    let f: Function = engine.lua().globals().get("f").unwrap();
+    for _ in 0..2 {
+        assert!(engine.call(Some(Event::MailFrom), &f, ()).is_err());
+    }
+}
+
+#[test]
+fn locals_of_the_script_stay_in_its_state() {
+    let stage = Stage::script("local n = 0 function f() n = n + 1 return n end");
+    let mut engine = stage.engine().unwrap();
+    let f: Function = engine.lua().globals().get("f").unwrap();
+    let values: Vec<_> =
+        (0..3).map(|_| engine.call(Some(Event::MailFrom), &f, ()).unwrap().to_string().unwrap()).collect();
+    assert_eq!(values, ["1", "2", "3"]);
+}
+
+#[test]
+fn functions_are_found_by_name() {
+    let stage = Stage::script("function test_b() end local function hidden() end test_a = function() end other = 1");
+    let engine = stage.engine().unwrap();
+    assert_eq!(engine.functions(), ["test_a", "test_b"]);
+    assert!(engine.global("test_a").is_some_and(|value| value.is_function()));
+    assert!(engine.global("hidden").is_none());
+}
+
+#[test]
+fn globals_are_one_table_for_scripts() {
+    all_give(&[
+        ("x = 1 result = _G.x + getfenv().x + getfenv(0).x", "3"),
+        ("result = _G._G == _G and require('_G') == _G", "true"),
+        ("print = nil result = type(print)", "function"),
+        ("getmetatable(_G).__index = nil result = type(print)", "function"),
+    ]);
+}
+
+#[test]
+fn guards_against_misspelled_globals_work() {
+    let guard = "local known = {} setmetatable(_G, {
+        __newindex = function(t, k, v) if not known[k] and k ~= 'result' then error('unknown global ' .. k, 2) end rawset(t, k, v) end,
+        __index = function(_, k) error('unknown global ' .. k, 2) end})\n";
+    let table = [
+        ("result = type(print) .. type(inbucket)", "functionuserdata"),
+        ("result = prnt", "rules.lua:4: unknown global prnt"),
+        ("counter = 1", "rules.lua:4: unknown global counter"),
+        ("result = type(getmetatable(_G).__index)", "function"),
+    ];
+    for (script, result) in table {
+        assert_eq!(Stage::script(&format!("{guard}{script}")).result(), result, "{script}");
+    }
+}

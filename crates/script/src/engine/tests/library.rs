@@ -1,0 +1,205 @@
+//! The standard library as scripts find it, open and sandboxed.
+
+use super::{Stage, all_give};
+use crate::services::Level;
+
+#[test]
+fn what_scripts_rely_on_is_there() {
+    all_give(&[
+        ("result = _VERSION", "Lua 5.1"),
+        ("for i = 1, 3 do if i == 2 then goto done end result = i ::done:: end", "3"),
+        ("result = #arg == 0", "rules.lua:1: attempt to get length of global 'arg' (a nil value)"),
+        ("result = table.concat({unpack({1, 2, 3})}, ',') .. math.floor(2.5) .. ('x'):upper()", "1,2,32X"),
+        (
+            "result = type(os.time()) .. type(os.date()) .. type(os.getenv('PATH')) .. type(io.open)",
+            "numberstringstringfunction",
+        ),
+        ("result = os.execute('exit 3')", "768"),
+        ("local f = io.popen('echo hello') result = f:read('*l') f:close()", "hello"),
+        ("local f = assert(io.tmpfile()) f:write('kept') f:seek('set') result = f:read('*a')", "kept"),
+        ("local function f() return 1 end setfenv(f, {}) result = tostring(getfenv(f).print)", "nil"),
+        ("result = bit.band(6, 3)", "2"),
+        ("#!/usr/bin/lua\nresult = 1", "1"),
+        ("\u{feff}result = 1", "1"),
+        ("result = tostring(jit) .. tostring(package.loaded.jit) .. tostring(newproxy)", "nilnilnil"),
+        ("result = tostring(pcall(require, 'ffi')) .. tostring(pcall(require, 'jit.util'))", "falsefalse"),
+        ("result = tostring(pcall(require, 'string.buffer')) .. tostring(pcall(require, 'jit'))", "falsefalse"),
+        (
+            "result = tostring(debug.sethook) .. tostring(debug.setmetatable) .. tostring(debug.getregistry)",
+            "nilnilnil",
+        ),
+        ("result = require('debug') == debug", "true"),
+    ]);
+}
+
+#[test]
+fn coroutines_yield_across_pcall_and_pass_values() {
+    all_give(&[
+        (
+            "local co = coroutine.create(function(a) local b = coroutine.yield(a + 1) \
+             local _, c = pcall(function() return coroutine.yield(b * 2) end) error('e' .. c, 0) end) \
+             local t = {} for _, x in ipairs({1, 5, 7}) do t[#t + 1] = tostring(select(2, coroutine.resume(co, x))) end \
+             result = table.concat(t, ' ') .. ' ' .. coroutine.status(co)",
+            "2 10 e7 dead",
+        ),
+        (
+            "local t = {} for x in coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i) end end) do t[#t + 1] = x end result = #t",
+            "3",
+        ),
+    ]);
+}
+
+#[test]
+fn catching_errors_works_as_in_lua() {
+    all_give(&[
+        ("result = select('#', pcall(function() return nil, nil end))", "3"),
+        ("local ok, e = pcall(error, {code = 7}) result = tostring(ok) .. e.code", "false7"),
+        ("local ok, e = pcall(function() error('x') end) result = e:match('[^/]*$')", "rules.lua:1: x"),
+        ("local ok, e = pcall(function() error('x', 0) end) result = e", "x"),
+        ("local ok, e = pcall(error) result = tostring(ok) .. tostring(e)", "falsenil"),
+        ("result = select(2, xpcall(function() error('x', 0) end, function(e) return e .. '!' end))", "x!"),
+        ("result = select(2, xpcall(function(...) return select('#', ...) end, print, 1, nil, 3))", "3"),
+        (
+            "local ok, e = xpcall(function() error('x', 0) end, debug.traceback) result = e:match('^[^\\n]*\\nstack traceback')",
+            "x\nstack traceback",
+        ),
+        ("pcall()", "rules.lua:1: bad argument #1 to 'pcall' (value expected)"),
+        ("local ok, e = pcall(os.exit) result = type(e)", "string"),
+        // What the host raises is a text too, with the line.
+        (
+            "local ok, e = pcall(function()\n debug.getinfo('x') end) result = type(e) .. e:match('[^/]*$')",
+            "stringrules.lua:2: bad argument #1 to 'getinfo' (function or level expected)",
+        ),
+    ]);
+}
+
+#[test]
+fn nothing_ends_the_server_or_changes_its_locale() {
+    all_give(&[
+        ("\nos.exit(1)", "rules.lua:2: os.exit is not there for scripts: it would end the server"),
+        ("result = tostring(os.setlocale('de_DE.UTF-8')) .. os.setlocale()", "nilC"),
+        ("package.loadlib('libc.so.6', '*')", "rules.lua:1: package.loadlib is disabled in safe mode"),
+        ("result = tostring(getmetatable(io.stdout))", "false"),
+    ]);
+}
+
+#[test]
+fn bytecode_is_refused_everywhere() {
+    let dump = "local code = string.dump(function() return 1 end) ";
+    let file = "local name = os.tmpname() local f = io.open(name, 'wb') f:write(code) f:close() ";
+    let table = [
+        "result = select(2, loadstring(code))",
+        "result = select(2, load(code, 'x', 'b'))",
+        "local sent result = select(2, load(function() if not sent then sent = true return code end end))",
+        "FILE result = select(2, loadfile(name, 'b')) os.remove(name)",
+        "FILE result = select(2, pcall(dofile, name)) os.remove(name)",
+        "FILE package.path = name result = select(2, pcall(require, 'x')) os.remove(name)",
+    ];
+    for script in table {
+        let result = Stage::script(&format!("{dump}{}", script.replace("FILE", file))).result();
+        assert!(result.ends_with("attempt to load chunk with wrong mode"), "{script}: {result}");
+    }
+    let stage = Stage::new(&[("rules.lua", "require('code')"), ("code.lua", "\u{1b}LJ\u{2}")]);
+    assert!(stage.result().ends_with("attempt to load chunk with wrong mode"), "{}", stage.result());
+    assert_eq!(Stage::script("\u{1b}LJ\u{2}").result(), "rules.lua: attempt to load a binary chunk (mode is 't')");
+}
+
+#[test]
+fn text_is_loaded() {
+    all_give(&[
+        ("result = loadstring('return 1 + 1')()", "2"),
+        ("result = load('return x', 'name', nil, {x = 5})()", "5"),
+        ("local parts = {'return ', '7'} result = load(function() return table.remove(parts, 1) end)()", "7"),
+        (
+            "result = select(2, load(function() error('no', 0) end)) .. select(2, load(function() return {} end))",
+            "noreader function must return a string",
+        ),
+        ("result = select(2, loadstring('return return', '=name'))", "name:1: unexpected symbol near 'return'"),
+        (
+            "local n = os.tmpname() local f = io.open(n, 'w') f:write('return 9') f:close() result = dofile(n) + loadfile(n)() os.remove(n)",
+            "18",
+        ),
+    ]);
+}
+
+#[test]
+fn print_writes_to_the_log() {
+    let stage = Stage::script(
+        "print('a', 1, nil, true, setmetatable({}, {__tostring = function() return 'T' end})) print() print(('ä'):rep(9000))",
+    );
+    stage.engine().unwrap();
+    let log = stage.log.0.lock().unwrap();
+    assert_eq!(log[0], (Level::Info, "a\t1\tnil\ttrue\tT".to_owned()));
+    assert_eq!(log[1], (Level::Info, String::new()));
+    assert_eq!(log[2].1.len(), 8192);
+}
+
+#[test]
+fn debug_tells_where() {
+    all_give(&[
+        (
+            "\nlocal i = debug.getinfo(1, 'Sl') result = i.currentline .. i.short_src:match('[^/]*$') .. i.what",
+            "2rules.luamain",
+        ),
+        ("result = debug.getinfo(1).source:sub(1, 1)", "@"),
+        ("\nlocal function f() end result = debug.getinfo(f).linedefined", "2"),
+        ("result = debug.getinfo(50)", "nil"),
+        (
+            "result = debug.traceback('m', 1):match('m\\nstack traceback:\\n.*rules.lua:1: in main chunk') ~= nil",
+            "true",
+        ),
+        ("local t = {} result = debug.traceback(t) == t", "true"),
+    ]);
+}
+
+#[test]
+fn the_sandbox_has_neither_files_nor_programs() {
+    let gone = [
+        "io",
+        "os.execute",
+        "os.remove",
+        "os.rename",
+        "os.tmpname",
+        "os.getenv",
+        "os.setlocale",
+        "os.exit",
+        "loadfile",
+        "dofile",
+        "newproxy",
+        "package.loadlib",
+        "package.cpath",
+        "package.searchpath",
+        "module",
+        "package.loaded.io",
+        "jit",
+        "package.loaders[3]",
+        "debug.sethook",
+        "debug.getregistry",
+    ];
+    for name in gone {
+        let stage = Stage::script(&format!("result = tostring({name})"));
+        assert_eq!(stage.sandboxed().result(), "nil", "{name}");
+    }
+    let there = [
+        "os.time",
+        "os.date",
+        "os.clock",
+        "os.difftime",
+        "load",
+        "loadstring",
+        "require",
+        "pcall",
+        "string.format",
+        "('x').upper",
+        "coroutine.wrap",
+        "setfenv",
+        "print",
+        "debug.traceback",
+    ];
+    for name in there {
+        let stage = Stage::script(&format!("result = type({name})"));
+        assert_eq!(stage.sandboxed().result(), "function", "{name}");
+    }
+    let lost = Stage::script("result = tostring(pcall(require, 'io'))").sandboxed();
+    assert_eq!(lost.result(), "false");
+}

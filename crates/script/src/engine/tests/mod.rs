@@ -1,0 +1,147 @@
+//! What scripts can and cannot do, each as a few lines of Lua. This file is the stage: a folder with files, and services
+//! that do nothing but remember.
+
+mod calls;
+mod globals;
+mod library;
+mod limits;
+mod require;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mlua::Value;
+use restante_courier::{Failure, Http, Request, Response};
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::{MailboxName, Naming};
+
+use super::{Engine, Program};
+use crate::modules::Shared;
+use crate::services::{Level, Log, Mail, Services};
+use crate::settings::Settings;
+
+/// A folder with a script and what lies beside it, and how the script is run.
+struct Stage {
+    folder: PathBuf,
+    settings: Settings,
+    log: Arc<Memory>,
+}
+
+impl Stage {
+    fn new(files: &[(&str, &str)]) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("restante-engine-{}-{number}", std::process::id()));
+        for (name, text) in files {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let settings = Settings {
+            paths: Vec::new(),
+            sandbox: false,
+            timeout: Duration::from_secs(20),
+            memory: 16 << 20,
+            states: 1,
+            queue: 1,
+            naming: Naming::Local,
+        };
+        Self { folder, settings, log: Arc::default() }
+    }
+
+    /// A script alone.
+    fn script(text: &str) -> Self {
+        Self::new(&[("rules.lua", text)])
+    }
+
+    fn sandboxed(mut self) -> Self {
+        self.settings.sandbox = true;
+        self
+    }
+
+    fn program(&self) -> Result<Program, String> {
+        let log: Arc<dyn Log> = Arc::clone(&self.log) as _;
+        let services = Services { http: Arc::new(Nothing), mail: Arc::new(Nothing), log };
+        Program::read(&self.folder.join("rules.lua"), &self.settings, services, Arc::new(Shared::new()))
+            .map_err(|error| error.to_string())
+    }
+
+    fn engine(&self) -> Result<Engine, String> {
+        self.program()?.engine().map_err(|error| error.to_string())
+    }
+
+    /// Loads the script, and says what it has left in the global `result`, or the error without the folder.
+    fn result(&self) -> String {
+        match self.engine() {
+            Ok(engine) => text(&engine, "result"),
+            Err(error) => error.replace(&format!("{}/", self.folder.display()), ""),
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A global as text.
+fn text(engine: &Engine, name: &str) -> String {
+    engine.global(name).unwrap_or(Value::Nil).to_string().unwrap()
+}
+
+/// Runs every script of a table and compares what it leaves, or the error it ends with.
+fn all_give(table: &[(&str, &str)]) {
+    for (script, result) in table {
+        assert_eq!(Stage::script(script).result(), *result, "{script}");
+    }
+}
+
+/// Keeps what was logged.
+#[derive(Default)]
+struct Memory(Mutex<Vec<(Level, String)>>);
+
+impl Log for Memory {
+    fn write(&self, level: Level, text: &str, _: &[(String, String)]) {
+        self.0.lock().unwrap().push((level, text.to_owned()));
+    }
+}
+
+/// A world without mail and network.
+struct Nothing;
+
+impl Http for Nothing {
+    fn send(&self, _: &Request) -> Result<Response, Failure> {
+        Err(Failure::Timeout)
+    }
+}
+
+impl Mail for Nothing {
+    fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
+        Err(text.to_owned())
+    }
+
+    fn list(&self, _: &MailboxName, _: Option<MessageId>, _: usize, _: Duration) -> Result<Vec<Summary>, String> {
+        Ok(Vec::new())
+    }
+
+    fn find(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<Option<Summary>, String> {
+        Ok(None)
+    }
+
+    fn latest(&self, _: &MailboxName, _: Duration) -> Result<Option<Summary>, String> {
+        Ok(None)
+    }
+
+    fn source(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<Option<Bytes>, String> {
+        Ok(None)
+    }
+
+    fn delete(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<bool, String> {
+        Ok(false)
+    }
+}
