@@ -41,7 +41,11 @@ pub(super) fn install(
     let sources = Arc::clone(sources);
     host.set("module_text", lua.create_function(move |lua, name: LuaString| module_text(lua, &sources, &name))?)?;
     let log = Arc::clone(&services.log);
-    host.set("write", lua.create_function(move |_, text: LuaString| Ok(write(&*log, &text)))?)?;
+    let write = move |_: &Lua, text: LuaString| {
+        print(&*log, &text);
+        Ok(())
+    };
+    host.set("write", lua.create_function(write)?)?;
 
     lua.load(include_str!("prelude.lua")).set_name(format!("={PRELUDE}")).call::<()>(host)?;
     lua.set_globals(own.clone())?;
@@ -58,7 +62,7 @@ fn module_text(lua: &Lua, sources: &Sources, name: &LuaString) -> mlua::Result<(
     }
 }
 
-fn write(log: &dyn Log, text: &LuaString) {
+fn print(log: &dyn Log, text: &LuaString) {
     let text = text.to_string_lossy();
     log.write(Level::Info, &text[..text.floor_char_boundary(LONGEST_PRINT)], &[]);
 }
