@@ -53,6 +53,10 @@ impl Mail for Shelf {
         Ok(None)
     }
 
+    fn latest(&self, _: &MailboxName, _: Duration) -> Result<Option<Summary>, String> {
+        Ok(None)
+    }
+
     fn source(&self, mailbox: &MailboxName, _: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {
         self.fetched.fetch_add(1, Ordering::Relaxed);
         assert!(!patience.is_zero(), "the patience is what the call has left");
