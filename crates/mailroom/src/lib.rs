@@ -18,7 +18,9 @@ use std::time::Duration;
 
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
-use restante_store::{Listing, MailboxPage, MailboxState, Page, Result, Store, StoreError, Usage, Version, Which};
+use restante_store::{Listing, MailboxPage, MailboxState, Result, Store, Usage, Version};
+/// What readers ask with, and what they get when the store cannot answer.
+pub use restante_store::{Page, StoreError, Which};
 use tokio::task::JoinSet;
 
 pub use delivery::Outcome;
