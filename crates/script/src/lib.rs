@@ -9,6 +9,7 @@ mod event;
 mod host;
 mod modules;
 mod objects;
+mod pool;
 mod services;
 mod settings;
 
