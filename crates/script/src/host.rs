@@ -1,4 +1,8 @@
-//! The script as the server sees it.
+//! The script as the server sees it: the mailroom asks it and tells it. The calls themselves are in `calls.rs`, the script
+//! that is called in `scripts.rs`.
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,11 +15,36 @@ use restante_mail::envelope::Envelope;
 use restante_mail::message::Summary;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{Hooks, Inbound, Observer, Point, Verdict};
+use tokio::sync::oneshot;
 
+use crate::calls::{Call, Calls, GRACE, Reply, Waiter};
+use crate::counts::{Counts, Tally};
+use crate::pool::{Limits, Pool};
+use crate::scripts::Scripts;
 use crate::{Event, Settings};
 
+/// How many threads there may be for `before` hooks while calls are held up.
+const MOST: usize = 64;
+
+/// How long a thread that is needed only while calls are held up waits for more to do.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// How many `before` hooks may wait for a thread. Each has a session that waits, or one that was closed just now.
+const SESSIONS: usize = 4096;
+
+/// How many threads may be busy with calls that were given up, for each kind of hook.
+const ABANDONED: usize = 16;
+
 /// Runs the script for the mailroom.
-pub struct Host {}
+///
+/// `before` hooks wait only for their own call. `after` hooks are called in the order of the events, from a queue; where
+/// there are several threads for them, two calls may overlap. Their threads end when the host is dropped.
+pub struct Host {
+    scripts: Arc<Scripts>,
+    tally: Arc<Tally>,
+    before: Pool<Calls>,
+    after: Pool<Calls>,
+}
 
 /// A script that was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,103 +67,135 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// How a call has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The function returned.
-    Ok,
-    /// It raised an error, or returned something that makes no sense.
-    Error,
-    /// It took too long, or needed too much memory.
-    Limit,
-    /// There was no free thread in time, so it was not called.
-    Busy,
-}
-
-impl Outcome {
-    /// Every outcome.
-    pub const ALL: [Self; 4] = [Self::Ok, Self::Error, Self::Limit, Self::Busy];
-}
-
-/// What scripts have done since the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Whether there is a script.
-    pub loaded: bool,
-    calls: [[u64; 4]; 5],
-    /// Events that wait for `after` hooks.
-    pub waiting: u64,
-    /// Events that found that queue full.
-    pub dropped: u64,
-    /// Threads that are busy with a call that nobody waits for any more.
-    pub abandoned: u64,
-    /// Reloads that worked.
-    pub reloads: u64,
-    /// Reloads that failed, so that the old script stayed.
-    pub failed_reloads: u64,
-}
-
-impl Counts {
-    /// How many calls for this event have ended so.
-    pub fn calls(&self, event: Event, outcome: Outcome) -> u64 {
-        self.calls[event as usize][outcome as usize]
-    }
-}
-
 impl Host {
     /// Loads the script, if there is one. Blocking.
     pub fn start(settings: Settings) -> Result<Arc<Self>, ScriptError> {
-        let _ = settings;
-        Ok(Arc::new(Self {}))
+        let (before, after) = (before(&settings), after(&settings));
+        let scripts = Arc::new(Scripts::new(settings));
+        scripts.load()?;
+        let tally = Arc::new(Tally::default());
+        let pool = |limits| Pool::new(Calls::new(scripts.clone(), tally.clone()), limits);
+        let (before, after) = (pool(before), pool(after));
+        Ok(Arc::new(Self { scripts, tally, before, after }))
     }
 
     /// The script in use; none when there is none.
     pub fn loaded(&self) -> Option<Loaded> {
-        None
+        self.scripts.loaded()
     }
 
     /// Gives scripts their way to the stored mail. Called within the runtime.
     pub fn connect(&self, mailroom: &Arc<Mailroom>) {
-        let _ = mailroom;
+        self.scripts.mail().connect(mailroom);
     }
 
     /// Loads the script again; when that fails, the old one stays. `None` when there is no script, and none was there
     /// before. Blocking.
     pub fn reload(&self) -> Result<Option<Loaded>, ScriptError> {
-        Ok(None)
+        let result = self.scripts.load();
+        if !matches!(result, Ok(None)) {
+            self.tally.reloaded(result.is_ok());
+        }
+        result
     }
 
     /// What has happened since the start.
     pub fn counts(&self) -> Counts {
-        Counts::default()
+        let abandoned = self.before.abandoned() + self.after.abandoned() + self.scripts.strays();
+        Counts {
+            loaded: self.scripts.is_loaded(),
+            waiting: number(self.after.waiting()),
+            abandoned: number(abandoned),
+            ..self.tally.counts()
+        }
     }
 
     /// Lets the `after` hooks that wait have their turn, as far as there is time. Blocking.
     pub fn end(&self, patience: Duration) {
-        let _ = patience;
+        if !self.after.wait_until_quiet(patience) {
+            let waiting = self.after.waiting();
+            tracing::warn!(waiting, "the script was not told of all events, or is still busy with one");
+        }
+    }
+
+    /// Asks the script, and waits for what it says.
+    async fn ask(&self, event: Event, call: Call) -> Option<Reply> {
+        let (sender, receiver) = oneshot::channel();
+        let due = self.before.submit(call, Waiter { event, reply: Some(sender) });
+        if due.is_pressing() {
+            // Sessions that are ready come first: one thread is woken for the calls of all of them. That halves what a
+            // call costs beside the script itself, when there are many.
+            tokio::task::yield_now().await;
+        }
+        drop(due);
+        receiver.await.ok()
+    }
+
+    /// Tells the script, if it listens.
+    fn tell(&self, event: Event, call: fn(Summary) -> Call, summary: &Summary) {
+        if self.scripts.handles(event) {
+            drop(self.after.submit(call(summary.clone()), Waiter { event, reply: None }));
+        }
     }
 }
 
 #[async_trait]
 impl Hooks for Host {
-    fn take_part(&self, _: Point) -> bool {
-        false
+    fn take_part(&self, point: Point) -> bool {
+        self.scripts.handles(match point {
+            Point::MailFrom => Event::MailFrom,
+            Point::RcptTo => Event::RcptTo,
+            Point::MessageStored => Event::BeforeStored,
+        })
     }
 
-    async fn before_mail_from_accepted(&self, _: &Envelope) -> Verdict {
-        Verdict::Defer
+    async fn before_mail_from_accepted(&self, envelope: &Envelope) -> Verdict {
+        verdict(self.ask(Event::MailFrom, Call::MailFrom(envelope.clone())).await)
     }
 
-    async fn before_rcpt_to_accepted(&self, _: &Envelope, _: &Address) -> Verdict {
-        Verdict::Defer
+    async fn before_rcpt_to_accepted(&self, envelope: &Envelope, candidate: &Address) -> Verdict {
+        verdict(self.ask(Event::RcptTo, Call::RcptTo(envelope.clone(), candidate.clone())).await)
     }
 
-    async fn before_message_stored(&self, _: &Inbound) -> Option<Inbound> {
-        None
+    async fn before_message_stored(&self, message: &Inbound) -> Option<Inbound> {
+        match self.ask(Event::BeforeStored, Call::BeforeStored(message.clone())).await {
+            Some(Reply::Message(changed)) => changed,
+            _ => None,
+        }
     }
 }
 
 impl Observer for Host {
-    fn message_stored(&self, _: &Summary) {}
-    fn message_deleted(&self, _: &Summary) {}
+    fn message_stored(&self, summary: &Summary) {
+        self.tell(Event::AfterStored, Call::AfterStored, summary);
+    }
+
+    fn message_deleted(&self, summary: &Summary) {
+        self.tell(Event::AfterDeleted, Call::AfterDeleted, summary);
+    }
+}
+
+/// The bounds for `before` hooks: somebody waits.
+fn before(settings: &Settings) -> Limits {
+    let core = settings.states.max(1);
+    let wait = Some(settings.timeout);
+    Limits { core, most: core.max(MOST), queue: SESSIONS, wait, ..after(settings) }
+}
+
+/// The bounds for `after` hooks.
+fn after(settings: &Settings) -> Limits {
+    let core = settings.states.max(1);
+    let call = settings.timeout.saturating_add(GRACE);
+    Limits { core, most: core, idle: IDLE, queue: settings.queue, wait: None, call, abandoned: ABANDONED }
+}
+
+fn verdict(reply: Option<Reply>) -> Verdict {
+    match reply {
+        Some(Reply::Verdict(verdict)) => verdict,
+        _ => Verdict::Defer,
+    }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

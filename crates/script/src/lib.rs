@@ -3,18 +3,24 @@
 //! [`Host`](host) is the way in: it implements the mailroom's hooks. Scripts run on threads of their own ([`pool`]), each in
 //! a Lua state ([`engine`]) that knows the objects ([`objects`]) and modules ([`modules`]) of `docs/scripting.md`.
 
+mod calls;
 mod context;
+mod counts;
 mod engine;
 mod event;
 mod host;
+mod log;
 mod modules;
 mod objects;
 mod pool;
+mod scripts;
 mod services;
 mod settings;
+mod stored_mail;
 
+pub use counts::{Counts, Outcome};
 pub use event::Event;
-pub use host::{Counts, Host, Loaded, Outcome, ScriptError};
+pub use host::{Host, Loaded, ScriptError};
 pub use settings::Settings;
 
 use std::io::Write;

@@ -1,0 +1,167 @@
+//! One event on its way to the script and back: the craft of the threads in [`crate::pool`]. This is where every failure of
+//! a script is told to the log and counted; whoever asked goes on as if there were no script.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use restante_mail::address::Address;
+use restante_mail::envelope::Envelope;
+use restante_mail::message::Summary;
+use restante_mailroom::hooks::{Inbound, Verdict};
+use tokio::sync::oneshot;
+
+use crate::counts::{Outcome, Reminder, Tally};
+use crate::engine::{CallError, Kind};
+use crate::event::Event;
+use crate::host::ScriptError;
+use crate::pool::{Caller, Craft, Failure};
+use crate::scripts::{Scripts, State};
+
+/// How long a call may go on after its time is up. Lua code is stopped by then; what is left waits for something else.
+pub(crate) const GRACE: Duration = Duration::from_millis(250);
+
+/// An event, with what the script is to know of it.
+pub(crate) enum Call {
+    MailFrom(Envelope),
+    RcptTo(Envelope, Address),
+    BeforeStored(Inbound),
+    AfterStored(Summary),
+    AfterDeleted(Summary),
+}
+
+/// What the script said.
+pub(crate) enum Reply {
+    Verdict(Verdict),
+    Message(Option<Inbound>),
+    Nothing,
+}
+
+/// Who waits for the reply: a session, or nobody when the event is over.
+pub(crate) struct Waiter {
+    pub(crate) event: Event,
+    pub(crate) reply: Option<oneshot::Sender<Reply>>,
+}
+
+/// Why there is no reply.
+pub(crate) enum Trouble {
+    /// The call failed.
+    Call(CallError),
+    /// There was no state to call it in, although the script could be loaded before.
+    State(ScriptError),
+}
+
+/// Runs the script.
+pub(crate) struct Calls {
+    scripts: Arc<Scripts>,
+    tally: Arc<Tally>,
+    busy: Reminder,
+    full: Reminder,
+}
+
+impl Calls {
+    pub(crate) fn new(scripts: Arc<Scripts>, tally: Arc<Tally>) -> Self {
+        let busy = Reminder::new(Duration::from_mins(1));
+        let full = Reminder::new(Duration::from_secs(10));
+        Self { scripts, tally, busy, full }
+    }
+
+    /// Tells the log why an event goes on without the script.
+    fn report(&self, event: Event, trouble: Result<Trouble, Failure>) -> Outcome {
+        let name = event.name();
+        let script = self.scripts.loaded().map(|loaded| loaded.path.display().to_string()).unwrap_or_default();
+        match trouble {
+            Ok(Trouble::Call(CallError { kind, place, text, .. })) => {
+                if let Some((script, line)) = place {
+                    tracing::error!(script, line, event = name, "{text}");
+                } else {
+                    tracing::error!(script, event = name, "{text}");
+                }
+                match kind {
+                    Kind::Script | Kind::Result => Outcome::Error,
+                    Kind::Time | Kind::Memory => Outcome::Limit,
+                }
+            }
+            Ok(Trouble::State(error)) => {
+                tracing::error!(script, event = name, %error, "the script could not be loaded once more");
+                Outcome::Error
+            }
+            Err(Failure::Overrun) => {
+                tracing::error!(
+                    script,
+                    event = name,
+                    "the call took too long and was given up; it may still be going on"
+                );
+                Outcome::Limit
+            }
+            Err(Failure::Panicked) => {
+                tracing::error!(script, event = name, "the call failed because of a fault in the server");
+                Outcome::Error
+            }
+            Err(Failure::Late | Failure::Full | Failure::Stuck) => {
+                if let Some(times) = self.busy.happened(Instant::now()) {
+                    tracing::error!(script, event = name, times, "the script was not called: its calls take too long");
+                }
+                Outcome::Busy
+            }
+        }
+    }
+
+    /// An event that nobody waits for did not find its place in the queue.
+    fn drop_event(&self, event: Event) {
+        self.tally.dropped();
+        if let Some(events) = self.full.happened(Instant::now()) {
+            let event = event.name();
+            tracing::error!(event, events, "events were not told to the script: too many wait for it already");
+        }
+    }
+}
+
+impl Caller for Waiter {
+    fn is_gone(&self) -> bool {
+        self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
+    }
+}
+
+impl Craft for Calls {
+    type Tool = State;
+    type Job = Call;
+    type Caller = Waiter;
+    type Answer = Result<Reply, Trouble>;
+
+    fn is_fit(&self, state: &State) -> bool {
+        self.scripts.is_fit(state)
+    }
+
+    fn make(&self) -> Result<State, Self::Answer> {
+        let state = self.scripts.state().map_err(|error| Err(Trouble::State(error)))?;
+        state.ok_or(Ok(Reply::Nothing))
+    }
+
+    fn work(&self, State { engine, .. }: &mut State, call: Call) -> Self::Answer {
+        let reply = match call {
+            Call::MailFrom(envelope) => engine.mail_from(&envelope).map(Reply::Verdict),
+            Call::RcptTo(envelope, candidate) => engine.rcpt_to(&envelope, &candidate).map(Reply::Verdict),
+            Call::BeforeStored(message) => engine.message(&message).map(Reply::Message),
+            Call::AfterStored(summary) => engine.stored(&summary).map(|()| Reply::Nothing),
+            Call::AfterDeleted(summary) => engine.deleted(&summary).map(|()| Reply::Nothing),
+        };
+        reply.map_err(Trouble::Call)
+    }
+
+    fn answer(&self, Waiter { event, reply: session }: Waiter, answer: Result<Self::Answer, Failure>) {
+        let trouble = match answer {
+            Ok(Ok(reply)) => {
+                self.tally.ended(event, Outcome::Ok);
+                // The session may have ended meanwhile, which is no concern of the script.
+                session.map(|session| session.send(reply));
+                return;
+            }
+            Err(Failure::Full) if session.is_none() => return self.drop_event(event),
+            Ok(Err(trouble)) => Ok(trouble),
+            Err(failure) => Err(failure),
+        };
+        // Without a reply the session goes on as soon as its sender is dropped, which is after the log knows.
+        let outcome = self.report(event, trouble);
+        self.tally.ended(event, outcome);
+    }
+}

@@ -1,0 +1,130 @@
+//! What scripts have done since the start, in numbers. How they are shown is not known here.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::event::Event;
+
+/// How a call has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The function returned.
+    Ok,
+    /// It raised an error, or returned something that makes no sense.
+    Error,
+    /// It took too long, or needed too much memory.
+    Limit,
+    /// There was no free thread in time, so it was not called.
+    Busy,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 4] = [Self::Ok, Self::Error, Self::Limit, Self::Busy];
+}
+
+/// What scripts have done since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Whether there is a script.
+    pub loaded: bool,
+    pub(crate) calls: [[u64; Outcome::ALL.len()]; Event::ALL.len()],
+    /// Events that wait for `after` hooks.
+    pub waiting: u64,
+    /// Events that found that queue full.
+    pub dropped: u64,
+    /// Threads that are busy with a call that nobody waits for any more.
+    pub abandoned: u64,
+    /// Reloads that worked.
+    pub reloads: u64,
+    /// Reloads that failed, so that the old script stayed.
+    pub failed_reloads: u64,
+}
+
+impl Counts {
+    /// How many calls for this event have ended so.
+    pub fn calls(&self, event: Event, outcome: Outcome) -> u64 {
+        self.calls[event as usize][outcome as usize]
+    }
+}
+
+/// The numbers while they are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    calls: [[AtomicU64; Outcome::ALL.len()]; Event::ALL.len()],
+    dropped: AtomicU64,
+    reloads: AtomicU64,
+    failed_reloads: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn ended(&self, event: Event, outcome: Outcome) {
+        self.calls[event as usize][outcome as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn dropped(&self) {
+        self.dropped.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn reloaded(&self, worked: bool) {
+        let count = if worked { &self.reloads } else { &self.failed_reloads };
+        count.fetch_add(1, Relaxed);
+    }
+
+    /// The numbers at this moment; those that are not counted here are zero.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            calls: std::array::from_fn(|event| std::array::from_fn(|how| self.calls[event][how].load(Relaxed))),
+            dropped: self.dropped.load(Relaxed),
+            reloads: self.reloads.load(Relaxed),
+            failed_reloads: self.failed_reloads.load(Relaxed),
+            ..Counts::default()
+        }
+    }
+}
+
+/// Keeps something that happens often from filling the log.
+#[derive(Debug)]
+pub(crate) struct Reminder {
+    interval: Duration,
+    state: Mutex<Reminded>,
+}
+
+#[derive(Debug, Default)]
+struct Reminded {
+    last: Option<Instant>,
+    untold: u64,
+}
+
+impl Reminder {
+    /// One that speaks at most once in this time.
+    pub(crate) fn new(interval: Duration) -> Self {
+        Self { interval, state: Mutex::default() }
+    }
+
+    /// It happened again. When it is time to say so, the answer is how often since that was last said.
+    pub(crate) fn happened(&self, now: Instant) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.untold += 1;
+        if state.last.is_some_and(|last| now.saturating_duration_since(last) < self.interval) {
+            return None;
+        }
+        state.last = Some(now);
+        Some(std::mem::take(&mut state.untold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reminder_speaks_at_the_beginning_and_then_once_in_a_while() {
+        let reminder = Reminder::new(Duration::from_secs(10));
+        let start = Instant::now();
+        let said = [0, 1, 9, 10, 11, 30].map(|second| reminder.happened(start + Duration::from_secs(second)));
+        assert_eq!(said, [Some(1), None, None, Some(3), None, Some(2)]);
+    }
+}

@@ -1,0 +1,183 @@
+//! The script in use: found, loaded, and replaced while calls are under way. Each worker notices by the generation that its
+//! state is of yesterday.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread;
+
+use restante_courier::{Courier, Rules};
+
+use crate::calls::GRACE;
+use crate::engine::{Engine, Program};
+use crate::event::Event;
+use crate::host::{Loaded, ScriptError};
+use crate::log::ScriptLog;
+use crate::modules::Shared;
+use crate::services::Services;
+use crate::settings::Settings;
+use crate::stored_mail::StoredMail;
+
+/// How many redirects a script's request follows.
+const REDIRECTS: u32 = 10;
+
+/// How many scripts that do not come to the end of their loading are borne.
+const STRAYS: usize = 4;
+
+/// The script in use, and what the next one is loaded with.
+pub(crate) struct Scripts {
+    settings: Settings,
+    mail: Arc<StoredMail>,
+    http: Arc<Courier>,
+    /// What scripts remember, across calls and reloads.
+    shared: Arc<Shared>,
+    current: RwLock<Option<Arc<Script>>>,
+    /// That of the current script; zero when there is none.
+    generation: AtomicU64,
+    /// A bit for each event that the current script has a function for.
+    handlers: AtomicU8,
+    /// Counts the threads that load a script: each holds a copy.
+    loading: Arc<()>,
+    /// Held by whoever loads.
+    turn: Mutex<()>,
+}
+
+/// A script that works.
+struct Script {
+    loaded: Loaded,
+    program: Program,
+    generation: u64,
+    /// The state that has shown that it works, for the first worker that needs one.
+    first: Mutex<Option<Engine>>,
+}
+
+/// A state of a script, and of which one.
+pub(crate) struct State {
+    pub(crate) engine: Engine,
+    generation: u64,
+}
+
+impl Scripts {
+    pub(crate) fn new(settings: Settings) -> Self {
+        // A script sees what an answer holds only in its memory.
+        let max_answer = u64::try_from(settings.memory).unwrap_or(u64::MAX);
+        // The operator's own script may ask the operator's own machines.
+        let rules = Rules { private_addresses: true, redirects: REDIRECTS, max_answer };
+        Self {
+            settings,
+            mail: Arc::default(),
+            http: Arc::new(Courier::new(rules)),
+            shared: Arc::new(Shared::new()),
+            current: RwLock::default(),
+            generation: AtomicU64::new(0),
+            handlers: AtomicU8::new(0),
+            loading: Arc::default(),
+            turn: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn mail(&self) -> &StoredMail {
+        &self.mail
+    }
+
+    /// Whether the script has a function for this event.
+    pub(crate) fn handles(&self, event: Event) -> bool {
+        self.handlers.load(Ordering::Relaxed) & bit(event) != 0
+    }
+
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.generation.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn loaded(&self) -> Option<Loaded> {
+        self.current().map(|script| script.loaded.clone())
+    }
+
+    /// Threads that are still busy with loading.
+    pub(crate) fn strays(&self) -> usize {
+        Arc::strong_count(&self.loading) - 1
+    }
+
+    /// Loads the script that there is now. When that fails, the one before stays.
+    pub(crate) fn load(&self) -> Result<Option<Loaded>, ScriptError> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.loaded();
+        let Some(path) = find(&self.settings.paths) else {
+            return match before {
+                Some(gone) => Err(ScriptError(format!("{}: there is no such file any more", gone.path.display()))),
+                None => Ok(None),
+            };
+        };
+        let (program, engine) = self.try_out(path)?;
+        let loaded = Loaded { path: path.to_owned(), handlers: engine.handlers() };
+        let generation = self.generation.load(Ordering::Relaxed) + 1;
+        let first = Mutex::new(Some(engine));
+        let script = Arc::new(Script { loaded: loaded.clone(), program, generation, first });
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(script);
+        self.handlers.store(loaded.handlers.iter().copied().map(bit).sum(), Ordering::Relaxed);
+        // Who sees the new number finds the new script.
+        self.generation.store(generation, Ordering::Release);
+        Ok(Some(loaded))
+    }
+
+    /// A state of the current script; none when there is no script.
+    pub(crate) fn state(&self) -> Result<Option<State>, ScriptError> {
+        let Some(script) = self.current() else { return Ok(None) };
+        let first = script.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let engine = first.map_or_else(|| script.program.engine(), Ok)?;
+        Ok(Some(State { engine, generation: script.generation }))
+    }
+
+    /// Whether a state can handle one more event.
+    pub(crate) fn is_fit(&self, state: &State) -> bool {
+        state.generation == self.generation.load(Ordering::Acquire) && !state.engine.is_spent()
+    }
+
+    fn current(&self) -> Option<Arc<Script>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads and runs a script, on a thread of its own: a script that never ends must not hold up who loads it.
+    fn try_out(&self, path: &Path) -> Result<(Program, Engine), ScriptError> {
+        let failed = |what: &str| ScriptError(format!("{}: {what}", path.display()));
+        if self.strays() >= STRAYS {
+            return Err(failed("too many scripts are still busy with their loading"));
+        }
+        let log = Arc::new(ScriptLog { script: path.display().to_string() });
+        let services = Services { http: self.http.clone(), mail: self.mail.clone(), log };
+        let (settings, shared) = (self.settings.clone(), self.shared.clone());
+        let (stray, file) = (self.loading.clone(), path.to_owned());
+        let (sender, receiver) = sync_channel(1);
+        let load = move || {
+            let program = Program::read(&file, &settings, services, shared);
+            let result = program.and_then(|program| program.engine().map(|engine| (program, engine)));
+            drop(stray);
+            // When nobody waits any more, what was loaded is dropped here.
+            drop(sender.send(result));
+        };
+        let thread = thread::Builder::new().name("script loading".to_owned()).spawn(load);
+        thread.map_err(|error| failed(&error.to_string()))?;
+        match receiver.recv_timeout(self.settings.timeout.saturating_add(GRACE)) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Timeout) => Err(failed("it takes too long to load")),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(failed("it could not be loaded because of a fault in the server"))
+            }
+        }
+    }
+}
+
+/// The first of these files that exists. One that cannot be looked at is taken too, so that the reason is told.
+fn find(paths: &[impl AsRef<Path>]) -> Option<&Path> {
+    let mut existing = paths.iter().map(AsRef::as_ref).filter(|path: &&Path| !matches!(path.try_exists(), Ok(false)));
+    let path = existing.next()?;
+    for other in existing {
+        tracing::warn!(script = %path.display(), ignored = %other.display(), "there are two scripts; one is ignored");
+    }
+    Some(path)
+}
+
+const fn bit(event: Event) -> u8 {
+    1 << event as u8
+}
