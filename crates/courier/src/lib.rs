@@ -15,6 +15,11 @@ pub use client::Courier;
 pub trait Http: Send + Sync + 'static {
     /// Sends a request and reads the whole answer, whatever its status.
     fn send(&self, request: &Request) -> Result<Response, Failure>;
+
+    /// Whether requests have to come from the thread that wants the answers, one after the other.
+    fn one_by_one(&self) -> bool {
+        false
+    }
 }
 
 /// Which way requests may go.

@@ -68,6 +68,9 @@ fn all(
     deadline: Instant,
     mut take: impl FnMut(usize, Result<Response, String>) -> mlua::Result<()>,
 ) -> mlua::Result<()> {
+    if client.one_by_one() {
+        return queue.into_iter().try_for_each(|(place, request)| take(place, in_time(client, request, deadline)));
+    }
     let workers = queue.len().min(IN_FLIGHT);
     let queue = Mutex::new(queue.into_iter());
     let (sender, receiver) = mpsc::sync_channel(0);
