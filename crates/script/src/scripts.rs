@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::host::{Loaded, ScriptError};
 use crate::log::ScriptLog;
 use crate::modules::Shared;
-use crate::services::Services;
+use crate::services::{RealTime, Services};
 use crate::settings::Settings;
 use crate::stored_mail::StoredMail;
 
@@ -145,7 +145,8 @@ impl Scripts {
             return Err(failed("too many scripts are still busy with their loading"));
         }
         let log = Arc::new(ScriptLog { script: path.display().to_string() });
-        let services = Services { http: self.http.clone(), mail: self.mail.clone(), log };
+        let (http, mail, clock) = (self.http.clone(), self.mail.clone(), Arc::new(RealTime));
+        let services = Services { http, mail, log, clock };
         let (settings, shared) = (self.settings.clone(), self.shared.clone());
         let (stray, file) = (self.loading.clone(), path.to_owned());
         let (sender, receiver) = sync_channel(1);

@@ -1,6 +1,7 @@
 //! What scripts can use of the world around them. The server gives them the real thing, tests of scripts something made up.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +18,8 @@ pub(crate) struct Services {
     pub(crate) mail: Arc<dyn Mail>,
     /// Where `print` and the module `logger` write.
     pub(crate) log: Arc<dyn Log>,
+    /// The time that passes, for `restante.sleep`.
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The stored mail, for threads that may block. Errors are sentences for the log.
@@ -54,4 +57,19 @@ pub(crate) enum Level {
     Info,
     Warn,
     Error,
+}
+
+/// Lets time pass.
+pub(crate) trait Clock: Send + Sync {
+    /// Waits for so long.
+    fn sleep(&self, time: Duration);
+}
+
+/// The time of the real world.
+pub(crate) struct RealTime;
+
+impl Clock for RealTime {
+    fn sleep(&self, time: Duration) {
+        thread::sleep(time);
+    }
 }

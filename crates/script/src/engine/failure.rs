@@ -46,7 +46,7 @@ impl fmt::Display for CallError {
 const LONGEST: usize = 2048;
 
 /// The name that the prelude has in places; nobody looks for an error there.
-pub(super) const PRELUDE: &str = "restante";
+pub(crate) const PRELUDE: &str = "restante";
 
 /// What an error says: the kind, the place if it names one, and the bare text.
 pub(super) fn describe(error: &Error) -> (Kind, Option<Place>, String) {

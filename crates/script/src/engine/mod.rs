@@ -20,7 +20,7 @@ use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
 
-pub(crate) use failure::{CallError, Kind, Place};
+pub(crate) use failure::{CallError, Kind, PRELUDE, Place};
 pub(crate) use program::Program;
 
 use crate::context::Context;

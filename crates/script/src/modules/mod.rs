@@ -1,11 +1,13 @@
-//! What scripts get by `require`: the modules `logger`, `json` and `http`; and the tables `restante.store` and
-//! `restante.shared`. The objects that these hand out are made elsewhere, and so is the global `restante`.
+//! What scripts get by `require`: the modules `logger`, `json` and `http`; and what the global `restante` has beside its
+//! events: the tables `restante.store` and `restante.shared`, and the function `restante.sleep`. The objects that these
+//! hand out are made elsewhere, and so is that global.
 
 mod convert;
 mod http;
 mod json;
 mod logger;
 mod shared;
+mod sleep;
 mod store;
 
 use std::sync::Arc;
@@ -22,6 +24,9 @@ const STORE: &str = "restante.store";
 /// The name in the registry under which the table `restante.shared` lies.
 const SHARED: &str = "restante.shared";
 
+/// The name in the registry under which the function `restante.sleep` lies.
+const SLEEP: &str = "restante.sleep";
+
 /// Lets `require` find the modules, and puts the tables into the registry. A module is made when it is asked for, since
 /// most scripts use few of them and there are many states.
 pub(crate) fn install(lua: &Lua, services: &Services, shared: &Arc<Shared>) -> mlua::Result<()> {
@@ -31,7 +36,8 @@ pub(crate) fn install(lua: &Lua, services: &Services, shared: &Arc<Shared>) -> m
     lua.preload_module("json", lua.create_function(|lua, ()| json::module(lua))?)?;
     lua.preload_module("http", lua.create_function(move |lua, ()| http::module(lua, &client))?)?;
     lua.set_named_registry_value(STORE, store(lua, services)?)?;
-    lua.set_named_registry_value(SHARED, self::shared(lua, shared)?)
+    lua.set_named_registry_value(SHARED, self::shared(lua, shared)?)?;
+    lua.set_named_registry_value(SLEEP, sleep::function(lua, &services.clock)?)
 }
 
 /// The table `restante.store`.

@@ -29,6 +29,8 @@ const ENDLESS: &[&str] = &[
     "while true do pcall(require, 'nothing') end",
     "repeat local ok = pcall(function() repeat until false end) until ok",
     "::again:: pcall(function() ::again:: goto again end) goto again",
+    "restante.sleep(3600)",
+    "while true do pcall(restante.sleep, 1 / 0) end",
 ];
 
 #[test]

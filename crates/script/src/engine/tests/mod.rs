@@ -21,7 +21,7 @@ use restante_mail::naming::{MailboxName, Naming};
 
 use super::{Engine, Program};
 use crate::modules::Shared;
-use crate::services::{Level, Log, Mail, Services};
+use crate::services::{Level, Log, Mail, RealTime, Services};
 use crate::settings::Settings;
 
 /// A folder with a script and what lies beside it, and how the script is run.
@@ -65,7 +65,7 @@ impl Stage {
 
     fn program(&self) -> Result<Program, String> {
         let log: Arc<dyn Log> = Arc::clone(&self.log) as _;
-        let services = Services { http: Arc::new(Nothing), mail: Arc::new(Nothing), log };
+        let services = Services { http: Arc::new(Nothing), mail: Arc::new(Nothing), log, clock: Arc::new(RealTime) };
         Program::read(&self.folder.join("rules.lua"), &self.settings, services, Arc::new(Shared::new()))
             .map_err(|error| error.to_string())
     }

@@ -21,7 +21,7 @@ use restante_mailroom::hooks::Inbound;
 
 use super::{inbound, install};
 use crate::context::Context;
-use crate::services::{Level, Log, Mail, Services};
+use crate::services::{Level, Log, Mail, RealTime, Services};
 
 /// A mail with a bit of everything.
 const MAIL: &str = "From: Jane <jane@x.org>\r\n\
@@ -88,7 +88,8 @@ impl Log for Nobody {
 /// A state with the globals in it, and its store.
 pub(super) fn state() -> (Lua, Arc<Shelf>) {
     let (lua, shelf) = (Lua::new(), Arc::new(Shelf::default()));
-    let services = Services { http: Arc::new(Nobody), mail: shelf.clone(), log: Arc::new(Nobody) };
+    let (mail, clock) = (shelf.clone(), Arc::new(RealTime));
+    let services = Services { http: Arc::new(Nobody), mail, log: Arc::new(Nobody), clock };
     install(&lua, &services, Naming::Local).unwrap();
     lua.set_app_data(Context { event: None, deadline: Instant::now() + Duration::from_mins(10) });
     (lua, shelf)
