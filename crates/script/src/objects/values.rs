@@ -35,7 +35,7 @@ pub(super) fn short(text: &str) -> &str {
 }
 
 /// What a value is, with its article: `a number`.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Nil => "nil",
         Value::Boolean(_) => "a boolean",

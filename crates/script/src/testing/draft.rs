@@ -1,0 +1,184 @@
+//! Sessions and mail as tests describe them, made into values of the server. Whatever a test does not say gets a default
+//! that makes sense. Errors are sentences for the author of the test.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mlua::Value;
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::mime::{Mailbox, header_summary};
+use restante_mail::naming::{MailboxName, Naming};
+use restante_mailroom::hooks::Inbound;
+
+use super::letter::{Attachment, Letter};
+use super::said::{Said, items, text};
+
+const SENDER: &str = "sender@example.com";
+const RECIPIENT: &str = "recipient@example.org";
+const REMOTE_ADDR: &str = "192.0.2.1";
+const SUBJECT: &str = "Hello";
+const TEXT: &str = "Hello";
+
+/// The envelope that a test describes.
+pub(super) fn envelope(value: &Value) -> Result<Envelope, String> {
+    let said = Said::new(value, "a session", &["remote_addr", "from", "to"])?;
+    let from = said.person("from")?.unwrap_or_else(|| Mailbox::new("", SENDER));
+    let from = if from.address.is_empty() { None } else { Some(address("from", &from)?) };
+    let to = said.people("to")?.unwrap_or_else(|| vec![Mailbox::new("", RECIPIENT)]);
+    let recipients = to.iter().map(|to| address("to", to)).collect::<Result<_, _>>()?;
+    let ip = match said.text("remote_addr")?.as_deref().unwrap_or(REMOTE_ADDR) {
+        "" => None,
+        text => Some(text.parse().map_err(|_| format!("remote_addr is no IP address: {text:?}"))?),
+    };
+    Ok(Envelope { peer: Peer { ip, helo: "client.example.com".to_owned() }, from, recipients })
+}
+
+/// The message on its way to the store that a test describes.
+pub(super) fn inbound(value: &Value, naming: Naming) -> Result<Inbound, String> {
+    let known = ["mailboxes", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
+    let said = Said::new(value, "a message", &known)?;
+    let mail = mail(&said)?;
+    let names = match said.list("mailboxes")? {
+        Some(names) => names.iter().map(|name| text("mailboxes", name)).collect::<Result<_, _>>()?,
+        None => mail.to.iter().map(|to| to.address.clone()).collect::<Vec<_>>(),
+    };
+    let mut mailboxes = Vec::new();
+    for name in names {
+        let name = mailbox(naming, &name)?;
+        if !mailboxes.contains(&name) {
+            mailboxes.push(name);
+        }
+    }
+    Ok(Inbound { mailboxes, headline: mail.headline(), body: mail.source })
+}
+
+/// The stored message that a test describes, and its source. When the test does not say so, it has got this id, and has
+/// come at this time.
+pub(super) fn stored(value: &Value, naming: Naming, id: MessageId, now: Timestamp) -> Result<(Summary, Bytes), String> {
+    let known = ["mailbox", "id", "date", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
+    let said = Said::new(value, "metadata", &known)?;
+    let mail = mail(&said)?;
+    let name = said.text("mailbox")?.filter(|name| !name.is_empty());
+    let name = name.as_deref().or(mail.to.first().map(|to| to.address.as_str())).unwrap_or(RECIPIENT);
+    let id = match said.text("id")?.filter(|id| !id.is_empty()) {
+        Some(text) => text.parse().map_err(|_| format!("id is no id of a message: {text:?}"))?,
+        None => id,
+    };
+    let received = match said.seconds("date")? {
+        Some(date) => Timestamp::from_second(date).map_err(|_| format!("date is out of range: {date}"))?,
+        None => now,
+    };
+    let (mailbox, size) = (mailbox(naming, name)?, mail.source.len() as u64);
+    Ok((Summary { mailbox, id, headline: mail.headline(), received, size, seen: false }, mail.source))
+}
+
+/// The mailbox that a test means.
+pub(super) fn mailbox(naming: Naming, name: &str) -> Result<MailboxName, String> {
+    naming.mailbox_named(name).map_err(|error| format!("no mailbox can be named after {name:?}: {error}"))
+}
+
+/// A mail as the server would see it.
+struct Mail {
+    from: Mailbox,
+    to: Vec<Mailbox>,
+    subject: String,
+    source: Bytes,
+}
+
+impl Mail {
+    fn headline(&self) -> Headline {
+        let to: Vec<String> = self.to.iter().map(Mailbox::display).collect();
+        Headline::new(&self.from.display(), to.iter().map(String::as_str), &self.subject)
+    }
+}
+
+/// The mail: what its header says, unless the test says something else.
+fn mail(said: &Said<'_>) -> Result<Mail, String> {
+    let (from, to, subject) = (said.person("from")?, said.people("to")?, said.text("subject")?);
+    if let Some(source) = said.bytes("source")?.filter(|source| !source.is_empty()) {
+        let header = header_summary(&source);
+        let in_header = || header.to.iter().flatten().map(|to| Mailbox::from_display(to)).collect();
+        return Ok(Mail {
+            from: from.unwrap_or_else(|| Mailbox::from_display(header.from.as_deref().unwrap_or_default())),
+            to: to.unwrap_or_else(in_header),
+            subject: subject.unwrap_or(header.subject),
+            source: source.into(),
+        });
+    }
+    let from = from.unwrap_or_else(|| Mailbox::new("", SENDER));
+    let to = to.unwrap_or_else(|| vec![Mailbox::new("", RECIPIENT)]);
+    let subject = subject.unwrap_or_else(|| SUBJECT.to_owned());
+    // An object without a source has no content either; its fields of that name are made from a source.
+    let content = if matches!(said, Said::Object(_)) { &Said::Nothing } else { said };
+    let source = letter(content, &from, &to, &subject)?.write();
+    Ok(Mail { from, to, subject, source })
+}
+
+fn letter(said: &Said<'_>, from: &Mailbox, to: &[Mailbox], subject: &str) -> Result<Letter, String> {
+    let more = header_fields(said)?;
+    let to: Vec<String> = to.iter().map(in_header).collect();
+    let mut fields = vec![("From", in_header(from)), ("To", to.join(", ")), ("Subject", subject.to_owned())];
+    fields.retain(|(name, _)| !more.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)));
+    let fields: Vec<_> = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(more).collect();
+    for (name, value) in &fields {
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
+        if !is_name || value.contains(['\r', '\n', '\0']) {
+            return Err(format!("this cannot stand in the header of a mail: {name:?}, {value:?}"));
+        }
+    }
+    let (mut text, html) = (said.bytes("text")?, said.bytes("html")?);
+    if text.is_none() && html.is_none() {
+        text = Some(TEXT.into());
+    }
+    Ok(Letter { fields, text, html, attachments: attachments(said)? })
+}
+
+/// The table `headers`: names and values, or lists of values. Lua knows no order, so it is that of the names.
+fn header_fields(said: &Said<'_>) -> Result<Vec<(String, String)>, String> {
+    let Some(table) = said.table("headers")? else { return Ok(Vec::new()) };
+    let mut fields = Vec::new();
+    for pair in table.pairs::<Value, Value>() {
+        let (name, value) = pair.map_err(|error| error.to_string())?;
+        let name = text("the name of a header field", &name)?;
+        let values = match &value {
+            Value::Table(values) => items(&name, values)?,
+            _ => vec![value],
+        };
+        for value in &values {
+            fields.push((name.clone(), text(&name, value)?));
+        }
+    }
+    // Values of one name stay in their order.
+    fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(fields)
+}
+
+fn attachments(said: &Said<'_>) -> Result<Vec<Attachment>, String> {
+    let attachment = |value: &Value| {
+        let said = Said::new(value, "an attachment", &["filename", "content_type", "content"])?;
+        let attachment = Attachment {
+            filename: said.text("filename")?.unwrap_or_else(|| "attachment.bin".to_owned()),
+            content_type: said.text("content_type")?.unwrap_or_else(|| "application/octet-stream".to_owned()),
+            content: said.bytes("content")?.unwrap_or_default(),
+        };
+        if [&attachment.filename, &attachment.content_type].iter().any(|text| text.contains(['\r', '\n', '\0'])) {
+            return Err(format!("this cannot be attached to a mail: {:?}", attachment.filename));
+        }
+        Ok(attachment)
+    };
+    said.list("attachments")?.unwrap_or_default().iter().map(attachment).collect()
+}
+
+fn address(field: &str, mailbox: &Mailbox) -> Result<Address, String> {
+    Address::parse(&mailbox.address, Alphabet::Utf8).map_err(|error| format!("{field}: {error}: {:?}", mailbox.address))
+}
+
+/// A mailbox as header fields write it.
+fn in_header(mailbox: &Mailbox) -> String {
+    if mailbox.name.is_empty() {
+        return mailbox.address.clone();
+    }
+    let name = mailbox.name.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{name}\" <{}>", mailbox.address)
+}

@@ -1,0 +1,175 @@
+//! Made-up mail as bytes: a small writer of MIME, for tests of scripts. It writes what its fields say; which fields a test
+//! may give, and what stands in for those it does not give, is decided in `draft`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
+/// How long a line of base64 is (RFC 2045 section 6.8).
+const BASE64_LINE: usize = 76;
+
+/// What a mail is written from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Letter {
+    /// Header fields in their order, without those about its content.
+    pub(super) fields: Vec<(String, String)>,
+    /// Its plain text.
+    pub(super) text: Option<Vec<u8>>,
+    /// Its HTML.
+    pub(super) html: Option<Vec<u8>>,
+    /// What is attached.
+    pub(super) attachments: Vec<Attachment>,
+}
+
+/// A file that comes along.
+#[derive(Clone, Debug)]
+pub(super) struct Attachment {
+    /// Its name.
+    pub(super) filename: String,
+    /// Its type, as `image/png`.
+    pub(super) content_type: String,
+    /// Its bytes.
+    pub(super) content: Vec<u8>,
+}
+
+impl Letter {
+    /// The mail, with lines that end in CRLF. Texts are sent as they are (8bit), attachments in base64.
+    pub(super) fn write(&self) -> Bytes {
+        let mut mail = Vec::new();
+        for (name, value) in &self.fields {
+            field(&mut mail, name, value);
+        }
+        field(&mut mail, "MIME-Version", "1.0");
+        if self.attachments.is_empty() {
+            self.write_texts(&mut mail);
+            return mail.into();
+        }
+        let boundary = self.boundary("mixed");
+        field(&mut mail, "Content-Type", &format!("multipart/mixed; boundary=\"{boundary}\""));
+        open(&mut mail, &boundary);
+        self.write_texts(&mut mail);
+        for attachment in &self.attachments {
+            open(&mut mail, &boundary);
+            attachment.write(&mut mail);
+        }
+        close(&mut mail, &boundary);
+        mail.into()
+    }
+
+    /// One text as it is, or both as alternatives.
+    fn write_texts(&self, mail: &mut Vec<u8>) {
+        let (text, html) = match (&self.text, &self.html) {
+            (Some(text), Some(html)) => (text, html),
+            (None, Some(html)) => return text_part(mail, "html", html),
+            (text, None) => return text_part(mail, "plain", text.as_deref().unwrap_or_default()),
+        };
+        let boundary = self.boundary("alternative");
+        field(mail, "Content-Type", &format!("multipart/alternative; boundary=\"{boundary}\""));
+        open(mail, &boundary);
+        text_part(mail, "plain", text);
+        open(mail, &boundary);
+        text_part(mail, "html", html);
+        close(mail, &boundary);
+    }
+
+    /// A boundary that no text holds; base64 cannot hold it.
+    fn boundary(&self, kind: &str) -> String {
+        let mut boundary = format!("=_{kind}");
+        while [&self.text, &self.html].into_iter().flatten().any(|text| holds(text, &boundary)) {
+            boundary.push('_');
+        }
+        boundary
+    }
+}
+
+impl Attachment {
+    fn write(&self, mail: &mut Vec<u8>) {
+        let name = self.filename.replace('\\', "\\\\").replace('"', "\\\"");
+        field(mail, "Content-Type", &self.content_type);
+        field(mail, "Content-Disposition", &format!("attachment; filename=\"{name}\""));
+        field(mail, "Content-Transfer-Encoding", "base64");
+        mail.extend_from_slice(b"\r\n");
+        for line in STANDARD.encode(&self.content).as_bytes().chunks(BASE64_LINE) {
+            mail.extend_from_slice(line);
+            mail.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+fn holds(text: &[u8], part: &str) -> bool {
+    text.windows(part.len()).any(|window| window == part.as_bytes())
+}
+
+fn field(mail: &mut Vec<u8>, name: &str, value: &str) {
+    mail.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+}
+
+fn text_part(mail: &mut Vec<u8>, subtype: &str, text: &[u8]) {
+    field(mail, "Content-Type", &format!("text/{subtype}; charset=utf-8"));
+    field(mail, "Content-Transfer-Encoding", "8bit");
+    mail.extend_from_slice(b"\r\n");
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let ends = line.ends_with(b"\n");
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        mail.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
+        if ends {
+            mail.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+fn open(mail: &mut Vec<u8>, boundary: &str) {
+    mail.extend_from_slice(format!("\r\n--{boundary}\r\n").as_bytes());
+}
+
+fn close(mail: &mut Vec<u8>, boundary: &str) {
+    mail.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_mail::mime::Mime;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let letter = Letter {
+            fields: vec![("Subject".to_owned(), "Grüße".to_owned())],
+            text: Some("first\nsecond: =_alternative, --=_mixed_".into()),
+            html: Some("<p>Hallö</p>".into()),
+            attachments: vec![
+                Attachment {
+                    filename: "a \"cat\".png".to_owned(),
+                    content_type: "image/png".to_owned(),
+                    content: (0..=255).collect(),
+                },
+                Attachment { filename: "empty".to_owned(), content_type: "text/plain".to_owned(), content: vec![] },
+            ],
+        };
+        let mime = Mime::parse(letter.write());
+        assert_eq!(mime.defects(), vec![]);
+        assert_eq!(mime.text(), "first\nsecond: =_alternative, --=_mixed_");
+        assert_eq!(mime.html(), "<p>Hallö</p>");
+        let attachments = mime.attachments();
+        assert_eq!(attachments.len(), 2);
+        assert_eq!(attachments[0].content_type, "image/png");
+        assert_eq!(attachments[0].part.filename.as_deref(), Some("a \"cat\".png"));
+        assert_eq!(attachments[0].content(), (0..=255).collect::<Vec<u8>>());
+        assert!(attachments[1].content().is_empty());
+    }
+
+    #[test]
+    fn a_mail_has_the_parts_that_it_needs() {
+        let written = |letter: &Letter| String::from_utf8(letter.write().to_vec()).unwrap();
+        let plain = Letter { text: Some("one\ntwo\r\n".into()), ..Letter::default() };
+        assert_eq!(
+            written(&plain),
+            "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\
+             one\r\ntwo\r\n"
+        );
+        let html = Letter { html: Some("<p>".into()), ..Letter::default() };
+        assert!(written(&html).contains("Content-Type: text/html; charset=utf-8"));
+        assert!(!written(&html).contains("multipart"));
+    }
+}

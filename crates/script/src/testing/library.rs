@@ -1,0 +1,270 @@
+//! The part of the object `t` that is written in Rust: it makes objects of scripts out of what tests say, and moves the
+//! world. `t.lua` is the part that tests call; what cannot be done it is told as nil and a sentence.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mlua::{AnyUserData, FromLua as _, FromLuaMulti, Function, IntoLuaMulti, Lua, ObjectLike as _, Table, Value};
+use restante_mail::envelope::Envelope;
+use restante_mail::message::{Headline, Summary};
+use restante_mail::mime::Mailbox;
+use restante_mailroom::hooks::Inbound;
+
+use super::world::World;
+use super::{draft, said};
+use crate::context::Context;
+use crate::engine::PRELUDE;
+use crate::event::Event;
+use crate::objects;
+
+/// The event that tests count as, outside of the functions that they call: the store can be used.
+pub(super) const BETWEEN: Event = Event::AfterStored;
+
+/// What a Rust function says to `t.lua`: a value, or nil and a sentence.
+type Told = mlua::Result<(Value, Option<String>)>;
+
+/// A function for `t.lua`.
+type Native = fn(&Lua, &World, &Value) -> Told;
+
+/// What `t.lua` calls with one value; there are two more, below.
+const NATIVE: [(&str, Native); 16] = [
+    ("session", session),
+    ("sender", sender),
+    ("candidate", candidate),
+    ("message", message),
+    ("passing", passing),
+    ("metadata", metadata),
+    ("put", put),
+    ("arrival", arrival),
+    ("departure", departure),
+    ("mails", mails),
+    ("enter", enter),
+    ("leave", leave),
+    ("advance", advance),
+    ("logs", logs),
+    ("respond_by", respond_by),
+    ("note_fault", note_fault),
+];
+
+/// The object `t` for a state.
+pub(super) fn install(lua: &Lua, world: &Arc<World>) -> mlua::Result<Value> {
+    let native = lua.create_table()?;
+    for (name, function) in NATIVE {
+        let world = world.clone();
+        native.raw_set(name, lua.create_function(move |lua, value: Value| function(lua, &world, &value))?)?;
+    }
+    let judge = |_: &Lua, (event, result): (String, Value)| Ok(judge(&event, &result));
+    native.raw_set("judge", lua.create_function(judge)?)?;
+    let world = world.clone();
+    native.raw_set("outcome", lua.create_function(move |lua, both: (Value, Value)| outcome(lua, &world, &both))?)?;
+    for class in ["address", "inbound_message", "message_metadata"] {
+        let new: Function = lua.globals().get::<Table>(class)?.get("new")?;
+        lua.set_named_registry_value(class, new)?;
+    }
+    lua.load(include_str!("t.lua")).set_name(format!("={PRELUDE}")).call(native)
+}
+
+fn session(lua: &Lua, _: &World, value: &Value) -> Told {
+    told(draft::envelope(value), |envelope| objects::session(lua, &envelope, None))
+}
+
+/// The session as it is when its sender is judged: there are no recipients yet.
+fn sender(lua: &Lua, _: &World, value: &Value) -> Told {
+    let envelope = draft::envelope(value).map(|envelope| Envelope { recipients: Vec::new(), ..envelope });
+    told(envelope, |envelope| objects::session(lua, &envelope, None))
+}
+
+/// The session as it is when its last recipient is judged.
+fn candidate(lua: &Lua, _: &World, value: &Value) -> Told {
+    let split = draft::envelope(value).and_then(|mut envelope| {
+        let candidate = envelope.recipients.pop().ok_or("the session has no recipient to judge")?;
+        Ok((envelope, candidate))
+    });
+    told(split, |(envelope, candidate)| objects::session(lua, &envelope, Some(&candidate)))
+}
+
+/// A message for a test.
+fn message(lua: &Lua, world: &World, value: &Value) -> Told {
+    told(draft::inbound(value, world.naming), |message| new_message(lua, &message))
+}
+
+/// A message for the script.
+fn passing(lua: &Lua, world: &World, value: &Value) -> Told {
+    told(draft::inbound(value, world.naming), |message| objects::inbound(lua, &message))
+}
+
+/// What would be stored of a message when the script's function has returned this; nil when nothing would be.
+fn outcome(lua: &Lua, world: &World, (message, result): &(Value, Value)) -> Told {
+    let outcome = draft::inbound(message, world.naming).and_then(|message| {
+        let changed = objects::changed(result, &message, world.naming);
+        let changed = changed.map_err(|text| format!("{} {text}", Event::BeforeStored))?;
+        Ok(changed.unwrap_or(message))
+    });
+    told(outcome, |message| if message.mailboxes.is_empty() { Ok(Value::Nil) } else { new_message(lua, &message) })
+}
+
+/// A message that keeps its mail for as long as a test wants, unlike one that is being delivered.
+fn new_message(lua: &Lua, message: &Inbound) -> mlua::Result<Value> {
+    let object: AnyUserData = made(lua, "inbound_message", ())?;
+    let mut mailboxes: Vec<&str> = Vec::new();
+    for mailbox in &message.mailboxes {
+        if !mailboxes.contains(&mailbox.as_str()) {
+            mailboxes.push(mailbox.as_str());
+        }
+    }
+    object.set("mailboxes", mailboxes)?;
+    set_headline(lua, &object, &message.headline)?;
+    object.set("source", lua.create_string(&message.body)?)?;
+    Ok(Value::UserData(object))
+}
+
+/// Metadata that keeps its mail, though that is not in the store.
+fn metadata(lua: &Lua, world: &World, value: &Value) -> Told {
+    told(described(world, value), |(summary, source)| {
+        let object: AnyUserData = made(lua, "message_metadata", ())?;
+        object.set("mailbox", summary.mailbox.as_str())?;
+        object.set("id", summary.id.to_string())?;
+        object.set("date", summary.received.as_second())?;
+        set_headline(lua, &object, &summary.headline)?;
+        object.set("source", lua.create_string(&source)?)?;
+        Ok(Value::UserData(object))
+    })
+}
+
+fn set_headline(lua: &Lua, object: &AnyUserData, headline: &Headline) -> mlua::Result<()> {
+    let address = |text: &str| {
+        let Mailbox { name, address } = Mailbox::from_display(text);
+        made::<Value>(lua, "address", (name, address))
+    };
+    let to = headline.to().map(address).collect::<mlua::Result<Vec<_>>>()?;
+    object.set("from", address(headline.from())?)?;
+    object.set("to", to)?;
+    object.set("subject", headline.subject())
+}
+
+/// What a constructor makes. It lies in the registry, because a test may well have a global variable `address`.
+fn made<T: FromLuaMulti>(lua: &Lua, class: &str, arguments: impl IntoLuaMulti) -> mlua::Result<T> {
+    lua.named_registry_value::<Function>(class)?.call(arguments)
+}
+
+/// A stored message.
+fn put(lua: &Lua, world: &World, value: &Value) -> Told {
+    told(described(world, value), |(summary, source)| {
+        let object = objects::metadata(lua, &summary, true)?;
+        world.put(summary, source);
+        Ok(object)
+    })
+}
+
+/// What was stored just now: described by a table, or there already.
+fn arrival(lua: &Lua, world: &World, value: &Value) -> Told {
+    if !value.is_userdata() {
+        return put(lua, world, value);
+    }
+    let described = described(world, value).map(|_| ());
+    told(described, |()| Ok(value.clone()))
+}
+
+/// What was stored and is not any more.
+fn departure(lua: &Lua, world: &World, value: &Value) -> Told {
+    told(described(world, value), |(summary, _)| {
+        world.remove(&summary.mailbox, summary.id);
+        objects::metadata(lua, &summary, false)
+    })
+}
+
+fn described(world: &World, value: &Value) -> Result<(Summary, Bytes), String> {
+    draft::stored(value, world.naming, world.next_id(), world.now())
+}
+
+fn mails(lua: &Lua, world: &World, value: &Value) -> Told {
+    let mailbox = said::text("the mailbox", value).and_then(|name| draft::mailbox(world.naming, &name));
+    told(mailbox, |mailbox| {
+        let mails = world.mails(&mailbox);
+        let mails = mails.iter().map(|mail| objects::metadata(lua, mail, true)).collect::<mlua::Result<Vec<_>>>()?;
+        lua.create_sequence_from(mails).map(Value::Table)
+    })
+}
+
+fn advance(lua: &Lua, world: &World, value: &Value) -> Told {
+    let seconds = f64::from_lua(value.clone(), lua).ok();
+    let by = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    told(by.ok_or_else(|| "the clock goes forward, by a number of seconds".to_owned()), |by| {
+        world.advance(by);
+        Ok(Value::Nil)
+    })
+}
+
+/// It is the turn of the script's function for an event. What the test had before is kept in the table that is returned.
+fn enter(lua: &Lua, _: &World, value: &Value) -> Told {
+    let name = value.to_string()?;
+    let event = Event::ALL.into_iter().find(|event| event.name() == name);
+    let event = event.ok_or_else(|| mlua::Error::runtime(format!("there is no event {name}")))?;
+    let turn = lua.create_table()?;
+    turn.raw_set("handler", objects::handler(lua, event))?;
+    let globals = lua.create_table()?;
+    fill(&globals, &lua.globals())?;
+    turn.raw_set("globals", globals)?;
+    set_event(lua, event)?;
+    Ok((Value::Table(turn), None))
+}
+
+/// It is the turn of the test again. What the function has left behind is gone, as it is when the server calls it.
+fn leave(lua: &Lua, _: &World, value: &Value) -> Told {
+    set_event(lua, BETWEEN)?;
+    objects::forget(lua);
+    if let Value::Table(turn) = value {
+        let globals = lua.globals();
+        globals.clear()?;
+        fill(&globals, &turn.raw_get("globals")?)?;
+    }
+    Ok((Value::Nil, None))
+}
+
+fn set_event(lua: &Lua, event: Event) -> mlua::Result<()> {
+    let context = Context::of(lua)?;
+    lua.set_app_data(Context { event: Some(event), ..context });
+    Ok(())
+}
+
+fn fill(table: &Table, from: &Table) -> mlua::Result<()> {
+    from.for_each(|key: Value, value: Value| table.raw_set(key, value))
+}
+
+/// What the function for an event must not return, if it has.
+fn judge(event: &str, result: &Value) -> Option<String> {
+    objects::verdict(result).err().map(|text| format!("{event} {text}"))
+}
+
+/// Adds to a list what the log holds beyond it.
+fn logs(lua: &Lua, world: &World, value: &Value) -> Told {
+    let Value::Table(list) = value else { return Ok((Value::Nil, None)) };
+    for entry in world.log_after(list.raw_len()) {
+        let table = lua.create_table()?;
+        table.raw_set("level", entry.level())?;
+        table.raw_set("text", entry.text)?;
+        table.raw_set("fields", lua.create_table_from(entry.fields)?)?;
+        list.raw_push(table)?;
+    }
+    Ok((value.clone(), None))
+}
+
+/// The function of the test that answers requests.
+fn respond_by(lua: &Lua, world: &World, value: &Value) -> Told {
+    world.set_responder(Function::from_lua(value.clone(), lua)?);
+    Ok((Value::Nil, None))
+}
+
+/// What went wrong where the script was not told.
+fn note_fault(_: &Lua, world: &World, value: &Value) -> Told {
+    world.set_fault(value.to_string()?);
+    Ok((Value::Nil, None))
+}
+
+fn told<T>(result: Result<T, String>, make: impl FnOnce(T) -> mlua::Result<Value>) -> Told {
+    match result {
+        Ok(value) => Ok((make(value)?, None)),
+        Err(problem) => Ok((Value::Nil, Some(problem))),
+    }
+}

@@ -1,0 +1,101 @@
+//! `restante script check` and `restante script test`: loads a script apart from any server, and runs the tests that its
+//! author has written. A test is a global function whose name begins with `test_`; it gets the object `t` of `t.lua`, with
+//! which it makes up sessions and mail, calls the script's functions as the server would, and says what it expects.
+
+mod case;
+mod draft;
+mod letter;
+mod library;
+mod said;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use mlua::Value;
+
+use crate::engine::Engine;
+use crate::host::{Loaded, ScriptError};
+use crate::settings::Settings;
+use case::Failure;
+use world::World;
+
+/// What the names of tests begin with.
+const PREFIX: &str = "test_";
+
+/// How many lines of the log are shown for a test that has failed.
+const MAX_LOG: usize = 100;
+
+/// Loads a script, with the limits that it has in the server, and says which events it has functions for.
+pub fn check(path: &Path, settings: &Settings) -> Result<Loaded, ScriptError> {
+    let handlers = case::apart(path, settings, &World::new(settings.naming), |engine| engine.handlers())?;
+    Ok(Loaded { path: path.to_owned(), handlers })
+}
+
+/// Runs the tests of a script that are named, or all of them, and writes what has become of each. A name may end in `*`.
+/// Says whether there were tests and all have passed.
+pub fn test(path: &Path, settings: &Settings, names: &[String], out: &mut dyn Write) -> Result<bool, ScriptError> {
+    let tests = tests_of(path, settings)?;
+    let unwritten = |error: io::Error| ScriptError(format!("cannot write what has become of the tests: {error}"));
+    if tests.is_empty() {
+        writeln!(out, "{} has no tests: no global function is named {PREFIX}...", path.display()).map_err(unwritten)?;
+        return Ok(false);
+    }
+    let unknown: Vec<_> = names.iter().filter(|name| !tests.iter().any(|test| is_named(test, name))).collect();
+    for name in &unknown {
+        writeln!(out, "{} has no test {name}", path.display()).map_err(unwritten)?;
+    }
+    let is_chosen = |test: &&String| names.is_empty() || names.iter().any(|name| is_named(test, name));
+    let (mut count, mut failed) = (0, 0);
+    for test in tests.iter().filter(is_chosen) {
+        let result = case::run(path, settings, test);
+        count += 1;
+        failed += usize::from(result.is_err());
+        report(out, test, &result).map_err(unwritten)?;
+    }
+    let tests = if count == 1 { "test" } else { "tests" };
+    writeln!(out, "{count} {tests}, {failed} failed").map_err(unwritten)?;
+    Ok(unknown.is_empty() && failed == 0)
+}
+
+/// The names of the tests, in the order in which they stand in the file. Those of other files, which it requires, come
+/// behind.
+fn tests_of(path: &Path, settings: &Settings) -> Result<Vec<String>, ScriptError> {
+    let main = format!("@{}", path.display());
+    let mut tests = case::apart(path, settings, &World::new(settings.naming), move |engine| {
+        let names = engine.functions().iter().filter(|name| name.starts_with(PREFIX));
+        names.map(|name| (place_of(engine, name, &main), name.clone())).collect::<Vec<_>>()
+    })?;
+    tests.sort();
+    Ok(tests.into_iter().map(|(_, name)| name).collect())
+}
+
+/// Where a function stands: in another file, in which, in which line.
+fn place_of(engine: &Engine, name: &str, main: &str) -> (bool, String, usize) {
+    let Some(Value::Function(function)) = engine.global(name) else { return (true, String::new(), 0) };
+    let info = function.info();
+    let source = info.source.unwrap_or_default();
+    (source != main, source, info.line_defined.unwrap_or(0))
+}
+
+fn is_named(test: &str, name: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(beginning) => test.starts_with(beginning),
+        None => test == name,
+    }
+}
+
+fn report(out: &mut dyn Write, test: &str, result: &Result<(), Failure>) -> io::Result<()> {
+    let Err(failure) = result else { return writeln!(out, "ok    {test}") };
+    writeln!(out, "FAIL  {test}")?;
+    writeln!(out, "      {}", failure.text)?;
+    for entry in failure.log.iter().take(MAX_LOG) {
+        writeln!(out, "      log: {entry}")?;
+    }
+    match failure.log.len().checked_sub(MAX_LOG) {
+        None | Some(0) => Ok(()),
+        Some(more) => writeln!(out, "      log: and {more} more"),
+    }
+}

@@ -1,0 +1,153 @@
+//! What a test has said: the fields of a table or of an object that it hands over, each read as what it has to be. What the
+//! fields mean, and what stands in for those that are missing, is the business of `draft`. Errors are sentences for the
+//! author of the test.
+
+use mlua::{AnyUserData, ObjectLike as _, Table, Value};
+use restante_mail::mime::Mailbox;
+
+use crate::objects::kind_of;
+
+/// How long a list may be.
+const MAX_ITEMS: usize = 10_000;
+
+/// The fields of what a test has handed over.
+pub(super) enum Said<'a> {
+    /// Nothing was.
+    Nothing,
+    /// A table that describes something.
+    Table(&'a Table),
+    /// An object, as scripts get to see it.
+    Object(&'a AnyUserData),
+}
+
+impl<'a> Said<'a> {
+    /// A field that is not known is a slip of the test's author, and so is an object that lacks the first of the known
+    /// ones: it is of another kind.
+    pub(super) fn new(value: &'a Value, what: &str, known: &[&str]) -> Result<Self, String> {
+        let table = match value {
+            Value::Nil => return Ok(Self::Nothing),
+            Value::UserData(object) if is_like(object, known) => return Ok(Self::Object(object)),
+            Value::Table(table) => table,
+            other => return Err(format!("{what} is made of a table, not of {}", kind_of(other))),
+        };
+        for pair in table.pairs::<Value, Value>() {
+            let (key, _) = pair.map_err(sentence)?;
+            let key = key.to_string().map_err(sentence)?;
+            if !known.contains(&key.as_str()) {
+                return Err(format!("{what} has no field '{key}'; it is made of {}", known.join(", ")));
+            }
+        }
+        Ok(Self::Table(table))
+    }
+
+    pub(super) fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        match self.value(name)? {
+            Value::Nil => Ok(None),
+            Value::String(bytes) => Ok(Some(bytes.as_bytes().to_vec())),
+            value => text(name, &value).map(|text| Some(text.into_bytes())),
+        }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, String> {
+        match self.value(name)? {
+            Value::Nil => Ok(None),
+            value => text(name, &value).map(Some),
+        }
+    }
+
+    /// A number of seconds, of which only the whole ones count.
+    pub(super) fn seconds(&self, name: &str) -> Result<Option<i64>, String> {
+        match self.value(name)? {
+            Value::Nil => Ok(None),
+            Value::Integer(seconds) => Ok(Some(seconds)),
+            #[expect(clippy::cast_possible_truncation, reason = "beyond all dates it does not matter how far")]
+            Value::Number(seconds) => Ok(Some(seconds as i64)),
+            other => Err(misfit(name, "a number", &other)),
+        }
+    }
+
+    pub(super) fn table(&self, name: &str) -> Result<Option<Table>, String> {
+        match self.value(name)? {
+            Value::Nil => Ok(None),
+            Value::Table(table) => Ok(Some(table)),
+            other => Err(misfit(name, "a table", &other)),
+        }
+    }
+
+    pub(super) fn list(&self, name: &str) -> Result<Option<Vec<Value>>, String> {
+        self.table(name)?.map(|table| items(name, &table)).transpose()
+    }
+
+    pub(super) fn person(&self, name: &str) -> Result<Option<Mailbox>, String> {
+        match self.value(name)? {
+            Value::Nil => Ok(None),
+            value => person(name, &value).map(Some),
+        }
+    }
+
+    /// A list of people, or one of them.
+    pub(super) fn people(&self, name: &str) -> Result<Option<Vec<Mailbox>>, String> {
+        let people = match self.value(name)? {
+            Value::Nil => return Ok(None),
+            Value::Table(list) => items(name, &list)?,
+            one => vec![one],
+        };
+        people.iter().map(|value| person(name, value)).collect::<Result<_, _>>().map(Some)
+    }
+
+    fn value(&self, name: &str) -> Result<Value, String> {
+        match self {
+            Self::Nothing => Ok(Value::Nil),
+            Self::Table(table) => table.get(name).map_err(sentence),
+            Self::Object(object) => object.get(name).map_err(sentence),
+        }
+    }
+}
+
+/// A text; a number is taken for its digits, as everywhere in Lua.
+pub(super) fn text(name: &str, value: &Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.to_string_lossy()),
+        Value::Integer(_) | Value::Number(_) => value.to_string().map_err(sentence),
+        other => Err(misfit(name, "a text", other)),
+    }
+}
+
+/// The values of a list, up to the first that is nil.
+pub(super) fn items(name: &str, list: &Table) -> Result<Vec<Value>, String> {
+    let mut items = Vec::new();
+    loop {
+        match list.raw_get(items.len() + 1).map_err(sentence)? {
+            Value::Nil => return Ok(items),
+            _ if items.len() == MAX_ITEMS => return Err(format!("{name} has more than {MAX_ITEMS} items")),
+            item => items.push(item),
+        }
+    }
+}
+
+fn is_like(object: &AnyUserData, known: &[&str]) -> bool {
+    let first = known.first().map(|name| object.get::<Value>(*name));
+    matches!(first, Some(Ok(value)) if !value.is_nil())
+}
+
+/// An address object, or a text such as `ann@example.org` or `Ann <ann@example.org>`.
+fn person(name: &str, value: &Value) -> Result<Mailbox, String> {
+    let Value::UserData(object) = value else {
+        let text = text(name, value).map_err(|_| misfit(name, "a text or an address", value))?;
+        return Ok(Mailbox::from_display(&text));
+    };
+    let said = Said::Object(object);
+    match (said.text("name")?, said.text("address")?) {
+        (Some(name), Some(address)) => Ok(Mailbox::new(&name, &address)),
+        _ => Err(misfit(name, "a text or an address", value)),
+    }
+}
+
+fn misfit(name: &str, wanted: &str, value: &Value) -> String {
+    format!("{name} must be {wanted}, not {}", kind_of(value))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
+fn sentence(error: mlua::Error) -> String {
+    error.to_string()
+}

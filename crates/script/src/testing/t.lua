@@ -1,0 +1,308 @@
+-- The object `t` that tests of scripts get: made-up sessions and mail, calls of the script's functions as the server makes
+-- them, checks, and the world around. It is called with `native`, the part that is written in Rust (library.rs), whose
+-- functions return nil and a sentence when they cannot do what is asked.
+--
+-- Errors are raised with the level of whoever has called the library, so that they name a line of the test.
+
+local native = ...
+local error, getmetatable, next, pairs, pcall, rawget, setmetatable, tostring, type =
+  error, getmetatable, next, pairs, pcall, rawget, setmetatable, tostring, type
+local concat, find, format, min, sort = table.concat, string.find, string.format, math.min, table.sort
+local defer = smtp.defer
+
+local t = {}
+
+-- Checks -------------------------------------------------------------------------------------------------------------
+
+local most_depth, most_items, most_text = 3, 10, 200
+
+local escapes = { ["\r"] = "\\r", ["\n"] = "\\n", ["\t"] = "\\t", ['"'] = '\\"', ["\\"] = "\\\\" }
+
+local function quoted(text)
+  local cut = #text > most_text and text:sub(1, most_text) .. "..." or text
+  return '"' .. cut:gsub('[%c"\\]', function(char)
+    return escapes[char] or format("\\%d", char:byte())
+  end) .. '"'
+end
+
+local shown
+
+local function shown_key(key)
+  if type(key) == "string" and find(key, "^[%a_][%w_]*$") then
+    return key
+  end
+  return "[" .. shown(key, most_depth) .. "]"
+end
+
+local function shown_table(value, depth)
+  if next(value) == nil then
+    return "{}"
+  elseif depth >= most_depth then
+    return "{...}"
+  end
+  local parts, keys = {}, {}
+  for index = 1, #value do
+    parts[index] = index <= most_items and shown(value[index], depth + 1) or nil
+  end
+  for key in pairs(value) do
+    if not (type(key) == "number" and key >= 1 and key <= #value and key % 1 == 0) then
+      keys[#keys + 1] = key
+    end
+  end
+  sort(keys, function(a, b)
+    return tostring(a) < tostring(b)
+  end)
+  for index = 1, min(#keys, most_items) do
+    parts[#parts + 1] = shown_key(keys[index]) .. " = " .. shown(value[keys[index]], depth + 1)
+  end
+  if #value > most_items or #keys > most_items then
+    parts[#parts + 1] = "..."
+  end
+  return "{ " .. concat(parts, ", ") .. " }"
+end
+
+-- A value in short, as it is written in Lua where that is possible.
+function shown(value, depth)
+  if type(value) == "string" then
+    return quoted(value)
+  elseif type(value) == "table" and not getmetatable(value) then
+    return shown_table(value, depth or 0)
+  end
+  return tostring(value)
+end
+
+-- Tables are the same when their contents are. `seen` holds the pairs that are being compared: a table may hold itself.
+local function same(a, b, seen)
+  if a == b then
+    return true
+  elseif type(a) ~= "table" or type(b) ~= "table" then
+    return false
+  end
+  seen = seen or {}
+  seen[a] = seen[a] or {}
+  if seen[a][b] then
+    return true
+  end
+  seen[a][b] = true
+  for key, value in pairs(a) do
+    if not same(value, rawget(b, key), seen) then
+      return false
+    end
+  end
+  for key in pairs(b) do
+    if rawget(a, key) == nil then
+      return false
+    end
+  end
+  return true
+end
+
+-- Called by checks only: level 3 is the line of the test.
+local function fail(text, note)
+  error(note == nil and text or tostring(note) .. ": " .. text, 3)
+end
+
+function t.equal(actual, expected, note)
+  if not same(actual, expected) then
+    fail("expected " .. shown(expected) .. ", got " .. shown(actual), note)
+  end
+end
+
+function t.differs(actual, unexpected, note)
+  if same(actual, unexpected) then
+    fail("expected anything but " .. shown(unexpected), note)
+  end
+end
+
+function t.yes(value, note)
+  if not value then
+    fail("expected something true, got " .. shown(value), note)
+  end
+end
+
+function t.no(value, note)
+  if value then
+    fail("expected nil or false, got " .. shown(value), note)
+  end
+end
+
+function t.matches(text, pattern, note)
+  if type(text) ~= "string" then
+    fail("expected a text, got " .. shown(text), note)
+  elseif not find(text, pattern) then
+    fail("expected a match of " .. shown(pattern) .. ", got " .. shown(text), note)
+  end
+end
+
+function t.fails(func, pattern, note)
+  local ok, problem = pcall(func)
+  if ok then
+    fail("expected an error", note)
+  end
+  problem = tostring(problem)
+  if pattern and not find(problem, pattern) then
+    fail("expected an error that matches " .. shown(pattern) .. ", got " .. shown(problem), note)
+  end
+  return problem
+end
+
+function t.fail(note)
+  error(note == nil and "failed" or tostring(note), 2)
+end
+
+-- The action of a verdict; nil when it is none.
+local function action_of(verdict)
+  return type(verdict) == "userdata" and verdict.action or nil
+end
+
+function t.allows(verdict, note)
+  if action_of(verdict) ~= "allow" then
+    fail("expected smtp.allow, got " .. shown(verdict), note)
+  end
+end
+
+function t.defers(verdict, note)
+  if action_of(verdict) ~= "defer" then
+    fail("expected smtp.defer, got " .. shown(verdict), note)
+  end
+end
+
+function t.denies(verdict, code, text)
+  local denied = action_of(verdict) == "deny"
+  if not denied or (code and verdict.code ~= code) or (text and verdict.text ~= text) then
+    local wanted = code and text and code .. ", " .. text or code
+    fail("expected smtp.deny" .. (wanted and "(" .. wanted .. ")" or "") .. ", got " .. shown(verdict))
+  end
+end
+
+-- Makers -------------------------------------------------------------------------------------------------------------
+
+-- The native function, for tests: what it cannot make is an error of the test.
+local function for_tests(make)
+  return function(fields)
+    local value, problem = make(fields)
+    if problem then
+      error(problem, 2)
+    end
+    return value
+  end
+end
+
+t.session = for_tests(native.session)
+t.message = for_tests(native.message)
+t.metadata = for_tests(native.metadata)
+t.put = for_tests(native.put)
+t.mails = for_tests(native.mails)
+t.advance = for_tests(native.advance)
+
+-- Runners ------------------------------------------------------------------------------------------------------------
+
+-- Makes what a runner works on; level 3 is the line of the test.
+local function made(make, fields)
+  local value, problem = make(fields)
+  if problem then
+    error(problem, 3)
+  end
+  return value
+end
+
+-- Calls the script's function for an event, if there is one. Errors keep the place that they have.
+local function call(event, argument)
+  local turn = native.enter(event)
+  local ok, result = true, nil
+  if turn.handler then
+    ok, result = pcall(turn.handler, argument)
+  end
+  native.leave(turn)
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
+
+local function verdict_of(event, session)
+  local result = call(event, session)
+  local problem = native.judge(event, result)
+  if problem then
+    error(problem, 3)
+  end
+  return result == nil and defer() or result
+end
+
+function t.mail_from(session)
+  local verdict = verdict_of("before.mail_from_accepted", made(native.sender, session))
+  return verdict
+end
+
+function t.rcpt_to(session)
+  local verdict = verdict_of("before.rcpt_to_accepted", made(native.candidate, session))
+  return verdict
+end
+
+function t.deliver(fields)
+  local message = made(native.message, fields)
+  -- The function gets a copy: what it changes and does not return does not count.
+  local result = call("before.message_stored", made(native.passing, message))
+  local stored, problem = native.outcome(message, result)
+  if problem then
+    error(problem, 2)
+  end
+  return stored
+end
+
+function t.stored(fields)
+  call("after.message_stored", made(native.arrival, fields))
+end
+
+function t.deleted(fields)
+  call("after.message_deleted", made(native.departure, fields))
+end
+
+-- The world ----------------------------------------------------------------------------------------------------------
+
+local responder
+local requests, logs = {}, {}
+
+-- Answers a request in place of the network: a table, or nil and a sentence. An error in the test's function would be
+-- taken for a broken network, so it is kept for the end of the test.
+native.respond_by(function(method, url, headers, body)
+  local request = { method = method, url = url, headers = headers, body = body }
+  requests[#requests + 1] = request
+  if not responder then
+    return nil, "there is no network in tests: set t.http"
+  end
+  local ok, response, problem = pcall(responder, request)
+  if ok and (type(response) == "table" or response == nil) then
+    return response, problem
+  end
+  problem = ok and "t.http must return a table, or nil and a text" or tostring(response)
+  native.note_fault(problem)
+  return nil, problem
+end)
+
+local live = {
+  http = function()
+    return responder
+  end,
+  requests = function()
+    return requests
+  end,
+  logs = function()
+    return native.logs(logs)
+  end,
+}
+
+return setmetatable(t, {
+  __index = function(_, key)
+    local value = live[key]
+    return value and value()
+  end,
+  __newindex = function(_, key, value)
+    if key ~= "http" then
+      error("t." .. tostring(key) .. " cannot be set; t.http can", 2)
+    elseif value ~= nil and type(value) ~= "function" then
+      error("t.http must be a function, not a " .. type(value), 2)
+    end
+    responder = value
+  end,
+})

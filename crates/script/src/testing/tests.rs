@@ -1,0 +1,375 @@
+//! The runner: small scripts, and what is printed about their tests.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use restante_mail::naming::Naming;
+
+use super::*;
+use crate::event::Event;
+
+/// A folder with scripts that is gone when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("restante-testing-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for (name, text) in files {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        Self(folder)
+    }
+
+    /// Runs the tests of `rules.lua`: whether all passed, and what was printed, with the bare names of files.
+    fn test(&self, settings: &Settings, names: &[&str]) -> (bool, String) {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut out = Vec::new();
+        let passed = test(&self.0.join("rules.lua"), settings, &names, &mut out);
+        let said = match &passed {
+            Ok(_) => String::from_utf8(out).unwrap(),
+            Err(error) => error.to_string(),
+        };
+        (passed.unwrap_or(false), said.replace(&format!("{}/", self.0.display()), ""))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        paths: Vec::new(),
+        sandbox: false,
+        timeout: Duration::from_mins(1),
+        memory: 32 * 1024 * 1024,
+        states: 1,
+        queue: 1,
+        naming: Naming::Local,
+    }
+}
+
+/// What is printed about a script with this text.
+fn printed(script: &str) -> String {
+    Folder::new(&[("rules.lua", script)]).test(&settings(), &[]).1
+}
+
+/// What a test with this body, which is line 1 of its file, fails with; `ok` when it passes.
+fn outcome(body: &str) -> String {
+    let said = printed(&format!("function test_it(t) {body}\nend"));
+    let lines: Vec<&str> = said.lines().collect();
+    match lines.as_slice() {
+        ["ok    test_it", "1 test, 0 failed"] => "ok".to_owned(),
+        ["FAIL  test_it", why, .., "1 test, 1 failed"] => why.trim().to_owned(),
+        _ => said,
+    }
+}
+
+#[test]
+fn tests_run_in_the_order_of_the_file_and_each_for_itself() {
+    let script = r#"
+local logger = require("logger")
+local calls = 0
+function restante.before.mail_from_accepted(session)
+  calls = calls + 1
+  logger.info("a sender", { from = session.from.address, subject = "two words" })
+  return smtp.deny(550, tostring(calls))
+end
+function test_two(t)
+  t.denies(t.mail_from {}, 550, "1")
+  restante.shared.set("left", true)
+  left = true
+end
+function test_one(t)
+  t.equal(restante.shared.get("left"), nil)
+  t.equal(left, nil)
+  t.denies(t.mail_from {}, 550, "2")
+end
+function tes_three() error("is no test") end
+test_four = "nor is this"
+"#;
+    let expected = "\
+ok    test_two
+FAIL  test_one
+      rules.lua:17: expected smtp.deny(550, 2), got smtp.deny(550, 1)
+      log: info a sender from=sender@example.com subject=\"two words\"
+2 tests, 1 failed
+";
+    assert_eq!(printed(script), expected);
+}
+
+#[test]
+fn names_choose_tests() {
+    let script = "function test_a1() end function test_a2() end function test_b() error('no') end";
+    let folder = Folder::new(&[("rules.lua", script)]);
+    let table: &[(&[&str], bool, &str)] = &[
+        (&["test_a1"], true, "ok    test_a1\n1 test, 0 failed\n"),
+        (&["test_a*"], true, "ok    test_a1\nok    test_a2\n2 tests, 0 failed\n"),
+        (&["test_a2", "test_a*"], true, "ok    test_a1\nok    test_a2\n2 tests, 0 failed\n"),
+        (&["test_b"], false, "FAIL  test_b\n      rules.lua:1: no\n1 test, 1 failed\n"),
+        (&["test_a"], false, "rules.lua has no test test_a\n0 tests, 0 failed\n"),
+        (&["x*", "test_a1"], false, "rules.lua has no test x*\nok    test_a1\n1 test, 0 failed\n"),
+    ];
+    for (names, passed, expected) in table {
+        assert_eq!(folder.test(&settings(), names), (*passed, (*expected).to_owned()), "{names:?}");
+    }
+}
+
+#[test]
+fn a_script_without_tests_or_with_mistakes_has_not_passed() {
+    let none = (false, "rules.lua has no tests: no global function is named test_...\n".to_owned());
+    assert_eq!(Folder::new(&[("rules.lua", "x = 1")]).test(&settings(), &[]), none);
+    let broken = (false, "rules.lua:2: unexpected symbol near '='".to_owned());
+    assert_eq!(Folder::new(&[("rules.lua", "\nx = = 1")]).test(&settings(), &[]), broken);
+    let (passed, said) = Folder::new(&[]).test(&settings(), &[]);
+    assert!(!passed && said.starts_with("rules.lua: "), "{said}");
+}
+
+#[test]
+fn tests_may_stand_in_a_file_of_their_own() {
+    let rules = "require('filter') function test_here(t) t.defers(t.mail_from { from = 'x@y.example' }) end";
+    let filter = "\nfunction restante.before.mail_from_accepted() error('oh') end function test_there() end";
+    let expected = "\
+FAIL  test_here
+      filter.lua:2: oh
+ok    test_there
+2 tests, 1 failed
+";
+    let folder = Folder::new(&[("rules.lua", rules), ("filter.lua", filter)]);
+    assert_eq!(folder.test(&settings(), &[]), (false, expected.to_owned()));
+}
+
+#[test]
+fn what_takes_too_long_fails_and_the_rest_goes_on() {
+    let script = r#"
+function test_loop() while true do pcall(function() while true do end end) end end
+function test_pattern() ("a"):rep(5000):find(("a*"):rep(30) .. "b") end
+function test_fine() end
+"#;
+    let settings = Settings { timeout: Duration::from_secs(1), ..settings() };
+    let expected = "\
+FAIL  test_loop
+      rules.lua:2: took longer than 1s
+FAIL  test_pattern
+      rules.lua: does not end within 1s
+ok    test_fine
+3 tests, 2 failed
+";
+    assert_eq!(Folder::new(&[("rules.lua", script)]).test(&settings, &[]), (false, expected.to_owned()));
+}
+
+#[test]
+fn what_needs_too_much_memory_fails_at_its_first_line_at_least() {
+    let script = "\nfunction test_memory() local x = 'x'\nwhile true do x = x .. x end end";
+    let expected = "FAIL  test_memory\n      rules.lua:2: needs more than 32768 KiB of memory\n1 test, 1 failed\n";
+    assert_eq!(printed(script), expected);
+}
+
+#[test]
+fn checks_tell_what_was_expected() {
+    let table = [
+        ("t.equal(1, 1) t.equal('a', 'a') t.equal({ 1, { a = 2 } }, { 1, { a = 2 } })", "ok"),
+        ("t.equal(nil, 'big')", "rules.lua:1: expected \"big\", got nil"),
+        ("t.equal({ 'a', x = { 1 } }, {})", "rules.lua:1: expected {}, got { \"a\", x = { 1 } }"),
+        ("t.equal({ 1 }, { 1, 2 }, 'both')", "rules.lua:1: both: expected { 1, 2 }, got { 1 }"),
+        ("t.equal({ 1, 2 }, { 1 })", "rules.lua:1: expected { 1 }, got { 1, 2 }"),
+        ("t.equal('a\\nb', 'a\\tb')", "rules.lua:1: expected \"a\\tb\", got \"a\\nb\""),
+        ("t.equal(address.new('A', 'a@x'), address.new('A', 'a@x'))", "ok"),
+        (
+            "t.equal({ address.new('A', 'a@x') }, { address.new('B', 'a@x') })",
+            "rules.lua:1: expected { B <a@x> }, got { A <a@x> }",
+        ),
+        ("local a, b = {}, {} a.a, b.a = a, b t.equal(a, b)", "ok"),
+        ("t.differs({ 1 }, { 2 }) t.differs(1, 1)", "rules.lua:1: expected anything but 1"),
+        ("t.yes(0) t.yes(nil, 'found')", "rules.lua:1: found: expected something true, got nil"),
+        ("t.no(nil) t.no(false) t.no(1)", "rules.lua:1: expected nil or false, got 1"),
+        ("t.matches('abc', '^a') t.matches('abc', '^b')", "rules.lua:1: expected a match of \"^b\", got \"abc\""),
+        ("t.matches(nil, 'x')", "rules.lua:1: expected a text, got nil"),
+        ("t.equal(t.fails(function() error('oh', 0) end, '^o'), 'oh')", "ok"),
+        ("t.fails(function() end)", "rules.lua:1: expected an error"),
+        (
+            "t.fails(function() error('oh', 0) end, 'x')",
+            "rules.lua:1: expected an error that matches \"x\", got \"oh\"",
+        ),
+        ("t.fails(function() restante.before.nothing = 1 end, 'no event before.nothing')", "ok"),
+        ("t.allows(smtp.allow()) t.allows(smtp.defer())", "rules.lua:1: expected smtp.allow, got smtp.defer"),
+        ("t.defers(smtp.defer()) t.defers(nil)", "rules.lua:1: expected smtp.defer, got nil"),
+        (
+            "t.denies(smtp.deny()) t.denies(smtp.deny(451, 'x'), 451, 'x') t.denies(smtp.allow())",
+            "rules.lua:1: expected smtp.deny, got smtp.allow",
+        ),
+        ("t.denies(smtp.deny(450, 'x'), 451)", "rules.lua:1: expected smtp.deny(451), got smtp.deny(450, x)"),
+        ("t.fail('not yet')", "rules.lua:1: not yet"),
+        ("t.htpp = print", "rules.lua:1: t.htpp cannot be set; t.http can"),
+        ("t.equals(1, 1)", "rules.lua:1: attempt to call field 'equals' (a nil value)"),
+    ];
+    for (body, expected) in table {
+        assert_eq!(outcome(body), expected, "{body}");
+    }
+}
+
+#[test]
+fn makers_make_what_the_server_would() {
+    let table = [
+        (
+            "local s = t.session() t.equal(s.from.address, 'sender@example.com') t.equal(#s.to, 1) t.equal(s.remote_addr, '192.0.2.1')",
+            "ok",
+        ),
+        (
+            "local s = t.session { from = address.new('', 'a@b.example'), to = { 'c@d.example' } } t.equal(s.to, { address.new('', 'c@d.example') })",
+            "ok",
+        ),
+        ("t.equal(t.session { from = '' }.from.address, '')", "ok"),
+        ("t.session { to = { 'nobody' } }", "rules.lua:1: to: the domain is missing: \"nobody\""),
+        ("t.session { form = 'x' }", "rules.lua:1: a session has no field 'form'; it is made of remote_addr, from, to"),
+        ("t.deliver(t.metadata {})", "rules.lua:1: a message is made of a table, not of another object"),
+        ("t.deliver(t.session {})", "rules.lua:1: a message is made of a table, not of another object"),
+        ("t.stored(smtp.allow())", "rules.lua:1: metadata is made of a table, not of another object"),
+        ("t.mail_from(t.message {})", "rules.lua:1: a session is made of a table, not of another object"),
+        ("t.session('x')", "rules.lua:1: a session is made of a table, not of a text"),
+        ("t.rcpt_to { to = {} }", "rules.lua:1: the session has no recipient to judge"),
+        (
+            "local m = t.message() t.equal(m.mailboxes, { 'recipient' }) t.equal(m.subject, 'Hello') t.equal(m.text, 'Hello')",
+            "ok",
+        ),
+        (
+            "local m = t.message { to = { 'Ann <ann+x@x.example>', 'ANN@y.example' } } t.equal(m.mailboxes, { 'ann' }) t.equal(m.to[1].name, 'Ann')",
+            "ok",
+        ),
+        (
+            "local m = t.message { text = 'Hallö', html = '<b>', headers = { ['X-Foo'] = { 'a', 'b' } } } t.equal(m.text, 'Hallö') t.equal(m.html, '<b>') t.equal(m.headers['x-foo'], 'a')",
+            "ok",
+        ),
+        (
+            "local m = t.message { attachments = { { filename = 'a.txt', content_type = 'text/csv', content = 'abc' } } } t.equal(m.attachments[1].size, 3) t.equal(m.attachments[1].content_type, 'text/csv')",
+            "ok",
+        ),
+        ("local a, b = t.message { text = 'a' }, t.message { text = 'b' } t.equal(a.text .. b.text, 'ab')", "ok"),
+        (
+            "local m = t.message { source = 'Subject: Raw\\r\\nTo: bob@x.example\\r\\n\\r\\nbody' } t.equal(m.subject, 'Raw') t.equal(m.mailboxes, { 'bob' })",
+            "ok",
+        ),
+        (
+            "t.message { mailboxes = { 'a b' } }",
+            "rules.lua:1: no mailbox can be named after \"a b\": the local part has a character that needs quotes",
+        ),
+        (
+            "t.message { subject = 'a\\nb' }",
+            "rules.lua:1: this cannot stand in the header of a mail: \"Subject\", \"a\\nb\"",
+        ),
+        ("t.message { to = { 1 > 2 } }", "rules.lua:1: to must be a text or an address, not a boolean"),
+        (
+            "local m = t.metadata { mailbox = 'Ann', id = 7, date = 86400, text = 'x' } t.equal(m.mailbox .. m.id .. m.date .. m.text, 'ann786400x')",
+            "ok",
+        ),
+        ("address = 'mine' t.equal(t.message().from.address, 'sender@example.com')", "ok"),
+        ("t.metadata { id = 'x' }", "rules.lua:1: id is no id of a message: \"x\""),
+        ("t.metadata { date = 1e30 }", "rules.lua:1: date is out of range: 9223372036854775807"),
+    ];
+    for (body, expected) in table {
+        assert_eq!(outcome(body), expected, "{body}");
+    }
+}
+
+#[test]
+fn the_world_is_made_up() {
+    let table = [
+        ("local a, e = require('http').get('http://x.example/') t.equal(a, nil) t.equal(e, 'there is no network in tests: set t.http')", "ok"),
+        ("t.http = function(r) return { status_code = 201, headers = { ['X-A'] = 'b' }, body = r.method .. r.url .. r.headers.K .. r.body } end
+          local a = require('http').put('http://x.example/', { headers = { K = 'v' }, body = '!' })
+          t.equal(a.status_code, 201) t.equal(a.headers['X-A'], 'b') t.equal(a.body, 'PUThttp://x.example/v!') t.equal(#t.requests, 1)", "ok"),
+        ("t.http = function(r) return { body = r.url } end
+          local a = require('http').request_batch { { 'get', 'http://x.example/' }, { 'get', 'http://y.example/' } }
+          t.equal(a[1].body .. a[2].body, 'http://x.example/http://y.example/') t.equal(t.requests[2].url, 'http://y.example/')", "ok"),
+        ("t.http = function() error('mine') end require('http').get('http://x.example/')", "rules.lua:1: mine"),
+        ("t.http = function() return 1 end require('http').get('http://x.example/')", "t.http must return a table, or nil and a text"),
+        ("print('a', 1) t.equal(t.logs, { { level = 'info', text = 'a\\t1', fields = {} } }) local logs = t.logs print('b') t.equal(#t.logs, 2) t.equal(#logs, 2)", "ok"),
+        ("local m = t.put { mailbox = 'ann', text = 'x' } t.equal(restante.store.get('ann', 'latest').id, m.id) t.equal(m.text, 'x') t.equal(#t.mails('ann'), 1) t.equal(#t.mails('bob'), 0)", "ok"),
+        ("local a, b = t.put {}, t.put {} t.differs(a.id, b.id) t.deleted(a) t.equal(t.mails('recipient')[1].id, b.id)", "ok"),
+        ("restante.shared.set('k', 'v', 10) t.advance(9) t.equal(restante.shared.get('k'), 'v') restante.sleep(2) t.equal(restante.shared.get('k'), nil)", "ok"),
+        ("restante.sleep(3600)", "rules.lua:1: restante.sleep: the call would take longer than it may"),
+        ("restante.sleep(-1)", "rules.lua:1: restante.sleep takes a number of seconds, 0 or more"),
+        ("t.advance(-1)", "rules.lua:1: the clock goes forward, by a number of seconds"),
+    ];
+    for (body, expected) in table {
+        assert_eq!(outcome(body), expected, "{body}");
+    }
+}
+
+#[test]
+fn functions_are_called_as_the_server_calls_them() {
+    let script = r#"
+function restante.before.mail_from_accepted(session)
+  seen = (seen or 0) + 1
+  if session.from.address == "" then return 17 end
+  if seen > 1 or #session.to > 0 then return smtp.deny() end
+end
+function restante.before.message_stored(message)
+  message.subject = message.subject .. "!"
+  if message.headers["X-Do"] == "lose" then message.mailboxes = {} end
+  if message.headers["X-Do"] == "twice" then message.mailboxes = { "Ann", "ann+x@y.example" } end
+  if message.headers["X-Do"] == "spoil" then table.insert(message.mailboxes, "a b") end
+  if message.headers["X-Do"] == "open" then restante.store.list("ann") end
+  return message.headers["X-Do"] ~= "nothing" and message
+end
+function restante.after.message_stored(message)
+  restante.store.delete(message.mailbox, message.id)
+end
+function restante.after.message_deleted(message)
+  assert(message.source == nil and message.subject == "gone")
+end
+function test_globals_do_not_last(t)
+  local session = t.session {}
+  t.defers(t.mail_from(session))
+  t.defers(t.mail_from(session))
+  t.defers(t.rcpt_to(session))
+end
+function test_bad_verdict(t)
+  t.mail_from { from = "" }
+end
+function test_messages(t)
+  local function given(what) return { subject = "x", mailboxes = { "ann" }, headers = { ["X-Do"] = what } } end
+  local message = t.message(given "change")
+  t.equal(t.deliver(message).subject, "x!")
+  t.equal(message.subject, "x")
+  t.equal(t.deliver(given "nothing").subject, "x")
+  t.equal(t.deliver(given "lose"), nil)
+  t.equal(t.deliver(given "twice").mailboxes, { "ann" })
+  t.equal(t.deliver(given "change").headers["X-Do"], "change")
+  t.fails(function() t.deliver(given "spoil") end, "a b")
+  t.fails(function() t.deliver(given "open") end, "after hooks only")
+end
+function test_after(t)
+  t.stored { mailbox = "ann" }
+  t.equal(#t.mails("ann"), 0)
+  t.stored(t.metadata {})
+  t.deleted { subject = "gone" }
+  t.deleted { subject = "here" }
+end
+"#;
+    let expected = "\
+ok    test_globals_do_not_last
+FAIL  test_bad_verdict
+      rules.lua:28: before.mail_from_accepted must return smtp.allow(), smtp.defer() or smtp.deny(), not a number
+ok    test_messages
+FAIL  test_after
+      rules.lua:19: assertion failed!
+4 tests, 2 failed
+";
+    assert_eq!(printed(script), expected);
+}
+
+#[test]
+fn a_check_tells_the_handlers() {
+    let folder = Folder::new(&[("rules.lua", "function restante.after.message_deleted() end"), ("bad.lua", "\nx(")]);
+    let path = folder.0.join("rules.lua");
+    assert_eq!(check(&path, &settings()), Ok(Loaded { path, handlers: vec![Event::AfterDeleted] }));
+    assert!(check(&folder.0.join("bad.lua"), &settings()).is_err_and(|error| error.0.contains("bad.lua:2: ")));
+}

@@ -1,0 +1,235 @@
+//! The world that a test of a script lives in: no network but the test's own, a few made-up mails, a log that is kept, and
+//! a clock that the test moves.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mlua::{BString, Function, LuaString, Table};
+use restante_courier::{Failure, Http, Request, Response};
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::{MailboxName, Naming};
+
+use crate::modules::Shared;
+use crate::services::{Clock, Level, Log, Mail, Services};
+
+/// How many entries of the log are kept.
+const MAX_ENTRIES: usize = 1000;
+
+/// What a request is told when the test has nothing to answer with.
+const NO_NETWORK: &str = "there is no network in tests: set t.http";
+
+/// Everything around a script, made up.
+pub(super) struct World {
+    pub(super) naming: Naming,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    log: Vec<Entry>,
+    mails: BTreeMap<(MailboxName, MessageId), (Summary, Bytes)>,
+    last_id: u64,
+    /// How far the clock was moved.
+    moved: Duration,
+    /// Answers requests.
+    responder: Option<Function>,
+    /// What went wrong in the test's own part of the world.
+    fault: Option<String>,
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) level: Level,
+    pub(super) text: String,
+    pub(super) fields: Vec<(String, String)>,
+}
+
+impl World {
+    pub(super) fn new(naming: Naming) -> Arc<Self> {
+        Arc::new(Self { naming, state: Mutex::default() })
+    }
+
+    /// This world for a script.
+    pub(super) fn services(self: &Arc<Self>) -> Services {
+        Services { http: self.clone(), mail: self.clone(), log: self.clone(), clock: self.clone() }
+    }
+
+    /// A dictionary that keeps to the clock of this world.
+    pub(super) fn shared(self: &Arc<Self>) -> Shared {
+        let world = self.clone();
+        Shared::timed_by(move || {
+            let now = Instant::now();
+            now.checked_add(world.state().moved).unwrap_or(now)
+        })
+    }
+
+    /// The log behind its first entries.
+    pub(super) fn log_after(&self, known: usize) -> Vec<Entry> {
+        self.state().log.get(known..).map(<[Entry]>::to_vec).unwrap_or_default()
+    }
+
+    /// An id for the next mail.
+    pub(super) fn next_id(&self) -> MessageId {
+        MessageId::from(self.state().last_id + 1)
+    }
+
+    pub(super) fn put(&self, summary: Summary, source: Bytes) {
+        let mut state = self.state();
+        state.last_id = state.last_id.max(summary.id.number());
+        state.mails.insert((summary.mailbox.clone(), summary.id), (summary, source));
+    }
+
+    pub(super) fn remove(&self, mailbox: &MailboxName, id: MessageId) -> bool {
+        self.state().mails.remove(&(mailbox.clone(), id)).is_some()
+    }
+
+    /// The mails of a mailbox, the oldest first.
+    pub(super) fn mails(&self, mailbox: &MailboxName) -> Vec<Summary> {
+        let state = self.state();
+        let from = (mailbox.clone(), MessageId::ZERO);
+        let to = (mailbox.clone(), MessageId::MAX);
+        state.mails.range(from..=to).map(|(_, (summary, _))| summary.clone()).collect()
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        let moved = self.state().moved;
+        let now = Timestamp::now();
+        now.checked_add(moved).unwrap_or(now)
+    }
+
+    pub(super) fn advance(&self, by: Duration) {
+        let mut state = self.state();
+        state.moved = state.moved.saturating_add(by);
+    }
+
+    pub(super) fn set_responder(&self, responder: Function) {
+        self.state().responder = Some(responder);
+    }
+
+    /// Notes what went wrong where the script would not be told.
+    pub(super) fn set_fault(&self, text: String) {
+        self.state().fault.get_or_insert(text);
+    }
+
+    pub(super) fn fault(&self) -> Option<String> {
+        self.state().fault.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log for World {
+    fn write(&self, level: Level, text: &str, fields: &[(String, String)]) {
+        let mut state = self.state();
+        if state.log.len() < MAX_ENTRIES {
+            state.log.push(Entry { level, text: text.to_owned(), fields: fields.to_vec() });
+        }
+    }
+}
+
+impl Mail for World {
+    fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
+        self.naming.mailbox_named(text).map_err(|error| error.to_string())
+    }
+
+    fn list(
+        &self,
+        mailbox: &MailboxName,
+        after: Option<MessageId>,
+        limit: usize,
+        _: Duration,
+    ) -> Result<Vec<Summary>, String> {
+        let mut mails = self.mails(mailbox);
+        mails.retain(|mail| after.is_none_or(|after| mail.id > after));
+        mails.truncate(limit);
+        Ok(mails)
+    }
+
+    fn find(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<Option<Summary>, String> {
+        Ok(self.state().mails.get(&(mailbox.clone(), id)).map(|(summary, _)| summary.clone()))
+    }
+
+    fn latest(&self, mailbox: &MailboxName, _: Duration) -> Result<Option<Summary>, String> {
+        Ok(self.mails(mailbox).pop())
+    }
+
+    fn source(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<Option<Bytes>, String> {
+        Ok(self.state().mails.get(&(mailbox.clone(), id)).map(|(_, source)| source.clone()))
+    }
+
+    fn delete(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<bool, String> {
+        Ok(self.remove(mailbox, id))
+    }
+}
+
+impl Clock for World {
+    fn sleep(&self, time: Duration) {
+        self.advance(time);
+    }
+}
+
+impl Http for World {
+    fn send(&self, request: &Request) -> Result<Response, Failure> {
+        // The responder is a function of the script, which may come back here.
+        let responder = self.state().responder.clone();
+        let responder = responder.ok_or_else(|| Failure::Broken(NO_NETWORK.to_owned()))?;
+        let answer = answer(&responder, request).unwrap_or_else(|error| Err(error.to_string()));
+        answer.map_err(Failure::Broken)
+    }
+
+    /// While a call is under way, no other thread can enter its state to ask the test.
+    fn one_by_one(&self) -> bool {
+        true
+    }
+}
+
+/// Asks the test for an answer.
+fn answer(responder: &Function, request: &Request) -> mlua::Result<Result<Response, String>> {
+    let headers: HashMap<&str, &str> =
+        request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let body = request.body.clone().map(BString::from);
+    let arguments = (request.method.as_str(), request.url.as_str(), headers, body);
+    let (answer, problem): (Option<Table>, Option<String>) = responder.call(arguments)?;
+    let Some(answer) = answer else {
+        return Ok(Err(problem.unwrap_or_else(|| NO_NETWORK.to_owned())));
+    };
+    let headers = answer.get::<Option<HashMap<String, String>>>("headers")?.unwrap_or_default();
+    let body = answer.get::<Option<LuaString>>("body")?;
+    Ok(Ok(Response {
+        status: answer.get::<Option<u16>>("status_code")?.unwrap_or(200),
+        headers: headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect(),
+        body: body.map(|body| body.as_bytes().to_vec()).unwrap_or_default(),
+        url: answer.get::<Option<String>>("url")?.unwrap_or_else(|| request.url.clone()),
+    }))
+}
+
+impl Entry {
+    pub(super) fn level(&self) -> &'static str {
+        match self.level {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Warn => "warn",
+            Level::Error => "error",
+        }
+    }
+}
+
+/// On one line: `info a bounce mailbox=ann subject="Hello you"`.
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.level(), self.text.escape_debug())?;
+        for (name, value) in &self.fields {
+            let is_plain =
+                !value.is_empty() && value.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != '"');
+            if is_plain { write!(f, " {name}={value}")? } else { write!(f, " {name}={value:?}")? }
+        }
+        Ok(())
+    }
+}
