@@ -1,0 +1,49 @@
+//! The example scripts do what they say: each of them has tests, and passes them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use restante_mail::naming::Naming;
+use restante_script::{Event, Settings, check, test};
+
+fn settings() -> Settings {
+    Settings {
+        paths: Vec::new(),
+        sandbox: false,
+        timeout: Duration::from_mins(1),
+        memory: 64 * 1024 * 1024,
+        states: 1,
+        queue: 1,
+        naming: Naming::Local,
+    }
+}
+
+fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lua");
+    let files = fs::read_dir(folder).expect("the folder of the examples");
+    let paths = files.map(|file| file.expect("a file of the examples").path());
+    let mut scripts: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "lua")).collect();
+    scripts.sort();
+    scripts
+}
+
+#[test]
+fn every_example_passes_its_tests() {
+    let examples = examples();
+    assert!(examples.len() >= 12, "a dozen of them was promised, and there are {}", examples.len());
+    for path in examples {
+        let mut said = Vec::new();
+        let passed = test(&path, &settings(), &[], &mut said).expect("the script can be loaded");
+        assert!(passed, "{}\n{}", path.display(), String::from_utf8_lossy(&said));
+    }
+}
+
+#[test]
+fn together_the_examples_show_every_event() {
+    let loaded = examples().into_iter().map(|path| check(&path, &settings()).expect("the script can be loaded"));
+    let mut shown: Vec<Event> = loaded.flat_map(|loaded| loaded.handlers).collect();
+    shown.sort();
+    shown.dedup();
+    assert_eq!(shown, Event::ALL);
+}
