@@ -78,7 +78,7 @@ impl Calls {
                 }
                 match kind {
                     Kind::Script | Kind::Result => Outcome::Error,
-                    Kind::Time | Kind::Memory => Outcome::Limit,
+                    Kind::Time | Kind::Memory | Kind::Depth => Outcome::Limit,
                 }
             }
             Ok(Trouble::State(error)) => {

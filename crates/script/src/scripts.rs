@@ -10,7 +10,7 @@ use std::thread;
 use restante_courier::{Courier, Rules};
 
 use crate::calls::GRACE;
-use crate::engine::{Engine, Program};
+use crate::engine::{Engine, Program, STACK};
 use crate::event::Event;
 use crate::host::{Loaded, ScriptError};
 use crate::log::ScriptLog;
@@ -157,7 +157,7 @@ impl Scripts {
             // When nobody waits any more, what was loaded is dropped here.
             drop(sender.send(result));
         };
-        let thread = thread::Builder::new().name("script loading".to_owned()).spawn(load);
+        let thread = thread::Builder::new().name("script loading".to_owned()).stack_size(STACK).spawn(load);
         thread.map_err(|error| failed(&error.to_string()))?;
         match receiver.recv_timeout(self.settings.timeout.saturating_add(GRACE)) {
             Ok(result) => result,

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Time,
     /// It needed too much memory.
     Memory,
+    /// Its calls were nested too deeply.
+    Depth,
 }
 
 impl fmt::Display for CallError {

@@ -1,4 +1,4 @@
-//! How long a call may take and how much memory a state may hold. A hook looks every so many instructions; from the first
+//! How long a call may take, how much memory a state may hold, and how deep its calls may nest. A hook looks every so many instructions; from the first
 //! breach on it raises an error at every single one, so that nothing a script does can keep the call going. What runs in C
 //! for long is not seen here.
 
@@ -12,6 +12,14 @@ use crate::settings::Settings;
 
 /// How many instructions pass between two looks: some ten microseconds.
 const INTERVAL: u32 = 1000;
+
+/// The stack that a thread needs to run states.
+pub(crate) const STACK: usize = 16 * 1024 * 1024;
+
+/// How much of it a call may use. Coroutines within coroutines, and functions of Lua that are called from C, which are
+/// called from Lua, nest on the stack of the thread, and nothing else stops them before it ends, and the process with it.
+/// Between two looks such a call can take some hundred times the largest frame, which is far from the rest of the stack.
+const MAX_DEPTH: usize = 4 * 1024 * 1024;
 
 /// How many frames are looked at to find a line of the script.
 const FRAMES: usize = 16;
@@ -27,6 +35,8 @@ pub(super) struct Watch {
 /// What is known of the call under way, or of the last one.
 struct Call {
     deadline: Instant,
+    /// Where on the stack of its thread it has begun.
+    bottom: usize,
     breach: Option<Breach>,
     /// The last line that was seen: an allocation that fails does not tell where.
     seen: Option<Place>,
@@ -41,7 +51,7 @@ pub(super) struct Breach {
 
 impl Watch {
     pub(super) fn new(settings: &Settings) -> Self {
-        let call = Call { deadline: Instant::now(), breach: None, seen: None };
+        let call = Call { deadline: Instant::now(), bottom: stack_place(), breach: None, seen: None };
         Self { timeout: settings.timeout, memory: settings.memory, call: Arc::new(Mutex::new(call)) }
     }
 
@@ -55,6 +65,7 @@ impl Watch {
     pub(super) fn begin(&self) -> Instant {
         let mut call = self.call();
         call.deadline = Instant::now() + self.timeout;
+        call.bottom = stack_place();
         call.breach = None;
         call.seen = None;
         call.deadline
@@ -98,14 +109,15 @@ impl Watch {
     pub(super) fn words(&self, kind: Kind) -> String {
         match kind {
             Kind::Time => format!("took longer than {:?}", self.timeout),
+            Kind::Depth => "nests its calls too deeply".to_owned(),
             _ => format!("needs more than {} KiB of memory", self.memory / 1024),
         }
     }
 
     fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
-        let (broken, deadline) = {
+        let (broken, deadline, bottom) = {
             let call = self.call();
-            (call.breach.is_some(), call.deadline)
+            (call.breach.is_some(), call.deadline, call.bottom)
         };
         if broken {
             return Err(over());
@@ -116,6 +128,10 @@ impl Watch {
         }
         if Instant::now() >= deadline {
             self.breached(lua, Kind::Time)?;
+            return Err(over());
+        }
+        if bottom.abs_diff(stack_place()) > MAX_DEPTH {
+            self.breached(lua, Kind::Depth)?;
             return Err(over());
         }
         if lua.used_memory() > self.memory {
@@ -148,6 +164,13 @@ impl Watch {
 /// The error that unwinds the script; what it says is seen by nobody.
 fn over() -> Error {
     Error::runtime("the call is over")
+}
+
+/// How far the stack of this thread has come.
+#[inline(never)]
+fn stack_place() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(&here).addr()
 }
 
 /// The line of the script that is executed.

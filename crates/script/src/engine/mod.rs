@@ -21,6 +21,7 @@ use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
 
 pub(crate) use failure::{CallError, Kind, PRELUDE, Place};
+pub(crate) use limits::STACK;
 pub(crate) use program::Program;
 
 use crate::context::Context;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::roster::{Assignment, Findings, Finished, Help, PATIENCE, Roster, Ticket};
 use super::{Craft, Failure, Limits};
+use crate::engine::STACK;
 
 /// What the threads of a pool share.
 pub(super) struct House<C: Craft> {
@@ -115,7 +116,7 @@ impl<C: Craft> House<C> {
 
     fn start(self: &Arc<Self>, name: &str, life: fn(&Arc<Self>)) -> io::Result<()> {
         let house = self.clone();
-        thread::Builder::new().name(name.to_owned()).spawn(move || life(&house)).map(|_| ())
+        thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(move || life(&house)).map(|_| ())
     }
 
     /// The life of a worker.

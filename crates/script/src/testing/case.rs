@@ -11,7 +11,7 @@ use mlua::{Function, Value};
 
 use super::library;
 use super::world::{Entry, World};
-use crate::engine::{Engine, Program};
+use crate::engine::{Engine, Program, STACK};
 use crate::host::ScriptError;
 use crate::settings::Settings;
 
@@ -45,7 +45,7 @@ pub(super) fn apart<T: Send + 'static>(
     let program = Program::read(path, settings, world.services(), Arc::new(world.shared()))?;
     let (tell, hear) = mpsc::channel();
     let steps = move || steps(&program, work, &tell);
-    let spawned = thread::Builder::new().name("script-test".to_owned()).spawn(steps);
+    let spawned = thread::Builder::new().name("script test".to_owned()).stack_size(STACK).spawn(steps);
     spawned.map_err(|error| ScriptError(format!("cannot start a thread: {error}")))?;
     loop {
         match hear.recv_timeout(settings.timeout + GRACE) {

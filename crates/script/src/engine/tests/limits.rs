@@ -1,9 +1,11 @@
 //! Time and memory: nothing that a script does keeps a call going.
 
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Stage;
-use crate::engine::Kind;
+use crate::engine::{Kind, STACK};
 use crate::event::Event;
 
 /// Ways to go on for ever; the first line is the one that is named.
@@ -35,12 +37,43 @@ const ENDLESS: &[&str] = &[
 
 #[test]
 fn nothing_goes_on_after_the_deadline() {
-    for script in ENDLESS {
-        let mut stage = Stage::script(script);
-        stage.settings.timeout = Duration::from_millis(30);
-        let started = Instant::now();
-        assert_eq!(stage.result(), "rules.lua:1: took longer than 30ms", "{script}");
-        assert!(started.elapsed() < Duration::from_secs(10), "{script}");
+    on_the_stack_of_a_worker(|| {
+        for script in ENDLESS {
+            let mut stage = Stage::script(script);
+            stage.settings.timeout = Duration::from_millis(30);
+            let started = Instant::now();
+            assert_eq!(stage.result(), "rules.lua:1: took longer than 30ms", "{script}");
+            assert!(started.elapsed() < Duration::from_secs(10), "{script}");
+        }
+    });
+}
+
+/// Ways to nest calls on the stack of the thread, alone and together.
+const NESTED: &[&str] = &[
+    "local f f = function() coroutine.wrap(f)() end f()",
+    "local f f = function() coroutine.resume(coroutine.create(f)) end f()",
+    "local f f = function() string.gsub('a', 'a', f) end f()",
+    "local f f = function() string.gsub('a', 'a', coroutine.wrap(f)) end f()",
+    "local f f = function() pcall(string.gsub, 'a', 'a', function() pcall(coroutine.wrap(f)) end) end while true do f() end",
+    "local t t = setmetatable({}, {__tostring = function() require('logger').info(t) return '' end}) print(t)",
+];
+
+#[test]
+fn calls_that_nest_without_end_do_not_end_the_process() {
+    on_the_stack_of_a_worker(|| {
+        for script in NESTED {
+            let mut stage = Stage::script(script);
+            stage.settings.timeout = Duration::from_mins(1);
+            stage.settings.memory = 256 * 1024 * 1024;
+            assert_eq!(stage.result(), "rules.lua:1: nests its calls too deeply", "{script}");
+        }
+    });
+}
+
+fn on_the_stack_of_a_worker(work: impl FnOnce() + Send + 'static) {
+    let thread = thread::Builder::new().stack_size(STACK).spawn(work).unwrap();
+    if let Err(panic) = thread.join() {
+        resume_unwind(panic);
     }
 }
 
