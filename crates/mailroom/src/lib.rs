@@ -10,6 +10,7 @@ pub mod hooks;
 pub mod patterns;
 pub mod policy;
 mod retention;
+pub mod seldom;
 mod tally;
 mod to_the_end;
 

@@ -8,9 +8,10 @@ use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 use restante_mail::message::Summary;
 use restante_mailroom::hooks::{Inbound, Verdict};
+use restante_mailroom::seldom::Seldom;
 use tokio::sync::oneshot;
 
-use crate::counts::{Outcome, Reminder, Tally};
+use crate::counts::{Outcome, Tally};
 use crate::engine::{CallError, Kind};
 use crate::event::Event;
 use crate::host::ScriptError;
@@ -54,15 +55,13 @@ pub(crate) enum Trouble {
 pub(crate) struct Calls {
     scripts: Arc<Scripts>,
     tally: Arc<Tally>,
-    busy: Reminder,
-    full: Reminder,
+    busy: Seldom,
+    full: Seldom,
 }
 
 impl Calls {
     pub(crate) fn new(scripts: Arc<Scripts>, tally: Arc<Tally>) -> Self {
-        let busy = Reminder::new(Duration::from_mins(1));
-        let full = Reminder::new(Duration::from_secs(10));
-        Self { scripts, tally, busy, full }
+        Self { scripts, tally, busy: Seldom::default(), full: Seldom::default() }
     }
 
     /// Tells the log why an event goes on without the script.
@@ -98,7 +97,7 @@ impl Calls {
                 Outcome::Error
             }
             Err(Failure::Late | Failure::Full | Failure::Stuck) => {
-                if let Some(times) = self.busy.happened(Instant::now()) {
+                if let Some(times) = self.busy.due(Instant::now()) {
                     tracing::error!(script, event = name, times, "the script was not called: its calls take too long");
                 }
                 Outcome::Busy
@@ -109,7 +108,7 @@ impl Calls {
     /// An event that nobody waits for did not find its place in the queue.
     fn drop_event(&self, event: Event) {
         self.tally.dropped();
-        if let Some(events) = self.full.happened(Instant::now()) {
+        if let Some(events) = self.full.due(Instant::now()) {
             let event = event.name();
             tracing::error!(event, events, "events were not told to the script: too many wait for it already");
         }

@@ -1,9 +1,6 @@
 //! What scripts have done since the start, in numbers. How they are shown is not known here.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 use crate::event::Event;
 
@@ -82,49 +79,5 @@ impl Tally {
             failed_reloads: self.failed_reloads.load(Relaxed),
             ..Counts::default()
         }
-    }
-}
-
-/// Keeps something that happens often from filling the log.
-#[derive(Debug)]
-pub(crate) struct Reminder {
-    interval: Duration,
-    state: Mutex<Reminded>,
-}
-
-#[derive(Debug, Default)]
-struct Reminded {
-    last: Option<Instant>,
-    untold: u64,
-}
-
-impl Reminder {
-    /// One that speaks at most once in this time.
-    pub(crate) fn new(interval: Duration) -> Self {
-        Self { interval, state: Mutex::default() }
-    }
-
-    /// It happened again. When it is time to say so, the answer is how often since that was last said.
-    pub(crate) fn happened(&self, now: Instant) -> Option<u64> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.untold += 1;
-        if state.last.is_some_and(|last| now.saturating_duration_since(last) < self.interval) {
-            return None;
-        }
-        state.last = Some(now);
-        Some(std::mem::take(&mut state.untold))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reminder_speaks_at_the_beginning_and_then_once_in_a_while() {
-        let reminder = Reminder::new(Duration::from_secs(10));
-        let start = Instant::now();
-        let said = [0, 1, 9, 10, 11, 30].map(|second| reminder.happened(start + Duration::from_secs(second)));
-        assert_eq!(said, [Some(1), None, None, Some(3), None, Some(2)]);
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use restante_courier::{Failure, Http};
+use restante_mailroom::seldom::Seldom;
 
 use crate::counts::Tally;
 use crate::filter::Filter;
@@ -17,7 +18,6 @@ use crate::line::{Attempt, Item, Line, Next, Outcome, Report, Turn};
 use crate::notice::Notice;
 use crate::pace::{Pace, spread};
 use crate::place::Place;
-use crate::seldom::Seldom;
 use crate::verdict::{Verdict, Whose, judge};
 use crate::{Event, Key};
 
@@ -117,7 +117,7 @@ impl Lane {
     /// An event found no room.
     pub(crate) fn drop_one(&self) {
         self.tally.dropped.fetch_add(1, Relaxed);
-        if let Some(count) = self.quiet.dropped.is_due(Instant::now()) {
+        if let Some(count) = self.quiet.dropped.due(Instant::now()) {
             tracing::warn!(
                 webhook = self.place.label,
                 count,
@@ -239,7 +239,7 @@ impl Lane {
                 self.tally.retried.fetch_add(1, Relaxed);
                 tracing::debug!(webhook = self.place.label, cause, "a webhook did not take an event; trying again");
                 if let Verdict::Again { whose: Whose::Event, .. } = verdict
-                    && let Some(count) = self.quiet.refused.is_due(now)
+                    && let Some(count) = self.quiet.refused.due(now)
                 {
                     tracing::warn!(
                         webhook = self.place.label,
@@ -255,7 +255,7 @@ impl Lane {
     fn tell_turn(&self, turn: Option<Turn>, cause: &str, now: Instant) {
         match turn {
             Some(Turn::Paused) => {
-                if self.quiet.paused.is_due(now).is_some() {
+                if self.quiet.paused.due(now).is_some() {
                     self.quiet.is_paused.store(true, Relaxed);
                     tracing::warn!(webhook = self.place.label, cause, "a webhook is in trouble; its events wait");
                 }
@@ -269,7 +269,7 @@ impl Lane {
 
     fn give_up(&self, item: &Item, cause: &str) {
         self.tally.failed.fetch_add(1, Relaxed);
-        if let Some(count) = self.quiet.given_up.is_due(Instant::now()) {
+        if let Some(count) = self.quiet.given_up.due(Instant::now()) {
             let (webhook, event) = (&self.place.label, &item.notice.name);
             tracing::warn!(webhook, count, event, cause, "a webhook was not told of events; they are given up");
         }

@@ -16,7 +16,6 @@ mod notice;
 mod outbox;
 mod pace;
 mod place;
-mod seldom;
 mod settings;
 #[cfg(test)]
 mod tests;

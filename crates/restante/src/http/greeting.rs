@@ -12,12 +12,13 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
+use restante_mailroom::seldom::Seldom;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::problem::Problem;
 use super::reply::{self, RESOURCE_POLICY, SAME_ORIGIN};
-use super::{Seldom, Server, Turn};
+use super::{Server, Turn};
 
 /// Where it is asked for.
 pub(super) const GREETING: &str = "/serve/greeting";

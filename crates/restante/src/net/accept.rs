@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use restante_mailroom::seldom::Seldom;
 use tokio::time::sleep;
 use tracing::field::display;
 
-use super::{Admission, Gate, Header, Listener, Seldom, Shutdown, Stream, Tally, TooMany};
+use super::{Admission, Gate, Header, Listener, Shutdown, Stream, Tally, TooMany};
 
 /// How long to wait after the system could not accept, for instance because it has no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
