@@ -1,6 +1,6 @@
 //! The client itself: one request, its redirects, and the answer, within the time and size that are allowed.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::time::{Duration, Instant};
 
 use ureq::Agent;
@@ -15,13 +15,16 @@ use url::Url;
 
 use crate::resolver::Guide;
 use crate::tls::Tls;
-use crate::{Failure, Http, Request, Response, Rules};
+use crate::{Answers, Failure, Http, Request, Response, Rules};
 
 /// No request takes longer than this, whatever was asked for.
 const LONGEST: Duration = Duration::from_hours(1);
 
 /// The longest head of an answer, and the size of the buffers of a connection.
 const HEAD: usize = 64 * 1024;
+
+/// How much of a body is read that nobody wants. A connection can be used again only when its end is reached.
+const UNWANTED: u64 = 64 * 1024;
 
 /// The client. Cheap to make; connections are kept for the next request to the same host, for a short time.
 ///
@@ -81,13 +84,15 @@ impl Courier {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
             .collect();
-        let max = self.rules.max_answer;
-        let mut bytes = Vec::new();
-        body.as_reader().take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failure(error.into()))?;
-        if u64::try_from(bytes.len()).is_ok_and(|length| length > max) {
-            return Err(Failure::TooLong);
-        }
-        Ok(Response { status: head.status.as_u16(), headers, body: bytes, url: url.into() })
+        let body = match self.rules.answers {
+            Answers::Whole { max } => whole(&mut body, max)?,
+            Answers::Head => {
+                // What matters has been said.
+                let _ = io::copy(&mut body.as_reader().take(UNWANTED), &mut io::sink());
+                Vec::new()
+            }
+        };
+        Ok(Response { status: head.status.as_u16(), headers, body, url: url.into() })
     }
 }
 
@@ -176,6 +181,12 @@ impl<'a> Errand<'a> {
     }
 }
 
+fn whole(body: &mut ureq::Body, max: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    body.as_reader().take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failure(error.into()))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > max) { Err(Failure::TooLong) } else { Ok(bytes) }
+}
+
 fn malformed(url: impl std::fmt::Display, error: &dyn std::fmt::Display) -> Failure {
     Failure::Malformed(format!("{url} is no URL: {error}"))
 }
@@ -242,7 +253,7 @@ mod tests {
         serve(secure, certificate.clone(), key);
         redirect(plain, there.clone());
 
-        let rules = Rules { private_addresses: true, redirects: 1, max_answer: 100 };
+        let rules = Rules { private_addresses: true, redirects: 1, answers: Answers::Whole { max: 100 } };
         let trusting = Courier::over(Tls::trusting(&certificate), rules.clone());
         let request = |url: &str| Request {
             method: "GET".to_owned(),

@@ -13,7 +13,7 @@ pub use client::Courier;
 
 /// Sends requests; blocking, so never called on a network thread. May be shared by threads.
 pub trait Http: Send + Sync + 'static {
-    /// Sends a request and reads the whole answer, whatever its status.
+    /// Sends a request and reads the answer, whatever its status.
     fn send(&self, request: &Request) -> Result<Response, Failure>;
 
     /// Whether requests have to come from the thread that wants the answers, one after the other.
@@ -29,8 +29,20 @@ pub struct Rules {
     pub private_addresses: bool,
     /// How many redirects are followed.
     pub redirects: u32,
-    /// The longest answer that is read, in bytes.
-    pub max_answer: u64,
+    /// What of an answer matters.
+    pub answers: Answers,
+}
+
+/// What of an answer matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// All of it. A body of more bytes than this, or one that breaks off, is a failure.
+    Whole {
+        /// The longest body.
+        max: u64,
+    },
+    /// The head: once it is there, the request has been answered, whatever becomes of the body, which is thrown away.
+    Head,
 }
 
 /// A request.
@@ -55,7 +67,7 @@ pub struct Response {
     pub status: u16,
     /// Header fields in their order, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body; empty where only the head matters.
     pub body: Vec<u8>,
     /// The URL that has answered in the end.
     pub url: String,

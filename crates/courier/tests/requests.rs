@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use restante_courier::{Courier, Failure, Http as _, Request, Response, Rules};
+use restante_courier::{Answers, Courier, Failure, Http as _, Request, Response, Rules};
 
 /// A server that answers every request with what the function makes of its text, and hangs up.
 fn serve(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
@@ -63,7 +63,7 @@ fn redirect(status: u16, location: &str) -> String {
     format!("HTTP/1.1 {status} Moved\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
-const OPEN: Rules = Rules { private_addresses: true, redirects: 3, max_answer: 1000 };
+const OPEN: Rules = Rules { private_addresses: true, redirects: 3, answers: Answers::Whole { max: 1000 } };
 const CLOSED: Rules = Rules { private_addresses: false, ..OPEN };
 
 fn request(method: &str, url: impl Into<String>) -> Request {
@@ -204,6 +204,29 @@ fn answers_are_bounded() {
     });
     let result = send(&OPEN, &request("GET", format!("http://{head}/")));
     assert!(matches!(result, Err(Failure::Broken(_))), "{result:?}");
+}
+
+#[test]
+fn where_only_the_head_matters_the_body_does_no_harm() {
+    let heads = Rules { answers: Answers::Head, ..OPEN };
+    let short = serve(|_| ok("secret"));
+    let long = serve(|_| ok(&"x".repeat(1 << 20)));
+    let endless = serve_raw(|mut stream, _| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+        while stream.write_all(&[b'x'; 1000]).is_ok() {}
+    });
+    let breaks_off = serve(|_| "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_owned());
+    let trickling = serve_raw(|mut stream, _| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+        while stream.write_all(b"x").is_ok() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    for (address, seconds) in [(short, 30), (long, 30), (endless, 30), (breaks_off, 30), (trickling, 1)] {
+        let timeout = Duration::from_secs(seconds);
+        let answer = send(&heads, &Request { timeout, ..request("GET", format!("http://{address}/")) }).unwrap();
+        assert_eq!((answer.status, answer.body.len()), (200, 0), "{address}");
+    }
 }
 
 #[test]

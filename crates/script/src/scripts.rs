@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 
-use restante_courier::{Courier, Rules};
+use restante_courier::{Answers, Courier, Rules};
 
 use crate::calls::GRACE;
 use crate::engine::{Engine, Program, STACK};
@@ -61,9 +61,9 @@ pub(crate) struct State {
 impl Scripts {
     pub(crate) fn new(settings: Settings) -> Self {
         // A script sees what an answer holds only in its memory.
-        let max_answer = u64::try_from(settings.memory).unwrap_or(u64::MAX);
+        let answers = Answers::Whole { max: u64::try_from(settings.memory).unwrap_or(u64::MAX) };
         // The operator's own script may ask the operator's own machines.
-        let rules = Rules { private_addresses: true, redirects: REDIRECTS, max_answer };
+        let rules = Rules { private_addresses: true, redirects: REDIRECTS, answers };
         Self {
             settings,
             mail: Arc::default(),

@@ -42,11 +42,8 @@ pub(crate) fn judge(ended: Result<Response, Failure>, now: Timestamp) -> Verdict
             Verdict::Hopeless(format!("{cause} (webhook.private=true allows targets that are not public)"))
         }
         Err(Failure::Malformed(cause)) => Verdict::Hopeless(cause),
-        Err(failure @ (Failure::Timeout | Failure::Broken(_))) => {
+        Err(failure @ (Failure::Timeout | Failure::TooLong | Failure::Broken(_))) => {
             Verdict::Again { whose: Whose::Target, wish: None, cause: failure.to_string() }
-        }
-        Err(failure @ Failure::TooLong) => {
-            Verdict::Again { whose: Whose::Event, wish: None, cause: failure.to_string() }
         }
     }
 }
@@ -91,7 +88,7 @@ mod tests {
             (Failure::Malformed("x".to_owned()), "hopeless"),
             (Failure::Forbidden("x".to_owned()), "hopeless"),
             (Failure::Timeout, "target"),
-            (Failure::TooLong, "event"),
+            (Failure::TooLong, "target"),
             (Failure::Broken("x".to_owned()), "target"),
         ];
         for (failure, expected) in table {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use restante_courier::{Courier, Http, Rules};
+use restante_courier::{Answers, Courier, Http, Rules};
 use restante_mail::message::{MessageId, Summary};
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;
@@ -21,8 +21,6 @@ use crate::pace::Pace;
 use crate::place::Place;
 use crate::{Event, Settings, Target};
 
-/// The longest answer that is read. It is thrown away.
-const MAX_ANSWER: u64 = 64 << 10;
 /// The bounds of how long an event is tried: at least once, and never for ever.
 const SHORTEST_TIME: Duration = Duration::from_secs(1);
 const LONGEST_TIME: Duration = Duration::from_hours(365 * 24);
@@ -44,7 +42,7 @@ pub struct Webhooks {
 impl Webhooks {
     /// Opens the queue and starts the threads. The error is a sentence for the operator.
     pub fn start(settings: Settings) -> Result<Arc<Self>, String> {
-        let rules = Rules { private_addresses: settings.private_addresses, redirects: 0, max_answer: MAX_ANSWER };
+        let rules = Rules { private_addresses: settings.private_addresses, redirects: 0, answers: Answers::Head };
         Self::start_with(settings, Arc::new(Courier::new(rules)), Pace::USUAL)
     }
 

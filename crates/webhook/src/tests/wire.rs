@@ -79,6 +79,16 @@ fn an_event_is_a_signed_post() {
 }
 
 #[test]
+fn a_long_answer_is_an_answer() {
+    let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}", "x".repeat(1 << 20));
+    let server = Server::start(answer.leak());
+    let webhooks = Webhooks::start(to_loopback(&format!("http://{}/", server.address))).unwrap();
+    webhooks.message_stored(&message("james"));
+    eventually("it is taken", || counts(&webhooks).delivered == 1);
+    assert_eq!(counts(&webhooks).retried, 0);
+}
+
+#[test]
 fn redirects_are_not_followed() {
     let elsewhere = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let answer = format!(
