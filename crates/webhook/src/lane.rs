@@ -226,15 +226,15 @@ impl Lane {
         let report = self.lock().line.report(attempt, verdict, now, &self.means.pace, spread());
         // Others can have something to do now.
         self.bell.notify_all();
-        let cause = self.cause(verdict);
+        let cause = verdict.cause();
         let Report { outcome, turn } = report;
-        self.tell_turn(turn, &cause, now);
+        self.tell_turn(turn, cause, now);
         match outcome {
             Outcome::Delivered(item) => {
                 self.tally.delivered.fetch_add(1, Relaxed);
                 self.let_go(&item);
             }
-            Outcome::GivenUp(item) => self.give_up(&item, &cause),
+            Outcome::GivenUp(item) => self.give_up(&item, cause),
             Outcome::Waits => {
                 self.tally.retried.fetch_add(1, Relaxed);
                 tracing::debug!(webhook = self.place.label, cause, "a webhook did not take an event; trying again");
@@ -281,16 +281,6 @@ impl Lane {
         self.tally.waiting.fetch_sub(1, Relaxed);
         self.tally.bytes.fetch_sub(item.notice.bytes(), Relaxed);
         self.means.intake.settle(item.row);
-    }
-
-    /// Why an attempt failed, without the part of the URL that may be secret.
-    fn cause(&self, verdict: &Verdict) -> String {
-        match verdict {
-            Verdict::Delivered => String::new(),
-            Verdict::Hopeless(cause) | Verdict::Again { cause, .. } => {
-                cause.replace(&self.place.url, &self.place.label)
-            }
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Desk> {

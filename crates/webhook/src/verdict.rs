@@ -25,6 +25,16 @@ pub(crate) enum Verdict {
     },
 }
 
+impl Verdict {
+    /// What happened, for the log; nothing of a target's URL is in it but the host. Empty when all went well.
+    pub(crate) fn cause(&self) -> &str {
+        match self {
+            Self::Delivered => "",
+            Self::Hopeless(cause) | Self::Again { cause, .. } => cause,
+        }
+    }
+}
+
 /// Whose trouble a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
@@ -41,7 +51,8 @@ pub(crate) fn judge(ended: Result<Response, Failure>, now: Timestamp) -> Verdict
         Err(Failure::Forbidden(cause)) => {
             Verdict::Hopeless(format!("{cause} (webhook.private=true allows targets that are not public)"))
         }
-        Err(Failure::Malformed(cause)) => Verdict::Hopeless(cause),
+        // The failure may repeat the URL, which may be a secret.
+        Err(Failure::Malformed(_)) => Verdict::Hopeless("no request can be sent to its URL".to_owned()),
         Err(failure @ (Failure::Timeout | Failure::TooLong | Failure::Broken(_))) => {
             Verdict::Again { whose: Whose::Target, wish: None, cause: failure.to_string() }
         }
@@ -94,6 +105,13 @@ mod tests {
         for (failure, expected) in table {
             assert_eq!(short(&judge(Err(failure.clone()), Timestamp::UNIX_EPOCH)), expected, "{failure:?}");
         }
+    }
+
+    #[test]
+    fn what_the_log_is_told_does_not_repeat_the_url() {
+        let failure = Failure::Malformed("http://x.org/?secret is no URL".to_owned());
+        let verdict = judge(Err(failure), Timestamp::UNIX_EPOCH);
+        assert!(matches!(&verdict, Verdict::Hopeless(cause) if !cause.contains("secret")), "{verdict:?}");
     }
 
     fn short(verdict: &Verdict) -> String {
