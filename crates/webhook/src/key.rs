@@ -30,7 +30,7 @@ impl Key {
             None => text.as_bytes().to_vec(),
         };
         if bytes.len() < SHORTEST {
-            return Err(format!("a key of at least {SHORTEST} bytes, or {PREFIX} and the base64 of one"));
+            return Err(format!("must be a key of at least {SHORTEST} bytes, or {PREFIX} and the base64 of one"));
         }
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }

@@ -89,6 +89,11 @@ fn values_that_are_refused() {
         (&["--lua-states", "1025"], "a whole number from 0 to 1024"),
         (&["--lua-queue", "0"], "from 1 to 1000000"),
         (&["--webhook-urls", "ci.example.org"], "webhook.urls = \"***\" (flag --webhook-urls): entry 1 does not begin"),
+        (
+            &["--webhook-secret", "0123456789abcde"],
+            "webhook.secret = \"***\" (flag --webhook-secret): must be a key of at least 16 bytes",
+        ),
+        (&["--webhook-secret", "whsec_not base64"], "whsec_ must be followed by base64"),
         (&["--webhook-private=perhaps"], "must be true or false"),
         (&["--webhook-timeout", "11m"], "must be a length of time from 100ms to 10m"),
         (&["--webhook-giveup", "0"], "must be a length of time from 1s to 720h"),
