@@ -9,6 +9,7 @@ pub(crate) mod monitor;
 pub(crate) mod pop3;
 pub(crate) mod program;
 pub(crate) mod promises;
+pub(crate) mod receiver;
 pub(crate) mod tls;
 
 use std::io::{BufRead as _, BufReader};
