@@ -183,7 +183,9 @@ impl Engine {
     fn failed(&mut self, event: Option<Event>, error: &mlua::Error) -> CallError {
         let failure = failed(event, &self.sources, error);
         if failure.kind != Kind::Memory {
-            return failure;
+            // `return smtp.deny(...)` is a tail call: what fails in it has no line any more.
+            let place = failure.place.or_else(|| self.definition(event));
+            return CallError { place, ..failure };
         }
         self.is_spent = true;
         self.breached(event, Breach { kind: Kind::Memory, place: failure.place })
