@@ -1,0 +1,139 @@
+//! A folder with a script, and the server that runs it there. Scripts tell tests what they see by notes: lines of a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::support::exposition::Exposition;
+use super::support::{LONG, Server, command};
+
+/// What scripts get by `require("note")` and `require("hold")`.
+const BESIDE: [(&str, &str); 2] = [("note.lua", include_str!("note.lua")), ("hold.lua", include_str!("hold.lua"))];
+
+/// The folder is the working directory of the server, and gone when the test ends.
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// A folder without a script.
+    pub(crate) fn empty(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("script-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("lib")).unwrap();
+        let this = Self { path };
+        for (file, text) in BESIDE {
+            this.write(file, text);
+        }
+        this
+    }
+
+    /// A folder with the script `rules.lua`.
+    pub(crate) fn new(name: &str, script: &str) -> Self {
+        let this = Self::empty(name);
+        this.write("rules.lua", script);
+        this
+    }
+
+    /// Writes a file, as a whole.
+    pub(crate) fn write(&self, file: &str, text: &str) {
+        let new = self.path.join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.path.join(file)).unwrap();
+    }
+
+    pub(crate) fn remove(&self, file: &str) {
+        fs::remove_file(self.path.join(file)).unwrap();
+    }
+
+    /// Lets calls go on that hold under this name.
+    pub(crate) fn let_go(&self, name: &str) {
+        self.write(name, "");
+    }
+
+    /// The program in this folder, where it finds what it looks for without being told.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = command();
+        command.current_dir(&self.path);
+        command
+    }
+
+    /// A server that runs `rules.lua`.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Server {
+        Server::spawn(self.command().args(["--lua-path", "rules.lua"]).args(arguments))
+    }
+
+    /// The notes, as soon as there are so many.
+    pub(crate) fn notes(&self, count: usize) -> Vec<String> {
+        self.lines("notes.txt", count)
+    }
+
+    /// The lines of a file, as soon as there are so many.
+    pub(crate) fn lines(&self, file: &str, count: usize) -> Vec<String> {
+        let lines = eventually(&format!("{file} has {count} lines"), || {
+            let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
+            // The last line may still be on its way.
+            let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            let lines: Vec<String> = whole.lines().map(str::to_owned).collect();
+            (lines.len() >= count).then_some(lines)
+        });
+        assert_eq!(lines.len(), count, "{lines:?}");
+        lines
+    }
+
+    /// The notes in alphabetical order, for scripts whose calls may overlap.
+    pub(crate) fn sorted_notes(&self, count: usize) -> Vec<String> {
+        let mut notes = self.notes(count);
+        notes.sort();
+        notes
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What a failed test leaves is worth looking at.
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Asks until there is an answer.
+pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + LONG;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "it never happens that {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The value of a metric of the script, without what all of them begin with.
+pub(crate) fn metric(server: &Server, series: &str) -> f64 {
+    let page = Exposition::parse(&String::from_utf8(server.bytes("/metrics")).unwrap());
+    page.value(&format!("restante_script_{series}"))
+}
+
+/// Waits until a metric of the script has this value.
+pub(crate) fn wait_for(server: &Server, series: &str, value: f64) {
+    eventually(&format!("{series} is {value}"), || ((metric(server, series) - value).abs() < 1e-9).then_some(()));
+}
+
+/// Waits until so many calls for an event have ended so.
+pub(crate) fn wait_for_calls(server: &Server, event: &str, outcome: &str, count: u32) {
+    wait_for(server, &format!("calls_total{{event=\"{event}\",outcome=\"{outcome}\"}}"), count.into());
+}
+
+/// Hands in a short mail with this subject.
+pub(crate) fn send(server: &Server, to: &str, subject: &str) {
+    server.deliver(to, format!("Subject: {subject}\r\n\r\nhello\r\n").as_bytes());
+}
+
+/// The subjects in a mailbox, as lists show them.
+pub(crate) fn subjects(server: &Server, mailbox: &str) -> Vec<String> {
+    let list = server.json(&format!("/api/v1/mailbox/{mailbox}"));
+    list.as_array().unwrap().iter().map(|message| message["subject"].as_str().unwrap().to_owned()).collect()
+}

@@ -1,0 +1,63 @@
+//! A script as people wrote them for Inbucket, with everything that such scripts use. It runs as it is.
+
+use serde_json::json;
+
+use super::folder::{Folder, subjects};
+use super::support::Server;
+
+const SCRIPT: &str = include_str!("inbucket.lua");
+
+#[test]
+fn a_script_by_the_book_runs_as_it_is() {
+    let folder = Folder::empty("inbucket");
+    folder.write("inbucket.lua", SCRIPT);
+    let settings = [("INBUCKET_SMTP_DEFAULTACCEPT", "false"), ("INBUCKET_SMTP_ACCEPTDOMAINS", "good.test")];
+    let mut server = Server::spawn(folder.command().envs(settings));
+    server.logged(
+        "script inbucket.lua: before.mail_from_accepted, before.rcpt_to_accepted, before.message_stored, \
+         after.message_stored, after.message_deleted",
+    );
+
+    let mut talk = server.talk();
+    talk.expect("220");
+    talk.say("EHLO client.test", "250");
+    talk.say("MAIL FROM:<eve@SPAM.test>", "550 5.7.1 Mail denied by policy");
+    server.logged("Sender refused script=inbucket.lua fields=remote=127.0.0.1 sender=eve@SPAM.test");
+    talk.say("MAIL FROM:<>", "250");
+    talk.say("RSET", "250");
+    talk.say("MAIL FROM:<ann@x.org>", "250");
+    talk.say("RCPT TO:<nobody@staging.test>", "550 5.7.1 No such user");
+    talk.say("RCPT TO:<bob@bad.test>", "550");
+    talk.say("RCPT TO:<carl@good.test>", "250");
+    talk.say("RCPT TO:<team@staging.test>", "250");
+    talk.say("DATA", "354");
+    talk.say("From: Ann <ann@x.org>\r\nSubject: lunch\r\n\r\nNow\r\n.", "250");
+    for mailbox in ["alice", "bob", "carl"] {
+        let summary = &server.json(&format!("/api/v1/mailbox/{mailbox}"))[0];
+        assert_eq!(summary["subject"], "[team] lunch");
+        assert_eq!(summary["from"], "Team <ann@x.org>");
+        assert_eq!(summary["to"], json!(["Everyone <team@staging.test>"]));
+    }
+    assert_eq!(subjects(&server, "team"), [] as [&str; 0]);
+
+    server.deliver("dora@staging.test", format!("Subject: large\r\n\r\n{}\r\n", "x".repeat(2000)).as_bytes());
+    server.logged("Too large script=inbucket.lua");
+    assert_eq!(server.count("dora"), 0);
+
+    assert_eq!(ureq::delete(server.url("/api/v1/mailbox/carl")).call().unwrap().status(), 200);
+    let events = folder.lines("events.json", 4);
+    let events: Vec<serde_json::Value> = events.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut stored: Vec<&str> = events
+        .iter()
+        .filter(|event| event["event"] == "stored")
+        .map(|event| event["mailbox"].as_str().unwrap())
+        .collect();
+    stored.sort_unstable();
+    assert_eq!(stored, ["alice", "bob", "carl"]);
+    let deleted = events.iter().find(|event| event["event"] == "deleted").unwrap();
+    assert_eq!(deleted["mailbox"], "carl");
+    let first = events.iter().find(|event| event["mailbox"] == "alice").unwrap();
+    assert_eq!(first["from"], json!({"name": "Team", "address": "ann@x.org"}));
+    assert_eq!((&first["to"], &first["subject"]), (&json!("team@staging.test"), &json!("[team] lunch")));
+    assert!(first["date"].as_str().is_some_and(|year| year >= "2026"), "{first}");
+}

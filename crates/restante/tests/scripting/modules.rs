@@ -1,0 +1,197 @@
+//! What scripts get by `require`: the log, JSON, the web, and files of their own; and `print`, which needs none.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::mpsc::{Receiver, channel};
+
+use super::folder::{Folder, send, subjects};
+use super::support::{LONG, Talk};
+
+#[test]
+fn scripts_write_to_the_log() {
+    let folder = Folder::new(
+        "logger",
+        r#"
+local logger = require("logger")
+
+function inbucket.before.mail_from_accepted(session)
+  print("printed", 1, nil, session.from)
+  logger.debug("a detail")
+  logger.info("a note", { from = session.from.address, words = "two words" })
+  logger.warn("a warning", {})
+  logger.error("a forged\nline")
+end
+"#,
+    );
+    for (level, sees_debug) in [("info", false), ("debug", true)] {
+        let mut server = folder.start(&["--loglevel", level]);
+        server.talk().open_mail("bob@x.org");
+        server.logged("INFO  printed\\t1\\tnil\\t<ann@x.org> script=rules.lua");
+        server.logged("INFO  a note script=rules.lua fields=from=ann@x.org words=\"two words\"");
+        server.logged("WARN  a warning script=rules.lua");
+        server.logged("ERROR a forged\\nline script=rules.lua");
+        server.signal("TERM");
+        assert_eq!(server.wait().code(), Some(0));
+        assert_eq!(server.whole_log().contains("DEBUG a detail script=rules.lua"), sees_debug);
+    }
+}
+
+#[test]
+fn json_goes_both_ways() {
+    let folder = Folder::new(
+        "json",
+        r#"
+local json, note = require("json"), require("note")
+
+function inbucket.before.mail_from_accepted(session)
+  note(json.encode({ from = session.from.address, list = { 1, true, "ä" }, empty = {} }))
+  local value = json.decode('{"a": [1, {"b": "c"}], "n": null}')
+  note(value.a[1], value.a[2].b, value.n)
+  local nothing, why = json.decode("{nonsense")
+  note(nothing, type(why))
+  nothing, why = json.encode({ f = print })
+  note(nothing, type(why))
+end
+"#,
+    );
+    let server = folder.start(&[]);
+    server.talk().open_mail("bob@x.org");
+    let expected = [r#"{"empty":[],"from":"ann@x.org","list":[1,true,"ä"]}"#, "1 c nil", "nil string", "nil string"];
+    assert_eq!(folder.notes(4), expected);
+}
+
+/// A web server that tells what it was asked, a text of lines each, and answers everything in the same way.
+fn web() -> (SocketAddr, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, requests) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            stream.set_read_timeout(Some(LONG)).unwrap();
+            let mut talk = Talk::new(stream);
+            let mut request = String::new();
+            let mut length = 0;
+            while let Some(line) = talk.line().filter(|line| !line.is_empty()) {
+                let lower = line.to_ascii_lowercase();
+                length = lower.strip_prefix("content-length: ").map_or(length, |value| value.parse().unwrap());
+                request.push_str(&line);
+                request.push('\n');
+            }
+            request.push_str(&talk.exactly(length));
+            let body = if request.starts_with("HEAD") { "" } else { "tea" };
+            let answer = "HTTP/1.1 418 I'm a teapot\r\nContent-Length: 3\r\nX-Kind: pot\r\n\
+                Set-Cookie: id=7; Path=/\r\nConnection: close\r\n\r\n";
+            talk.stream.write_all(format!("{answer}{body}").as_bytes()).unwrap();
+            if sender.send(request).is_err() {
+                return;
+            }
+        }
+    });
+    (address, requests)
+}
+
+#[test]
+fn scripts_use_the_web() {
+    let (address, requests) = web();
+    // Nobody listens on a port that was free a moment ago.
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let calls = [
+        ("get", r#"http.get(url .. "/a", { query = "x=1", headers = { ["X-Test"] = "yes" } })"#),
+        ("post", r#"http.post(url .. "/b", { form = "k=v&l=w" })"#),
+        ("put", r#"http.put(url .. "/c", { body = "raw", timeout = 5 })"#),
+        ("patch", r#"http.patch(url .. "/d", { body = "p", timeout = "5s" })"#),
+        ("delete", r#"http.delete(url .. "/e", { auth = { user = "ann", pass = "secret" } })"#),
+        ("head", r#"http.head(url .. "/f", { cookies = { a = "1" } })"#),
+        ("request", r#"http.request("options", url .. "/g")"#),
+    ];
+    let mut script = format!("local http, note = require('http'), require('note')\nlocal url = 'http://{address}'\n");
+    script.push_str("function inbucket.after.message_stored()\n");
+    for (_, call) in calls {
+        script.push_str("  do\n    local r, why = ");
+        script.push_str(call);
+        script.push_str(
+            "\n    if r then note(r.status_code, r.headers['X-Kind'], r.cookies.id, r.body, r.body_size, r.url:match('/%w$')) \
+             else note('nothing', why) end\n  end\n",
+        );
+    }
+    script.push_str(&format!("  local r, why = http.get('http://{dead}/')\n  note(r, type(why))\nend\n"));
+    let folder = Folder::new("http", &script);
+    let server = folder.start(&["--lua-timeout", "20s"]);
+    send(&server, "bob@x.org", "hi");
+
+    let notes = folder.notes(calls.len() + 1);
+    let expected = [
+        ("GET /a?x=1 HTTP/1.1\n", &["x-test: yes\n"][..], "", "418 pot 7 tea 3"),
+        ("POST /b HTTP/1.1\n", &["content-type: application/x-www-form-urlencoded\n"], "k=v&l=w", "418 pot 7 tea 3"),
+        ("PUT /c HTTP/1.1\n", &[], "raw", "418 pot 7 tea 3"),
+        ("PATCH /d HTTP/1.1\n", &[], "p", "418 pot 7 tea 3"),
+        ("DELETE /e HTTP/1.1\n", &["authorization: basic yw5uonnly3jlda==\n"], "", "418 pot 7 tea 3"),
+        ("HEAD /f HTTP/1.1\n", &["cookie: a=1\n"], "", "418 pot 7  0"),
+        ("OPTIONS /g HTTP/1.1\n", &[], "", "418 pot 7 tea 3"),
+    ];
+    for ((first, headers, body, answer), note) in expected.into_iter().zip(&notes) {
+        let request = requests.recv_timeout(LONG).unwrap();
+        assert!(request.starts_with(first), "{first}: {request}");
+        for header in headers {
+            assert!(request.to_ascii_lowercase().contains(header), "{header}: {request}");
+        }
+        assert!(request.ends_with(&format!("\n{body}")), "{body}: {request}");
+        assert!(note.starts_with(answer), "{first}: {note}");
+    }
+    assert_eq!(notes[calls.len()], "nil string");
+}
+
+#[test]
+fn scripts_consist_of_several_files() {
+    let folder = Folder::new(
+        "require",
+        r#"
+local words = require("lib.words")
+assert(words == require("lib.words"))
+
+function inbucket.before.message_stored(msg)
+  msg.subject = words.tag(msg.subject) .. require("late").mark
+  return msg
+end
+"#,
+    );
+    folder
+        .write("lib/words.lua", "local words = {}\nfunction words.tag(text) return '[x] ' .. text end\nreturn words\n");
+    folder.write("late.lua", "return { mark = '!' }");
+    let server = folder.start(&[]);
+    send(&server, "bob@x.org", "hi");
+    assert_eq!(subjects(&server, "bob"), ["[x] hi!"]);
+}
+
+#[test]
+fn scripts_reach_the_store_after_the_fact() {
+    let folder = Folder::new(
+        "store",
+        r#"
+local note = require("note")
+
+function restante.before.message_stored(msg)
+  note(pcall(restante.store.list, "bob"))
+end
+
+function restante.after.message_stored(meta)
+  local all = restante.store.list(meta.mailbox)
+  note(#all, all[#all].subject, restante.store.get("Bob@x.org", meta.id).subject, restante.store.get("bob", "nothing"))
+  if #all == 2 then note(restante.store.delete("bob", all[1].id), restante.store.delete("bob", all[1].id)) end
+end
+
+function restante.after.message_deleted(meta)
+  note("deleted", meta.subject)
+end
+"#,
+    );
+    let server = folder.start(&["--lua-states", "1"]);
+    send(&server, "bob@x.org", "one");
+    folder.notes(2);
+    send(&server, "bob@x.org", "two");
+    let notes = folder.notes(6);
+    assert!(notes[0].starts_with("false "), "{notes:?}");
+    assert_eq!(notes[1], "1 one one nil");
+    assert_eq!(notes[3..], ["2 two two nil", "true false", "deleted one"]);
+    assert_eq!(subjects(&server, "bob"), ["two"]);
+}

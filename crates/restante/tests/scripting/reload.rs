@@ -1,0 +1,144 @@
+//! Another script while the server runs: SIGHUP.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use super::folder::{Folder, metric, send, subjects, wait_for};
+
+/// A script that puts its version in front of subjects.
+fn version(number: u32) -> String {
+    format!(
+        "local tag = require('lib.tag')\n\
+         function inbucket.before.message_stored(msg)\n\
+         msg.subject = tag .. 'v{number} ' .. msg.subject\nreturn msg\nend\n"
+    )
+}
+
+#[test]
+fn a_new_script_takes_over_with_its_files_and_events() {
+    let folder = Folder::new("reload", &version(1));
+    folder.write("lib/tag.lua", "return 'old '");
+    let mut server = folder.start(&[]);
+    send(&server, "bob@x.org", "a");
+
+    folder.write("rules.lua", &version(2));
+    folder.write("lib/tag.lua", "return 'new '");
+    server.signal("HUP");
+    server.logged("reloaded script rules.lua: before.message_stored");
+    send(&server, "bob@x.org", "b");
+
+    folder.write("rules.lua", "function inbucket.before.mail_from_accepted() return smtp.deny(450) end");
+    server.signal("HUP");
+    server.logged("reloaded script rules.lua: before.mail_from_accepted");
+    let mut talk = server.talk();
+    talk.expect("220");
+    talk.say("EHLO client.test", "250");
+    talk.say("MAIL FROM:<ann@x.org>", "450");
+
+    folder.write("rules.lua", "-- nothing");
+    server.signal("HUP");
+    server.logged("reloaded script rules.lua: no handlers");
+    send(&server, "bob@x.org", "c");
+    assert_eq!(subjects(&server, "bob"), ["old v1 a", "new v2 b", "c"]);
+    assert!((metric(&server, "reloads_total{outcome=\"ok\"}") - 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_script_that_does_not_work_leaves_the_old_one() {
+    let folder = Folder::new("broken", &version(1));
+    folder.write("lib/tag.lua", "return ''");
+    let mut server = folder.start(&["--lua-timeout", "200ms"]);
+    let broken = [
+        ("\nfunction f(\n", "rules.lua:3: "),
+        ("function inbucket.after.no_such_event() end", "rules.lua:1: there is no event"),
+        ("\n\nerror('not today')", "rules.lua:3: not today"),
+        ("while true do end", "rules.lua:1: took longer than 200ms"),
+        ("os.execute('exec sleep 5 2>/dev/null')", "rules.lua: it takes too long to load"),
+    ];
+    for (number, (script, problem)) in (1..).zip(broken) {
+        folder.write("rules.lua", script);
+        server.signal("HUP");
+        wait_for(&server, "reloads_total{outcome=\"failed\"}", f64::from(number));
+        let line = server.logged(problem);
+        assert!(line.contains("the script stays as it was"), "{line}");
+        send(&server, "bob@x.org", &number.to_string());
+    }
+    folder.remove("rules.lua");
+    server.signal("HUP");
+    server.logged("rules.lua: there is no such file any more");
+    send(&server, "bob@x.org", "6");
+    assert_eq!(subjects(&server, "bob"), ["v1 1", "v1 2", "v1 3", "v1 4", "v1 5", "v1 6"]);
+
+    folder.write("rules.lua", &version(2));
+    server.signal("HUP");
+    wait_for(&server, "reloads_total{outcome=\"ok\"}", 1.0);
+    send(&server, "bob@x.org", "7");
+    assert_eq!(subjects(&server, "bob").last().map(String::as_str), Some("v2 7"));
+}
+
+#[test]
+fn a_script_that_comes_later_is_found() {
+    let folder = Folder::empty("late");
+    let mut server = super::support::Server::spawn(&mut folder.command());
+    send(&server, "bob@x.org", "a");
+    folder.write("lib/tag.lua", "return ''");
+    folder.write("inbucket.lua", &version(1));
+    server.signal("HUP");
+    server.logged("reloaded script inbucket.lua");
+    send(&server, "bob@x.org", "b");
+    assert_eq!(subjects(&server, "bob"), ["a", "v1 b"]);
+}
+
+#[test]
+fn no_mail_is_lost_or_half_done_while_scripts_change() {
+    const SENDERS: usize = 4;
+    const VERSIONS: u32 = 5;
+    let folder = Folder::new("load", &version(1));
+    folder.write("lib/tag.lua", "return ''");
+    let mut server = folder.start(&["--storage-mailboxmsgcap", "0"]);
+    let smtp = server.smtp;
+    let done = AtomicBool::new(false);
+    let sent: Vec<usize> = std::thread::scope(|scope| {
+        let send_on = |sender: usize| {
+            let mut talk = super::support::Talk::new(super::support::connect(smtp));
+            talk.expect("220");
+            talk.say("EHLO client.test", "250");
+            let mut sent = 0;
+            while !done.load(SeqCst) {
+                talk.say("MAIL FROM:<ann@x.org>", "250");
+                talk.say(&format!("RCPT TO:<sender{sender}@x.org>"), "250");
+                talk.say("DATA", "354");
+                talk.say(&format!("Subject: {sent}\r\n\r\nhello\r\n."), "250");
+                sent += 1;
+            }
+            sent
+        };
+        let senders: Vec<_> = (0..SENDERS).map(|sender| scope.spawn(move || send_on(sender))).collect();
+        for number in 2..=VERSIONS {
+            folder.write("rules.lua", &version(number));
+            server.signal("HUP");
+            wait_for(&server, "reloads_total{outcome=\"ok\"}", f64::from(number - 1));
+            send(&server, "after@x.org", "hi");
+        }
+        done.store(true, SeqCst);
+        senders.into_iter().map(|sender| sender.join().unwrap()).collect()
+    });
+
+    // Who comes after a reload meets the new script; a session sees versions in their order, and every mail has one.
+    let expected: Vec<String> = (2..=VERSIONS).map(|number| format!("v{number} hi")).collect();
+    assert_eq!(subjects(&server, "after"), expected);
+    for (sender, sent) in sent.into_iter().enumerate() {
+        let subjects = subjects(&server, &format!("sender{sender}"));
+        assert_eq!(subjects.len(), sent);
+        let mut last = 1;
+        for (number, subject) in subjects.iter().enumerate() {
+            let (version, rest) = subject.split_once(' ').unwrap_or_else(|| panic!("{subject} has no version"));
+            let version: u32 = version.strip_prefix('v').unwrap().parse().unwrap();
+            assert!((last..=VERSIONS).contains(&version), "{subject} after v{last}");
+            assert_eq!(rest, number.to_string());
+            last = version;
+        }
+    }
+    server.signal("TERM");
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(!server.whole_log().contains("ERROR"));
+}

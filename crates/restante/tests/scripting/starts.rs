@@ -1,0 +1,108 @@
+//! Which script is found, and scripts with which there is no start.
+
+use std::fmt::Write as _;
+
+use super::folder::{Folder, metric, send};
+use super::support::Server;
+
+/// A script that notes its name for every sender.
+fn signed(name: &str) -> String {
+    format!("local note = require('note')\nfunction inbucket.before.mail_from_accepted() note('{name}') end\n")
+}
+
+#[test]
+fn the_script_is_found_where_it_is_said_to_be_or_usually_is() {
+    type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+    let table: [Case<'_>; 8] = [
+        (&["inbucket.lua"], &[], &[], "inbucket.lua"),
+        (&["restante.lua"], &[], &[], "restante.lua"),
+        (&["inbucket.lua", "restante.lua"], &[], &[], "restante.lua"),
+        (&["inbucket.lua", "mine.lua"], &["--lua-path", "mine.lua"], &[], "mine.lua"),
+        (&["inbucket.lua", "mine.lua"], &[], &[("INBUCKET_LUA_PATH", "mine.lua")], "mine.lua"),
+        (
+            &["inbucket.lua", "mine.lua"],
+            &[],
+            &[("RESTANTE_LUA_PATH", "mine.lua"), ("INBUCKET_LUA_PATH", "inbucket.lua")],
+            "mine.lua",
+        ),
+        (&["lib/deep.lua"], &[], &[("INBUCKET_LUA_PATH", "lib/deep.lua")], "lib/deep.lua"),
+        (
+            &["mine.lua", "inbucket.lua"],
+            &["--lua-path", "mine.lua"],
+            &[("INBUCKET_LUA_PATH", "inbucket.lua")],
+            "mine.lua",
+        ),
+    ];
+    for (files, arguments, environment, used) in table {
+        let folder = Folder::empty("found");
+        for file in files {
+            folder.write(file, &signed(file));
+        }
+        folder.write("lib/note.lua", "return dofile('note.lua')");
+        let mut server = Server::spawn(folder.command().args(arguments).envs(environment.iter().copied()));
+        server.talk().open_mail("bob@x.org");
+        assert_eq!(folder.notes(1), [used], "{files:?} {arguments:?} {environment:?}");
+        server.logged(&format!("script {used}: before.mail_from_accepted"));
+        if files.len() == 2 && arguments.is_empty() && environment.is_empty() {
+            server.logged("there are two scripts; one is ignored");
+        }
+    }
+}
+
+#[test]
+fn without_the_file_there_is_no_script() {
+    for arguments in [&[][..], &["--lua-path", "missing.lua"]] {
+        let folder = Folder::empty("missing");
+        let mut server = Server::spawn(folder.command().args(arguments));
+        send(&server, "bob@x.org", "hi");
+        assert_eq!(server.count("bob"), 1);
+        assert!(metric(&server, "loaded").abs() < 1e-9);
+        if !arguments.is_empty() {
+            server.logged("there is no script: missing.lua does not exist");
+        }
+    }
+}
+
+#[test]
+fn a_script_with_a_mistake_stops_the_start() {
+    let table = [
+        ("local x = 1\nfunction f(\n", "rules.lua:3: "),
+        ("\nfunction inbucket.before.no_such_event() end", "rules.lua:2: there is no event before.no_such_event"),
+        ("function restante.after.mail_from_accepted() end", "rules.lua:1: there is no event after.mail_from_accepted"),
+        ("function inbucket.during.mail_from_accepted() end", "rules.lua:1: "),
+        ("\n\ninbucket.during = {}", "rules.lua:3: attempt to set field 'during' of inbucket"),
+        ("inbucket.before.message_stored = 'yes'", "rules.lua:1: inbucket.before.message_stored must be a function"),
+        ("\nerror('not today')", "rules.lua:2: not today"),
+        ("\n\nlocal x = nil + 1", "rules.lua:3: attempt to perform arithmetic"),
+        ("require('nowhere')", "module 'nowhere' not found"),
+        ("require('lib.broken')", "lib/broken.lua:2: "),
+        ("\nwhile true do end", "rules.lua:2: took longer than 300ms"),
+        ("\nlocal t = {}\nwhile true do t[#t + 1] = {} end", "rules.lua:3: needs more than 1024 KiB of memory"),
+        ("\u{1b}Lua", "rules.lua"),
+    ];
+    let mut seen = String::new();
+    for (script, problem) in table {
+        let folder = Folder::new("mistakes", script);
+        folder.write("lib/broken.lua", "\nnonsense");
+        let limits = ["--lua-path", "rules.lua", "--lua-timeout", "300ms", "--lua-memorykb", "1024"];
+        match Server::try_spawn(folder.command().args(limits)) {
+            Ok(_) => panic!("it starts with {script}"),
+            Err((status, log)) => {
+                assert_eq!(status.code(), Some(2), "{log}");
+                assert!(log.contains(problem), "{script}: {log}");
+                writeln!(seen, "{log}").unwrap();
+            }
+        }
+    }
+    assert!(!seen.contains("listening"), "{seen}");
+}
+
+#[test]
+fn what_is_no_file_stops_the_start() {
+    let folder = Folder::empty("directory");
+    let Err((status, log)) = Server::try_spawn(folder.command().args(["--lua-path", "lib"])) else {
+        panic!("it starts");
+    };
+    assert_eq!(status.code(), Some(2));
+    assert!(log.contains("lib: Is a directory"), "{log}");
+}

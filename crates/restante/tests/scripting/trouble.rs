@@ -1,0 +1,130 @@
+//! Scripts that fail: the log says where, and mail goes on as if there were no script. And what the sandbox takes away.
+
+use super::folder::{Folder, send, subjects, wait_for_calls};
+
+const EVENTS: [&str; 5] = [
+    "before.mail_from_accepted",
+    "before.rcpt_to_accepted",
+    "before.message_stored",
+    "after.message_stored",
+    "after.message_deleted",
+];
+
+#[test]
+fn an_error_in_any_event_is_logged_with_its_line_and_mail_goes_on() {
+    let script: String = EVENTS
+        .iter()
+        .map(|event| format!("function inbucket.{event}(it)\n  local x = it.nothing.at_all\nend\n"))
+        .collect();
+    let folder = Folder::new("errors", &script);
+    let mut server = folder.start(&["--smtp-rejectdomains", "bad.test"]);
+    send(&server, "bob@x.org", "hi");
+    assert_eq!(subjects(&server, "bob"), ["hi"]);
+    assert_eq!(ureq::delete(server.url("/api/v1/mailbox/bob")).call().unwrap().status(), 200);
+    for (event, place) in EVENTS.iter().zip((2..).step_by(3)) {
+        let line = server.logged(&format!("script=rules.lua line={place} event={event}"));
+        assert!(line.contains("ERROR attempt to index field 'nothing' (a nil value)"), "{line}");
+        wait_for_calls(&server, event, "error", 1);
+    }
+    let mut talk = server.talk();
+    talk.open_mail("bob@x.org");
+    talk.say("RCPT TO:<bob@bad.test>", "550");
+}
+
+#[test]
+fn errors_of_all_kinds_are_told() {
+    let table = [
+        ("error('plain')", "ERROR plain", "script=rules.lua line=2"),
+        ("error('no place', 0)", "ERROR no place", "script=rules.lua line=2"),
+        ("error({ code = 7 })", "ERROR", "script=rules.lua line=2"),
+        ("error()", "ERROR", "script=rules.lua line=2"),
+        ("error('two\\nlines')", "ERROR two lines", "script=rules.lua line=2"),
+        ("require('helper')()", "ERROR in the helper", "script=helper.lua line=2"),
+        ("coroutine.wrap(function() error('inside') end)()", "ERROR inside", "script=rules.lua line=2"),
+        ("local function f() return f() + 1 end f()", "ERROR stack overflow", "script=rules.lua line=2"),
+        ("os.exit(0)", "ERROR os.exit is not there for scripts", "script=rules.lua line=2"),
+        ("local verdict = smtp.deny(700)", "ERROR the code in smtp.deny(code, text)", "script=rules.lua line=2"),
+        ("return smtp.deny(700)", "ERROR the code in smtp.deny(code, text)", "script=rules.lua line=1"),
+    ];
+    for (code, text, place) in table {
+        let script = format!("function inbucket.before.mail_from_accepted(session)\n  {code}\nend\n");
+        let folder = Folder::new("kinds", &script);
+        folder.write("helper.lua", "return function()\n  error('in the helper')\nend\n");
+        let mut server = folder.start(&[]);
+        server.talk().open_mail("bob@x.org");
+        let line = server.logged("event=before.mail_from_accepted");
+        assert!(line.contains(text) && line.contains(place), "{code}: {line}");
+    }
+}
+
+#[test]
+fn an_error_that_the_script_catches_is_none() {
+    let folder = Folder::new(
+        "caught",
+        r#"
+function inbucket.before.message_stored(msg)
+  local ok, why = pcall(function() msg.size = 1 end)
+  msg.subject = tostring(ok) .. " " .. why
+  return msg
+end
+"#,
+    );
+    let server = folder.start(&[]);
+    send(&server, "bob@x.org", "hi");
+    assert_eq!(subjects(&server, "bob"), ["false rules.lua:3: inbound_message.size is read-only"]);
+    wait_for_calls(&server, "before.message_stored", "ok", 1);
+}
+
+/// What reaches beyond the server, and is there by default.
+const REACH: &str = r#"
+local logger = require("logger")
+
+function inbucket.before.mail_from_accepted(session)
+  local there = {}
+  for _, name in ipairs({ "io", "dofile", "loadfile" }) do
+    if rawget(_G, name) or _G[name] then there[#there + 1] = name end
+  end
+  for _, name in ipairs({ "execute", "getenv", "remove", "rename", "tmpname" }) do
+    if os[name] then there[#there + 1] = name end
+  end
+  local found = pcall(require, "io")
+  logger.info("reach: " .. table.concat(there, " ") .. ", io " .. tostring(found) .. ", time " .. type(os.time()))
+  logger.info("neither: " .. tostring(ffi) .. tostring(pcall(require, "ffi")) .. tostring(pcall(require, "jit"))
+    .. tostring(loadstring(string.dump(function() end))))
+end
+"#;
+
+#[test]
+fn scripts_reach_beyond_the_server_unless_the_sandbox_keeps_them() {
+    let folder = Folder::new("sandbox", REACH);
+    folder.write("lib/beside.lua", "return 1");
+    let table = [
+        (&[][..], "reach: io dofile loadfile execute getenv remove rename tmpname, io true, time number"),
+        (&["--lua-sandbox"], "reach: , io false, time number"),
+    ];
+    for (arguments, reach) in table {
+        let mut server = folder.start(arguments);
+        server.talk().open_mail("bob@x.org");
+        server.logged(reach);
+        server.logged("neither: nilfalsefalsenil");
+    }
+}
+
+#[test]
+fn the_sandbox_leaves_what_scripts_need() {
+    let folder = Folder::new(
+        "inside",
+        r#"
+local logger, json, http, lib = require("logger"), require("json"), require("http"), require("lib.tag")
+
+function inbucket.before.message_stored(msg)
+  msg.subject = lib.tag .. json.encode({ msg.subject, os.date("!%Y", 0) })
+  return msg
+end
+"#,
+    );
+    folder.write("lib/tag.lua", "return { tag = 'tagged ' }");
+    let server = folder.start(&["--lua-sandbox"]);
+    send(&server, "bob@x.org", "hi");
+    assert_eq!(subjects(&server, "bob"), [r#"tagged ["hi","1970"]"#]);
+}
