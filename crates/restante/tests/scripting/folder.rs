@@ -59,6 +59,13 @@ impl Folder {
         command
     }
 
+    /// The same without any arguments, for commands that serve nothing.
+    pub(crate) fn bare_command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
+        command.current_dir(&self.path).env_clear();
+        command
+    }
+
     /// A server that runs `rules.lua`.
     pub(crate) fn start(&self, arguments: &[&str]) -> Server {
         Server::spawn(self.command().args(["--lua-path", "rules.lua"]).args(arguments))

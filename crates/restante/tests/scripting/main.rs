@@ -2,6 +2,7 @@
 //! senders, readers and operators do.
 
 mod after;
+mod commands;
 mod folder;
 mod inbucket;
 mod limits;
