@@ -11,6 +11,15 @@ use super::support::{LONG, Server, command};
 /// What scripts get by `require("note")` and `require("hold")`.
 const BESIDE: [(&str, &str); 2] = [("note.lua", include_str!("note.lua")), ("hold.lua", include_str!("hold.lua"))];
 
+/// The events that a script can have functions for.
+pub(crate) const EVENTS: [&str; 5] = [
+    "before.mail_from_accepted",
+    "before.rcpt_to_accepted",
+    "before.message_stored",
+    "after.message_stored",
+    "after.message_deleted",
+];
+
 /// The folder is the working directory of the server, and gone when the test ends.
 pub(crate) struct Folder {
     path: PathBuf,

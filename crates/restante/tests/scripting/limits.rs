@@ -1,6 +1,6 @@
 //! Scripts that take too long or too much: their calls end, mail goes on, and nobody else waits for them.
 
-use super::folder::{Folder, eventually, metric, send, subjects, wait_for, wait_for_calls};
+use super::folder::{EVENTS, Folder, eventually, metric, send, subjects, wait_for, wait_for_calls};
 
 /// A script of which every event does this.
 fn everywhere(code: &str) -> String {
@@ -11,14 +11,6 @@ fn everywhere(code: &str) -> String {
          inbucket.after.message_stored, inbucket.after.message_deleted = f, f\n"
     )
 }
-
-const EVENTS: [&str; 5] = [
-    "before.mail_from_accepted",
-    "before.rcpt_to_accepted",
-    "before.message_stored",
-    "after.message_stored",
-    "after.message_deleted",
-];
 
 #[test]
 fn an_endless_loop_in_any_event_is_ended_and_mail_goes_on() {
@@ -40,7 +32,7 @@ fn an_endless_loop_in_any_event_is_ended_and_mail_goes_on() {
         for event in EVENTS {
             let line = server.logged(&format!("script=rules.lua line=2 event={event}"));
             assert!(line.contains("ERROR took longer than 100ms"), "{line}");
-            wait_for_calls(&server, event, "limit", if event == EVENTS[1] { 2 } else { 1 });
+            wait_for_calls(&server, event, "limit", if event == "before.rcpt_to_accepted" { 2 } else { 1 });
         }
         wait_for(&server, "abandoned", 0.0);
     }

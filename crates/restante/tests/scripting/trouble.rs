@@ -1,21 +1,11 @@
 //! Scripts that fail: the log says where, and mail goes on as if there were no script. And what the sandbox takes away.
 
-use super::folder::{Folder, send, subjects, wait_for_calls};
-
-const EVENTS: [&str; 5] = [
-    "before.mail_from_accepted",
-    "before.rcpt_to_accepted",
-    "before.message_stored",
-    "after.message_stored",
-    "after.message_deleted",
-];
+use super::folder::{EVENTS, Folder, send, subjects, wait_for_calls};
 
 #[test]
 fn an_error_in_any_event_is_logged_with_its_line_and_mail_goes_on() {
-    let script: String = EVENTS
-        .iter()
-        .map(|event| format!("function inbucket.{event}(it)\n  local x = it.nothing.at_all\nend\n"))
-        .collect();
+    let script =
+        EVENTS.map(|event| format!("function inbucket.{event}(it)\n  local x = it.nothing.at_all\nend\n")).concat();
     let folder = Folder::new("errors", &script);
     let mut server = folder.start(&["--smtp-rejectdomains", "bad.test"]);
     send(&server, "bob@x.org", "hi");
