@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use mlua::{AnyUserData, Lua, MetaMethod, Table, UserData, UserDataMethods, Value};
+use mlua::{AnyUserData, Function, Lua, MetaMethod, Table, UserData, UserDataMethods, Value};
 use restante_mail::envelope::Refusal;
 use restante_mailroom::hooks::Verdict;
 
@@ -47,8 +47,8 @@ impl UserData for Judged {
 /// The table `smtp`.
 pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    table.raw_set("allow", lua.create_function(|_, ()| Ok(Judged(Verdict::Allow)))?)?;
-    table.raw_set("defer", lua.create_function(|_, ()| Ok(Judged(Verdict::Defer)))?)?;
+    table.raw_set("allow", constant(lua, Verdict::Allow)?)?;
+    table.raw_set("defer", constant(lua, Verdict::Defer)?)?;
     let deny = lua.create_function(|lua, (code, text): (Value, Value)| {
         let refusal = Refusal { code: self::code(lua, code)?, text: self::text(lua, text)? };
         Ok(Judged(Verdict::Deny(refusal)))
@@ -66,6 +66,11 @@ pub(super) fn of(value: &Value) -> Result<Verdict, String> {
     judged
         .map(|judged| judged.0.clone())
         .ok_or_else(|| format!("must return smtp.allow(), smtp.defer() or smtp.deny(), not {}", kind_of(value)))
+}
+
+/// A function that always gives the same verdict. It is one of Lua, which is quicker to call, and verdicts never change.
+fn constant(lua: &Lua, verdict: Verdict) -> mlua::Result<Function> {
+    lua.load("local verdict = ... return function() return verdict end").set_name("=smtp").call(Judged(verdict))
 }
 
 fn action(verdict: &Verdict) -> &'static str {
