@@ -4,14 +4,18 @@ use mlua::{AnyUserData, Lua, LuaString, MetaMethod, Table, UserData, UserDataMet
 use restante_mail::mime::Mailbox;
 
 use super::content::Origin;
-use super::record::{self, Field, Kind, Record};
+use super::record::{self, Field, Kept, Kind, Record};
 use super::values::expect_text;
 
 /// How much of what a script has written is looked at, in bytes: more than is ever shown of a name or an address.
 const MAX_READ: usize = 4096;
 
 /// An address in a script's hands.
-pub(super) struct Address(Mailbox);
+#[derive(Default)]
+pub(super) struct Address {
+    mailbox: Mailbox,
+    kept: Kept,
+}
 
 impl UserData for Address {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
@@ -28,12 +32,16 @@ impl Record for Address {
     const FIELDS: &'static [Field] = &[Field("name", Kind::Text), Field("address", Kind::Text)];
 
     fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
-        let text = if field == "name" { &self.0.name } else { &self.0.address };
+        let text = if field == "name" { &self.mailbox.name } else { &self.mailbox.address };
         lua.create_string(text).map(Value::String)
     }
 
     fn origin(&self) -> Option<&Origin> {
         None
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 }
 
@@ -43,9 +51,9 @@ pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
     let new = lua.create_function(|lua, (name, address): (Value, Value)| {
         let name = expect_text(lua, "the name in address.new(name, address)", name)?;
         let address = expect_text(lua, "the address in address.new(name, address)", address)?;
-        let object = lua.create_userdata(Address(Mailbox::default()))?;
-        object.set_named_user_value("name", name)?;
-        object.set_named_user_value("address", address)?;
+        let object = lua.create_userdata(Address::default())?;
+        record::keep::<Address>(&object, "name", name)?;
+        record::keep::<Address>(&object, "address", address)?;
         Ok(object)
     })?;
     table.raw_set("new", new)?;
@@ -54,7 +62,7 @@ pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
 
 /// A new address.
 pub(super) fn object(lua: &Lua, mailbox: Mailbox) -> mlua::Result<Value> {
-    lua.create_userdata(Address(mailbox)).map(Value::UserData)
+    lua.create_userdata(Address { mailbox, kept: Kept::default() }).map(Value::UserData)
 }
 
 /// A new list of addresses.
@@ -77,7 +85,7 @@ pub(super) fn mailbox(value: &Value) -> Option<Mailbox> {
 }
 
 fn read(object: &AnyUserData) -> mlua::Result<Mailbox> {
-    let initial = &object.borrow::<Address>()?.0;
+    let initial = &object.borrow::<Address>()?.mailbox;
     Ok(Mailbox { name: text(object, "name", &initial.name)?, address: text(object, "address", &initial.address)? })
 }
 

@@ -7,7 +7,7 @@ use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::Inbound;
 
 use super::content::{self, ATTACHMENTS, HEADERS, HTML, Origin, SOURCE, TEXT};
-use super::record::{self, Field, Kind, Record};
+use super::record::{self, Field, Kept, Kind, Record};
 use super::values::kind_of;
 use super::{address, lists};
 
@@ -17,6 +17,7 @@ pub(super) struct InboundMessage {
     headline: Headline,
     size: usize,
     origin: Origin,
+    kept: Kept,
 }
 
 impl InboundMessage {
@@ -27,12 +28,14 @@ impl InboundMessage {
             headline: message.headline.clone(),
             size: message.body.len(),
             origin: content::pass(lua, message.body.clone()),
+            kept: Kept::default(),
         }
     }
 
     /// A message that a script makes up.
     pub(super) fn empty() -> Self {
-        Self { mailboxes: Vec::new(), headline: Headline::new("", [], ""), size: 0, origin: Origin::Made }
+        let (mailboxes, headline) = (Vec::new(), Headline::new("", [], ""));
+        Self { mailboxes, headline, size: 0, origin: Origin::Made, kept: Kept::default() }
     }
 }
 
@@ -68,6 +71,10 @@ impl Record for InboundMessage {
 
     fn origin(&self) -> Option<&Origin> {
         Some(&self.origin)
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 }
 

@@ -5,24 +5,25 @@ use restante_mail::message::{Headline, Summary};
 
 use super::content::{ATTACHMENTS, HEADERS, HTML, Origin, SOURCE, TEXT};
 use super::inbound::{headline, number};
-use super::record::{self, Field, Kind, Record};
+use super::record::{self, Field, Kept, Kind, Record};
 
 /// Metadata in a script's hands.
 pub(super) struct Metadata {
     summary: Option<Summary>,
     origin: Origin,
+    kept: Kept,
 }
 
 impl Metadata {
     /// That of a message which is, or was, in the store.
     pub(super) fn new(summary: &Summary, is_stored: bool) -> Self {
         let origin = if is_stored { Origin::Stored(summary.mailbox.clone(), summary.id) } else { Origin::Gone };
-        Self { summary: Some(summary.clone()), origin }
+        Self { summary: Some(summary.clone()), origin, kept: Kept::default() }
     }
 
     /// Metadata that a script makes up.
     pub(super) fn empty() -> Self {
-        Self { summary: None, origin: Origin::Made }
+        Self { summary: None, origin: Origin::Made, kept: Kept::default() }
     }
 }
 
@@ -69,5 +70,9 @@ impl Record for Metadata {
 
     fn origin(&self) -> Option<&Origin> {
         Some(&self.origin)
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 }

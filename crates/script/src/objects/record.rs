@@ -1,9 +1,11 @@
 //! Objects with fields: what sessions, inbound messages and metadata have in common. The userdata holds what the server
-//! knows, and never changes; the value of a field is made of it when a script first reads the field. That value, or what
-//! the script has written, is kept by Lua, so that changes in place count and both its collector and its memory limit see
-//! it.
+//! knows, and never changes; the value of a field is made of it when a script reads the field. What the script has written,
+//! and a value that it can change in place, is kept by Lua, so that both its collector and its memory limit see it. To ask
+//! Lua for it costs more than to make a short text, so it is only asked for what it keeps.
 
-use mlua::{AnyUserData, Lua, MetaMethod, UserData, UserDataMethods, Value};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use mlua::{AnyUserData, IntoLua, Lua, MetaMethod, UserData, UserDataMethods, Value};
 use restante_mail::naming::Naming;
 
 use super::address::is_address;
@@ -22,6 +24,23 @@ pub(super) trait Record: UserData + Send + 'static {
 
     /// Where its mail comes from; none when it never has one.
     fn origin(&self) -> Option<&Origin>;
+
+    /// Which of its fields Lua keeps.
+    fn kept(&self) -> &Kept;
+}
+
+/// A set of fields: a bit for each, in the order of [`Record::FIELDS`].
+#[derive(Default)]
+pub(super) struct Kept(AtomicU16);
+
+impl Kept {
+    fn holds(&self, at: usize) -> bool {
+        self.0.load(Ordering::Relaxed) & (1 << at) != 0
+    }
+
+    fn add(&self, at: usize) {
+        self.0.fetch_or(1 << at, Ordering::Relaxed);
+    }
 }
 
 /// A field of an object.
@@ -47,43 +66,72 @@ pub(super) enum Kind {
 /// Lets scripts read and write the fields of such objects.
 pub(super) fn add_fields<T: Record>(methods: &mut impl UserDataMethods<T>) {
     methods.add_meta_function(MetaMethod::Index, |lua, (object, key): (AnyUserData, Value)| match find::<T>(&key) {
-        Some(field) => read::<T>(lua, &object, field),
+        Some(at) => read::<T>(lua, &object, at),
         None => Ok(Value::Nil),
     });
     methods.add_meta_function(MetaMethod::NewIndex, |lua, (object, key, value): (AnyUserData, Value, Value)| {
-        let field = find::<T>(&key).ok_or_else(|| unknown_field(lua, T::NAME, &key))?;
-        write::<T>(lua, &object, field, value)
+        let at = find::<T>(&key).ok_or_else(|| unknown_field(lua, T::NAME, &key))?;
+        write::<T>(lua, &object, at, value)
     });
 }
 
 /// Lets scripts print such objects: their name, and the text in the field that tells them apart.
 pub(super) fn add_title<T: Record>(methods: &mut impl UserDataMethods<T>, field: &'static str) {
     methods.add_meta_function(MetaMethod::ToString, move |lua, object: AnyUserData| {
-        let title = read::<T>(lua, &object, Field(field, Kind::Text))?.to_string()?;
+        let title = match place::<T>(field.as_bytes()) {
+            Some(at) => read::<T>(lua, &object, at)?.to_string()?,
+            None => String::new(),
+        };
         Ok(format!("{}({title})", T::NAME))
     });
 }
 
-fn find<T: Record>(key: &Value) -> Option<Field> {
-    let name = name(key)?;
-    T::FIELDS.iter().find(|field| field.0.as_bytes() == &*name).copied()
+/// Lets Lua keep the value of a field.
+pub(super) fn keep<T: Record>(object: &AnyUserData, field: &str, value: impl IntoLua) -> mlua::Result<()> {
+    if let Some(at) = place::<T>(field.as_bytes()) {
+        object.borrow::<T>()?.kept().add(at);
+    }
+    object.set_named_user_value(field, value)
 }
 
-fn read<T: Record>(lua: &Lua, object: &AnyUserData, Field(name, kind): Field) -> mlua::Result<Value> {
-    let kept: Value = object.named_user_value(name)?;
-    if !kept.is_nil() {
-        return Ok(kept);
-    }
+fn find<T: Record>(key: &Value) -> Option<usize> {
+    place::<T>(&name(key)?)
+}
+
+fn place<T: Record>(name: &[u8]) -> Option<usize> {
+    T::FIELDS.iter().position(|field| field.0.as_bytes() == name)
+}
+
+fn read<T: Record>(lua: &Lua, object: &AnyUserData, at: usize) -> mlua::Result<Value> {
+    let Field(name, kind) = T::FIELDS[at];
     let record = object.borrow::<T>()?;
+    if record.kept().holds(at) {
+        let kept: Value = object.named_user_value(name)?;
+        if !kept.is_nil() {
+            return Ok(kept);
+        }
+    }
     let value = match (kind, record.origin()) {
         (Kind::Content | Kind::Source, Some(origin)) => content::field(lua, object, origin, name)?,
-        _ => record.initial(lua, name)?,
+        _ => without_limit(lua, || record.initial(lua, name))?,
     };
-    object.set_named_user_value(name, &value)?;
+    if !matches!(kind, Kind::Text | Kind::Number | Kind::Fixed) {
+        record.kept().add(at);
+        object.set_named_user_value(name, &value)?;
+    }
     Ok(value)
 }
 
-fn write<T: Record>(lua: &Lua, object: &AnyUserData, Field(name, kind): Field, value: Value) -> mlua::Result<()> {
+/// Makes a value that is small, without a limit to the memory of the state: each step costs less then, as none can fail.
+fn without_limit<T>(lua: &Lua, make: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
+    let limit = lua.set_memory_limit(0)?;
+    let made = make();
+    lua.set_memory_limit(limit)?;
+    made
+}
+
+fn write<T: Record>(lua: &Lua, object: &AnyUserData, at: usize, value: Value) -> mlua::Result<()> {
+    let Field(name, kind) = T::FIELDS[at];
     let what = format!("{}.{name}", T::NAME);
     let misfit = |wanted: &str, value: &Value| {
         let kind = kind_of(value);
@@ -110,7 +158,7 @@ fn write<T: Record>(lua: &Lua, object: &AnyUserData, Field(name, kind): Field, v
         }
         (Kind::Mailboxes, value) => return Err(misfit("a list of texts", &value)),
     };
-    object.set_named_user_value(name, value)
+    keep::<T>(object, name, value)
 }
 
 /// Gives an object a mail: whatever can be read from a mail follows from it.
@@ -120,8 +168,8 @@ fn write_source<T: Record>(lua: &Lua, object: &AnyUserData, what: &str, value: V
     }
     let source = expect_text(lua, what, value)?;
     for Field(name, _) in T::FIELDS.iter().filter(|field| matches!(field.1, Kind::Content)) {
-        object.set_named_user_value(name, Value::Nil)?;
+        keep::<T>(object, name, Value::Nil)?;
     }
-    object.set_named_user_value("size", source.as_bytes().len())?;
-    object.set_named_user_value("source", source)
+    keep::<T>(object, "size", source.as_bytes().len())?;
+    keep::<T>(object, "source", source)
 }

@@ -9,7 +9,7 @@ use restante_mail::mime::Mailbox;
 
 use super::address;
 use super::content::Origin;
-use super::record::{self, Field, Kind, Record};
+use super::record::{self, Field, Kept, Kind, Record};
 
 /// A session in a script's hands.
 #[derive(Default)]
@@ -17,6 +17,7 @@ pub(super) struct Session {
     from: String,
     to: Vec<String>,
     ip: Option<IpAddr>,
+    kept: Kept,
 }
 
 impl Session {
@@ -26,6 +27,7 @@ impl Session {
             from: reverse_path_text(&envelope.from),
             to: envelope.recipients.iter().chain(candidate).map(Address::to_string).collect(),
             ip: envelope.peer.ip,
+            kept: Kept::default(),
         }
     }
 }
@@ -52,6 +54,10 @@ impl Record for Session {
 
     fn origin(&self) -> Option<&Origin> {
         None
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 }
 
