@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use mlua::state::{GcIncParams, GcMode};
 use mlua::{Error, HookTriggers, Lua, Value, VmState};
 
 use super::failure::{self, Kind, PRELUDE, Place};
@@ -20,6 +21,16 @@ pub(crate) const STACK: usize = 16 * 1024 * 1024;
 /// called from Lua, nest on the stack of the thread, and nothing else stops them before it ends, and the process with it.
 /// Between two looks such a call can take some hundred times the largest frame, which is far from the rest of the stack.
 const MAX_DEPTH: usize = 4 * 1024 * 1024;
+
+/// When the collector begins anew, in percent of what the state held when it was last done. Most states hold little, and
+/// with Lua's own measure of twice as much they would spend a quarter of their time on collecting.
+const PAUSE: i32 = 1000;
+
+/// The same for a state that holds much, where so much garbage would come near the limit.
+const SHORT_PAUSE: i32 = 200;
+
+/// What part of the memory that it may hold is much.
+const MUCH: usize = 8;
 
 /// How many frames are looked at to find a line of the script.
 const FRAMES: usize = 16;
@@ -40,6 +51,8 @@ struct Call {
     breach: Option<Breach>,
     /// The last line that was seen: an allocation that fails does not tell where.
     seen: Option<Place>,
+    /// Whether the state has held much since it was made.
+    holds_much: bool,
 }
 
 /// A limit that was passed.
@@ -51,29 +64,34 @@ pub(super) struct Breach {
 
 impl Watch {
     pub(super) fn new(settings: &Settings) -> Self {
-        let call = Call { deadline: Instant::now(), bottom: stack_place(), breach: None, seen: None };
+        let call = Call { deadline: Instant::now(), bottom: stack_place(), breach: None, seen: None, holds_much: false };
         Self { timeout: settings.timeout, memory: settings.memory, call: Arc::new(Mutex::new(call)) }
     }
 
-    /// Starts to watch. Single allocations may go beyond the limit until the hook looks, up to the double of it.
+    /// Starts to watch.
     pub(super) fn install(&self, lua: &Lua) -> mlua::Result<()> {
-        lua.set_memory_limit(self.memory.saturating_mul(2))?;
+        pause(lua, PAUSE);
         self.look_every(INTERVAL, lua)
     }
 
-    /// A call begins; says when it has to be over.
-    pub(super) fn begin(&self) -> Instant {
+    /// A call begins; says when it has to be over. Single allocations may go beyond the limit until the hook looks, up to
+    /// the double of it.
+    pub(super) fn begin(&self, lua: &Lua) -> mlua::Result<Instant> {
+        lua.set_memory_limit(self.memory.saturating_mul(2))?;
         let mut call = self.call();
         call.deadline = Instant::now() + self.timeout;
         call.bottom = stack_place();
         call.breach = None;
         call.seen = None;
-        call.deadline
+        Ok(call.deadline)
     }
 
-    /// The breach that the call has to end with, if there was one.
-    pub(super) fn breach(&self) -> Option<Breach> {
-        self.call().breach.clone()
+    /// A call is over; says what breach it has to end with, if there was one. What is done in the state until the next one
+    /// is bounded without a limit, and quicker.
+    pub(super) fn end(&self, lua: &Lua) -> mlua::Result<Option<Breach>> {
+        lua.set_memory_limit(0)?;
+        self.mind_garbage(lua);
+        Ok(self.call().breach.clone())
     }
 
     /// The last line that was seen of the call.
@@ -134,6 +152,7 @@ impl Watch {
             self.breached(lua, Kind::Depth)?;
             return Err(over());
         }
+        self.mind_garbage(lua);
         if lua.used_memory() > self.memory {
             lua.gc_collect()?;
             if lua.used_memory() > self.memory {
@@ -142,6 +161,16 @@ impl Watch {
             }
         }
         Ok(VmState::Continue)
+    }
+
+    /// Sees to it that a state that has come to hold much is collected more often, from now on.
+    fn mind_garbage(&self, lua: &Lua) {
+        let mut call = self.call();
+        if !call.holds_much && lua.used_memory() > self.memory / MUCH {
+            call.holds_much = true;
+            pause(lua, SHORT_PAUSE);
+            lua.gc_restart();
+        }
     }
 
     fn breached(&self, lua: &Lua, kind: Kind) -> mlua::Result<()> {
@@ -159,6 +188,10 @@ impl Watch {
     fn call(&self) -> MutexGuard<'_, Call> {
         self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn pause(lua: &Lua, percent: i32) {
+    lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(percent)));
 }
 
 /// The error that unwinds the script; what it says is seen by nobody.

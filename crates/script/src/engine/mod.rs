@@ -148,7 +148,8 @@ impl Engine {
         let Some(handler) = self.handlers[event as usize].clone() else {
             return meaning(&Value::Nil).map_err(|text| self.bad_result(event, text));
         };
-        let result = self.within_limits(Some(event), |lua| handler.call(argument(lua)?));
+        let argument = argument(&self.lua).map_err(|error| self.failed(Some(event), &error))?;
+        let result = self.within_limits(Some(event), |_| handler.call(argument));
         let result = result.and_then(|value| meaning(&value).map_err(|text| self.bad_result(event, text)));
         objects::forget(&self.lua);
         result
@@ -168,10 +169,11 @@ impl Engine {
         event: Option<Event>,
         work: impl FnOnce(&Lua) -> mlua::Result<T>,
     ) -> Result<T, CallError> {
-        let deadline = self.watch.begin();
+        let deadline = self.watch.begin(&self.lua).map_err(|error| self.failed(event, &error))?;
         self.lua.set_app_data(Context { event, deadline });
         let result = work(&self.lua);
-        if let Some(breach) = self.watch.breach() {
+        let breach = self.watch.end(&self.lua).map_err(|error| self.failed(event, &error))?;
+        if let Some(breach) = breach {
             self.is_spent = true;
             return Err(self.breached(event, breach));
         }
