@@ -64,7 +64,8 @@ pub(super) struct Breach {
 
 impl Watch {
     pub(super) fn new(settings: &Settings) -> Self {
-        let call = Call { deadline: Instant::now(), bottom: stack_place(), breach: None, seen: None, holds_much: false };
+        let call =
+            Call { deadline: Instant::now(), bottom: stack_place(), breach: None, seen: None, holds_much: false };
         Self { timeout: settings.timeout, memory: settings.memory, call: Arc::new(Mutex::new(call)) }
     }
 

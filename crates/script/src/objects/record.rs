@@ -78,11 +78,8 @@ pub(super) fn add_fields<T: Record>(methods: &mut impl UserDataMethods<T>) {
 /// Lets scripts print such objects: their name, and the text in the field that tells them apart.
 pub(super) fn add_title<T: Record>(methods: &mut impl UserDataMethods<T>, field: &'static str) {
     methods.add_meta_function(MetaMethod::ToString, move |lua, object: AnyUserData| {
-        let title = match place::<T>(field.as_bytes()) {
-            Some(at) => read::<T>(lua, &object, at)?.to_string()?,
-            None => String::new(),
-        };
-        Ok(format!("{}({title})", T::NAME))
+        let title = place::<T>(field.as_bytes()).map_or(Ok(Value::Nil), |at| read::<T>(lua, &object, at))?;
+        Ok(format!("{}({})", T::NAME, title.to_string()?))
     });
 }
 
@@ -125,9 +122,9 @@ fn read<T: Record>(lua: &Lua, object: &AnyUserData, at: usize) -> mlua::Result<V
 /// Makes a value that is small, without a limit to the memory of the state: each step costs less then, as none can fail.
 fn without_limit<T>(lua: &Lua, make: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
     let limit = lua.set_memory_limit(0)?;
-    let made = make();
+    let value = make();
     lua.set_memory_limit(limit)?;
-    made
+    value
 }
 
 fn write<T: Record>(lua: &Lua, object: &AnyUserData, at: usize, value: Value) -> mlua::Result<()> {

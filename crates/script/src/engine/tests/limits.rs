@@ -105,6 +105,7 @@ const GREEDY: &[&str] = &[
     "xpcall(function() return ('x'):rep(1e9) end, function() return 1 end) result = 'went on'",
     "coroutine.resume(coroutine.create(function() return ('x'):rep(1e9) end)) result = 'went on'",
     "while true do pcall(string.rep, 'x', 1e9) end",
+    "local from = smtp_session.new().from pcall(string.rep, 'x', 1e9) result = 'went on'",
     "local t = {} for i = 1, 100 do t[i] = ('x'):rep(1e6) .. i end",
     "local t = {} for i = 1, 1e9 do t[i] = coroutine.create(print) end",
     "local t = {} while true do t[#t + 1] = loadstring('return function() return ' .. #t .. ' end') end",
@@ -134,6 +135,18 @@ fn garbage_does_not_count() {
     let script = "local s for i = 1, 3000 do s = ('x'):rep(100000) .. i end collectgarbage('stop') \
                   for i = 1, 300000 do local t = {{}, {}} end result = #s";
     assert_eq!(Stage::script(script).result(), "100004");
+}
+
+#[test]
+fn what_calls_leave_behind_is_collected_in_time() {
+    let stage = Stage::script("function f() for i = 1, 10 do local from = smtp_session.new().from end end");
+    let mut engine = stage.engine().unwrap();
+    let f = engine.lua().globals().get("f").unwrap();
+    for _ in 0..2000 {
+        engine.call(Some(Event::AfterStored), &f, ()).unwrap();
+        let used = engine.lua().used_memory();
+        assert!(used < stage.settings.memory / 4, "{used}");
+    }
 }
 
 #[test]
