@@ -1,12 +1,14 @@
 //! The lists of a message as scripts write them: Lua tables, in which there can be anything. Errors are the end of a
 //! sentence that begins with the name of the list.
 
+use std::collections::BTreeMap;
+
 use mlua::{Table, Value};
 use restante_mail::mime::Mailbox;
 use restante_mail::naming::{MailboxName, Naming};
 
 use super::address::{is_address, mailbox};
-use super::values::{kind_of, short};
+use super::values::{kind_of, short, shown};
 
 /// How many mailboxes a script may send one message to.
 const MAX_MAILBOXES: usize = 1000;
@@ -15,44 +17,66 @@ const MAX_ADDRESSES: usize = 1001;
 
 /// The mailboxes that are meant by a list of names or addresses.
 pub(super) fn mailboxes(list: &Table, naming: Naming) -> Result<Vec<MailboxName>, String> {
-    let mut names = Vec::new();
-    for item in items(list) {
+    let mut names = BTreeMap::new();
+    visit(list, |place, item| {
         if names.len() == MAX_MAILBOXES {
             return Err(format!("holds more than {MAX_MAILBOXES} names"));
         }
-        let item = item?;
-        let text = text(&item).ok_or_else(|| misfit("texts", names.len(), &item))?;
+        let text = text(item).ok_or_else(|| misfit("texts", &place, item))?;
         let name = naming.mailbox_named(&text).map_err(|error| format!("holds '{}': {error}", short(&text)))?;
-        names.push(name);
-    }
-    Ok(names)
+        names.insert(place, name);
+        Ok(())
+    })?;
+    Ok(names.into_values().collect())
 }
 
 /// The contents of a list of addresses, as many of them as can be of interest.
 pub(super) fn addresses(list: &Table) -> Result<Vec<Mailbox>, String> {
-    let mut found = Vec::new();
-    for item in items(list).take(MAX_ADDRESSES) {
-        let item = item?;
-        found.push(mailbox(&item).ok_or_else(|| misfit("addresses", found.len(), &item))?);
-    }
-    Ok(found)
+    let mut found = BTreeMap::new();
+    visit(list, |place, item| {
+        // Far behind the others, it would be dropped again.
+        let is_far = found.len() == MAX_ADDRESSES && found.last_key_value().is_some_and(|(last, _)| *last < place);
+        if is_far && is_address(item) {
+            return Ok(());
+        }
+        let address = mailbox(item).ok_or_else(|| misfit("addresses", &place, item))?;
+        found.insert(place, address);
+        if found.len() > MAX_ADDRESSES {
+            found.pop_last();
+        }
+        Ok(())
+    })?;
+    Ok(found.into_values().collect())
 }
 
 /// Whether all is well with a list of addresses.
 pub(super) fn check_addresses(list: &Table) -> Result<(), String> {
-    for (before, item) in items(list).enumerate() {
-        let item = item?;
-        if !is_address(&item) {
-            return Err(misfit("addresses", before, &item));
-        }
-    }
-    Ok(())
+    visit(list, |place, item| if is_address(item) { Ok(()) } else { Err(misfit("addresses", &place, item)) })
 }
 
-/// The values of a list up to the first that is nil, without any magic of the table's own.
-fn items(list: &Table) -> impl Iterator<Item = Result<Value, String>> {
-    let item = |at: usize| list.raw_get(at).map_err(|error| error.to_string());
-    (1..).map(item).take_while(|item| !matches!(item, Ok(Value::Nil)))
+/// Where in a list an item stands: numbers first, whatever gaps there are between them, then names. Names are cut short, so
+/// they have a number as well.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Number(i64),
+    Name(String, usize),
+}
+
+/// Hands over all values of a list, in no order, without any magic of the table's own. Booleans hold no place in it: they
+/// are what is left of an `x and y` that did not apply.
+fn visit(list: &Table, mut take: impl FnMut(Place, &Value) -> Result<(), String>) -> Result<(), String> {
+    for (visited, pair) in list.pairs::<Value, Value>().enumerate() {
+        let (key, item) = pair.map_err(|error| error.to_string())?;
+        if item.is_boolean() {
+            continue;
+        }
+        let place = match key {
+            Value::Integer(number) => Place::Number(number),
+            other => Place::Name(shown(&other), visited),
+        };
+        take(place, &item)?;
+    }
+    Ok(())
 }
 
 /// Bytes that are no UTF-8 become U+FFFD, which no name can hold; a number is taken for its digits.
@@ -64,6 +88,10 @@ fn text(item: &Value) -> Option<String> {
     }
 }
 
-fn misfit(wanted: &str, before: usize, item: &Value) -> String {
-    format!("must be a list of {wanted}, but item {} is {}", before + 1, kind_of(item))
+fn misfit(wanted: &str, place: &Place, item: &Value) -> String {
+    let kind = kind_of(item);
+    match place {
+        Place::Number(number) => format!("must be a list of {wanted}, but item {number} is {kind}"),
+        Place::Name(name, _) => format!("must be a list of {wanted}, but item '{name}' is {kind}"),
+    }
 }

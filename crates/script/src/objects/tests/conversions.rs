@@ -56,7 +56,6 @@ fn changed_messages() {
         ("msg.mailboxes = {}; return msg", &[], "Ann <a@x>", TO, "Hello"),
         ("msg.mailboxes[2] = 'X+y@Z.org'; return msg", &["jane", "x"], "Ann <a@x>", TO, "Hello"),
         ("table.insert(msg.mailboxes, 12); return msg", &["jane", "joe", "12"], "Ann <a@x>", TO, "Hello"),
-        ("msg.mailboxes[1] = nil; return msg", &[], "Ann <a@x>", TO, "Hello"),
         ("msg.from.name = 'N\\new'; return msg", both, "N ew <a@x>", TO, "Hello"),
         ("msg.from = address.new('', 'b@x'); return msg", both, "<b@x>", TO, "Hello"),
         (
@@ -107,6 +106,36 @@ fn messages_that_do_not_change_or_cannot() {
     for (script, expected) in table {
         assert_eq!(outcome(script, Naming::Local).unwrap_err(), expected, "{script}");
     }
+}
+
+#[test]
+fn lists_with_gaps_and_names_lose_nothing() {
+    let cut_out = "for i, m in ipairs(msg.mailboxes) do if m == 'jane' then msg.mailboxes[i] = nil end end; return msg";
+    let table: &[(&str, &[&str])] = &[
+        (cut_out, &["joe"]),
+        ("msg.mailboxes[1] = nil; return msg", &["joe"]),
+        ("msg.mailboxes[4] = 'four'; msg.mailboxes[9] = 'nine'; return msg", &["jane", "joe", "four", "nine"]),
+        ("msg.mailboxes = {nil, 'b', nil, 'd'}; return msg", &["b", "d"]),
+        ("msg.mailboxes = {[10] = 'ten', [2] = 'two', [-1] = 'first'}; return msg", &["first", "two", "ten"]),
+        ("msg.mailboxes = {z = 'last', a = 'then', 'one'}; return msg", &["one", "then", "last"]),
+        ("msg.mailboxes.copy = 'copy'; return msg", &["jane", "joe", "copy"]),
+        ("msg.mailboxes = {false, 'b', x = true}; return msg", &["b"]),
+        ("local x = ('x'):rep(100); msg.mailboxes = {[x .. 1] = 'a', [x .. 2] = 'a'}; return msg", &["a", "a"]),
+    ];
+    for (script, expected) in table {
+        let found = outcome(script, Naming::Local).unwrap().unwrap();
+        assert_eq!(found.mailboxes.iter().map(MailboxName::as_str).collect::<Vec<_>>(), *expected, "{script}");
+    }
+    let table: &[(&str, &[&str])] = &[
+        ("msg.to[1] = nil; return msg", &["Joe  D. <joe@x>"]),
+        ("msg.to = {nil, address.new('', 'b@x'), x = address.new('', 'x@x')}; return msg", &["<b@x>", "<x@x>"]),
+    ];
+    for (script, expected) in table {
+        let found = outcome(script, Naming::Local).unwrap().unwrap();
+        assert_eq!(found.headline.to().collect::<Vec<_>>(), *expected, "{script}");
+    }
+    let error = outcome("msg.mailboxes.x = {}; return msg", Naming::Local).unwrap_err();
+    assert!(error.contains("but item 'x' is a table"), "{error}");
 }
 
 #[test]
