@@ -20,6 +20,8 @@ use crate::services::Mail;
 
 /// The fields that every object with a mail has.
 pub(super) const HEADERS: Field = Field("headers", Kind::Content);
+/// The same under the name that newer scripts for Inbucket use.
+pub(super) const HEADER: Field = Field("header", Kind::Content);
 pub(super) const TEXT: Field = Field("text", Kind::Content);
 pub(super) const HTML: Field = Field("html", Kind::Content);
 pub(super) const ATTACHMENTS: Field = Field("attachments", Kind::Content);
@@ -101,7 +103,7 @@ pub(super) fn field(lua: &Lua, object: &AnyUserData, origin: &Origin, name: &str
     }
     let Some(mime) = mime(lua, object, origin)? else { return Ok(Value::Nil) };
     match name {
-        "headers" => headers::table(lua, &mime).map(Value::Table),
+        "headers" | "header" => headers::table(lua, &mime).map(Value::Table),
         "text" => lua.create_string(mime.text()).map(Value::String),
         "html" => lua.create_string(mime.html()).map(Value::String),
         _ => attachments(lua, &mime).map(Value::Table),

@@ -4,7 +4,7 @@
 use mlua::{BString, Lua, LuaString, Table, Value};
 use restante_mail::mime::Mime;
 
-use super::values::{expect_text, name};
+use super::values::{expect_text, fault, name};
 
 /// Where a header's metatable keeps the values of each field, by names in lower case.
 const VALUES: &str = "values";
@@ -43,6 +43,10 @@ fn metatable(lua: &Lua, values: Table) -> mlua::Result<Table> {
             first.unwrap_or(Ok(Value::Nil))
         })?,
     )?;
+    let read_only = |lua: &Lua, _: (Table, Value, Value)| -> mlua::Result<()> {
+        Err(fault(lua, "message headers are read-only"))
+    };
+    metatable.raw_set("__newindex", lua.create_function(read_only)?)?;
     metatable
         .raw_set("__tostring", lua.create_function(|_, header: Table| Ok(format!("headers({})", header.raw_len())))?)?;
     Ok(metatable)

@@ -6,7 +6,7 @@ use restante_mail::mime::{Mailbox, summary_subject, summary_to};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::Inbound;
 
-use super::content::{self, ATTACHMENTS, HEADERS, HTML, Origin, SOURCE, TEXT};
+use super::content::{self, ATTACHMENTS, HEADER, HEADERS, HTML, Origin, SOURCE, TEXT};
 use super::record::{self, Field, Kept, Kind, Record};
 use super::values::kind_of;
 use super::{address, lists};
@@ -55,6 +55,7 @@ impl Record for InboundMessage {
         Field("subject", Kind::Text),
         Field("size", Kind::Fixed),
         HEADERS,
+        HEADER,
         TEXT,
         HTML,
         ATTACHMENTS,

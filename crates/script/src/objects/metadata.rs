@@ -3,7 +3,7 @@
 use mlua::{Lua, UserData, UserDataMethods, Value};
 use restante_mail::message::{Headline, Summary};
 
-use super::content::{ATTACHMENTS, HEADERS, HTML, Origin, SOURCE, TEXT};
+use super::content::{ATTACHMENTS, HEADER, HEADERS, HTML, Origin, SOURCE, TEXT};
 use super::inbound::{headline, number};
 use super::record::{self, Field, Kept, Kind, Record};
 
@@ -45,6 +45,7 @@ impl Record for Metadata {
         Field("subject", Kind::Text),
         Field("size", Kind::Number),
         HEADERS,
+        HEADER,
         TEXT,
         HTML,
         ATTACHMENTS,

@@ -24,6 +24,8 @@ const CONTENT: &[(&str, &str)] = &[
         "From Received received X-Tag Content-Type ",
     ),
     ("return tostring(mail.headers)", "headers(5)"),
+    ("mail.headers.Subject = 'other'", "error: message headers are read-only"),
+    ("return mail.header.from", "Jane <jane@x.org>"),
     ("return mail.text", "Hello"),
     ("return mail.html", "<p>Hi</p>"),
     ("return #mail.attachments", "1"),
