@@ -8,6 +8,7 @@ use mlua::{Error, Function, Lua, LuaString, MultiValue, StdLib, Table, Value};
 use super::failure::PRELUDE;
 use super::globals::Globals;
 use super::limits::Watch;
+use super::raised;
 use super::sources::Sources;
 use crate::services::{Level, Log, Services};
 
@@ -36,6 +37,7 @@ pub(super) fn install(
     let host = lua.create_table()?;
     host.set("own", &own)?;
     host.set("sandbox", sandbox)?;
+    host.set("raised", raised::install(lua)?)?;
     let watch = watch.clone();
     host.set("settle", lua.create_function(move |lua, caught: Value| watch.settle(lua, caught))?)?;
     let sources = Arc::clone(sources);

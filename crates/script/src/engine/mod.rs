@@ -6,6 +6,7 @@ mod globals;
 mod library;
 mod limits;
 mod program;
+mod raised;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -61,8 +62,10 @@ impl Engine {
             is_spent: false,
         };
         engine.load()?;
+        engine.check_globals()?;
         engine.functions = engine.globals.keep().map_err(|error| engine.failed(None, &error))?;
         engine.handlers = Event::ALL.map(|event| objects::handler(&engine.lua, event));
+        objects::set_final(&engine.lua, true);
         Ok(engine)
     }
 
@@ -164,6 +167,18 @@ impl Engine {
         })
     }
 
+    /// What a script puts in the place of `inbucket` hides the events from it: its functions would never be called.
+    fn check_globals(&self) -> Result<(), CallError> {
+        for name in ["inbucket", "restante"] {
+            let value = self.globals.own.raw_get(name).unwrap_or(Value::Nil);
+            if !value.is_nil() && !objects::is_inbucket(&value) {
+                let text = format!("the global {name} is replaced by {}; its fields are to be set", objects::kind_of(&value));
+                return Err(CallError { event: None, kind: Kind::Script, place: None, text });
+            }
+        }
+        Ok(())
+    }
+
     fn within_limits<T>(
         &mut self,
         event: Option<Event>,
@@ -183,7 +198,8 @@ impl Engine {
     }
 
     fn failed(&mut self, event: Option<Event>, error: &mlua::Error) -> CallError {
-        let failure = failed(event, &self.sources, error);
+        let mut failure = failed(event, &self.sources, error);
+        failure.text = raised::told(&self.lua, failure.text);
         if failure.kind != Kind::Memory {
             // `return smtp.deny(...)` is a tail call: what fails in it has no line any more.
             let place = failure.place.or_else(|| self.definition(event));

@@ -3,8 +3,8 @@
 
 local host = ...
 
-local error, next, rawequal, rawget, rawset, select, tostring, type =
-  error, next, rawequal, rawget, rawset, select, tostring, type
+local error, next, pairs, rawequal, rawget, rawset, select, tostring, type =
+  error, next, pairs, rawequal, rawget, rawset, select, tostring, type
 local lua = {
   load = load, loadfile = loadfile, pcall = pcall, xpcall = xpcall, resume = coroutine.resume, setmetatable = setmetatable,
 }
@@ -35,6 +35,51 @@ function setmetatable(subject, metatable)
     end
   end
   return own
+end
+
+-- Whoever looks into the table of globals itself sees both of them as one.
+function globals.rawget(subject, key)
+  local value = rawget(subject, key)
+  if value == nil and rawequal(subject, own) then
+    return rawget(globals, key)
+  end
+  return value
+end
+
+local function following(subject, key)
+  if not rawequal(subject, own) then
+    return next(subject, key)
+  end
+  local value
+  -- A key that is in neither of them was removed from `own` while it was gone through.
+  if key == nil or rawget(own, key) ~= nil or rawget(globals, key) == nil then
+    key, value = next(own, key)
+    if key ~= nil then
+      return key, value
+    end
+  end
+  repeat
+    key, value = next(globals, key)
+  until key == nil or rawget(own, key) == nil
+  return key, value
+end
+
+globals.next = following
+
+function globals.pairs(subject)
+  if rawequal(subject, own) then
+    return following, own
+  end
+  return pairs(subject)
+end
+
+-- A table that is raised is remembered for the log.
+local raised = host.raised
+function globals.error(reason, level)
+  if type(reason) == "table" then
+    raised[1] = reason
+  end
+  return error(reason, level)
 end
 
 -- Errors that must end the call pass through everything that catches errors: `settle` raises them again. Error values
@@ -163,6 +208,9 @@ function print(...)
   end
   write(concat(parts, "\t", 1, count))
 end
+
+-- Lua 5.1 knows it under both names.
+math.mod = math.fmod
 
 function os.exit()
   error("os.exit is not there for scripts: it would end the server", 2)

@@ -16,7 +16,11 @@ struct Moment(&'static str);
 
 /// The functions that the script has defined, by event; lies in the app data of a state.
 #[derive(Default)]
-struct Handlers([Option<Function>; Event::ALL.len()]);
+struct Handlers {
+    functions: [Option<Function>; Event::ALL.len()],
+    /// Whether they are final.
+    are_final: bool,
+}
 
 /// The object for a new state.
 pub(super) fn object(lua: &Lua) -> mlua::Result<AnyUserData> {
@@ -25,12 +29,26 @@ pub(super) fn object(lua: &Lua) -> mlua::Result<AnyUserData> {
     for moment in MOMENTS {
         object.set_named_user_value(moment, Moment(moment))?;
     }
+    // Scripts for newer versions of Inbucket put settings there; nothing here depends on them.
+    object.set_named_user_value("config", lua.create_table()?)?;
     Ok(object)
 }
 
 /// What the script has defined for an event.
 pub(super) fn handler(lua: &Lua, event: Event) -> Option<Function> {
-    lua.app_data_ref::<Handlers>()?.0[event as usize].clone()
+    lua.app_data_ref::<Handlers>()?.functions[event as usize].clone()
+}
+
+/// From now on the script may, or may not, define functions for events.
+pub(super) fn set_final(lua: &Lua, are_final: bool) {
+    if let Some(mut handlers) = lua.app_data_mut::<Handlers>() {
+        handlers.are_final = are_final;
+    }
+}
+
+/// Whether a value is the object.
+pub(super) fn is_inbucket(value: &Value) -> bool {
+    value.as_userdata().is_some_and(AnyUserData::is::<Inbucket>)
 }
 
 impl UserData for Inbucket {
@@ -39,6 +57,7 @@ impl UserData for Inbucket {
             match name(&key).as_deref() {
                 Some(b"before") => object.named_user_value("before"),
                 Some(b"after") => object.named_user_value("after"),
+                Some(b"config") => object.named_user_value("config"),
                 // Whoever makes a state puts these into its registry.
                 Some(b"store") => lua.named_registry_value("restante.store"),
                 Some(b"shared") => lua.named_registry_value("restante.shared"),
@@ -47,10 +66,16 @@ impl UserData for Inbucket {
                 _ => Ok(Value::Nil),
             }
         });
-        methods.add_meta_method(MetaMethod::NewIndex, |lua, _, (key, _): (Value, Value)| -> mlua::Result<()> {
-            let key = shown(&key);
-            Err(fault(lua, format_args!("attempt to set field '{key}' of inbucket; {}", known_events())))
-        });
+        methods.add_meta_function(
+            MetaMethod::NewIndex,
+            |lua, (object, key, value): (AnyUserData, Value, Value)| match (name(&key).as_deref(), value) {
+                (Some(b"config"), Value::Table(config)) => object.set_named_user_value("config", config),
+                _ => {
+                    let key = shown(&key);
+                    Err(fault(lua, format_args!("attempt to set field '{key}' of inbucket; {}", known_events())))
+                }
+            },
+        );
         methods.add_meta_method(MetaMethod::ToString, |_, _, ()| Ok("inbucket"));
     }
 }
@@ -62,6 +87,14 @@ impl Moment {
             event.name().strip_prefix(self.0).and_then(|rest| rest.strip_prefix('.')).map(str::as_bytes) == Some(&*name)
         })
     }
+
+    fn no_event(&self, lua: &Lua, key: &Value) -> mlua::Error {
+        if self.0 == "before" && name(key).as_deref() == Some(b"mail_accepted") {
+            let text = "there is no event before.mail_accepted any more; it is now inbucket.before.mail_from_accepted(session)";
+            return fault(lua, text);
+        }
+        fault(lua, format_args!("there is no event {}.{}; {}", self.0, shown(key), known_events()))
+    }
 }
 
 impl UserData for Moment {
@@ -71,8 +104,7 @@ impl UserData for Moment {
         });
         methods.add_meta_method(MetaMethod::NewIndex, |lua, this, (key, value): (Value, Value)| {
             let Some(event) = this.event(&key) else {
-                let key = shown(&key);
-                return Err(fault(lua, format_args!("there is no event {}.{key}; {}", this.0, known_events())));
+                return Err(this.no_event(lua, &key));
             };
             let function = match value {
                 Value::Nil => None,
@@ -82,8 +114,13 @@ impl UserData for Moment {
                     return Err(fault(lua, format_args!("inbucket.{event} must be a function, not {kind}")));
                 }
             };
-            if let Some(mut handlers) = lua.app_data_mut::<Handlers>() {
-                handlers.0[event as usize] = function;
+            match lua.app_data_mut::<Handlers>() {
+                Some(handlers) if handlers.are_final => {
+                    let text = format_args!("inbucket.{event} has to be defined while the script is loaded");
+                    return Err(fault(lua, text));
+                }
+                Some(mut handlers) => handlers.functions[event as usize] = function,
+                None => {}
             }
             Ok(())
         });

@@ -46,6 +46,16 @@ pub(crate) fn handler(lua: &Lua, event: Event) -> Option<Function> {
     inbucket::handler(lua, event)
 }
 
+/// From now on the script may, or may not, define functions for events: once it is loaded, all its states have to agree.
+pub(crate) fn set_final(lua: &Lua, are_final: bool) {
+    inbucket::set_final(lua, are_final);
+}
+
+/// Whether a value is the global `inbucket` as scripts find it.
+pub(crate) fn is_inbucket(value: &Value) -> bool {
+    inbucket::is_inbucket(value)
+}
+
 /// The argument for functions that judge a sender or, with a candidate, a recipient.
 pub(crate) fn session(lua: &Lua, envelope: &Envelope, candidate: Option<&Address>) -> mlua::Result<Value> {
     session::Session::new(envelope, candidate).into_lua(lua)

@@ -13,6 +13,7 @@ use super::library;
 use super::world::{Entry, World};
 use crate::engine::{Engine, Program, STACK};
 use crate::host::ScriptError;
+use crate::objects;
 use crate::settings::Settings;
 
 /// How long a step may take beyond its limit. Lua code is stopped at the limit; this is for the rest.
@@ -86,6 +87,8 @@ fn call(engine: &mut Engine, world: &Arc<World>, name: &str) -> Result<(), Strin
         return Err(format!("{name} is no function any more"));
     };
     let library = library::install(engine.lua(), world).map_err(|error| error.to_string())?;
+    // A test may well try another function for an event.
+    objects::set_final(engine.lua(), false);
     let result = engine.call(Some(library::BETWEEN), &test, library).map_err(|mut error| {
         error.place = error.place.or_else(|| beginning(&test));
         error.to_string()

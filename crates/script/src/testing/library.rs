@@ -207,12 +207,14 @@ fn enter(lua: &Lua, _: &World, value: &Value) -> Told {
     fill(&globals, &lua.globals())?;
     turn.raw_set("globals", globals)?;
     set_event(lua, event)?;
+    objects::set_final(lua, true);
     Ok((Value::Table(turn), None))
 }
 
 /// It is the turn of the test again. What the function has left behind is gone, as it is when the server calls it.
 fn leave(lua: &Lua, _: &World, value: &Value) -> Told {
     set_event(lua, BETWEEN)?;
+    objects::set_final(lua, false);
     objects::forget(lua);
     if let Value::Table(turn) = value {
         let globals = lua.globals();

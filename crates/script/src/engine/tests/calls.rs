@@ -78,7 +78,12 @@ fn failures_are_told_with_their_lines_and_the_state_goes_on() {
         ("error('no way')", Kind::Script, Some(3), "no way"),
         ("error('no way', 0)", Kind::Script, Some(3), "no way"),
         ("local x = nil\n return x.y", Kind::Script, Some(4), "attempt to index local 'x' (a nil value)"),
-        ("error({})", Kind::Script, Some(3), "table: "),
+        ("error({})", Kind::Script, Some(3), "{}"),
+        ("error({code = 3})", Kind::Script, Some(3), "{code=3}"),
+        ("error({7, code = 3, why = 'no \"no\"', more = {}})", Kind::Script, Some(3), r#"{[1]=7, code=3, more={...}, why="no \"no\""}"#),
+        ("error(setmetatable({}, {__tostring = function() return 'mine' end}))", Kind::Script, Some(3), "mine"),
+        ("pcall(error, {caught = 1}) error('later')", Kind::Script, Some(3), "later"),
+        ("coroutine.wrap(function() error({inside = true}) end)()", Kind::Script, Some(3), "{inside=true}"),
         ("error()", Kind::Script, Some(3), "nil"),
         ("session.nonsense = 1", Kind::Script, Some(3), ""),
         ("error('two\\nlines')", Kind::Script, Some(3), "two lines"),
@@ -100,6 +105,19 @@ fn failures_are_told_with_their_lines_and_the_state_goes_on() {
         assert!(!engine.is_spent());
         assert_eq!(engine.mail_from(&envelope()), Ok(Verdict::Allow));
     }
+}
+
+#[test]
+fn functions_are_defined_while_the_script_is_loaded() {
+    let stage = Stage::script(
+        "function inbucket.before.mail_from_accepted()
+           inbucket.after.message_stored = print
+         end",
+    );
+    let mut engine = stage.engine().unwrap();
+    let error = engine.mail_from(&envelope()).unwrap_err();
+    let told = "inbucket.after.message_stored has to be defined while the script is loaded";
+    assert_eq!(parts(&error), (Kind::Script, Some(2), told));
 }
 
 #[test]

@@ -73,8 +73,29 @@ fn globals_are_one_table_for_scripts() {
         ("x = 1 result = _G.x + getfenv().x + getfenv(0).x", "3"),
         ("result = _G._G == _G and require('_G') == _G", "true"),
         ("print = nil result = type(print)", "function"),
+        ("result = rawget(_G, 'print') == print and rawget(_G, 'nothing') == nil", "true"),
+        ("x = 1 result = rawget(_G, 'x') + rawget({x = 2}, 'x')", "3"),
+        ("x = 1 local n = 0 for k in pairs(_G) do if k == 'x' or k == 'print' then n = n + 1 end end result = n", "2"),
+        ("print = print local n = 0 for k in pairs(_G) do if k == 'print' then n = n + 1 end end result = n", "1"),
+        ("local n = 0 for k, v in next, _G do if v == inbucket then n = n + 1 end end result = n", "2"),
+        ("result = next(_G) ~= nil and next({}) == nil and next({7}) == 1", "true"),
+        ("a, b, c = 1, 2, 3 for k, v in pairs(_G) do if type(v) == 'number' then _G[k] = nil end end result = a or b or c", "nil"),
+        ("next(_G, 'no such key')", "rules.lua:1: invalid key to 'next'"),
+        ("for _ in pairs(nil) do end", "rules.lua:1: bad argument #1 to 'pairs' (table expected, got nil)"),
         ("getmetatable(_G).__index = nil result = type(print)", "function"),
     ]);
+}
+
+#[test]
+fn the_table_of_events_cannot_be_replaced() {
+    let table = [
+        ("inbucket = {before = {}}", "rules.lua: the global inbucket is replaced by a table; its fields are to be set"),
+        ("restante = 1", "rules.lua: the global restante is replaced by a number; its fields are to be set"),
+        ("inbucket = inbucket or {} restante = inbucket result = 'well'", "well"),
+    ];
+    for (script, result) in table {
+        assert_eq!(Stage::script(script).result(), result, "{script}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ fn what_scripts_rely_on_is_there() {
         ("local f = assert(io.tmpfile()) f:write('kept') f:seek('set') result = f:read('*a')", "kept"),
         ("local function f() return 1 end setfenv(f, {}) result = tostring(getfenv(f).print)", "nil"),
         ("result = bit.band(6, 3)", "2"),
+        ("result = math.mod(7, 4)", "3"),
         ("#!/usr/bin/lua\nresult = 1", "1"),
         ("\u{feff}result = 1", "1"),
         ("result = tostring(jit) .. tostring(package.loaded.jit) .. tostring(newproxy)", "nilnilnil"),

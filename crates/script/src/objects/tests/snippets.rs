@@ -203,6 +203,8 @@ fn verdicts() {
 #[test]
 fn the_object_inbucket() {
     let no_event = format!("error: there is no event before.no_such_event; {KNOWN}");
+    let renamed =
+        "error: there is no event before.mail_accepted any more; it is now inbucket.before.mail_from_accepted(session)";
     let no_text = "error: inbucket.before.message_stored must be a function, not a text";
     let no_field = format!("error: attempt to set field 'before' of inbucket; {KNOWN}");
     check(
@@ -219,6 +221,8 @@ fn the_object_inbucket() {
             ("return inbucket.sleep", "the sleep"),
             ("return inbucket.shared", "nil"),
             ("return inbucket.during", "nil"),
+            ("inbucket.config.decode_headers = {'subject'}; return inbucket.config.decode_headers[1]", "subject"),
+            ("inbucket.config = {x = 1}; return restante.config.x", "1"),
             ("return inbucket.before.message_stored", "nil"),
             ("return inbucket.before.message_deleted", "nil"),
             ("return inbucket.before.no_such_event", "nil"),
@@ -227,6 +231,7 @@ fn the_object_inbucket() {
                 "true",
             ),
             ("function inbucket.before.no_such_event() end", &no_event),
+            ("function inbucket.before.mail_accepted() end", renamed),
             ("inbucket.before.message_stored = 'x'", no_text),
             ("inbucket.before = {}", &no_field),
         ],
