@@ -5,7 +5,7 @@ local http = require("http")
 local json = require("json")
 local logger = require("logger")
 
-local url = os.getenv("MAIL_HOOK_URL") or "http://localhost:8080/mail"
+local url = os.getenv and os.getenv("MAIL_HOOK_URL") or "http://localhost:8080/mail"
 
 function restante.after.message_stored(message)
   local body = json.encode {
