@@ -263,6 +263,16 @@ end
 local responder
 local requests, logs = {}, {}
 
+local answer_fields = { status_code = true, headers = true, cookies = true, body = true, url = true }
+
+local function unknown_field(answer)
+  for key in pairs(answer) do
+    if not answer_fields[key] then
+      return "an answer of t.http has no field '" .. tostring(key) .. "'; it is made of status_code, headers, cookies, body, url"
+    end
+  end
+end
+
 -- Answers a request in place of the network: a table, or nil and a sentence. An error in the test's function would be
 -- taken for a broken network, so it is kept for the end of the test.
 native.respond_by(function(method, url, headers, body)
@@ -272,12 +282,19 @@ native.respond_by(function(method, url, headers, body)
     return nil, "there is no network in tests: set t.http"
   end
   local ok, response, problem = pcall(responder, request)
-  if ok and (type(response) == "table" or response == nil) then
+  local mistake
+  if not ok then
+    mistake = tostring(response)
+  elseif type(response) == "table" then
+    mistake = unknown_field(response)
+  elseif response ~= nil then
+    mistake = "t.http must return a table, or nil and a text"
+  end
+  if not mistake then
     return response, problem
   end
-  problem = ok and "t.http must return a table, or nil and a text" or tostring(response)
-  native.note_fault(problem)
-  return nil, problem
+  native.note_fault(mistake)
+  return nil, mistake
 end)
 
 local live = {

@@ -289,6 +289,10 @@ fn the_world_is_made_up() {
           local a = require('http').request_batch { { 'get', 'http://x.example/' }, { 'get', 'http://y.example/' } }
           t.equal(a[1].body .. a[2].body, 'http://x.example/http://y.example/') t.equal(t.requests[2].url, 'http://y.example/')", "ok"),
         ("t.http = function() error('mine') end require('http').get('http://x.example/')", "rules.lua:1: mine"),
+        ("t.http = function() return { status = 201 } end require('http').get('http://x.example/')",
+         "an answer of t.http has no field 'status'; it is made of status_code, headers, cookies, body, url"),
+        ("t.http = function() return { cookies = { a = 'b' } } end
+          t.equal(require('http').get('http://x.example/').cookies.a, 'b')", "ok"),
         ("t.http = function() return 1 end require('http').get('http://x.example/')", "t.http must return a table, or nil and a text"),
         ("print('a', 1) t.equal(t.logs, { { level = 'info', text = 'a\\t1', fields = {} } }) local logs = t.logs print('b') t.equal(#t.logs, 2) t.equal(#logs, 2)", "ok"),
         ("local m = t.put { mailbox = 'ann', text = 'x' } t.equal(restante.store.get('ann', 'latest').id, m.id) t.equal(m.text, 'x') t.equal(#t.mails('ann'), 1) t.equal(#t.mails('bob'), 0)", "ok"),

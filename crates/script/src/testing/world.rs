@@ -200,11 +200,13 @@ fn answer(responder: &Function, request: &Request) -> mlua::Result<Result<Respon
     let Some(answer) = answer else {
         return Ok(Err(problem.unwrap_or_else(|| NO_NETWORK.to_owned())));
     };
-    let headers = answer.get::<Option<HashMap<String, String>>>("headers")?.unwrap_or_default();
+    let pairs = |field: &str| answer.get::<Option<HashMap<String, String>>>(field).map(Option::unwrap_or_default);
+    let headers = pairs("headers")?.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
+    let cookies = pairs("cookies")?.into_iter().map(|(name, value)| ("set-cookie".to_owned(), format!("{name}={value}")));
     let body = answer.get::<Option<LuaString>>("body")?;
     Ok(Ok(Response {
         status: answer.get::<Option<u16>>("status_code")?.unwrap_or(200),
-        headers: headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect(),
+        headers: headers.chain(cookies).collect(),
         body: body.map(|body| body.as_bytes().to_vec()).unwrap_or_default(),
         url: answer.get::<Option<String>>("url")?.unwrap_or_else(|| request.url.clone()),
     }))
