@@ -19,6 +19,9 @@ use crate::services::{RealTime, Services};
 use crate::settings::Settings;
 use crate::stored_mail::StoredMail;
 
+/// The longest answer to a script's request, in bytes. Until the script has it, no limit of its state counts it.
+const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
+
 /// How many redirects a script's request follows.
 const REDIRECTS: u32 = 10;
 
@@ -61,7 +64,7 @@ pub(crate) struct State {
 impl Scripts {
     pub(crate) fn new(settings: Settings) -> Self {
         // A script sees what an answer holds only in its memory.
-        let answers = Answers::Whole { max: u64::try_from(settings.memory).unwrap_or(u64::MAX) };
+        let answers = Answers::Whole { max: u64::try_from(settings.memory).unwrap_or(u64::MAX).min(LONGEST_ANSWER) };
         // The operator's own script may ask the operator's own machines.
         let rules = Rules { private_addresses: true, redirects: REDIRECTS, answers };
         Self {
