@@ -4,23 +4,22 @@
 //! programs that start the server wait for lines such as `SMTP listening on tcp4`; only control characters, which a
 //! hostile client could use to forge lines or to drive a terminal, are escaped.
 
+mod text;
+
 use std::fmt;
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tracing::field::{Field, Visit};
+use tracing::Dispatch;
 use tracing::level_filters::LevelFilter;
-use tracing::{Dispatch, Event, Subscriber};
-use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
+use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
-use tracing_subscriber::fmt::{FmtContext, FormattedFields};
-use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::{Level, Log, LogOutput};
+use text::Text;
 
 /// Starts the log of the process. Fails when the file cannot be opened, or when a log was started before.
 pub fn start(settings: &Log) -> io::Result<Handle> {
@@ -129,88 +128,6 @@ struct Clock;
 impl FormatTime for Clock {
     fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
         write!(writer, "{:.3}", jiff::Timestamp::now())
-    }
-}
-
-/// Lines for people: time, level, where it happened, message, `key=value`.
-struct Text {
-    colour: bool,
-}
-
-impl<S, N> FormatEvent<S, N> for Text
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        Clock.format_time(&mut writer)?;
-        let level = *event.metadata().level();
-        let (on, off) = match (self.colour, level) {
-            (false, _) | (true, tracing::Level::INFO) => ("", ""),
-            (true, tracing::Level::ERROR) => ("\x1b[31m", "\x1b[0m"),
-            (true, tracing::Level::WARN) => ("\x1b[33m", "\x1b[0m"),
-            (true, _) => ("\x1b[2m", "\x1b[0m"),
-        };
-        write!(writer, " {on}{level:<5}{off} ")?;
-
-        let mut line = Line::default();
-        event.record(&mut line);
-        Escaped(&mut writer).write_str(&line.message)?;
-        Escaped(&mut writer).write_str(&line.fields)?;
-        for span in context.event_scope().into_iter().flatten() {
-            if let Some(fields) = span.extensions().get::<FormattedFields<N>>()
-                && !fields.is_empty()
-            {
-                writer.write_char(' ')?;
-                Escaped(&mut writer).write_str(fields)?;
-            }
-        }
-        writer.write_char('\n')
-    }
-}
-
-/// An event's message, and its other fields as they follow it.
-#[derive(Default)]
-struct Line {
-    message: String,
-    fields: String,
-}
-
-impl Visit for Line {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "message" {
-            self.message.push_str(value);
-        } else if value.is_empty() || value.contains([' ', '"', '=']) {
-            let _ = write!(self.fields, " {field}={value:?}");
-        } else {
-            let _ = write!(self.fields, " {field}={value}");
-        }
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            let _ = write!(self.message, "{value:?}");
-        } else {
-            let _ = write!(self.fields, " {field}={value:?}");
-        }
-    }
-}
-
-/// Writes text with its control characters escaped.
-struct Escaped<'a, 'b>(&'a mut Writer<'b>);
-
-impl fmt::Write for Escaped<'_, '_> {
-    fn write_str(&mut self, mut text: &str) -> fmt::Result {
-        while let Some(at) = text.find(char::is_control) {
-            let (clean, rest) = text.split_at(at);
-            let mut chars = rest.chars();
-            self.0.write_str(clean)?;
-            for control in chars.by_ref().take(1) {
-                write!(self.0, "{}", control.escape_default())?;
-            }
-            text = chars.as_str();
-        }
-        self.0.write_str(text)
     }
 }
 
