@@ -4,6 +4,7 @@
 //! programs that start the server wait for lines such as `SMTP listening on tcp4`; only control characters, which a
 //! hostile client could use to forge lines or to drive a terminal, are escaped.
 
+mod json;
 mod text;
 
 use std::fmt;
@@ -15,10 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::Dispatch;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::time::FormatTime;
 
 use crate::config::{Level, Log, LogOutput};
+use json::Json;
 use text::Text;
 
 /// Starts the log of the process. Fails when the file cannot be opened, or when a log was started before.
@@ -53,7 +55,7 @@ fn prepare(settings: &Log) -> io::Result<(Dispatch, Handle)> {
     let subscriber = tracing_subscriber::fmt().log_internal_errors(false);
     let subscriber = subscriber.with_max_level(filter(settings)).with_writer(Arc::clone(&sink));
     let dispatch = if settings.json {
-        subscriber.json().flatten_event(true).with_span_list(false).with_timer(Clock).into()
+        subscriber.fmt_fields(JsonFields::new()).event_format(Json).into()
     } else {
         subscriber.event_format(Text { colour: sink.is_terminal() }).into()
     };
@@ -122,6 +124,15 @@ fn append_to(path: &PathBuf) -> io::Result<File> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
+/// The field in which the fields of a script's entry come, as the text of a JSON object: those of an entry of our own are
+/// known when the program is built. It never stands in a line under this name.
+const SCRIPT_FIELDS: &str = restante_script::LOG_FIELDS;
+
+/// What is in the text of a JSON object; nothing when it is none.
+fn object(text: &str) -> serde_json::Map<String, serde_json::Value> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
 /// Time of day in UTC, to the millisecond.
 struct Clock;
 
@@ -172,12 +183,36 @@ mod tests {
     fn json_lines() {
         let lines = logged("json", true, Level::Warn, |_, _| {
             tracing::info!("nobody reads this");
-            tracing::warn!(addr = "::1", "SMTP listening on tcp6");
+            let _session = tracing::info_span!("session", id = 7).entered();
+            let _connection = tracing::error_span!("connection", id = 8).entered();
+            tracing::warn!(addr = "::1", count = 3, ready = true, rate = 0.5, peer = ?Some(1), "SMTP listening on tcp6");
         });
         let [line] = &lines[..] else { panic!("{lines:?}") };
         let value: serde_json::Value = serde_json::from_str(line).expect("it is JSON");
         assert_eq!(value["message"], "SMTP listening on tcp6");
         assert_eq!((&value["level"], &value["addr"]), (&"WARN".into(), &"::1".into()));
+        assert_eq!((&value["count"], &value["ready"], &value["rate"]), (&3.into(), &true.into(), &0.5.into()));
+        assert_eq!((&value["peer"], &value["id"]), (&"Some(1)".into(), &8.into()));
+    }
+
+    #[test]
+    fn fields_of_scripts_stand_beside_ours() {
+        let entry = || {
+            let fields = r#"{"level":"x","n":3,"text":"two words","deep":{"a":[true]}}"#;
+            tracing::info!(script = "a.lua", lua.fields = %fields, "hello");
+        };
+        let lines = logged("script-text", false, Level::Info, |_, _| entry());
+        let tail = lines[0].split_once("Z ").expect("a time").1;
+        assert_eq!(tail, r#"INFO  hello script=a.lua deep={"a":[true]} level=x n=3 text="two words""#);
+
+        let lines = logged("script-json", true, Level::Info, |_, _| entry());
+        let value: serde_json::Value = serde_json::from_str(&lines[0]).expect("it is JSON");
+        let mut expected = serde_json::json!({
+            "level": "INFO", "message": "hello", "target": module_path!(), "script": "a.lua",
+            "lua_level": "x", "n": 3, "text": "two words", "deep": {"a": [true]},
+        });
+        expected["timestamp"] = value["timestamp"].clone();
+        assert_eq!(value, expected);
     }
 
     #[test]

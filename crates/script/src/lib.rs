@@ -22,5 +22,6 @@ mod testing;
 pub use counts::{Counts, Outcome};
 pub use event::Event;
 pub use host::{Host, Loaded, ScriptError};
+pub use log::LOG_FIELDS;
 pub use settings::Settings;
 pub use testing::{check, test};

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use crate::services::{Level, Log};
+use crate::services::{Field, Level, Log};
+
+/// The field of an entry in the log that holds those of the script, as a JSON object: the fields of an entry are fixed
+/// when the server is built. Whoever writes lines takes it apart.
+pub const LOG_FIELDS: &str = "lua.fields";
 
 /// The log of one script.
 pub(crate) struct ScriptLog {
@@ -11,14 +15,13 @@ pub(crate) struct ScriptLog {
 }
 
 impl Log for ScriptLog {
-    fn write(&self, level: Level, text: &str, fields: &[(String, String)]) {
-        // The fields of an entry are fixed when the server is built, so those of scripts share one.
+    fn write(&self, level: Level, text: &str, fields: &[Field]) {
         macro_rules! entry {
             ($level:ident) => {
                 if fields.is_empty() {
                     tracing::$level!(target: "script", script = self.script, "{text}")
                 } else {
-                    tracing::$level!(target: "script", script = self.script, fields = %Fields(fields), "{text}")
+                    tracing::$level!(target: "script", script = self.script, lua.fields = %Object(fields), "{text}")
                 }
             };
         }
@@ -31,20 +34,13 @@ impl Log for ScriptLog {
     }
 }
 
-/// Fields as they are written: `name=value other="two words"`.
-struct Fields<'a>(&'a [(String, String)]);
+/// Fields as one JSON object.
+struct Object<'a>(&'a [Field]);
 
-impl fmt::Display for Fields<'_> {
+impl fmt::Display for Object<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (name, value)) in self.0.iter().enumerate() {
-            let space = if index == 0 { "" } else { " " };
-            if value.is_empty() || value.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"') {
-                write!(f, "{space}{name}={value:?}")?;
-            } else {
-                write!(f, "{space}{name}={value}")?;
-            }
-        }
-        Ok(())
+        let fields: serde_json::Map<_, _> = self.0.iter().cloned().collect();
+        f.write_str(&serde_json::Value::Object(fields).to_string())
     }
 }
 
@@ -53,10 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_can_be_told_apart() {
-        let fields = [("id", "17"), ("subject", "two words"), ("none", ""), ("quoted", "a\"b\n")];
-        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(Fields(&fields).to_string(), r#"id=17 subject="two words" none="" quoted="a\"b\n""#);
-        assert_eq!(Fields(&[]).to_string(), "");
+    fn fields_become_one_object() {
+        let fields = [("id", 17.into()), ("subject", "a \"b\"\n".into())].map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(Object(&fields).to_string(), r#"{"id":17,"subject":"a \"b\"\n"}"#);
     }
 }

@@ -47,8 +47,11 @@ pub(crate) trait Mail: Send + Sync {
 /// Takes what scripts write to the log.
 pub(crate) trait Log: Send + Sync {
     /// One entry: the text, and fields in their order.
-    fn write(&self, level: Level, text: &str, fields: &[(String, String)]);
+    fn write(&self, level: Level, text: &str, fields: &[Field]);
 }
+
+/// A field of an entry: its name, and what it holds.
+pub(crate) type Field = (String, serde_json::Value);
 
 /// How important an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fmt::Write as _;
 
+use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
@@ -10,7 +11,7 @@ use tracing_subscriber::fmt::time::FormatTime as _;
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::Clock;
+use super::{Clock, SCRIPT_FIELDS, object};
 
 /// Lines for people: time, level, where it happened, message, `key=value`.
 pub(super) struct Text {
@@ -56,20 +57,36 @@ struct Line {
     fields: String,
 }
 
+impl Line {
+    fn pair(&mut self, name: &str, value: &str) {
+        let _ = if value.is_empty() || value.contains([' ', '"', '=']) {
+            write!(self.fields, " {name}={value:?}")
+        } else {
+            write!(self.fields, " {name}={value}")
+        };
+    }
+}
+
 impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "message" {
             self.message.push_str(value);
-        } else if value.is_empty() || value.contains([' ', '"', '=']) {
-            let _ = write!(self.fields, " {field}={value:?}");
         } else {
-            let _ = write!(self.fields, " {field}={value}");
+            self.pair(field.name(), value);
         }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             let _ = write!(self.message, "{value:?}");
+        } else if field.name() == SCRIPT_FIELDS {
+            for (name, value) in object(&format!("{value:?}")) {
+                match value {
+                    Value::String(text) => self.pair(&name, &text),
+                    // Writing to a string cannot fail, here and elsewhere.
+                    other => drop(write!(self.fields, " {name}={other}")),
+                }
+            }
         } else {
             let _ = write!(self.fields, " {field}={value:?}");
         }

@@ -27,7 +27,7 @@ end
         let mut server = folder.start(&["--loglevel", level]);
         server.talk().open_mail("bob@x.org");
         server.logged("INFO  printed\\t1\\tnil\\t<ann@x.org> script=rules.lua");
-        server.logged("INFO  a note script=rules.lua fields=from=ann@x.org words=\"two words\"");
+        server.logged("INFO  a note script=rules.lua from=ann@x.org words=\"two words\"");
         server.logged("WARN  a warning script=rules.lua");
         server.logged("ERROR a forged\\nline script=rules.lua");
         server.signal("TERM");

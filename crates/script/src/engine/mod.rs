@@ -172,7 +172,8 @@ impl Engine {
         for name in ["inbucket", "restante"] {
             let value = self.globals.own.raw_get(name).unwrap_or(Value::Nil);
             if !value.is_nil() && !objects::is_inbucket(&value) {
-                let text = format!("the global {name} is replaced by {}; its fields are to be set", objects::kind_of(&value));
+                let text =
+                    format!("the global {name} is replaced by {}; its fields are to be set", objects::kind_of(&value));
                 return Err(CallError { event: None, kind: Kind::Script, place: None, text });
             }
         }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mlua::{Lua, Table, Value};
+use serde_json::Value as Json;
 
-use super::convert::{cut, text_of};
-use crate::services::{Level, Log};
+use super::convert::{cut, number_of, text_of};
+use super::json;
+use crate::services::{Field, Level, Log};
 
 /// The longest text, field name and field value, in bytes.
 const LENGTH: usize = 8 * 1024;
@@ -33,11 +35,11 @@ pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
 }
 
 /// The fields in the order of their names; the first ones when there are too many.
-fn sorted(lua: &Lua, fields: &Table) -> mlua::Result<Vec<(String, String)>> {
+fn sorted(lua: &Lua, fields: &Table) -> mlua::Result<Vec<Field>> {
     let mut sorted = BTreeMap::new();
     for pair in fields.pairs::<Value, Value>() {
         let (name, value) = pair?;
-        sorted.insert(cut(text_of(lua, &name)?, LENGTH), cut(text_of(lua, &value)?, LENGTH));
+        sorted.insert(cut(text_of(lua, &name)?, LENGTH), held(lua, &value)?);
         if sorted.len() > FIELDS {
             sorted.pop_last();
         }
@@ -45,8 +47,42 @@ fn sorted(lua: &Lua, fields: &Table) -> mlua::Result<Vec<(String, String)>> {
     Ok(sorted.into_iter().collect())
 }
 
+/// What a field holds: numbers, booleans and texts as they are, and tables as far as they have a form in JSON and are
+/// short; of the rest, what `tostring` says.
+fn held(lua: &Lua, value: &Value) -> mlua::Result<Json> {
+    match value {
+        Value::Boolean(held) => return Ok(Json::Bool(*held)),
+        Value::Integer(number) => return Ok((*number).into()),
+        Value::Number(_) => {
+            if let Some(number) = number_of(value).and_then(number) {
+                return Ok(number);
+            }
+        }
+        Value::Table(table) if !speaks_for_itself(table)? => {
+            if let Some(text) = json::encoded(lua, value)?.filter(|text| text.len() <= LENGTH) {
+                return serde_json::from_slice(&text).map_err(mlua::Error::external);
+            }
+        }
+        _ => {}
+    }
+    Ok(Json::String(cut(text_of(lua, value)?, LENGTH)))
+}
+
+/// Whole numbers as such: 1700000000000000, not 1.7e15.
+#[expect(clippy::cast_possible_truncation, reason = "whole numbers of this size are exact in both")]
+fn number(number: f64) -> Option<Json> {
+    let is_whole = number.fract() == 0.0 && number.abs() <= json::EXACT;
+    if is_whole { Some((number as i64).into()) } else { serde_json::Number::from_f64(number).map(Json::Number) }
+}
+
+/// Whether `tostring` says more of a table than its address.
+fn speaks_for_itself(table: &Table) -> mlua::Result<bool> {
+    table.metatable().map_or(Ok(false), |metatable| metatable.contains_key("__tostring"))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
     use std::sync::{Mutex, PoisonError};
 
     use super::*;
@@ -55,10 +91,10 @@ mod tests {
     struct Lines(Mutex<Vec<String>>);
 
     impl Log for Lines {
-        fn write(&self, level: Level, text: &str, fields: &[(String, String)]) {
+        fn write(&self, level: Level, text: &str, fields: &[Field]) {
             let mut line = format!("{level:?} {text}");
             for (name, value) in fields {
-                line.extend([" ", name, "=", value]);
+                write!(line, " {name}={value}").unwrap();
             }
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         }
@@ -78,7 +114,16 @@ mod tests {
         let table = [
             ("logger.debug('a')", "Debug a"),
             ("logger.info('b', {})", "Info b"),
-            ("logger.warn('c', {z = 1, a = true, m = 'x y'})", "Warn c a=true m=x y z=1"),
+            ("logger.warn('c', {z = 1, a = true, m = 'x y'})", r#"Warn c a=true m="x y" z=1"#),
+            (
+                "logger.info('n', {a = 2^50, b = 0.5, c = 1/0, d = 1e300})",
+                r#"Info n a=1125899906842624 b=0.5 c="inf" d=1e+300"#,
+            ),
+            ("logger.info('t', {list = {1, 'x'}, map = {a = {}}})", r#"Info t list=[1,"x"] map={"a":[]}"#),
+            (
+                "logger.info('t', {own = setmetatable({}, {__tostring = function() return 'me' end})})",
+                r#"Info t own="me""#,
+            ),
             ("logger.error(42, {7})", "Error 42 1=7"),
             ("logger.info(nil)", "Info nil"),
         ];
@@ -95,8 +140,8 @@ mod tests {
              logger.info('', {long = string.rep('y', 100000)})",
         );
         assert_eq!(lines[0].matches('x').count(), LENGTH);
-        assert_eq!(lines[0].matches("=v").count(), FIELDS);
-        assert!(lines[0].contains(" 0064=v") && !lines[0].contains(" 0065=v"));
+        assert_eq!(lines[0].matches("=\"v\"").count(), FIELDS);
+        assert!(lines[0].contains(" 0064=") && !lines[0].contains(" 0065="));
         assert_eq!(lines[1].matches('y').count(), LENGTH);
     }
 }

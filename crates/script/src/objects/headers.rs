@@ -43,9 +43,8 @@ fn metatable(lua: &Lua, values: Table) -> mlua::Result<Table> {
             first.unwrap_or(Ok(Value::Nil))
         })?,
     )?;
-    let read_only = |lua: &Lua, _: (Table, Value, Value)| -> mlua::Result<()> {
-        Err(fault(lua, "message headers are read-only"))
-    };
+    let read_only =
+        |lua: &Lua, _: (Table, Value, Value)| -> mlua::Result<()> { Err(fault(lua, "message headers are read-only")) };
     metatable.raw_set("__newindex", lua.create_function(read_only)?)?;
     metatable
         .raw_set("__tostring", lua.create_function(|_, header: Table| Ok(format!("headers({})", header.raw_len())))?)?;

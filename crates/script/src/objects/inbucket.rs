@@ -66,16 +66,14 @@ impl UserData for Inbucket {
                 _ => Ok(Value::Nil),
             }
         });
-        methods.add_meta_function(
-            MetaMethod::NewIndex,
-            |lua, (object, key, value): (AnyUserData, Value, Value)| match (name(&key).as_deref(), value) {
-                (Some(b"config"), Value::Table(config)) => object.set_named_user_value("config", config),
-                _ => {
-                    let key = shown(&key);
-                    Err(fault(lua, format_args!("attempt to set field '{key}' of inbucket; {}", known_events())))
-                }
-            },
-        );
+        let write = |lua: &Lua, (object, key, value): (AnyUserData, Value, Value)| {
+            if let (Some(b"config"), Value::Table(config)) = (name(&key).as_deref(), value) {
+                return object.set_named_user_value("config", config);
+            }
+            let key = shown(&key);
+            Err(fault(lua, format_args!("attempt to set field '{key}' of inbucket; {}", known_events())))
+        };
+        methods.add_meta_function(MetaMethod::NewIndex, write);
         methods.add_meta_method(MetaMethod::ToString, |_, _, ()| Ok("inbucket"));
     }
 }

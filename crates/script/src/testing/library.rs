@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mlua::{AnyUserData, FromLua as _, FromLuaMulti, Function, IntoLuaMulti, Lua, ObjectLike as _, Table, Value};
+use mlua::{
+    AnyUserData, FromLua as _, FromLuaMulti, Function, IntoLua as _, IntoLuaMulti, Lua, ObjectLike as _, Table, Value,
+};
 use restante_mail::envelope::Envelope;
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::Mailbox;
@@ -246,10 +248,24 @@ fn logs(lua: &Lua, world: &World, value: &Value) -> Told {
         let table = lua.create_table()?;
         table.raw_set("level", entry.level())?;
         table.raw_set("text", entry.text)?;
-        table.raw_set("fields", lua.create_table_from(entry.fields)?)?;
+        let fields = lua.create_table()?;
+        for (name, held) in &entry.fields {
+            fields.raw_set(name.as_str(), json_value(lua, held)?)?;
+        }
+        table.raw_set("fields", fields)?;
         list.raw_push(table)?;
     }
     Ok((value.clone(), None))
+}
+
+/// What a field of the log holds; a table as the JSON that stands in the log.
+fn json_value(lua: &Lua, held: &serde_json::Value) -> mlua::Result<Value> {
+    match held {
+        serde_json::Value::Bool(held) => Ok(Value::Boolean(*held)),
+        serde_json::Value::Number(number) => number.as_f64().into_lua(lua),
+        serde_json::Value::String(text) => text.as_str().into_lua(lua),
+        other => other.to_string().into_lua(lua),
+    }
 }
 
 /// The function of the test that answers requests.

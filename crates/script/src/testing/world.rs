@@ -14,7 +14,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 
 use crate::modules::Shared;
-use crate::services::{Clock, Level, Log, Mail, Services};
+use crate::services::{Clock, Field, Level, Log, Mail, Services};
 
 /// How many entries of the log are kept.
 const MAX_ENTRIES: usize = 1000;
@@ -46,7 +46,7 @@ struct State {
 pub(super) struct Entry {
     pub(super) level: Level,
     pub(super) text: String,
-    pub(super) fields: Vec<(String, String)>,
+    pub(super) fields: Vec<Field>,
 }
 
 impl World {
@@ -126,7 +126,7 @@ impl World {
 }
 
 impl Log for World {
-    fn write(&self, level: Level, text: &str, fields: &[(String, String)]) {
+    fn write(&self, level: Level, text: &str, fields: &[Field]) {
         let mut state = self.state();
         if state.log.len() < MAX_ENTRIES {
             state.log.push(Entry { level, text: text.to_owned(), fields: fields.to_vec() });
@@ -202,7 +202,8 @@ fn answer(responder: &Function, request: &Request) -> mlua::Result<Result<Respon
     };
     let pairs = |field: &str| answer.get::<Option<HashMap<String, String>>>(field).map(Option::unwrap_or_default);
     let headers = pairs("headers")?.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
-    let cookies = pairs("cookies")?.into_iter().map(|(name, value)| ("set-cookie".to_owned(), format!("{name}={value}")));
+    let cookies =
+        pairs("cookies")?.into_iter().map(|(name, value)| ("set-cookie".to_owned(), format!("{name}={value}")));
     let body = answer.get::<Option<LuaString>>("body")?;
     Ok(Ok(Response {
         status: answer.get::<Option<u16>>("status_code")?.unwrap_or(200),
@@ -228,9 +229,14 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.level(), self.text.escape_debug())?;
         for (name, value) in &self.fields {
-            let is_plain =
-                !value.is_empty() && value.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != '"');
-            if is_plain { write!(f, " {name}={value}")? } else { write!(f, " {name}={value:?}")? }
+            let is_plain = |text: &str| {
+                !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != '"')
+            };
+            match value.as_str() {
+                Some(text) if is_plain(text) => write!(f, " {name}={text}")?,
+                Some(text) => write!(f, " {name}={text:?}")?,
+                None => write!(f, " {name}={value}")?,
+            }
         }
         Ok(())
     }

@@ -80,7 +80,12 @@ fn failures_are_told_with_their_lines_and_the_state_goes_on() {
         ("local x = nil\n return x.y", Kind::Script, Some(4), "attempt to index local 'x' (a nil value)"),
         ("error({})", Kind::Script, Some(3), "{}"),
         ("error({code = 3})", Kind::Script, Some(3), "{code=3}"),
-        ("error({7, code = 3, why = 'no \"no\"', more = {}})", Kind::Script, Some(3), r#"{[1]=7, code=3, more={...}, why="no \"no\""}"#),
+        (
+            "error({7, code = 3, why = 'no \"no\"', more = {}})",
+            Kind::Script,
+            Some(3),
+            r#"{[1]=7, code=3, more={...}, why="no \"no\""}"#,
+        ),
         ("error(setmetatable({}, {__tostring = function() return 'mine' end}))", Kind::Script, Some(3), "mine"),
         ("pcall(error, {caught = 1}) error('later')", Kind::Script, Some(3), "later"),
         ("coroutine.wrap(function() error({inside = true}) end)()", Kind::Script, Some(3), "{inside=true}"),

@@ -79,7 +79,10 @@ fn globals_are_one_table_for_scripts() {
         ("print = print local n = 0 for k in pairs(_G) do if k == 'print' then n = n + 1 end end result = n", "1"),
         ("local n = 0 for k, v in next, _G do if v == inbucket then n = n + 1 end end result = n", "2"),
         ("result = next(_G) ~= nil and next({}) == nil and next({7}) == 1", "true"),
-        ("a, b, c = 1, 2, 3 for k, v in pairs(_G) do if type(v) == 'number' then _G[k] = nil end end result = a or b or c", "nil"),
+        (
+            "a, b, c = 1, 2, 3 for k, v in pairs(_G) do if type(v) == 'number' then _G[k] = nil end end result = a or b or c",
+            "nil",
+        ),
         ("next(_G, 'no such key')", "rules.lua:1: invalid key to 'next'"),
         ("for _ in pairs(nil) do end", "rules.lua:1: bad argument #1 to 'pairs' (table expected, got nil)"),
         ("getmetatable(_G).__index = nil result = type(print)", "function"),

@@ -21,7 +21,7 @@ use restante_mail::naming::{MailboxName, Naming};
 
 use super::{Engine, Program};
 use crate::modules::Shared;
-use crate::services::{Level, Log, Mail, RealTime, Services};
+use crate::services::{Field, Level, Log, Mail, RealTime, Services};
 use crate::settings::Settings;
 
 /// A folder with a script and what lies beside it, and how the script is run.
@@ -106,7 +106,7 @@ fn all_give(table: &[(&str, &str)]) {
 struct Memory(Mutex<Vec<(Level, String)>>);
 
 impl Log for Memory {
-    fn write(&self, level: Level, text: &str, _: &[(String, String)]) {
+    fn write(&self, level: Level, text: &str, _: &[Field]) {
         self.0.lock().unwrap().push((level, text.to_owned()));
     }
 }

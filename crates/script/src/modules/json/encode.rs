@@ -7,15 +7,12 @@ use std::time::Instant;
 
 use mlua::{Lua, Table, Value};
 
-use super::DEPTH;
+use super::{DEPTH, EXACT};
 use crate::context::Context;
 use crate::modules::convert::number_of;
 
 /// The longest text. A small table can contain another one so often that its text would never end.
 const LENGTH: usize = 16 * 1024 * 1024;
-
-/// Whole numbers up to here are exact, and written as such.
-const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The text for a value, or why there is none.
 pub(super) fn encode(lua: &Lua, value: &Value) -> mlua::Result<Result<Vec<u8>, String>> {

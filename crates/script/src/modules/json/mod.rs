@@ -9,6 +9,14 @@ use mlua::{Lua, LuaString, Table, Value};
 /// How deep arrays and objects may lie in each other, in both directions.
 const DEPTH: usize = 127;
 
+/// Whole numbers up to here are exact, and written as such.
+pub(super) const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The JSON text for a value; none when it has no form in JSON.
+pub(super) fn encoded(lua: &Lua, value: &Value) -> mlua::Result<Option<Vec<u8>>> {
+    encode::encode(lua, value).map(Result::ok)
+}
+
 /// The module.
 pub(super) fn module(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;

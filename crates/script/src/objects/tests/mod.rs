@@ -21,7 +21,7 @@ use restante_mailroom::hooks::Inbound;
 
 use super::{inbound, install};
 use crate::context::Context;
-use crate::services::{Level, Log, Mail, RealTime, Services};
+use crate::services::{Field, Level, Log, Mail, RealTime, Services};
 
 /// A mail with a bit of everything.
 const MAIL: &str = "From: Jane <jane@x.org>\r\n\
@@ -82,7 +82,7 @@ impl Http for Nobody {
 }
 
 impl Log for Nobody {
-    fn write(&self, _: Level, _: &str, _: &[(String, String)]) {}
+    fn write(&self, _: Level, _: &str, _: &[Field]) {}
 }
 
 /// A state with the globals in it, and its store.
