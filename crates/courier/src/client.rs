@@ -1,18 +1,20 @@
 //! The client itself: one request, its redirects, and the answer, within the time and size that are allowed.
 
-use std::io::{self, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::time::{Duration, Instant};
 
+use flate2::bufread::MultiGzDecoder;
 use ureq::Agent;
 use ureq::config::Config;
 use ureq::http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, LOCATION, PROXY_AUTHORIZATION,
-    TRANSFER_ENCODING,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, LOCATION,
+    PROXY_AUTHORIZATION, RANGE, TRANSFER_ENCODING,
 };
 use ureq::http::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use ureq::unversioned::transport::{Connector as _, TcpConnector};
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 use url::Url;
 
+use crate::proxies::Proxies;
 use crate::resolver::Guide;
 use crate::tls::Tls;
 use crate::{Answers, Failure, Http, Request, Response, Rules};
@@ -23,26 +25,30 @@ const LONGEST: Duration = Duration::from_hours(1);
 /// The longest head of an answer, and the size of the buffers of a connection.
 const HEAD: usize = 64 * 1024;
 
+/// What bodies may be packed with.
+const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+
 /// How much of a body is read that nobody wants. A connection can be used again only when its end is reached.
 const UNWANTED: u64 = 64 * 1024;
 
 /// The client. Cheap to make; connections are kept for the next request to the same host, for a short time.
 ///
-/// It knows no cookies and no proxies, those of the environment neither: a proxy would look up names itself, past
-/// [`Rules::private_addresses`].
+/// It knows no cookies. Answers that are packed with gzip are unpacked.
 #[derive(Debug)]
 pub struct Courier {
     agent: Agent,
+    proxies: Proxies,
     rules: Rules,
 }
 
 impl Courier {
     /// A client that keeps to these rules.
     pub fn new(rules: Rules) -> Self {
-        Self::over(Tls::default(), rules)
+        let proxies = if rules.proxies { Proxies::of_environment() } else { Proxies::default() };
+        Self::over(Tls::default(), proxies, rules)
     }
 
-    fn over(tls: Tls, rules: Rules) -> Self {
+    fn over(tls: Tls, proxies: Proxies, rules: Rules) -> Self {
         let config = Config::builder()
             .http_status_as_error(false)
             .proxy(None)
@@ -54,8 +60,8 @@ impl Courier {
             .input_buffer_size(HEAD)
             .output_buffer_size(HEAD)
             .build();
-        let connector = ().chain(TcpConnector::default()).chain(tls);
-        Self { agent: Agent::with_parts(config, connector, Guide::new(rules.private_addresses)), rules }
+        let connector = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(tls);
+        Self { agent: Agent::with_parts(config, connector, Guide::new(rules.private_addresses)), proxies, rules }
     }
 
     fn exchange(&self, errand: &Errand<'_>, deadline: Instant) -> Result<http::Response<ureq::Body>, Failure> {
@@ -67,32 +73,50 @@ impl Courier {
         *request.method_mut() = errand.method.clone();
         *request.uri_mut() = errand.url.as_str().parse().map_err(|error| malformed(&errand.url, &error))?;
         *request.headers_mut() = errand.headers.clone();
-        let answer = if let Some(body) = errand.body {
+        if self.unpacks(errand) {
+            request.headers_mut().insert(ACCEPT_ENCODING, GZIP);
+        }
+        let proxy = self.proxies.on_the_way_to(&errand.url)?;
+        let answer = if let Some(body) = errand.sent_along() {
             let request = self.agent.configure_request(request.map(|()| body));
-            self.agent.run(request.timeout_global(Some(left)).build())
+            self.agent.run(request.timeout_global(Some(left)).proxy(proxy).build())
         } else {
             let request = self.agent.configure_request(request);
-            self.agent.run(request.timeout_global(Some(left)).build())
+            self.agent.run(request.timeout_global(Some(left)).proxy(proxy).build())
         };
         answer.map_err(failure)
     }
 
-    fn read(&self, url: Url, answer: http::Response<ureq::Body>) -> Result<Response, Failure> {
-        let (head, mut body) = answer.into_parts();
+    /// Whether the answer may come packed with gzip. Who asks for an encoding, or for a part, wants the bytes as they are.
+    fn unpacks(&self, errand: &Errand<'_>) -> bool {
+        matches!(self.rules.answers, Answers::Whole { .. })
+            && errand.method != Method::HEAD
+            && ![ACCEPT_ENCODING, RANGE].iter().any(|name| errand.headers.contains_key(name))
+    }
+
+    fn read(&self, errand: Errand<'_>, answer: http::Response<ureq::Body>) -> Result<Response, Failure> {
+        let (mut head, mut body) = answer.into_parts();
+        let is_packed = self.unpacks(&errand) && head.headers.get(CONTENT_ENCODING) == Some(&GZIP);
+        if is_packed {
+            // What they say is not true of the body as it is handed over.
+            head.headers.remove(CONTENT_ENCODING);
+            head.headers.remove(CONTENT_LENGTH);
+        }
         let headers = head
             .headers
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
             .collect();
         let body = match self.rules.answers {
-            Answers::Whole { max } => whole(&mut body, max)?,
+            Answers::Whole { max } if is_packed => unpacked(&mut body, max)?,
+            Answers::Whole { max } => whole(body.as_reader(), max)?,
             Answers::Head => {
                 // What matters has been said.
                 let _ = io::copy(&mut body.as_reader().take(UNWANTED), &mut io::sink());
                 Vec::new()
             }
         };
-        Ok(Response { status: head.status.as_u16(), headers, body, url: url.into() })
+        Ok(Response { status: head.status.as_u16(), headers, body, url: errand.url.into() })
     }
 }
 
@@ -103,7 +127,7 @@ impl Http for Courier {
         for _ in 0..self.rules.redirects {
             let answer = self.exchange(&errand, deadline)?;
             let Some(next) = errand.follow(answer.status(), answer.headers())? else {
-                return self.read(errand.url, answer);
+                return self.read(errand, answer);
             };
             errand = next;
         }
@@ -111,7 +135,7 @@ impl Http for Courier {
         if self.rules.redirects > 0 && errand.follow(answer.status(), answer.headers())?.is_some() {
             return Err(Failure::Broken("too many redirects".to_owned()));
         }
-        self.read(errand.url, answer)
+        self.read(errand, answer)
     }
 }
 
@@ -154,6 +178,12 @@ impl<'a> Errand<'a> {
         Ok(self)
     }
 
+    /// What is sent behind the head. For these methods an empty body is told as such (RFC 9110, section 8.6).
+    fn sent_along(&self) -> Option<&'a [u8]> {
+        let has_always = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
+        self.body.or(has_always.then_some(&[]))
+    }
+
     /// The request that follows this answer to it; none when the answer is no redirect. As browsers do, 307 and 308 keep
     /// method and body, the others ask with GET (RFC 9110, section 15.4). Secrets stay with those they were meant for.
     fn follow(&self, status: StatusCode, answer: &HeaderMap) -> Result<Option<Self>, Failure> {
@@ -181,9 +211,18 @@ impl<'a> Errand<'a> {
     }
 }
 
-fn whole(body: &mut ureq::Body, max: u64) -> Result<Vec<u8>, Failure> {
+/// The bound holds for what comes out. Nothing at all, as with many a status, is not packed either.
+fn unpacked(body: &mut ureq::Body, max: u64) -> Result<Vec<u8>, Failure> {
+    let mut packed = BufReader::new(body.as_reader());
+    if packed.fill_buf().map_err(|error| failure(error.into()))?.is_empty() {
+        return Ok(Vec::new());
+    }
+    whole(MultiGzDecoder::new(packed), max)
+}
+
+fn whole(body: impl Read, max: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    body.as_reader().take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failure(error.into()))?;
+    body.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failure(error.into()))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > max) { Err(Failure::TooLong) } else { Ok(bytes) }
 }
 
@@ -216,6 +255,14 @@ mod tests {
     use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
     use super::*;
+
+    const RULES: Rules =
+        Rules { private_addresses: true, proxies: false, redirects: 1, answers: Answers::Whole { max: 100 } };
+
+    fn request(url: &str) -> Request {
+        let timeout = Duration::from_secs(30);
+        Request { method: "GET".to_owned(), url: url.to_owned(), timeout, ..Request::default() }
+    }
 
     /// Answers one request after the other by TLS.
     fn serve(listener: TcpListener, certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) {
@@ -253,22 +300,48 @@ mod tests {
         serve(secure, certificate.clone(), key);
         redirect(plain, there.clone());
 
-        let rules = Rules { private_addresses: true, redirects: 1, answers: Answers::Whole { max: 100 } };
-        let trusting = Courier::over(Tls::trusting(&certificate), rules.clone());
-        let request = |url: &str| Request {
-            method: "GET".to_owned(),
-            url: url.to_owned(),
-            timeout: Duration::from_secs(30),
-            ..Request::default()
-        };
+        let trusting = Courier::over(Tls::trusting(&certificate), Proxies::default(), RULES);
         // By name, twice, to see that what was set up serves the second one too; and on the way of a redirect.
         for url in [&there, &there, &here] {
             assert_eq!(trusting.send(&request(url)).unwrap().body, b"secret");
         }
         let other_name = there.replace("localhost", "127.0.0.1");
-        for (courier, url) in [(&Courier::new(rules), &there), (&trusting, &other_name)] {
+        for (courier, url) in [(&Courier::new(RULES), &there), (&trusting, &other_name)] {
             let result = courier.send(&request(url));
             assert!(matches!(&result, Err(Failure::Broken(why)) if why.contains("certificate")), "{result:?}");
         }
+    }
+
+    #[test]
+    fn a_proxy_gets_to_know_the_host_and_nothing_else() {
+        let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = proxy.local_addr().unwrap();
+        let seen = thread::spawn(move || {
+            let (mut stream, _) = proxy.accept().unwrap();
+            let mut heads = Vec::new();
+            for answer in ["HTTP/1.1 200 Connected\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhey"] {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    head.push(byte[0]);
+                }
+                heads.push(String::from_utf8(head).unwrap());
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+            heads
+        });
+        let proxies = Proxies::new(|name| (name == "HTTP_PROXY").then(|| format!("http://user:pass@{address}")));
+        let courier = Courier::over(Tls::default(), proxies, RULES);
+        let asked = Request {
+            headers: vec![("Authorization".to_owned(), "secret".to_owned())],
+            ..request("http://nowhere.invalid/path")
+        };
+        assert_eq!(courier.send(&asked).unwrap().body, b"hey");
+        let heads = seen.join().unwrap();
+        assert!(heads[0].starts_with("CONNECT nowhere.invalid:80 HTTP/1.1\r\n"), "{heads:?}");
+        assert!(heads[0].contains("Proxy-Authorization: Basic dXNlcjpwYXNz\r\n"), "{heads:?}");
+        assert!(!heads[0].contains("secret") && heads[1].contains("secret"), "{heads:?}");
+        assert!(heads[1].starts_with("GET /path HTTP/1.1\r\n"), "{heads:?}");
     }
 }

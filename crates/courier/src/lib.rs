@@ -2,6 +2,7 @@
 //! addresses may be reached. What is sent, to whom and why is decided by those who use it.
 
 mod client;
+mod proxies;
 mod public;
 mod resolver;
 mod tls;
@@ -27,6 +28,9 @@ pub trait Http: Send + Sync + 'static {
 pub struct Rules {
     /// Whether addresses that are not public may be reached: loopback, private, link-local, unique-local and the like.
     pub private_addresses: bool,
+    /// Whether requests go through the proxies that the environment names. A proxy looks up names itself, so what is said
+    /// about addresses holds only without.
+    pub proxies: bool,
     /// How many redirects are followed.
     pub redirects: u32,
     /// What of an answer matters.

@@ -5,6 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use restante_courier::{Answers, Courier, Failure, Http as _, Request, Response, Rules};
 
 /// A server that answers every request with what the function makes of its text, and hangs up.
@@ -63,7 +65,8 @@ fn redirect(status: u16, location: &str) -> String {
     format!("HTTP/1.1 {status} Moved\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
-const OPEN: Rules = Rules { private_addresses: true, redirects: 3, answers: Answers::Whole { max: 1000 } };
+const OPEN: Rules =
+    Rules { private_addresses: true, proxies: false, redirects: 3, answers: Answers::Whole { max: 1000 } };
 const CLOSED: Rules = Rules { private_addresses: false, ..OPEN };
 
 fn request(method: &str, url: impl Into<String>) -> Request {
@@ -101,6 +104,12 @@ fn a_request_arrives_as_it_was_meant() {
     for method in ["POST", "PUT", "DELETE", "PROPFIND"] {
         let text = echoed(|address| request(method, format!("http://{address}/")));
         assert!(text.starts_with(&format!("{method} / HTTP/1.1\r\n")), "{text}");
+    }
+    for (method, length) in
+        [("POST", Some("0")), ("PUT", Some("0")), ("PATCH", Some("0")), ("GET", None), ("DELETE", None)]
+    {
+        let text = echoed(|address| request(method, format!("http://{address}/")));
+        assert_eq!((header(&text, "content-length"), header(&text, "transfer-encoding")), (length, None), "{text}");
     }
     let text = echoed(|address| request("GET", format!("http://user:pass@{address}/")));
     assert_eq!(header(&text, "authorization"), Some("Basic dXNlcjpwYXNz"));
@@ -204,6 +213,35 @@ fn answers_are_bounded() {
     });
     let result = send(&OPEN, &request("GET", format!("http://{head}/")));
     assert!(matches!(result, Err(Failure::Broken(_))), "{result:?}");
+}
+
+#[test]
+fn packed_answers_are_unpacked_within_the_same_bounds() {
+    let packed = |length: usize| {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+        packer.write_all(&b"x".repeat(length)).unwrap();
+        packer.finish().unwrap()
+    };
+    let send_to = |body: Vec<u8>, rules: &Rules| {
+        let address = serve_raw(move |mut stream, request| {
+            let asks = header(request, "accept-encoding").unwrap_or("-");
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nX-Asks: {asks}\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+        });
+        send(rules, &request("GET", format!("http://{address}/")))
+    };
+    let answer = send_to(packed(1000), &OPEN).unwrap();
+    assert_eq!(answer.body, b"x".repeat(1000));
+    assert_eq!(answer.headers, [("x-asks".to_owned(), "gzip".to_owned())]);
+    assert_eq!(send_to(packed(10_000_000), &OPEN).unwrap_err(), Failure::TooLong);
+    assert_eq!(send_to(Vec::new(), &OPEN).unwrap().body, b"");
+    assert!(matches!(send_to(packed(100)[..20].to_vec(), &OPEN), Err(Failure::Broken(_))));
+    assert!(matches!(send_to(b"no such thing".to_vec(), &OPEN), Err(Failure::Broken(_))));
+    let answer = send_to(packed(10_000_000), &Rules { answers: Answers::Head, ..OPEN }).unwrap();
+    assert_eq!(answer.headers[0].1, "-");
 }
 
 #[test]

@@ -42,7 +42,12 @@ pub struct Webhooks {
 impl Webhooks {
     /// Opens the queue and starts the threads. The error is a sentence for the operator.
     pub fn start(settings: Settings) -> Result<Arc<Self>, String> {
-        let rules = Rules { private_addresses: settings.private_addresses, redirects: 0, answers: Answers::Head };
+        let rules = Rules {
+            private_addresses: settings.private_addresses,
+            proxies: false,
+            redirects: 0,
+            answers: Answers::Head,
+        };
         Self::start_with(settings, Arc::new(Courier::new(rules)), Pace::USUAL)
     }
 

@@ -1,0 +1,214 @@
+//! The proxies that the environment names, and which requests go through one. As in programs written in Go: HTTP_PROXY and
+//! HTTPS_PROXY, for URLs of that scheme, and NO_PROXY, each also in lower case; what is on this machine needs none.
+
+use std::env;
+use std::net::IpAddr;
+
+use ureq::{Proxy, ProxyProtocol};
+use url::{Host, Url};
+
+use crate::Failure;
+
+/// Which proxy is for what.
+#[derive(Debug, Default)]
+pub(crate) struct Proxies {
+    http: Option<Result<Proxy, Failure>>,
+    https: Option<Result<Proxy, Failure>>,
+    without: Vec<Exception>,
+}
+
+impl Proxies {
+    /// Those of the environment.
+    pub(crate) fn of_environment() -> Self {
+        Self::new(|name| env::var(name).ok())
+    }
+
+    pub(crate) fn new(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let either = |name: &str| {
+            [name.to_owned(), name.to_ascii_lowercase()].into_iter().find_map(|name| {
+                let value = variable(&name)?;
+                (!value.is_empty()).then_some((name, value))
+            })
+        };
+        let proxy = |name| either(name).map(|(name, value)| parse(&name, &value));
+        let without = either("NO_PROXY").map(|(_, value)| value).unwrap_or_default();
+        let without = without.split(',').filter_map(Exception::parse).collect();
+        Self { http: proxy("HTTP_PROXY"), https: proxy("HTTPS_PROXY"), without }
+    }
+
+    /// The proxy for a request, if it needs one.
+    pub(crate) fn on_the_way_to(&self, url: &Url) -> Result<Option<Proxy>, Failure> {
+        let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
+        match (proxy, url.host()) {
+            (Some(proxy), Some(host)) if !is_here(&host) => {
+                let is_without =
+                    self.without.iter().any(|exception| exception.holds(&host, url.port_or_known_default()));
+                if is_without { Ok(None) } else { proxy.clone().map(Some) }
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A host, or several, that are reached directly.
+#[derive(Debug)]
+struct Exception {
+    hosts: Hosts,
+    /// Any when there is none.
+    port: Option<u16>,
+}
+
+#[derive(Debug)]
+enum Hosts {
+    All,
+    /// Addresses that begin with the same bits.
+    Block(IpAddr, u32),
+    /// A name and those below it.
+    Domain(String),
+    /// Those below a name.
+    Below(String),
+}
+
+impl Exception {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase();
+        let whole = |hosts| Some(Self { hosts, port: None });
+        if text == "*" {
+            return whole(Hosts::All);
+        }
+        if let Some((address, prefix)) = text.split_once('/') {
+            return whole(Hosts::Block(address.parse().ok()?, prefix.parse().ok()?));
+        }
+        if let Ok(address) = text.parse() {
+            return whole(Hosts::Block(address, u32::MAX));
+        }
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port.parse().ok()?)),
+            None => (text.as_str(), None),
+        };
+        let host = host.strip_prefix('*').unwrap_or(host);
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let hosts = match (bare.parse(), host.strip_prefix('.')) {
+            (Ok(address), _) => Hosts::Block(address, u32::MAX),
+            (_, Some(domain)) => Hosts::Below(domain.to_owned()),
+            _ => Hosts::Domain(host.to_owned()),
+        };
+        (!host.is_empty()).then_some(Self { hosts, port })
+    }
+
+    fn holds(&self, host: &Host<&str>, port: Option<u16>) -> bool {
+        let is_below = |name: &str, domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
+        let fits = match (&self.hosts, host) {
+            (Hosts::All, _) => true,
+            (Hosts::Block(block, prefix), Host::Ipv4(address)) => within(IpAddr::V4(*address), *block, *prefix),
+            (Hosts::Block(block, prefix), Host::Ipv6(address)) => within(IpAddr::V6(*address), *block, *prefix),
+            (Hosts::Domain(domain), Host::Domain(name)) => name == domain || is_below(name, domain),
+            (Hosts::Below(domain), Host::Domain(name)) => is_below(name, domain),
+            _ => false,
+        };
+        fits && (self.port.is_none() || self.port == port)
+    }
+}
+
+/// Whether two addresses begin with the same bits; all of them when that is more than there are.
+fn within(address: IpAddr, block: IpAddr, prefix: u32) -> bool {
+    match (address, block) {
+        (IpAddr::V4(address), IpAddr::V4(block)) => {
+            (address.to_bits() ^ block.to_bits()).leading_zeros() >= prefix.min(32)
+        }
+        (IpAddr::V6(address), IpAddr::V6(block)) => {
+            (address.to_bits() ^ block.to_bits()).leading_zeros() >= prefix.min(128)
+        }
+        _ => false,
+    }
+}
+
+fn is_here(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => *name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    }
+}
+
+/// A URL, of which the scheme may be left out. What is wrong with it is told when it is needed; it may hold a password.
+fn parse(name: &str, value: &str) -> Result<Proxy, Failure> {
+    Proxy::new(value)
+        .ok()
+        .filter(|proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https))
+        .ok_or_else(|| Failure::Broken(format!("{name} in the environment is no http or https URL")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxies(table: &[(&str, &str)]) -> Proxies {
+        Proxies::new(|name| table.iter().find(|row| row.0 == name).map(|row| row.1.to_owned()))
+    }
+
+    fn way(proxies: &Proxies, url: &str) -> String {
+        match proxies.on_the_way_to(&Url::parse(url).unwrap()) {
+            Ok(Some(proxy)) => format!("{}:{}", proxy.host(), proxy.port()),
+            Ok(None) => "direct".to_owned(),
+            Err(failure) => failure.to_string(),
+        }
+    }
+
+    #[test]
+    fn every_scheme_has_its_proxy() {
+        let both = [("HTTP_PROXY", "http://one.test:3128"), ("https_proxy", "two.test:8080"), ("HTTPS_PROXY", "")];
+        let one = [("http_proxy", "http://user:pass@one.test")];
+        let bad = [("HTTP_PROXY", "socks5://one.test"), ("HTTPS_PROXY", "http://")];
+        let table: &[(&[_], _, _)] = &[
+            (&both, "http://x.test/", "one.test:3128"),
+            (&both, "https://x.test/", "two.test:8080"),
+            (&both, "http://10.0.0.1/", "one.test:3128"),
+            (&both, "http://localhost:80/", "direct"),
+            (&both, "https://127.0.0.2/", "direct"),
+            (&both, "http://[::1]:8080/", "direct"),
+            (&one, "http://x.test/", "one.test:80"),
+            (&one, "https://x.test/", "direct"),
+            (&bad, "http://x.test/", "HTTP_PROXY in the environment is no http or https URL"),
+            (&bad, "https://x.test/", "HTTPS_PROXY in the environment is no http or https URL"),
+            (&bad, "http://localhost/", "direct"),
+            (&[], "http://x.test/", "direct"),
+        ];
+        for (environment, url, expected) in table {
+            assert_eq!(way(&proxies(environment), url), *expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn exceptions_are_hosts_domains_blocks_and_ports() {
+        let table = [
+            ("x.test", "http://x.test/", true),
+            ("x.test", "http://a.X.test/", true),
+            ("x.test", "http://ax.test/", false),
+            (".x.test", "http://a.b.x.test/", true),
+            (".x.test", "http://x.test/", false),
+            ("*.x.test", "http://a.x.test/", true),
+            ("a.test, X.test ,,", "http://x.test/", true),
+            ("x.test:81", "http://x.test:81/", true),
+            ("x.test:81", "http://x.test/", false),
+            ("x.test:80", "http://x.test/", true),
+            ("*", "http://x.test/", true),
+            ("10.1.2.3", "http://10.1.2.3/", true),
+            ("10.1.2.3", "http://10.1.2.4/", false),
+            ("10.1.2.3:80", "http://10.1.2.3/", true),
+            ("10.0.0.0/8", "http://10.1.2.3/", true),
+            ("10.0.0.0/8", "http://11.1.2.3/", false),
+            ("10.0.0.0/8", "http://x.test/", false),
+            ("0.0.0.0/0", "http://11.1.2.3/", true),
+            ("fd00::/8", "http://[fd12::1]/", true),
+            ("fd00::/8", "http://[fe80::1]/", false),
+            ("fd00::1", "http://[fd00::1]/", true),
+            ("[fd00::1]:80", "http://[fd00::1]/", true),
+            ("nonsense/x, :1", "http://x.test/", false),
+        ];
+        for (without, url, expected) in table {
+            let proxies = proxies(&[("HTTP_PROXY", "p.test:1"), ("NO_PROXY", without)]);
+            assert_eq!(way(&proxies, url) == "direct", expected, "{without} {url}");
+        }
+    }
+}
