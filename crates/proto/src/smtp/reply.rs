@@ -1,5 +1,6 @@
 //! Every reply of the SMTP and LMTP session, to the word. Enhanced status codes (RFC 2034, RFC 3463) stand in all of
-//! them but the greeting, the answers to HELO, EHLO and LHLO, and those that ask for more.
+//! them but the greeting, the answers to HELO, EHLO and LHLO, those that ask for more, and refusals in the words of somebody
+//! who has left them out.
 
 use std::io::Write as _;
 
@@ -120,24 +121,31 @@ pub(crate) fn too_many_errors(out: &mut Vec<u8>, domain: &str) {
     line(out, format_args!("421 4.7.0 {domain} Too many errors, closing"));
 }
 
-/// A refusal in somebody else's words, made fit for the wire: a code of failure, an enhanced code of the same class,
-/// and one line of printable ASCII.
+/// A refusal in somebody else's words, made fit for the wire: a code of failure, an enhanced code of the same class if
+/// there is one, and one line of printable ASCII.
 pub(crate) fn refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     let code = if (400..=599).contains(&refusal.code) { refusal.code } else { 550 };
-    let (subject, text) = split_enhanced_code(refusal.text.trim()).unwrap_or(("7.1", refusal.text.trim()));
-    let _ = write!(out, "{code} {}.{subject} ", code / 100);
+    let (subject, text) = split_enhanced_code(refusal.text.trim());
+    // Writing to memory cannot fail.
+    let _ = match subject {
+        Some(subject) => write!(out, "{code} {}.{subject} ", code / 100),
+        None => write!(out, "{code} "),
+    };
     let text = if text.is_empty() { "Refused" } else { text };
     out.extend(text.chars().take(MAX_TEXT).map(printable));
     out.extend_from_slice(b"\r\n");
 }
 
 /// Splits `5.7.1 text` into `7.1` and `text` (RFC 3463 section 2).
-fn split_enhanced_code(text: &str) -> Option<(&str, &str)> {
+fn split_enhanced_code(text: &str) -> (Option<&str>, &str) {
     let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let subject = code.strip_prefix("4.").or_else(|| code.strip_prefix("5."))?;
-    let (class, detail) = subject.split_once('.')?;
     let number = |digits: &str| (1..=3).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
-    (number(class) && number(detail)).then(|| (subject, rest.trim_start()))
+    let is_code =
+        |subject: &&str| subject.split_once('.').is_some_and(|(class, detail)| number(class) && number(detail));
+    match code.strip_prefix("4.").or_else(|| code.strip_prefix("5.")).filter(is_code) {
+        Some(subject) => (Some(subject), rest.trim_start()),
+        None => (None, text),
+    }
 }
 
 #[cfg(test)]
@@ -148,20 +156,20 @@ mod tests {
     fn refusals_are_made_fit_for_the_wire() {
         let long = "x".repeat(10_000);
         let table: &[(u16, &str, &str)] = &[
-            (550, "Mail denied by policy", "550 5.7.1 Mail denied by policy"),
-            (450, "Try later", "450 4.7.1 Try later"),
+            (550, "Mail denied by policy", "550 Mail denied by policy"),
+            (450, "Try later", "450 Try later"),
             (550, "5.1.1 Nobody here", "550 5.1.1 Nobody here"),
             (451, "5.1.1 Nobody here", "451 4.1.1 Nobody here"),
             (550, "5.1.1", "550 5.1.1 Refused"),
-            (550, "5.1 items", "550 5.7.1 5.1 items"),
-            (550, "2.0.0 Ok", "550 5.7.1 2.0.0 Ok"),
-            (550, "5.1234.1 x", "550 5.7.1 5.1234.1 x"),
-            (250, "not a refusal", "550 5.7.1 not a refusal"),
-            (999, "no code", "550 5.7.1 no code"),
-            (550, "", "550 5.7.1 Refused"),
-            (550, "a\r\n250 Ok\0b", "550 5.7.1 a  250 Ok b"),
-            (550, "naïve", "550 5.7.1 na?ve"),
-            (550, &long, &format!("550 5.7.1 {}", &long[..MAX_TEXT])),
+            (550, "5.1 items", "550 5.1 items"),
+            (550, "2.0.0 Ok", "550 2.0.0 Ok"),
+            (550, "5.1234.1 x", "550 5.1234.1 x"),
+            (250, "not a refusal", "550 not a refusal"),
+            (999, "no code", "550 no code"),
+            (550, "", "550 Refused"),
+            (550, "a\r\n250 Ok\0b", "550 a  250 Ok b"),
+            (550, "naïve", "550 na?ve"),
+            (550, &long, &format!("550 {}", &long[..MAX_TEXT])),
         ];
         for (code, text, expected) in table {
             let mut out = Vec::new();

@@ -119,10 +119,7 @@ impl Session {
                     self.reply(reply::SENDER_OK);
                     State::Idle(Idle::Mail(mail))
                 }
-                Err(refusal) => {
-                    self.refuse(&refusal);
-                    State::Idle(Idle::Ready(mail.into_client()))
-                }
+                Err(refusal) => self.refuse(&refusal, 1, Idle::Ready(mail.into_client())),
             },
             other => other,
         };
@@ -131,16 +128,14 @@ impl Session {
     /// Answers [`Action::Recipient`].
     pub fn recipient(&mut self, answer: Result<(), Refusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
-            State::Recipient(mut mail, recipient) => {
-                match answer {
-                    Ok(()) => {
-                        self.reply(reply::RECIPIENT_OK);
-                        mail.envelope.recipients.push(recipient);
-                    }
-                    Err(refusal) => self.refuse(&refusal),
+            State::Recipient(mut mail, recipient) => match answer {
+                Ok(()) => {
+                    self.reply(reply::RECIPIENT_OK);
+                    mail.envelope.recipients.push(recipient);
+                    State::Idle(Idle::Mail(mail))
                 }
-                State::Idle(Idle::Mail(mail))
-            }
+                Err(refusal) => self.refuse(&refusal, 1, Idle::Mail(mail)),
+            },
             other => other,
         };
     }
@@ -154,27 +149,30 @@ impl Session {
                 return;
             }
         };
-        if answer == Ok(true) {
-            client.trust = Trust::Authenticated;
-        }
-        self.state = State::Idle(Idle::Ready(client));
         match answer {
-            Ok(true) => self.reply(reply::AUTHENTICATED),
-            Ok(false) => self.fail(&Fault::Bad(reply::NOT_AUTHENTICATED)),
-            Err(refusal) => self.refuse(&refusal),
+            Ok(true) => {
+                client.trust = Trust::Authenticated;
+                self.state = State::Idle(Idle::Ready(client));
+                self.reply(reply::AUTHENTICATED);
+            }
+            Ok(false) => {
+                self.state = State::Idle(Idle::Ready(client));
+                self.fail(&Fault::Bad(reply::NOT_AUTHENTICATED));
+            }
+            Err(refusal) => self.state = self.refuse(&refusal, 1, Idle::Ready(client)),
         }
     }
 
     /// Answers [`Action::Deliver`]: the mail is stored for all recipients, or for none.
     pub fn delivered(&mut self, answer: Result<(), Refusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
-            State::Delivering(client, replies) => {
-                match answer {
-                    Ok(()) => (0..replies).for_each(|_| self.reply(reply::DELIVERED)),
-                    Err(refusal) => (0..replies).for_each(|_| self.refuse(&refusal)),
+            State::Delivering(client, replies) => match answer {
+                Ok(()) => {
+                    (0..replies).for_each(|_| self.reply(reply::DELIVERED));
+                    State::Idle(Idle::Ready(client))
                 }
-                State::Idle(Idle::Ready(client))
-            }
+                Err(refusal) => self.refuse(&refusal, replies, Idle::Ready(client)),
+            },
             other => other,
         };
     }
@@ -249,7 +247,9 @@ impl Session {
         }
     }
 
-    fn refuse(&mut self, refusal: &Refusal) {
-        self.say(|out, _| reply::refusal(out, refusal));
+    /// Says no, so many times, and what the session is then: 421 announces that it ends (RFC 5321 section 3.8).
+    fn refuse(&mut self, refusal: &Refusal, replies: usize, then: Idle) -> State {
+        (0..replies).for_each(|_| self.say(|out, _| reply::refusal(out, refusal)));
+        if refusal.code == 421 { State::Closed } else { State::Idle(then) }
     }
 }

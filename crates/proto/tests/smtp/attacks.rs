@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use restante_mail::envelope::Refusal;
-use restante_proto::smtp::{Action, Session, Settings};
+use restante_proto::smtp::{Action, Dialect, Session, Settings};
 use restante_proto::{Scope, Speaker};
 
 use crate::driver::{Driver, Policy, Wants, default_settings};
@@ -101,7 +101,7 @@ fn reply_injection_by_the_peers_name_and_by_refusals() {
     session.sender(Err(Refusal::new(250, "denied\r\n250 Ok")));
     let replies = String::from_utf8(session.replies().clone()).unwrap();
     assert!(replies.starts_with("500 5.5.2 Control character in the command\r\n250-mx.test greets client.test\r\n"));
-    assert!(replies.ends_with("\r\n550 5.7.1 denied  250 Ok\r\n"));
+    assert!(replies.ends_with("\r\n550 denied  250 Ok\r\n"));
 }
 
 #[test]
@@ -220,6 +220,48 @@ fn a_mail_that_cannot_be_stored_is_refused_and_the_session_lives_on() {
     assert_eq!(session.step(b"DATA\r\n"), (6, Action::Read));
     let replies = String::from_utf8(session.replies().clone()).unwrap();
     assert_eq!(replies, "451 4.3.0 Cannot store the mail now\r\n503 5.5.1 Need MAIL first\r\n");
+}
+
+/// A session up to the question that the last of these lines leads to.
+fn asked(settings: Settings, lines: &[&str]) -> (Session, Action) {
+    let mut session = Session::new(Arc::new(settings), None, false);
+    let mut asked = Action::Read;
+    for line in lines {
+        match asked {
+            Action::Sender => session.sender(Ok(())),
+            Action::Recipient(_) => session.recipient(Ok(())),
+            _ => {}
+        }
+        asked = session.step(format!("{line}\r\n").as_bytes()).1;
+    }
+    session.replies().clear();
+    (session, asked)
+}
+
+#[test]
+fn a_refusal_by_421_ends_the_session_behind_the_reply() {
+    let bye = || Err(Refusal::new(421, "Come back tomorrow"));
+    let mail = ["EHLO client.test", "MAIL FROM:<a@x.test>", "RCPT TO:<b@y.test>", "DATA\r\nx\r\n."];
+    let login = ["EHLO client.test", "AUTH PLAIN AGEAYg=="];
+    for lines in [&mail[..2], &mail[..3], &mail[..], &login[..]] {
+        let (mut session, asked) = asked(default_settings(), lines);
+        match asked {
+            Action::Sender => session.sender(bye()),
+            Action::Recipient(_) => session.recipient(bye()),
+            Action::Deliver { .. } => session.delivered(bye()),
+            Action::Authenticate { .. } => session.authenticated(bye().map(|()| true)),
+            other => panic!("{other:?}"),
+        }
+        // What was sent in advance is not obeyed any more.
+        assert_eq!(session.step(b"RSET\r\nNOOP\r\n").1, Action::Close, "{lines:?}");
+        assert_eq!(session.replies().as_slice(), b"421 Come back tomorrow\r\n", "{lines:?}");
+    }
+    let settings = Settings { dialect: Dialect::Lmtp, ..default_settings() };
+    let lines = ["LHLO client.test", "MAIL FROM:<a@x.test>", "RCPT TO:<b@y.test>", "RCPT TO:<c@y.test>", mail[3]];
+    let (mut session, _) = asked(settings, &lines);
+    session.delivered(bye());
+    assert_eq!(session.step(b"NOOP\r\n").1, Action::Close);
+    assert_eq!(session.replies().as_slice(), b"421 Come back tomorrow\r\n421 Come back tomorrow\r\n");
 }
 
 #[test]

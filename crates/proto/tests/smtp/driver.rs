@@ -135,5 +135,5 @@ impl Driver {
 
 fn check(address: Option<&Address>, rejected: &[String]) -> Result<(), Refusal> {
     let is_rejected = |address: &Address| rejected.iter().any(|domain| domain.eq_ignore_ascii_case(address.domain()));
-    if address.is_some_and(is_rejected) { Err(Refusal::new(550, "Mail denied by policy")) } else { Ok(()) }
+    if address.is_some_and(is_rejected) { Err(Refusal::new(550, "5.7.1 Mail denied by policy")) } else { Ok(()) }
 }

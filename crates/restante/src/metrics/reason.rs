@@ -80,7 +80,10 @@ impl Reason {
         if code.ends_with(b"-") || code == b"421 " || is_cancelled {
             return None;
         }
-        let [_, b'.', subject @ ..] = text.split(|byte| *byte == b' ').next()? else { return None };
+        // Only scripts leave the enhanced code out.
+        let [b'4' | b'5', b'.', subject @ ..] = text.split(|byte| *byte == b' ').next()? else {
+            return Some(Self::Policy);
+        };
         Some(match subject {
             b"3.4" => Self::Size,
             b"5.3" => Self::Recipients,
@@ -126,9 +129,11 @@ mod tests {
             ("550-5.7.1 A long", None),
             ("550-5.7.1 story,", None),
             ("550 5.7.1 told by a script", Some(Reason::Policy)),
+            ("550 Mail denied by policy", Some(Reason::Policy)),
+            ("550 e.g. by a script", Some(Reason::Policy)),
             ("501 5.7.0 Authentication cancelled", None),
             ("5", None),
-            ("550 5", None),
+            ("550", None),
         ];
         for (reply, expected) in table {
             assert_eq!(Reason::of(reply.as_bytes()), *expected, "{reply}");

@@ -11,6 +11,7 @@ local verdicts = {
   code = function() return smtp.deny(452) end,
   text = function() return smtp.deny(554, "Not on a Monday") end,
   own = function() return smtp.deny(450, "4.2.1 Come back later") end,
+  bye = function() return smtp.deny(421, "Service shutting down") end,
   lines = function() return smtp.deny(550, "one\r\n250 two") end,
 }
 
@@ -33,11 +34,11 @@ const VERDICTS: [(&str, &str, &str); 8] = [
     ("allow", "250", "250"),
     ("defer", "550", "250"),
     ("nothing", "550", "250"),
-    ("deny", "550 5.7.1 Mail denied by policy", "550 5.7.1 Mail denied by policy"),
+    ("deny", "550 Mail denied by policy", "550 Mail denied by policy"),
     ("code", "452", "452"),
-    ("text", "554 5.7.1 Not on a Monday", "554 5.7.1 Not on a Monday"),
+    ("text", "554 Not on a Monday", "554 Not on a Monday"),
     ("own", "450 4.2.1 Come back later", "450 4.2.1 Come back later"),
-    ("lines", "550 5.7.1 one  250 two", "550 5.7.1 one  250 two"),
+    ("lines", "550 one  250 two", "550 one  250 two"),
 ];
 
 #[test]
@@ -54,6 +55,23 @@ fn senders_are_judged() {
         }
     }
     talk.say("MAIL FROM:<>", "250");
+}
+
+#[test]
+fn a_verdict_of_421_ends_the_session() {
+    let folder = Folder::new("bye", JUDGE);
+    let server = folder.start(&[]);
+    for lines in [&["MAIL FROM:<bye@x.org>"][..], &["MAIL FROM:<ann@x.org>", "RCPT TO:<bye@x.org>"]] {
+        let mut talk = server.talk();
+        talk.expect("220");
+        talk.say("EHLO client.test", "250");
+        let (last, before) = lines.split_last().unwrap();
+        for line in before {
+            talk.say(line, "250");
+        }
+        assert_eq!(talk.say(last, "421"), "421 Service shutting down");
+        assert_eq!(talk.line(), None);
+    }
 }
 
 #[test]
