@@ -35,10 +35,11 @@ impl Extensions {
     /// Loads the script, if there is one, and tells of it. This may take as long as one call of the script, and blocks.
     pub fn with_script(config: &Config) -> Result<Self, ScriptError> {
         let host = Host::start(script::settings(config))?;
-        match (host.loaded(), &config.scripting.path) {
+        match (host.loaded(), config.scripting.paths.as_slice()) {
             (Some(loaded), _) => tracing::info!("{}", described(&loaded)),
-            (None, Some(path)) => tracing::info!("there is no script: {} does not exist", path.display()),
-            (None, None) => tracing::debug!("there is no script"),
+            // Who names one file means it; a list says where one might be.
+            (None, [path]) => tracing::info!("there is no script: {} does not exist", path.display()),
+            (None, _) => tracing::debug!("there is no script"),
         }
         Ok(Self { script: Some(host), ..Self::default() })
     }

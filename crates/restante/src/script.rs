@@ -1,16 +1,12 @@
 //! `restante script`: a script that is tried without serving, and what the configuration says about scripts.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use restante_script::{Loaded, ScriptError, Settings};
 
 use crate::config::{Config, Script, ScriptTask};
-
-/// The scripts to look for when none is named, in the working directory: ours, and that of an Inbucket before us.
-const USUAL_NAMES: [&str; 2] = ["restante.lua", "inbucket.lua"];
 
 /// Does what the command line asks for.
 pub fn run(config: &Config, request: &Script) -> ExitCode {
@@ -38,10 +34,7 @@ pub fn run(config: &Config, request: &Script) -> ExitCode {
 pub fn settings(config: &Config) -> Settings {
     let scripting = &config.scripting;
     Settings {
-        paths: match &scripting.path {
-            Some(path) => vec![path.clone()],
-            None => USUAL_NAMES.map(PathBuf::from).into(),
-        },
+        paths: scripting.paths.clone(),
         sandbox: scripting.sandbox,
         timeout: scripting.timeout,
         memory: scripting.memory_bytes,
@@ -69,13 +62,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_is_the_one_that_is_named_or_one_of_the_usual_names() {
+    fn there_is_a_state_for_each_core_unless_something_else_is_said() {
         let mut config = Config::default();
-        assert_eq!(settings(&config).paths, USUAL_NAMES.map(PathBuf::from));
-        assert!(settings(&config).states > 0, "one for each core");
-        config.scripting.path = Some("rules.lua".into());
+        assert!(settings(&config).states > 0);
         config.scripting.states = Some(3);
-        assert_eq!(settings(&config).paths, [PathBuf::from("rules.lua")]);
         assert_eq!(settings(&config).states, 3);
     }
 

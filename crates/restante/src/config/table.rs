@@ -405,10 +405,10 @@ pub const SETTINGS: &[Setting] = &[
     ).ignored(),
     // Scripting
     Setting::new(
-        "lua.path", "", FILE,
-        "The Lua script to run. Without it restante.lua or else inbucket.lua in the working directory, where there is one. \
-         A file that does not exist means that there is no script. Read again on SIGHUP.",
-        |c, v| put(&mut c.scripting.path, Ok(optional_path(v))),
+        "lua.path", "restante.lua,inbucket.lua", Value::List("FILE"),
+        "The Lua script to run: the first of these files that exists. When none does, or the list is empty, there is no \
+         script. Read again on SIGHUP.",
+        |c, v| put(&mut c.scripting.paths, Ok(list(v).into_iter().map(PathBuf::from).collect())),
     ),
     Setting::new(
         "lua.sandbox", "false", Value::Bool,

@@ -321,8 +321,8 @@ pub enum StoreKind {
 /// The script.
 #[derive(Debug, Clone, Default)]
 pub struct Scripting {
-    /// The script file; none means one of the usual names, where there is such a file.
-    pub path: Option<PathBuf>,
+    /// The script is the first of these files that exists; without one there is no script.
+    pub paths: Vec<PathBuf>,
     /// Whether it is kept away from files, programs and the environment.
     pub sandbox: bool,
     /// How long one call may take.

@@ -133,7 +133,6 @@ mod tests {
             ("550 e.g. by a script", Some(Reason::Policy)),
             ("501 5.7.0 Authentication cancelled", None),
             ("5", None),
-            ("550", None),
         ];
         for (reply, expected) in table {
             assert_eq!(Reason::of(reply.as_bytes()), *expected, "{reply}");

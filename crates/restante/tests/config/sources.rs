@@ -30,7 +30,8 @@ fn defaults() {
     assert_eq!(config.storage.max_bytes, 1 << 30);
     assert_eq!(config.storage.retention_period, Some(Duration::from_hours(24)));
     assert_eq!(config.storage.mailbox_msg_cap, Some(500));
-    assert_eq!((config.scripting.path, config.scripting.sandbox, config.scripting.states), (None, false, None));
+    assert_eq!(config.scripting.paths, [Path::new("restante.lua"), Path::new("inbucket.lua")]);
+    assert_eq!((config.scripting.sandbox, config.scripting.states), (false, None));
     assert_eq!((config.scripting.timeout, config.scripting.memory_bytes), (Duration::from_secs(10), 64 << 20));
     assert!(config.webhooks.targets.is_empty() && config.webhooks.secret.is_none());
     assert!(!config.webhooks.private_addresses);
@@ -116,7 +117,7 @@ fn an_environment_written_for_inbucket_works_unchanged() {
         about("greeting is shown: /con/greeting.html (web.greetingfile, variable INBUCKET_WEB_GREETINGFILE)"),
         1
     );
-    assert_eq!(config.scripting.path.as_deref(), Some(Path::new("/con/inbucket.lua")));
+    assert_eq!(config.scripting.paths, [Path::new("/con/inbucket.lua")]);
     assert_eq!(about("lua.path"), 0, "that there is no such file is not known yet");
     assert_eq!(about("without credentials: smtp.addr 0.0.0.0:2500, pop3.addr 0.0.0.0:1100, web.addr 0.0.0.0:9000"), 1);
     assert_eq!(about("less than one message"), 1);
@@ -207,8 +208,9 @@ fn scripting_and_webhooks() {
         "#;
     let loaded = file(&[("r.toml", text)]).serve();
     assert_eq!(loaded.warnings, Vec::<String>::new());
-    let Scripting { path, sandbox, timeout, memory_bytes, states, queue } = loaded.config.scripting;
-    assert_eq!((path.as_deref(), sandbox, timeout), (Some(Path::new("rules.lua")), true, Duration::from_millis(100)));
+    let Scripting { paths, sandbox, timeout, memory_bytes, states, queue } = loaded.config.scripting;
+    assert_eq!(paths, [Path::new("rules.lua")]);
+    assert_eq!((sandbox, timeout), (true, Duration::from_millis(100)));
     assert_eq!((memory_bytes, states, queue), (1 << 20, Some(3), 7));
     let Webhooks { targets, secret, private_addresses, timeout, give_up_after, queue } = loaded.config.webhooks;
     let first = Target {

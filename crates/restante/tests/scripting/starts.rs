@@ -64,6 +64,18 @@ fn without_the_file_there_is_no_script() {
 }
 
 #[test]
+fn an_empty_list_of_files_switches_scripts_off() {
+    let folder = Folder::empty("off");
+    folder.write("inbucket.lua", "error('this must not run')");
+    let mut by_flag = folder.command();
+    let mut by_variable = folder.command();
+    for command in [by_flag.arg("--lua-path="), by_variable.env("INBUCKET_LUA_PATH", "")] {
+        let server = Server::spawn(command);
+        assert!(metric(&server, "loaded").abs() < 1e-9);
+    }
+}
+
+#[test]
 fn a_script_with_a_mistake_stops_the_start() {
     let table = [
         ("local x = 1\nfunction f(\n", "rules.lua:3: "),
