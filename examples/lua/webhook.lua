@@ -1,5 +1,5 @@
--- Tells another program about every stored message. `after` functions run when the sender has got its answer already, so
--- a slow receiver delays nobody. For retries and signatures use the built-in webhooks instead (docs/webhooks.md).
+-- Tells another program about every stored message. Delivery does not wait for `after` functions, so a slow receiver delays
+-- nobody. For retries and signatures use the built-in webhooks instead (docs/webhooks.md).
 
 local http = require("http")
 local json = require("json")
