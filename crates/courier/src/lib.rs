@@ -11,6 +11,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use client::Courier;
+pub use public::is_public;
 
 /// Sends requests; blocking, so never called on a network thread. May be shared by threads.
 pub trait Http: Send + Sync + 'static {

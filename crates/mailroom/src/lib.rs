@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
-use restante_store::{Listing, MailboxPage, MailboxState, Result, Store, Usage, Version};
+use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
 /// What readers ask with, and what they get when the store cannot answer.
-pub use restante_store::{Page, StoreError, Which};
+pub use restante_store::{MailboxPage, Page, StoreError, Which};
 use tokio::task::JoinSet;
 
 pub use delivery::Outcome;

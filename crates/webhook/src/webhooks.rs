@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use restante_courier::{Answers, Courier, Http, Rules};
 use restante_mail::message::{MessageId, Summary};
-use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;
-use restante_store::{MailboxPage, Page};
+use restante_mailroom::{MailboxPage, Mailroom, Page, StoreError};
 
 use crate::clerk::{Clerk, Habits};
 use crate::counts::Counts;
@@ -153,7 +152,7 @@ impl Webhooks {
         }
     }
 
-    async fn find_missed(&self, mailroom: &Mailroom, missed: &Missed) -> restante_store::Result<Vec<News>> {
+    async fn find_missed(&self, mailroom: &Mailroom, missed: &Missed) -> Result<Vec<News>, StoreError> {
         let above = MessageId::from(missed.above);
         let mut found = Vec::new();
         let mut page = MailboxPage { limit: PAGE, ..MailboxPage::ALL };

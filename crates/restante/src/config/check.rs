@@ -190,8 +190,7 @@ fn forbidden_webhooks(webhooks: &Webhooks) -> Option<String> {
     (!entries.is_empty()).then(|| {
         let (urls, private, entries) = (WEBHOOK_URLS.key, WEBHOOK_PRIVATE.key, entries.join(", "));
         format!(
-            "webhooks on this machine or in its network are not told of anything without {private}: {urls}, entry \
-             {entries}"
+            "webhooks at addresses that are not public are not told of anything without {private}: {urls}, entry {entries}"
         )
     })
 }

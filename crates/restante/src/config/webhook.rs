@@ -1,7 +1,6 @@
 //! Webhooks as the settings list them. Their URLs may hold tokens, so errors count the entries and show none of them.
 
-use std::net::{IpAddr, Ipv4Addr};
-
+use restante_courier::is_public;
 use restante_webhook::{Event, Key, Target};
 
 use super::values::{every, host_of, is_authority, list};
@@ -22,22 +21,15 @@ pub(super) fn key(text: &str) -> Result<Option<Key>, String> {
     if text.is_empty() { Ok(None) } else { Key::parse(text).map(Some) }
 }
 
-/// Whether the host of a URL is, by its name alone, this machine or one in its network.
+/// Whether one can tell by the URL alone that its host is not one of the public internet.
 pub(super) fn is_plainly_private(url: &str) -> bool {
     let Some((_, rest)) = url.split_once("://") else { return false };
     let (_, authority, _) = pieces(rest);
     let host = host_of(authority).to_ascii_lowercase();
-    match host.trim_matches(['[', ']']).parse::<IpAddr>().map(|ip| ip.to_canonical()) {
-        Ok(IpAddr::V4(ip)) => is_private(ip),
-        Ok(IpAddr::V6(ip)) => {
-            ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local()
-        }
+    match host.trim_matches(['[', ']']).parse() {
+        Ok(address) => !is_public(address),
         Err(_) => host == "localhost" || host.ends_with(".localhost"),
     }
-}
-
-fn is_private(ip: Ipv4Addr) -> bool {
-    ip.is_loopback() || ip.is_unspecified() || ip.is_private() || ip.is_link_local()
 }
 
 /// One entry; the error goes on behind its number.
@@ -169,10 +161,11 @@ mod tests {
             "http://192.168.0.1",
             "http://169.254.169.254/latest",
             "http://0.0.0.0",
+            "http://[2001:db8::1]",
         ] {
             assert!(is_plainly_private(url), "{url}");
         }
-        for url in ["http://ci.example.org", "http://8.8.8.8", "http://[2001:db8::1]", "https://h/localhost"] {
+        for url in ["http://ci.example.org", "http://8.8.8.8", "http://[2606:4700::1]", "https://h/localhost"] {
             assert!(!is_plainly_private(url), "{url}");
         }
     }

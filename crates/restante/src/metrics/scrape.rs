@@ -1,7 +1,6 @@
 //! Everything at one moment, in the text format of Prometheus. This is the list of all metrics: their names, their help
 //! and their labels stand here and nowhere else; `docs/operations.md` is checked against it.
 
-use std::collections::BTreeMap;
 use std::fmt::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -233,33 +232,23 @@ impl Scrape {
     }
 
     fn webhooks(&self, page: &mut Page<'_>) -> Result {
-        // Those at one origin are counted together, because nothing else of a URL may be told.
-        let mut origins: BTreeMap<&str, restante_webhook::Counts> = BTreeMap::new();
-        for webhook in &self.webhooks {
-            let sum = origins.entry(origin(&webhook.target)).or_default();
-            sum.waiting += webhook.waiting;
-            sum.delivered += webhook.delivered;
-            sum.retried += webhook.retried;
-            sum.failed += webhook.failed;
-            sum.dropped += webhook.dropped;
-        }
         page.counters(
             "restante_webhook_deliveries_total",
             "Events that webhooks were to be told of, by outcome; and attempts that are repeated.",
-            origins.iter().flat_map(|(target, counts)| {
+            self.webhooks.iter().flat_map(|counts| {
                 let outcomes = [
                     ("ok", counts.delivered),
                     ("retried", counts.retried),
                     ("failed", counts.failed),
                     ("dropped", counts.dropped),
                 ];
-                outcomes.map(|(outcome, count)| ([("target", *target), ("outcome", outcome)], count))
+                outcomes.map(|(outcome, count)| ([("target", counts.target.as_str()), ("outcome", outcome)], count))
             }),
         )?;
         page.gauges(
             "restante_webhook_waiting",
             "Events that wait for a webhook.",
-            origins.iter().map(|(target, counts)| ([("target", *target)], counts.waiting)),
+            self.webhooks.iter().map(|counts| ([("target", counts.target.as_str())], counts.waiting)),
         )
     }
 
@@ -318,34 +307,11 @@ fn call_label(outcome: Outcome) -> &'static str {
     }
 }
 
-/// A URL without its path, which of a webhook may be a secret.
-fn origin(url: &str) -> &str {
-    let host = url.find("://").map_or(0, |scheme| scheme + 3);
-    url[host..].find(['/', '?', '#']).map_or(url, |end| &url[..host + end])
-}
-
 fn cause_label(cause: Cause) -> &'static str {
     match cause {
         Cause::Request => "request",
         Cause::Collected => "pop3",
         Cause::Age => "age",
         Cause::Limit => "limit",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_path_of_a_webhook_is_not_told() {
-        for (url, expected) in [
-            ("https://hooks.example.org/services/secret", "https://hooks.example.org"),
-            ("http://[::1]:8080?secret", "http://[::1]:8080"),
-            ("http://ci.example.org", "http://ci.example.org"),
-            ("none", "none"),
-        ] {
-            assert_eq!(origin(url), expected);
-        }
     }
 }

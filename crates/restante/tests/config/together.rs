@@ -26,7 +26,7 @@ fn webhooks_that_nobody_hears_of() {
         (&["--webhook-secret=a secret of some length"], "webhook.secret has no effect without webhook.urls"),
         (
             &["--webhook-urls=http://localhost:3000,https://ci.example.org,http://[::1]/x"],
-            "webhooks on this machine or in its network are not told of anything without webhook.private: webhook.urls, \
+            "webhooks at addresses that are not public are not told of anything without webhook.private: webhook.urls, \
              entry 1, 3",
         ),
     ];
