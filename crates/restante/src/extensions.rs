@@ -9,7 +9,7 @@ use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{self, Hooks, Observer};
 use restante_script::{Host, Loaded, ScriptError};
 use restante_webhook::Webhooks;
-use tokio::sync::Mutex;
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -27,8 +27,8 @@ pub struct Extensions {
     script: Option<Arc<Host>>,
     webhooks: Option<Arc<Webhooks>>,
     webhook_count: usize,
-    /// One reload at a time: the last one counts.
-    reloading: Mutex<()>,
+    /// Remembers one wish to reload, however many there are.
+    reload_wanted: Notify,
 }
 
 impl Extensions {
@@ -84,15 +84,24 @@ impl Extensions {
         }
     }
 
-    /// Loads the script again, and tells what has become of it.
-    pub async fn reload(self: Arc<Self>) {
-        let Some(host) = self.script.clone() else { return };
-        let _one_at_a_time = self.reloading.lock().await;
-        match spawn_blocking(move || host.reload()).await {
-            Ok(Ok(Some(loaded))) => tracing::info!("reloaded {}", described(&loaded)),
-            Ok(Ok(None)) => tracing::debug!("there is no script"),
-            Ok(Err(problem)) => tracing::error!(%problem, "the script stays as it was"),
-            Err(error) => tracing::error!(%error, "the script stays as it was"),
+    /// Wants the script to be loaded again. While it is being loaded, that happens once more, however often it is wanted.
+    pub fn reload(&self) {
+        self.reload_wanted.notify_one();
+    }
+
+    /// Loads the script again whenever that is wanted, and tells what has become of it. Never ends: a script may take its
+    /// time, and the server does other things meanwhile.
+    pub async fn keep_fresh(self: Arc<Self>) {
+        let Some(host) = &self.script else { return };
+        loop {
+            self.reload_wanted.notified().await;
+            let host = host.clone();
+            match spawn_blocking(move || host.reload()).await {
+                Ok(Ok(Some(loaded))) => tracing::info!("reloaded {}", described(&loaded)),
+                Ok(Ok(None)) => tracing::debug!("there is no script"),
+                Ok(Err(problem)) => tracing::error!(%problem, "the script stays as it was"),
+                Err(error) => tracing::error!(%error, "the script stays as it was"),
+            }
         }
     }
 
@@ -110,6 +119,13 @@ impl Extensions {
         };
         if timeout(patience + TOLERANCE, both).await.is_err() {
             tracing::warn!("script or webhooks did not end in time and were cut off");
+        }
+    }
+
+    /// Nobody waits for the script any longer: it is told of nothing more, and its calls that go on do not reach the mail.
+    pub fn cut_off(&self) {
+        if let Some(host) = &self.script {
+            host.end(Duration::ZERO);
         }
     }
 

@@ -4,26 +4,31 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
-use restante_script::{Loaded, ScriptError, Settings};
+use restante_script::{Loaded, Settings};
 
-use crate::config::{Config, Script, ScriptTask};
+use crate::config::{Config, Log, LogOutput, Script, ScriptTask};
+use crate::log;
 
 /// Does what the command line asks for.
 pub fn run(config: &Config, request: &Script) -> ExitCode {
     let settings = settings(config);
     let mut out = io::stdout();
     let outcome = match &request.task {
-        ScriptTask::Check => restante_script::check(&request.file, &settings).map(|loaded| {
-            // Whoever closed the pipe has seen enough, here as below.
-            let _ = out.write_all(report(&loaded).as_bytes());
-            true
-        }),
+        ScriptTask::Check => {
+            // What the script writes while it is loaded is shown as the server would write it. Nothing else uses this log.
+            let _ = log::start(&Log { output: LogOutput::Stderr, ..config.log.clone() });
+            restante_script::check(&request.file, &settings).map(|loaded| {
+                // Whoever closed the pipe has seen enough, here as below.
+                let _ = out.write_all(report(&loaded).as_bytes());
+                true
+            })
+        }
         ScriptTask::Test(names) => restante_script::test(&request.file, &settings, names, &mut out),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(ScriptError(problem)) => {
+        Err(problem) => {
             let _ = writeln!(io::stderr(), "restante: {problem}");
             ExitCode::FAILURE
         }
@@ -39,6 +44,7 @@ pub fn settings(config: &Config) -> Settings {
         timeout: scripting.timeout,
         memory: scripting.memory_bytes,
         states: scripting.states.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
+        max_calls: scripting.max_calls,
         queue: scripting.queue,
         naming: config.mailbox_naming,
     }

@@ -60,7 +60,7 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
 fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Failure> {
     // The signals come first: whoever reads the first line of the log may send one.
     let signals = runtime.block_on(async { Signals::listen() })?;
-    // A script that cannot be used is like a setting that cannot: nothing has been touched yet.
+    // A script with a mistake is like a setting with one: nothing has been touched yet.
     let mut extensions = Extensions::with_script(config)?;
     let store = storage::open(&config.storage)?;
     storage::tell(&config.storage, runtime.block_on(store.usage()));
@@ -85,8 +85,8 @@ impl From<String> for Failure {
 }
 
 impl From<ScriptError> for Failure {
-    fn from(ScriptError(problem): ScriptError) -> Self {
-        Self { problem, hopeless: true }
+    fn from(error: ScriptError) -> Self {
+        Self { problem: error.to_string(), hopeless: error.is_permanent() }
     }
 }
 
@@ -141,11 +141,11 @@ async fn serve(
         tokio::spawn(async move { mailroom.keep_retention(period).await });
     }
     tokio::spawn(async move { metrics.keep_history(&mailroom).await });
+    tokio::spawn(extensions.clone().keep_fresh());
 
     while signals.next().await == Told::Reload {
         reload(log, [&smtp_tls, &pop3_tls].into_iter().flatten());
-        // A script may take its time, and somebody may want to end the server meanwhile.
-        tokio::spawn(extensions.clone().reload());
+        extensions.reload();
     }
     readiness.end();
     tracing::info!("shutting down");
@@ -166,7 +166,10 @@ async fn serve(
     let patience = if in_peace { PATIENCE.saturating_sub(begun.elapsed()) } else { Duration::ZERO };
     tokio::select! {
         () = extensions.end(patience) => {},
-        () = told_to_end(&mut signals) => tracing::warn!("told again: script and webhooks are cut off"),
+        () = told_to_end(&mut signals) => {
+            tracing::warn!("told again: script and webhooks are cut off");
+            extensions.cut_off();
+        },
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! One event on its way to the script and back: the craft of the threads in [`crate::pool`]. This is where every failure of
 //! a script is told to the log and counted; whoever asked goes on as if there were no script.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use restante_mail::address::Address;
@@ -12,7 +12,7 @@ use restante_mailroom::seldom::Seldom;
 use tokio::sync::oneshot;
 
 use crate::counts::{Outcome, Tally};
-use crate::engine::{CallError, Kind};
+use crate::engine::{CallError, Kind, Place, Whereabouts};
 use crate::event::Event;
 use crate::host::ScriptError;
 use crate::pool::{Caller, Craft, Failure};
@@ -37,10 +37,26 @@ pub(crate) enum Reply {
     Nothing,
 }
 
+/// A call for a worker.
+pub(crate) struct Job {
+    call: Call,
+    trail: Arc<Trail>,
+}
+
 /// Who waits for the reply: a session, or nobody when the event is over.
 pub(crate) struct Waiter {
-    pub(crate) event: Event,
-    pub(crate) reply: Option<oneshot::Sender<Reply>>,
+    event: Event,
+    reply: Option<oneshot::Sender<Reply>>,
+    trail: Arc<Trail>,
+}
+
+/// Where the call is, once it has begun: for those who look for it from outside.
+type Trail = OnceLock<Arc<Whereabouts>>;
+
+/// A call, and who waits for it.
+pub(crate) fn job(event: Event, call: Call, reply: Option<oneshot::Sender<Reply>>) -> (Job, Waiter) {
+    let trail = Arc::default();
+    (Job { call, trail: Arc::clone(&trail) }, Waiter { event, reply, trail })
 }
 
 /// Why there is no reply.
@@ -65,16 +81,12 @@ impl Calls {
     }
 
     /// Tells the log why an event goes on without the script.
-    fn report(&self, event: Event, trouble: Result<Trouble, Failure>) -> Outcome {
+    fn report(&self, event: Event, trail: &Trail, trouble: Result<Trouble, Failure>) -> Outcome {
         let name = event.name();
         let script = self.scripts.loaded().map(|loaded| loaded.path.display().to_string()).unwrap_or_default();
         match trouble {
-            Ok(Trouble::Call(CallError { kind, place, text, .. })) => {
-                if let Some((script, line)) = place {
-                    tracing::error!(script, line, event = name, "{text}");
-                } else {
-                    tracing::error!(script, event = name, "{text}");
-                }
+            Ok(Trouble::Call(CallError { kind, place, text })) => {
+                tell(event, &script, place, &text);
                 match kind {
                     Kind::Script | Kind::Result => Outcome::Error,
                     Kind::Time | Kind::Memory | Kind::Depth => Outcome::Limit,
@@ -85,11 +97,8 @@ impl Calls {
                 Outcome::Error
             }
             Err(Failure::Overrun) => {
-                tracing::error!(
-                    script,
-                    event = name,
-                    "the call took too long and was given up; it may still be going on"
-                );
+                let place = trail.get().and_then(|call| call.place(event));
+                tell(event, &script, place, "the call took too long and was given up; it may still be going on");
                 Outcome::Limit
             }
             Err(Failure::Panicked) => {
@@ -102,6 +111,8 @@ impl Calls {
                 }
                 Outcome::Busy
             }
+            // The log knows already that the server ends.
+            Err(Failure::Closed) => Outcome::Busy,
         }
     }
 
@@ -115,6 +126,16 @@ impl Calls {
     }
 }
 
+/// Tells the log of a call that has failed, with the place in the script where that is known.
+fn tell(event: Event, script: &str, place: Option<Place>, text: &str) {
+    let event = event.name();
+    if let Some((script, line)) = place {
+        tracing::error!(script, line, event, "{text}");
+    } else {
+        tracing::error!(script, event, "{text}");
+    }
+}
+
 impl Caller for Waiter {
     fn is_gone(&self) -> bool {
         self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
@@ -123,7 +144,7 @@ impl Caller for Waiter {
 
 impl Craft for Calls {
     type Tool = State;
-    type Job = Call;
+    type Job = Job;
     type Caller = Waiter;
     type Answer = Result<Reply, Trouble>;
 
@@ -136,7 +157,8 @@ impl Craft for Calls {
         state.ok_or(Ok(Reply::Nothing))
     }
 
-    fn work(&self, State { engine, .. }: &mut State, call: Call) -> Self::Answer {
+    fn work(&self, State { engine, .. }: &mut State, Job { call, trail }: Job) -> Self::Answer {
+        trail.get_or_init(|| engine.whereabouts());
         let reply = match call {
             Call::MailFrom(envelope) => engine.mail_from(&envelope).map(Reply::Verdict),
             Call::RcptTo(envelope, candidate) => engine.rcpt_to(&envelope, &candidate).map(Reply::Verdict),
@@ -147,7 +169,7 @@ impl Craft for Calls {
         reply.map_err(Trouble::Call)
     }
 
-    fn answer(&self, Waiter { event, reply: session }: Waiter, answer: Result<Self::Answer, Failure>) {
+    fn answer(&self, Waiter { event, reply: session, trail }: Waiter, answer: Result<Self::Answer, Failure>) {
         let trouble = match answer {
             Ok(Ok(reply)) => {
                 self.tally.ended(event, Outcome::Ok);
@@ -156,11 +178,12 @@ impl Craft for Calls {
                 return;
             }
             Err(Failure::Full) if session.is_none() => return self.drop_event(event),
+            Err(Failure::Closed) if session.is_none() => return self.tally.dropped(),
             Ok(Err(trouble)) => Ok(trouble),
             Err(failure) => Err(failure),
         };
         // Without a reply the session goes on as soon as its sender is dropped, which is after the log knows.
-        let outcome = self.report(event, trouble);
+        let outcome = self.report(event, &trail, trouble);
         self.tally.ended(event, outcome);
     }
 }

@@ -11,7 +11,7 @@ pub enum Outcome {
     Ok,
     /// It raised an error, or returned something that makes no sense.
     Error,
-    /// It took too long, or needed too much memory.
+    /// It took too long, needed too much memory, or nested its calls too deeply.
     Limit,
     /// There was no free thread in time, so it was not called.
     Busy,
@@ -30,9 +30,9 @@ pub struct Counts {
     pub(crate) calls: [[u64; Outcome::ALL.len()]; Event::ALL.len()],
     /// Events that wait for `after` hooks.
     pub waiting: u64,
-    /// Events that found that queue full.
+    /// Events that found that queue full, or were still in it when the server ended.
     pub dropped: u64,
-    /// Threads that are busy with a call that nobody waits for any more.
+    /// Threads that are busy with a call, or with loading a script, that nobody waits for any more.
     pub abandoned: u64,
     /// Reloads that worked.
     pub reloads: u64,

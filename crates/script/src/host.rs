@@ -17,14 +17,11 @@ use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{Hooks, Inbound, Observer, Point, Verdict};
 use tokio::sync::oneshot;
 
-use crate::calls::{Call, Calls, GRACE, Reply, Waiter};
+use crate::calls::{self, Call, Calls, GRACE, Reply};
 use crate::counts::{Counts, Tally};
 use crate::pool::{Limits, Pool};
 use crate::scripts::Scripts;
 use crate::{Event, Settings};
-
-/// How many threads there may be for `before` hooks while calls are held up.
-const MOST: usize = 64;
 
 /// How long a thread that is needed only while calls are held up waits for more to do.
 const IDLE: Duration = Duration::from_secs(10);
@@ -37,8 +34,9 @@ const ABANDONED: usize = 16;
 
 /// Runs the script for the mailroom.
 ///
-/// `before` hooks wait only for their own call. `after` hooks are called in the order of the events, from a queue; where
-/// there are several threads for them, two calls may overlap. Their threads end when the host is dropped.
+/// Who asks by a `before` hook waits for its own call and, when [`Settings::max_calls`] are under way, for one of these to
+/// end. `after` hooks are called in the order of the events, from a queue; where there are several threads for them, two
+/// calls may overlap. All of that is over with [`Host::end`]; without it, when the host is dropped.
 pub struct Host {
     scripts: Arc<Scripts>,
     tally: Arc<Tally>,
@@ -55,13 +53,33 @@ pub struct Loaded {
     pub handlers: Vec<Event>,
 }
 
-/// Why a script cannot be used: a sentence that names file and line.
+/// Why a script cannot be used. Displayed as a sentence that names the file and, where it can, the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScriptError(pub String);
+pub struct ScriptError {
+    sentence: String,
+    is_permanent: bool,
+}
+
+impl ScriptError {
+    /// Something is wrong with the script itself.
+    pub(crate) fn permanent(sentence: String) -> Self {
+        Self { sentence, is_permanent: true }
+    }
+
+    /// It did not work this time.
+    pub(crate) fn passing(sentence: String) -> Self {
+        Self { sentence, is_permanent: false }
+    }
+
+    /// Whether it will not help to try again with the same script.
+    pub fn is_permanent(&self) -> bool {
+        self.is_permanent
+    }
+}
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.sentence)
     }
 }
 
@@ -110,18 +128,25 @@ impl Host {
         }
     }
 
-    /// Lets the `after` hooks that wait have their turn, as far as there is time. Blocking.
+    /// Lets the `after` hooks that wait have their turn, as far as there is time. Afterwards no more calls are begun, and those
+    /// under way cannot reach the stored mail any more. May be called again, by somebody with less patience. Blocking.
     pub fn end(&self, patience: Duration) {
-        if !self.after.wait_until_quiet(patience) {
-            let waiting = self.after.waiting();
-            tracing::warn!(waiting, "the script was not told of all events, or is still busy with one");
+        let is_quiet = self.after.wait_until_quiet(patience);
+        let untold = self.after.close();
+        self.before.close();
+        self.scripts.mail().cut();
+        match untold {
+            Some(0) if !is_quiet => tracing::warn!("the script is still busy with an event at the end"),
+            None | Some(0) => {}
+            Some(events) => tracing::warn!(events, "the script was not told of all events before the end"),
         }
     }
 
     /// Asks the script, and waits for what it says.
     async fn ask(&self, event: Event, call: Call) -> Option<Reply> {
         let (sender, receiver) = oneshot::channel();
-        let due = self.before.submit(call, Waiter { event, reply: Some(sender) });
+        let (job, waiter) = calls::job(event, call, Some(sender));
+        let due = self.before.submit(job, waiter);
         if due.is_pressing() {
             // Sessions that are ready come first: one thread is woken for the calls of all of them. That halves what a
             // call costs beside the script itself, when there are many.
@@ -134,7 +159,8 @@ impl Host {
     /// Tells the script, if it listens.
     fn tell(&self, event: Event, call: fn(Summary) -> Call, summary: &Summary) {
         if self.scripts.handles(event) {
-            drop(self.after.submit(call(summary.clone()), Waiter { event, reply: None }));
+            let (job, waiter) = calls::job(event, call(summary.clone()), None);
+            drop(self.after.submit(job, waiter));
         }
     }
 }
@@ -177,9 +203,9 @@ impl Observer for Host {
 
 /// The bounds for `before` hooks: somebody waits.
 fn before(settings: &Settings) -> Limits {
-    let core = settings.states.max(1);
-    let wait = Some(settings.timeout);
-    Limits { core, most: core.max(MOST), queue: SESSIONS, wait, ..after(settings) }
+    let most = settings.max_calls.max(1);
+    let core = settings.states.clamp(1, most);
+    Limits { core, most, queue: SESSIONS, wait: Some(settings.timeout), ..after(settings) }
 }
 
 /// The bounds for `after` hooks.

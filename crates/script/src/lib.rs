@@ -23,5 +23,6 @@ pub use counts::{Counts, Outcome};
 pub use event::Event;
 pub use host::{Host, Loaded, ScriptError};
 pub use log::LOG_FIELDS;
+pub use scripts::check;
 pub use settings::Settings;
-pub use testing::{check, test};
+pub use testing::test;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use restante_courier::{Answers, Courier, Rules};
 
@@ -40,8 +40,8 @@ pub(crate) struct Scripts {
     generation: AtomicU64,
     /// A bit for each event that the current script has a function for.
     handlers: AtomicU8,
-    /// Counts the threads that load a script: each holds a copy.
-    loading: Arc<()>,
+    /// Threads that did not come to the end of their loading in time.
+    strays: Mutex<Vec<JoinHandle<()>>>,
     /// Held by whoever loads.
     turn: Mutex<()>,
 }
@@ -61,6 +61,12 @@ pub(crate) struct State {
     generation: u64,
 }
 
+/// Loads a script as the server would at its start, and says which events it has functions for. Blocking.
+pub fn check(path: &Path, settings: &Settings) -> Result<Loaded, ScriptError> {
+    let (_, engine) = Scripts::new(settings.clone()).try_out(path)?;
+    Ok(Loaded { path: path.to_owned(), handlers: engine.handlers() })
+}
+
 impl Scripts {
     pub(crate) fn new(settings: Settings) -> Self {
         // A script sees what an answer holds only in its memory.
@@ -68,14 +74,14 @@ impl Scripts {
         // The operator's own script may ask the operator's own machines.
         let rules = Rules { private_addresses: true, proxies: true, redirects: REDIRECTS, answers };
         Self {
+            mail: Arc::new(StoredMail::new(settings.naming)),
             settings,
-            mail: Arc::default(),
             http: Arc::new(Courier::new(rules)),
             shared: Arc::new(Shared::new()),
             current: RwLock::default(),
             generation: AtomicU64::new(0),
             handlers: AtomicU8::new(0),
-            loading: Arc::default(),
+            strays: Mutex::default(),
             turn: Mutex::default(),
         }
     }
@@ -97,9 +103,11 @@ impl Scripts {
         self.current().map(|script| script.loaded.clone())
     }
 
-    /// Threads that are still busy with loading.
+    /// Threads that are still busy with loading although nobody waits for them.
     pub(crate) fn strays(&self) -> usize {
-        Arc::strong_count(&self.loading) - 1
+        let mut strays = self.strays.lock().unwrap_or_else(PoisonError::into_inner);
+        strays.retain(|stray| !stray.is_finished());
+        strays.len()
     }
 
     /// Loads the script that there is now. When that fails, the one before stays.
@@ -108,7 +116,9 @@ impl Scripts {
         let before = self.loaded();
         let Some(path) = find(&self.settings.paths) else {
             return match before {
-                Some(gone) => Err(ScriptError(format!("{}: there is no such file any more", gone.path.display()))),
+                Some(gone) => {
+                    Err(ScriptError::permanent(format!("{}: there is no such file any more", gone.path.display())))
+                }
                 None => Ok(None),
             };
         };
@@ -117,10 +127,12 @@ impl Scripts {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
         let first = Mutex::new(Some(engine));
         let script = Arc::new(Script { loaded: loaded.clone(), program, generation, first });
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(script);
+        let old = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(script);
         self.handlers.store(loaded.handlers.iter().copied().map(bit).sum(), Ordering::Relaxed);
         // Who sees the new number finds the new script.
         self.generation.store(generation, Ordering::Release);
+        // To take down a state may take a while, so it does not happen under the lock.
+        drop(old);
         Ok(Some(loaded))
     }
 
@@ -143,7 +155,7 @@ impl Scripts {
 
     /// Reads and runs a script, on a thread of its own: a script that never ends must not hold up who loads it.
     fn try_out(&self, path: &Path) -> Result<(Program, Engine), ScriptError> {
-        let failed = |what: &str| ScriptError(format!("{}: {what}", path.display()));
+        let failed = |what: &str| ScriptError::passing(format!("{}: {what}", path.display()));
         if self.strays() >= STRAYS {
             return Err(failed("too many scripts are still busy with their loading"));
         }
@@ -151,20 +163,22 @@ impl Scripts {
         let (http, mail, clock) = (self.http.clone(), self.mail.clone(), Arc::new(RealTime));
         let services = Services { http, mail, log, clock };
         let (settings, shared) = (self.settings.clone(), self.shared.clone());
-        let (stray, file) = (self.loading.clone(), path.to_owned());
+        let file = path.to_owned();
         let (sender, receiver) = sync_channel(1);
         let load = move || {
             let program = Program::read(&file, &settings, services, shared);
             let result = program.and_then(|program| program.engine().map(|engine| (program, engine)));
-            drop(stray);
             // When nobody waits any more, what was loaded is dropped here.
             drop(sender.send(result));
         };
         let thread = thread::Builder::new().name("script loading".to_owned()).stack_size(STACK).spawn(load);
-        thread.map_err(|error| failed(&error.to_string()))?;
+        let thread = thread.map_err(|error| failed(&error.to_string()))?;
         match receiver.recv_timeout(self.settings.timeout.saturating_add(GRACE)) {
             Ok(result) => result,
-            Err(RecvTimeoutError::Timeout) => Err(failed("it takes too long to load")),
+            Err(RecvTimeoutError::Timeout) => {
+                self.strays.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+                Err(failed("it takes too long to load"))
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 Err(failed("it could not be loaded because of a fault in the server"))
             }

@@ -16,9 +16,12 @@ pub struct Settings {
     pub timeout: Duration,
     /// How many bytes a Lua state may hold.
     pub memory: usize,
-    /// How many states, and threads to run them, there are for each kind of hook when none of them is waiting for
-    /// something else.
+    /// How many states, each with a thread, are kept ready for each kind of hook. There are no more than these for `after`
+    /// hooks.
     pub states: usize,
+    /// The most calls of `before` hooks at the same time. Beyond the states that are kept ready, one is made for each while
+    /// calls are slow.
+    pub max_calls: usize,
     /// How many events may wait for `after` hooks.
     pub queue: usize,
     /// How addresses become mailbox names.

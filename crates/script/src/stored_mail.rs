@@ -1,52 +1,99 @@
-//! The mailroom, for scripts: their threads wait for what the mailroom does in the runtime.
+//! The mailroom, for scripts: their threads wait for what tasks of the runtime ask of it. The threads themselves never hold
+//! the mailroom: they may outlive the runtime, and the store is not theirs to close.
 
 use std::fmt::Display;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use restante_mail::message::{MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::{Mailroom, Page, StoreError, Which};
 use tokio::runtime::Handle;
 
 use crate::services::Mail;
 
-/// The stored mail, once the mailroom is there.
-#[derive(Default)]
+/// What scripts are told after the end.
+const GONE: &str = "the stored mail cannot be reached any more";
+
+/// The stored mail, as long as the mailroom is there.
 pub(crate) struct StoredMail {
+    naming: Naming,
+    way: RwLock<Way>,
+}
+
+/// The way to the mailroom.
+#[derive(Clone)]
+enum Way {
+    /// There is no mailroom yet.
+    Unknown,
     /// The mailroom holds those who take part in its work, so it is not held here.
-    place: OnceLock<(Weak<Mailroom>, Handle)>,
+    Open(Weak<Mailroom>, Handle),
+    /// It has ended, or is about to.
+    Cut,
 }
 
 impl StoredMail {
-    /// Shows the way to the mailroom; the first one stays. Called within the runtime.
+    pub(crate) fn new(naming: Naming) -> Self {
+        Self { naming, way: RwLock::new(Way::Unknown) }
+    }
+
+    /// Shows the way to the mailroom. Called within the runtime.
     pub(crate) fn connect(&self, mailroom: &Arc<Mailroom>) {
-        self.place.get_or_init(|| (Arc::downgrade(mailroom), Handle::current()));
+        self.turn(Way::Open(Arc::downgrade(mailroom), Handle::current()));
     }
 
-    fn mailroom(&self) -> Result<(Arc<Mailroom>, &Handle), String> {
-        let (mailroom, runtime) =
-            self.place.get().ok_or("the stored mail cannot be reached while the server starts")?;
-        let mailroom = mailroom.upgrade().ok_or("the stored mail cannot be reached any more")?;
-        Ok((mailroom, runtime))
+    /// Nothing is asked of the mailroom from now on.
+    pub(crate) fn cut(&self) {
+        self.turn(Way::Cut);
     }
 
-    /// Waits for what the mailroom does, for as long as the script has time.
-    fn wait_for<T>(
+    fn turn(&self, way: Way) {
+        *self.way.write().unwrap_or_else(PoisonError::into_inner) = way;
+    }
+
+    fn way(&self) -> Result<(Weak<Mailroom>, Handle), String> {
+        match &*self.way.read().unwrap_or_else(PoisonError::into_inner) {
+            Way::Unknown => Err("the stored mail cannot be reached while the server starts".to_owned()),
+            Way::Open(mailroom, runtime) => Ok((mailroom.clone(), runtime.clone())),
+            Way::Cut => Err(GONE.to_owned()),
+        }
+    }
+
+    /// Waits for what the mailroom does, for as long as the script has time. When the runtime ends meanwhile, so does the
+    /// task, and with it the wait.
+    fn wait_for<T, F>(
         &self,
         patience: Duration,
-        act: impl AsyncFnOnce(&Mailroom) -> Result<T, StoreError>,
-    ) -> Result<T, String> {
-        let (mailroom, runtime) = self.mailroom()?;
-        let answer = runtime.block_on(async { tokio::time::timeout(patience, act(&mailroom)).await });
-        answer.map_err(|_| "the stored mail did not answer in time".to_owned())?.map_err(sentence)
+        act: impl FnOnce(Arc<Mailroom>) -> F + Send + 'static,
+    ) -> Result<T, String>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send,
+    {
+        let (mailroom, runtime) = self.way()?;
+        let (sender, receiver) = sync_channel(1);
+        let task = runtime.spawn(async move {
+            let Some(mailroom) = mailroom.upgrade() else { return };
+            // Nobody listens any more when it took too long.
+            drop(sender.send(act(mailroom).await));
+        });
+        match receiver.recv_timeout(patience) {
+            Ok(answer) => answer.map_err(sentence),
+            Err(RecvTimeoutError::Timeout) => {
+                task.abort();
+                Err("the stored mail did not answer in time".to_owned())
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(GONE.to_owned()),
+        }
     }
 }
 
 impl Mail for StoredMail {
     fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
-        self.mailroom()?.0.mailbox(text).map_err(sentence)
+        self.way()?;
+        self.naming.mailbox_named(text).map_err(sentence)
     }
 
     fn list(
@@ -56,26 +103,30 @@ impl Mail for StoredMail {
         limit: usize,
         patience: Duration,
     ) -> Result<Vec<Summary>, String> {
-        let page = Page { limit: Some(limit), before: None, after };
-        let listing = self.wait_for(patience, async |mailroom| mailroom.list(mailbox, page).await)?;
+        let (mailbox, page) = (mailbox.clone(), Page { limit: Some(limit), before: None, after });
+        let listing = self.wait_for(patience, move |mailroom| async move { mailroom.list(&mailbox, page).await })?;
         Ok(listing.messages)
     }
 
     fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String> {
-        self.wait_for(patience, async |mailroom| mailroom.find(mailbox, Which::Id(id)).await)
+        let mailbox = mailbox.clone();
+        self.wait_for(patience, move |mailroom| async move { mailroom.find(&mailbox, Which::Id(id)).await })
     }
 
     fn latest(&self, mailbox: &MailboxName, patience: Duration) -> Result<Option<Summary>, String> {
-        self.wait_for(patience, async |mailroom| mailroom.find(mailbox, Which::Latest).await)
+        let mailbox = mailbox.clone();
+        self.wait_for(patience, move |mailroom| async move { mailroom.find(&mailbox, Which::Latest).await })
     }
 
     fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {
-        let source = self.wait_for(patience, async |mailroom| mailroom.source(mailbox, id).await)?;
+        let mailbox = mailbox.clone();
+        let source = self.wait_for(patience, move |mailroom| async move { mailroom.source(&mailbox, id).await })?;
         Ok(source.as_ref().map(Source::to_bytes))
     }
 
     fn delete(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<bool, String> {
-        self.wait_for(patience, async |mailroom| mailroom.remove(mailbox, id).await)
+        let mailbox = mailbox.clone();
+        self.wait_for(patience, move |mailroom| async move { mailroom.remove(&mailbox, id).await })
     }
 }
 
@@ -85,6 +136,8 @@ fn sentence(error: impl Display) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use restante_mail::message::Headline;
     use restante_mailroom::Settings;
     use restante_mailroom::hooks::Extensions;
@@ -97,7 +150,8 @@ mod tests {
 
     #[test]
     fn before_it_is_connected_there_is_no_mail() {
-        assert!(StoredMail::default().mailbox("bob").unwrap_err().contains("while the server starts"));
+        let mail = StoredMail::new(Naming::Local);
+        assert!(mail.mailbox("bob").unwrap_err().contains("while the server starts"));
     }
 
     #[tokio::test]
@@ -111,7 +165,7 @@ mod tests {
             store.append(NewMessage { received, headline, body, copies }).await.unwrap();
         }
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
-        let mail = Arc::new(StoredMail::default());
+        let mail = Arc::new(StoredMail::new(Naming::Local));
         mail.connect(&mailroom);
         let elsewhere = tokio::task::spawn_blocking(move || {
             let bob = mail.mailbox("Bob@example.com").unwrap();
@@ -130,7 +184,54 @@ mod tests {
             mail
         });
         let mail = elsewhere.await.unwrap();
+        mail.cut();
+        assert_eq!(mail.mailbox("bob"), Err(GONE.to_owned()));
+        assert_eq!(mail.latest(&"bob".to_owned().into(), PATIENCE), Err(GONE.to_owned()));
+    }
+
+    #[test]
+    fn who_waits_when_the_runtime_ends_is_told_and_holds_nothing() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let mail = StoredMail::new(Naming::Local);
+        let mailroom = Arc::new(empty());
+        {
+            let _within = runtime.enter();
+            mail.connect(&mailroom);
+        }
+        let bob: MailboxName = "bob".to_owned().into();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| mail.wait_for(PATIENCE, never));
+            // The task has the mailroom, and the thread waits.
+            while Arc::strong_count(&mailroom) == 1 {
+                thread::yield_now();
+            }
+            runtime.shutdown_timeout(PATIENCE);
+            assert_eq!(waiting.join().unwrap(), Err(GONE.to_owned()));
+        });
+        assert_eq!(Arc::strong_count(&mailroom), 1);
+        assert_eq!(mail.list(&bob, None, 1, PATIENCE), Err(GONE.to_owned()), "there is no runtime");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_does_not_wait_any_longer_leaves_nothing_behind() {
+        let (mail, mailroom) = (StoredMail::new(Naming::Local), Arc::new(empty()));
+        mail.connect(&mailroom);
+        let answer = tokio::task::block_in_place(|| mail.wait_for(Duration::from_millis(1), never));
+        assert_eq!(answer, Err("the stored mail did not answer in time".to_owned()));
+        while Arc::strong_count(&mailroom) > 1 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Holds the mailroom and never comes to an end.
+    async fn never(mailroom: Arc<Mailroom>) -> Result<(), StoreError> {
+        std::future::pending::<()>().await;
         drop(mailroom);
-        assert!(mail.mailbox("bob").unwrap_err().contains("any more"));
+        Ok(())
+    }
+
+    fn empty() -> Mailroom {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        Mailroom::new(Settings::default(), store, Extensions::default())
     }
 }

@@ -20,6 +20,8 @@ const MAX_KIB: u64 = 1 << 32;
 const MIN_CACHE_KIB: u64 = 1024;
 /// With less, a script of some size cannot even be loaded.
 const MIN_LUA_KIB: u64 = 1024;
+/// Every call that is under way has a thread.
+const MAX_LUA_CALLS: u64 = 4096;
 /// The upper bound of counts that cost memory only when they are reached.
 const MAX_COUNT: u64 = 1_000_000;
 /// One day, in seconds.
@@ -429,8 +431,16 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "lua.states", "0", Value::Number,
-        "How many calls of the script run at the same time, each in a state of its own; 0 means one for each core.",
+        "How many states of the script are kept ready for `before` functions, and as many for `after` functions, of which no \
+         more run at the same time; 0 means one for each core.",
         |c, v| put(&mut c.scripting.states, limit(v, 1024)),
+    ),
+    Setting::new(
+        "lua.maxcalls", "256", Value::Number,
+        "The most calls of the script's `before` functions at the same time, each in a state of its own; more states than \
+         lua.states are made only while calls are slow. Further calls wait, and after lua.timeout the mail goes on as if \
+         there were no script. In the worst case these states take about lua.maxcalls times twice lua.memorykb.",
+        |c, v| put(&mut c.scripting.max_calls, number(v, 1..=MAX_LUA_CALLS)),
     ),
     Setting::new(
         "lua.queue", "10000", Value::Number,

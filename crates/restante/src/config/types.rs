@@ -329,8 +329,10 @@ pub struct Scripting {
     pub timeout: Duration,
     /// Bytes that one of its states may hold.
     pub memory_bytes: usize,
-    /// How many states there are; none means one for each core.
+    /// How many states are kept ready; none means one for each core.
     pub states: Option<usize>,
+    /// The most calls of `before` functions at the same time.
+    pub max_calls: usize,
     /// Events that may wait for `after` functions.
     pub queue: usize,
 }

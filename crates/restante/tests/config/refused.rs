@@ -87,6 +87,8 @@ fn values_that_are_refused() {
         (&["--lua-timeout", "99ms"], "must be a length of time from 100ms to 1h"),
         (&["--lua-memorykb", "1023"], "a whole number from 1024 to"),
         (&["--lua-states", "1025"], "a whole number from 0 to 1024"),
+        (&["--lua-maxcalls", "0"], "a whole number from 1 to 4096"),
+        (&["--lua-maxcalls", "4097"], "a whole number from 1 to 4096"),
         (&["--lua-queue", "0"], "from 1 to 1000000"),
         (&["--webhook-urls", "ci.example.org"], "webhook.urls = \"***\" (flag --webhook-urls): entry 1 does not begin"),
         (

@@ -197,6 +197,7 @@ fn scripting_and_webhooks() {
         timeout = "100ms"
         memorykb = 1024
         states = 3
+        maxcalls = 40
         queue = 7
         [webhook]
         urls = ["https://ci.example.org/hook?t=1 events=stored mailboxes=ci-*|QA", "http://other.example.org"]
@@ -208,10 +209,10 @@ fn scripting_and_webhooks() {
         "#;
     let loaded = file(&[("r.toml", text)]).serve();
     assert_eq!(loaded.warnings, Vec::<String>::new());
-    let Scripting { paths, sandbox, timeout, memory_bytes, states, queue } = loaded.config.scripting;
+    let Scripting { paths, sandbox, timeout, memory_bytes, states, max_calls, queue } = loaded.config.scripting;
     assert_eq!(paths, [Path::new("rules.lua")]);
     assert_eq!((sandbox, timeout), (true, Duration::from_millis(100)));
-    assert_eq!((memory_bytes, states, queue), (1 << 20, Some(3), 7));
+    assert_eq!((memory_bytes, states, max_calls, queue), (1 << 20, Some(3), 40, 7));
     let Webhooks { targets, secret, private_addresses, timeout, give_up_after, queue } = loaded.config.webhooks;
     let first = Target {
         url: "https://ci.example.org/hook?t=1".to_owned(),

@@ -83,3 +83,29 @@ fn one_state_hears_of_everything_in_its_order() {
     }
     assert_eq!(folder.notes(expected.len()), expected);
 }
+
+#[test]
+fn the_end_cuts_off_a_script_that_is_busy_with_the_store() {
+    const MAILS: usize = 40;
+    const STATES: usize = 8;
+    let script = r#"
+local note = require("note")
+function inbucket.after.message_stored()
+  note("begun")
+  while true do pcall(restante.store.list, "bob") end
+end
+"#;
+    let folder = Folder::new("end", script);
+    let arguments = ["--lua-states", &STATES.to_string(), "--lua-timeout", "1m", "--data", "data"];
+    let mut server = folder.start(&arguments);
+    for number in 0..MAILS {
+        send(&server, "bob@x.org", &number.to_string());
+    }
+    folder.notes(STATES);
+    server.signal("TERM");
+    assert_eq!(server.wait().code(), Some(0));
+    let log = server.whole_log();
+    let line = format!("the script was not told of all events before the end events={}", MAILS - STATES);
+    assert_eq!(log.matches(&line).count(), 1, "{log}");
+    assert!(!log.contains("panicked"), "{log}");
+}

@@ -48,6 +48,18 @@ fn check_lists_the_handlers() {
 }
 
 #[test]
+fn check_loads_as_the_server_would() {
+    let script = "print('hello') require('logger').warn('careful', { n = 1 })\n\
+                  local _, problem = require('http').get('http://127.0.0.1:1')\nprint(problem)\n";
+    let folder = Folder::new("real", script);
+    let (code, said) = run(&folder, &["script", "check", "rules.lua"]);
+    assert_eq!(code, Some(0), "{said}");
+    for expected in ["INFO  hello", "WARN  careful", "Connection refused"] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
+
+#[test]
 fn check_and_test_say_what_is_wrong_with_a_script() {
     let table = [
         ("function inbucket.before.nothing() end", "restante: rules.lua:1: there is no event before.nothing"),

@@ -86,7 +86,7 @@ fn what_cannot_be_stopped_is_left_behind() {
         talk.say("EHLO client.test", "250");
         talk.say("MAIL FROM:<slow@x.org>", "250");
         let line = server.logged("ERROR the call took too long and was given up");
-        assert!(line.contains("script=rules.lua event=before.mail_from_accepted"), "{line}");
+        assert!(line.contains("script=rules.lua line=1 event=before.mail_from_accepted"), "{line}");
         assert!((metric(&server, "abandoned") - 1.0).abs() < 1e-9, "{code}");
         // Others are asked as before.
         server.talk().open_mail("bob@x.org");

@@ -142,3 +142,22 @@ fn no_mail_is_lost_or_half_done_while_scripts_change() {
     assert_eq!(server.wait().code(), Some(0));
     assert!(!server.whole_log().contains("ERROR"));
 }
+
+#[test]
+fn many_signals_at_once_are_two_reloads_at_most() {
+    let folder = Folder::new("storm", "-- nothing");
+    let mut server = folder.start(&["--lua-timeout", "1m"]);
+    folder.write("rules.lua", "require('note')('loads') require('hold')('go')");
+    server.signal("HUP");
+    folder.notes(1);
+    for _ in 0..10 {
+        server.signal("HUP");
+        server.logged("reloaded log file");
+    }
+    assert!(metric(&server, "abandoned").abs() < 1e-9, "somebody waits for what is loaded");
+    folder.let_go("go");
+    wait_for(&server, "reloads_total{outcome=\"ok\"}", 2.0);
+    server.signal("HUP");
+    wait_for(&server, "reloads_total{outcome=\"ok\"}", 3.0);
+    assert_eq!(folder.notes(3), ["loads"; 3]);
+}

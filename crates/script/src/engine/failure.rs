@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use mlua::Error;
-
-use crate::event::Event;
+use mlua::{Error, Lua};
 
 /// A file and a line in it.
 pub(crate) type Place = (String, u32);
@@ -12,8 +10,6 @@ pub(crate) type Place = (String, u32);
 /// A call that did not do what it should. Displayed as one line: `rules.lua:12: text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallError {
-    /// The event that was handled; none while the script was loaded.
-    pub(crate) event: Option<Event>,
     pub(crate) kind: Kind,
     /// Where in the script, as far as it is known.
     pub(crate) place: Option<Place>,
@@ -44,11 +40,30 @@ impl fmt::Display for CallError {
     }
 }
 
+/// How many frames are looked at to find a line of the script.
+const FRAMES: usize = 16;
+
 /// How long a text may be, in bytes: scripts make texts out of mail.
 const LONGEST: usize = 2048;
 
 /// The name that the prelude has in places; nobody looks for an error there.
 pub(crate) const PRELUDE: &str = "restante";
+
+/// The line of the script that is executed, or that has called what is executed.
+pub(crate) fn place(lua: &Lua) -> Option<Place> {
+    at_place(lua, |file, line| (file.to_owned(), line))
+}
+
+/// Does something with the file and the line that [`place`] would name.
+pub(super) fn at_place<T>(lua: &Lua, mut act: impl FnMut(&str, u32) -> T) -> Option<T> {
+    (0..FRAMES).find_map(|level| {
+        lua.inspect_stack(level, |frame| {
+            let line = u32::try_from(frame.current_line()?).ok()?;
+            let file = frame.source().short_src?;
+            (file != PRELUDE).then(|| act(&file, line))
+        })?
+    })
+}
 
 /// What an error says: the kind, the place if it names one, and the bare text.
 pub(super) fn describe(error: &Error) -> (Kind, Option<Place>, String) {

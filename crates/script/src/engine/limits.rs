@@ -1,6 +1,6 @@
-//! How long a call may take, how much memory a state may hold, and how deep its calls may nest. A hook looks every so many instructions; from the first
-//! breach on it raises an error at every single one, so that nothing a script does can keep the call going. What runs in C
-//! for long is not seen here.
+//! How long a call may take, how much memory a state may hold, and how deep its calls may nest. A hook looks every so many
+//! instructions; from the first breach on it raises an error at every single one, so that nothing a script does can keep
+//! the call going. What runs in C for long is not seen here.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mlua::state::{GcIncParams, GcMode};
 use mlua::{Error, HookTriggers, Lua, Value, VmState};
 
-use super::failure::{self, Kind, PRELUDE, Place};
+use super::failure::{self, Kind, Place, place};
 use crate::settings::Settings;
 
 /// How many instructions pass between two looks: some ten microseconds.
@@ -32,9 +32,6 @@ const SHORT_PAUSE: i32 = 200;
 /// What part of the memory that it may hold is much.
 const MUCH: usize = 8;
 
-/// How many frames are looked at to find a line of the script.
-const FRAMES: usize = 16;
-
 /// Watches over the calls of one state.
 #[derive(Clone)]
 pub(super) struct Watch {
@@ -49,10 +46,20 @@ struct Call {
     /// Where on the stack of its thread it has begun.
     bottom: usize,
     breach: Option<Breach>,
-    /// The last line that was seen: an allocation that fails does not tell where.
+    /// The last line that was seen: neither an allocation that fails nor a call that is given up tells where.
     seen: Option<Place>,
     /// Whether the state has held much since it was made.
     holds_much: bool,
+}
+
+impl Call {
+    /// Remembers a line. Most of them are of the same file, whose name is not copied again.
+    fn see(&mut self, file: &str, line: u32) {
+        match &mut self.seen {
+            Some((known, last)) if known == file => *last = line,
+            seen => *seen = Some((file.to_owned(), line)),
+        }
+    }
 }
 
 /// A limit that was passed.
@@ -134,17 +141,14 @@ impl Watch {
     }
 
     fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
-        let (broken, deadline, bottom) = {
-            let call = self.call();
-            (call.breach.is_some(), call.deadline, call.bottom)
+        let (deadline, bottom) = {
+            let mut call = self.call();
+            if call.breach.is_some() {
+                return Err(over());
+            }
+            failure::at_place(lua, |file, line| call.see(file, line));
+            (call.deadline, call.bottom)
         };
-        if broken {
-            return Err(over());
-        }
-        let place = place(lua);
-        if place.is_some() {
-            self.call().seen = place;
-        }
         if Instant::now() >= deadline {
             self.breached(lua, Kind::Time)?;
             return Err(over());
@@ -205,15 +209,4 @@ fn over() -> Error {
 fn stack_place() -> usize {
     let here = 0_u8;
     std::ptr::from_ref(&here).addr()
-}
-
-/// The line of the script that is executed.
-fn place(lua: &Lua) -> Option<Place> {
-    (0..FRAMES).find_map(|level| {
-        lua.inspect_stack(level, |frame| {
-            let line = u32::try_from(frame.current_line()?).ok()?;
-            let file = frame.source().short_src?;
-            (file != PRELUDE).then(|| (file.into_owned(), line))
-        })?
-    })
 }

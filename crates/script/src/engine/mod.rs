@@ -10,6 +10,7 @@ mod raised;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod whereabouts;
 
 use std::sync::Arc;
 
@@ -21,9 +22,10 @@ use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
 
-pub(crate) use failure::{CallError, Kind, PRELUDE, Place};
+pub(crate) use failure::{CallError, Kind, PRELUDE, Place, place};
 pub(crate) use limits::STACK;
 pub(crate) use program::Program;
+pub(crate) use whereabouts::Whereabouts;
 
 use crate::context::Context;
 use crate::event::Event;
@@ -41,6 +43,7 @@ pub(crate) struct Engine {
     globals: Globals,
     /// What it has defined for each event, in the order of [`Event::ALL`].
     handlers: [Option<Function>; 5],
+    whereabouts: Arc<Whereabouts>,
     /// The functions that it has defined globally.
     functions: Vec<String>,
     is_spent: bool,
@@ -50,7 +53,8 @@ impl Engine {
     /// Makes a state and runs the script in it.
     fn new(program: &Program) -> Result<Self, CallError> {
         let watch = Watch::new(&program.settings);
-        let (lua, globals) = state(program, &watch).map_err(|error| failed(None, &program.sources, &error))?;
+        let (lua, globals) = state(program, &watch).map_err(|error| failed(&program.sources, &error))?;
+        let whereabouts = Whereabouts::new(watch.clone(), &program.sources, Default::default());
         let mut engine = Self {
             lua,
             watch,
@@ -58,6 +62,7 @@ impl Engine {
             naming: program.settings.naming,
             globals,
             handlers: Default::default(),
+            whereabouts: Arc::new(whereabouts),
             functions: Vec::new(),
             is_spent: false,
         };
@@ -66,6 +71,8 @@ impl Engine {
         engine.functions = engine.globals.keep().map_err(|error| engine.failed(None, &error))?;
         engine.handlers = Event::ALL.map(|event| objects::handler(&engine.lua, event));
         objects::set_final(&engine.lua, true);
+        let definitions = engine.handlers.each_ref().map(|handler| definition(handler.as_ref()?));
+        engine.whereabouts = Arc::new(Whereabouts::new(engine.watch.clone(), &engine.sources, definitions));
         Ok(engine)
     }
 
@@ -110,6 +117,11 @@ impl Engine {
     /// A message was deleted.
     pub(crate) fn deleted(&mut self, summary: &Summary) -> Result<(), CallError> {
         self.handle(Event::AfterDeleted, |lua| objects::metadata(lua, summary, false), |_| Ok(()))
+    }
+
+    /// Where the script is while a call is under way, for other threads.
+    pub(crate) fn whereabouts(&self) -> Arc<Whereabouts> {
+        Arc::clone(&self.whereabouts)
     }
 
     /// Whether a limit was passed: then the state is to be thrown away.
@@ -174,7 +186,7 @@ impl Engine {
             if !value.is_nil() && !objects::is_inbucket(&value) {
                 let text =
                     format!("the global {name} is replaced by {}; its fields are to be set", objects::kind_of(&value));
-                return Err(CallError { event: None, kind: Kind::Script, place: None, text });
+                return Err(CallError { kind: Kind::Script, place: None, text });
             }
         }
         Ok(())
@@ -199,11 +211,11 @@ impl Engine {
     }
 
     fn failed(&mut self, event: Option<Event>, error: &mlua::Error) -> CallError {
-        let mut failure = failed(event, &self.sources, error);
+        let mut failure = failed(&self.sources, error);
         failure.text = raised::told(&self.lua, failure.text);
         if failure.kind != Kind::Memory {
             // `return smtp.deny(...)` is a tail call: what fails in it has no line any more.
-            let place = failure.place.or_else(|| self.definition(event));
+            let place = failure.place.or_else(|| self.whereabouts.definition(event?));
             return CallError { place, ..failure };
         }
         self.is_spent = true;
@@ -212,24 +224,13 @@ impl Engine {
 
     fn breached(&self, event: Option<Event>, breach: Breach) -> CallError {
         let Breach { kind, place } = breach;
-        let place =
-            place.or_else(|| self.watch.seen()).map(|place| self.whole(place)).or_else(|| self.definition(event));
-        CallError { event, kind, place, text: self.watch.words(kind) }
+        let place = place.map(|(file, line)| (self.sources.whole_name(file), line));
+        let place = place.or_else(|| self.whereabouts.seen()).or_else(|| self.whereabouts.definition(event?));
+        CallError { kind, place, text: self.watch.words(kind) }
     }
 
     fn bad_result(&self, event: Event, text: String) -> CallError {
-        CallError { event: Some(event), kind: Kind::Result, place: self.definition(Some(event)), text }
-    }
-
-    /// Where the function for an event begins: better than no place at all.
-    fn definition(&self, event: Option<Event>) -> Option<Place> {
-        let info = self.handlers[event? as usize].as_ref()?.info();
-        let line = u32::try_from(info.line_defined?).ok()?;
-        Some(self.whole((info.short_src?, line)))
-    }
-
-    fn whole(&self, (file, line): Place) -> Place {
-        (self.sources.whole_name(file), line)
+        CallError { kind: Kind::Result, place: self.whereabouts.definition(event), text }
     }
 }
 
@@ -248,8 +249,14 @@ fn verdict(event: Event, value: &Value) -> Result<Verdict, String> {
     objects::verdict(value).map_err(|text| format!("{event} {text}"))
 }
 
-fn failed(event: Option<Event>, sources: &Sources, error: &mlua::Error) -> CallError {
+/// Where a function begins.
+fn definition(function: &Function) -> Option<Place> {
+    let info = function.info();
+    Some((info.short_src?, u32::try_from(info.line_defined?).ok()?))
+}
+
+fn failed(sources: &Sources, error: &mlua::Error) -> CallError {
     let (kind, place, text) = failure::describe(error);
     let place = place.map(|(file, line)| (sources.whole_name(file), line));
-    CallError { event, kind, place, text }
+    CallError { kind, place, text }
 }

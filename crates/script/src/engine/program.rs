@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Engine;
 use super::sources::Sources;
+use super::{Engine, Kind};
 use crate::host::ScriptError;
 use crate::modules::Shared;
 use crate::services::Services;
@@ -26,15 +26,20 @@ impl Program {
         services: Services,
         shared: Arc<Shared>,
     ) -> Result<Self, ScriptError> {
-        let sources = Sources::read(path).map_err(|error| ScriptError(format!("{}: {error}", path.display())))?;
+        let sources =
+            Sources::read(path).map_err(|error| ScriptError::permanent(format!("{}: {error}", path.display())))?;
         Ok(Self { sources: Arc::new(sources), settings: settings.clone(), services, shared })
     }
 
     /// Makes a state and runs the script in it.
     pub(crate) fn engine(&self) -> Result<Engine, ScriptError> {
-        Engine::new(self).map_err(|error| match error.place {
-            Some(_) => ScriptError(error.to_string()),
-            None => ScriptError(format!("{}: {error}", self.sources.main().name)),
+        Engine::new(self).map_err(|error| {
+            let sentence = match error.place {
+                Some(_) => error.to_string(),
+                None => format!("{}: {error}", self.sources.main().name),
+            };
+            // What it waits for may be quicker another time.
+            if error.kind == Kind::Time { ScriptError::passing(sentence) } else { ScriptError::permanent(sentence) }
         })
     }
 }

@@ -62,7 +62,7 @@ impl Sources {
         Ok(None)
     }
 
-    /// The whole name of a file that Lua has shortened to `...` and the end of it.
+    /// The whole name of a file that Lua has shortened to `...` and the end of it. Never waits for a file that is being read.
     pub(super) fn whole_name(&self, name: String) -> String {
         let Some(end) = name.strip_prefix("...") else {
             return name;
@@ -70,7 +70,9 @@ impl Sources {
         if self.main.name.ends_with(end) {
             return self.main.name.clone();
         }
-        let required = self.required.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(required) = self.required.try_lock() else {
+            return name;
+        };
         let whole = required.values().find(|source| source.name.ends_with(end)).map(|source| source.name.clone());
         whole.unwrap_or(name)
     }

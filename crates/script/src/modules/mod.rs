@@ -19,13 +19,13 @@ pub(crate) use shared::Shared;
 use crate::services::Services;
 
 /// The name in the registry under which the table `restante.store` lies.
-const STORE: &str = "restante.store";
+pub(crate) const STORE: &str = "restante.store";
 
 /// The name in the registry under which the table `restante.shared` lies.
-const SHARED: &str = "restante.shared";
+pub(crate) const SHARED: &str = "restante.shared";
 
 /// The name in the registry under which the function `restante.sleep` lies.
-const SLEEP: &str = "restante.sleep";
+pub(crate) const SLEEP: &str = "restante.sleep";
 
 /// Lets `require` find the modules, and puts the tables into the registry. A module is made when it is asked for, since
 /// most scripts use few of them and there are many states.

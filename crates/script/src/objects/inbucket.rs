@@ -4,6 +4,7 @@ use mlua::{AnyUserData, Function, Lua, MetaMethod, UserData, UserDataMethods, Va
 
 use super::values::{fault, kind_of, name, shown};
 use crate::event::Event;
+use crate::modules;
 
 /// The fields that hold functions.
 const MOMENTS: [&str; 2] = ["before", "after"];
@@ -59,9 +60,9 @@ impl UserData for Inbucket {
                 Some(b"after") => object.named_user_value("after"),
                 Some(b"config") => object.named_user_value("config"),
                 // Whoever makes a state puts these into its registry.
-                Some(b"store") => lua.named_registry_value("restante.store"),
-                Some(b"shared") => lua.named_registry_value("restante.shared"),
-                Some(b"sleep") => lua.named_registry_value("restante.sleep"),
+                Some(b"store") => lua.named_registry_value(modules::STORE),
+                Some(b"shared") => lua.named_registry_value(modules::SHARED),
+                Some(b"sleep") => lua.named_registry_value(modules::SLEEP),
                 Some(b"version") => lua.create_string(env!("CARGO_PKG_VERSION")).map(Value::String),
                 _ => Ok(Value::Nil),
             }

@@ -5,15 +5,14 @@ use std::fmt::Display;
 
 use mlua::{BorrowedBytes, Lua, LuaString, Value};
 
-/// How far up the stack the script is looked for. Between it and a function of ours there may be one of Lua's, such as
-/// `pcall`.
-const MAX_FRAMES: usize = 8;
+use crate::engine::place;
+
 /// How much of a text is shown in an error, in bytes.
 const MAX_SHOWN: usize = 80;
 
 /// An error for the script that is running, with its file and line in front.
 pub(super) fn fault(lua: &Lua, text: impl Display) -> mlua::Error {
-    match (1..=MAX_FRAMES).find_map(|level| place(lua, level)) {
+    match place(lua) {
         Some((file, line)) => mlua::Error::runtime(format_args!("{file}:{line}: {text}")),
         None => mlua::Error::runtime(text),
     }
@@ -56,11 +55,4 @@ pub(super) fn name(key: &Value) -> Option<BorrowedBytes> {
 pub(super) fn expect_text(lua: &Lua, what: &str, value: Value) -> mlua::Result<LuaString> {
     let kind = kind_of(&value);
     lua.coerce_string(value)?.ok_or_else(|| fault(lua, format_args!("{what} must be a text, not {kind}")))
-}
-
-fn place(lua: &Lua, level: usize) -> Option<(String, usize)> {
-    lua.inspect_stack(level, |frame| {
-        let line = frame.current_line()?;
-        Some((frame.source().short_src?.into_owned(), line))
-    })?
 }

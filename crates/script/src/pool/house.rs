@@ -8,7 +8,7 @@ use std::thread;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::roster::{Assignment, Findings, Finished, Help, PATIENCE, Roster, Ticket};
+use super::roster::{Assignment, Findings, Finished, Help, Next, PATIENCE, Roster, Ticket};
 use super::{Craft, Failure, Limits};
 use crate::engine::STACK;
 
@@ -71,18 +71,29 @@ impl<C: Craft> House<C> {
     pub(super) fn wait_until_quiet(&self, patience: Duration) -> bool {
         let mut state = self.lock();
         state.listeners += 1;
-        let waited = self.quiet.wait_timeout_while(state, patience, |state| !state.roster.is_quiet());
+        let waited = self
+            .quiet
+            .wait_timeout_while(state, patience, |state| !state.roster.is_quiet() && !state.roster.is_closed());
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.listeners -= 1;
         state.roster.is_quiet()
     }
 
-    pub(super) fn close(&self) {
+    pub(super) fn close(&self) -> Option<usize> {
         let mut state = self.lock();
-        let sleepers = state.roster.close();
+        if state.roster.is_closed() {
+            return None;
+        }
+        let (sleepers, callers) = state.roster.close();
         state.rouse_watchdog();
         drop(state);
+        self.quiet.notify_all();
         sleepers.iter().for_each(Thread::unpark);
+        let waiting = callers.len();
+        for caller in callers {
+            self.craft.answer(caller, Err(Failure::Closed));
+        }
+        Some(waiting)
     }
 
     /// Calls those who have to help.
@@ -122,19 +133,37 @@ impl<C: Craft> House<C> {
     /// The life of a worker.
     fn work(self: &Arc<Self>) {
         let mut tool = None;
-        let mut next = self.rest();
-        while let Some(Assignment { ticket, job }) = next {
-            // A panic is a failure of this job. It takes the tool along, which may be in any state.
-            let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(&mut tool, ticket, job)));
-            let answer = attempt.unwrap_or(Err(Failure::Panicked));
-            let finished = self.lock().roster.finish(ticket, Instant::now());
+        let mut next = Next::Rest;
+        loop {
+            let (ticket, answer) = match next {
+                Next::Work(Assignment { ticket, job }) => {
+                    // A panic is a failure of this job. It takes the tool along, which may be in any state.
+                    let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(&mut tool, ticket, job)));
+                    (ticket, Some(attempt.unwrap_or(Err(Failure::Panicked))))
+                }
+                Next::Prepare(ticket) => {
+                    drop(tool.take());
+                    // When that fails, whoever needs the tool is told, if it fails then too.
+                    tool = catch_unwind(AssertUnwindSafe(|| self.craft.make().ok())).ok().flatten();
+                    (ticket, None)
+                }
+                Next::Rest => {
+                    let Some(assignment) = self.rest() else { return };
+                    next = Next::Work(assignment);
+                    continue;
+                }
+            };
+            let is_fit = tool.as_ref().is_none_or(|tool| self.craft.is_fit(tool));
+            let finished = self.lock().roster.finish(ticket, is_fit, Instant::now());
             let Some(Finished { caller, next: following, help }) = finished else {
                 drop(tool);
                 return self.lock().roster.give_back();
             };
-            self.craft.answer(caller, answer);
+            if let (Some(caller), Some(answer)) = (caller, answer) {
+                self.craft.answer(caller, answer);
+            }
             self.call(help);
-            next = following.or_else(|| self.rest());
+            next = following;
         }
     }
 

@@ -33,14 +33,16 @@ pub(crate) trait Craft: Send + Sync + 'static {
     /// Whether the tool can be used for one more job.
     fn is_fit(&self, tool: &Self::Tool) -> bool;
 
-    /// Makes a tool. When that fails, the job for which it was needed is answered at once.
+    /// Makes a tool. When that fails, the job for which it was needed is answered at once. Where a tool is no longer fit after
+    /// a job, the next one is made before anybody needs it.
     fn make(&self) -> Result<Self::Tool, Self::Answer>;
 
     /// Does a job. May take its time, but is given up after [`Limits::call`]; so is [`Craft::make`].
     fn work(&self, tool: &mut Self::Tool, job: Self::Job) -> Self::Answer;
 
-    /// Tells the caller. Called once for every job that was submitted, unless the caller is gone: on the worker's thread,
-    /// on that of the watchdog, or on the submitter's own. Must return at once.
+    /// Tells the caller what has become of its job. Called once for every job that was submitted, unless the caller was gone
+    /// before it was begun: on the thread of the worker, of the watchdog, of the submitter, or of whoever closes the pool.
+    /// Must return at once.
     fn answer(&self, caller: Self::Caller, answer: Result<Self::Answer, Failure>);
 }
 
@@ -63,6 +65,8 @@ pub(crate) enum Failure {
     Full,
     /// No thread can be had: too many are still busy with what was given up, or the system gives none.
     Stuck,
+    /// The pool was closed before it was begun.
+    Closed,
 }
 
 /// The bounds of a pool.
@@ -104,7 +108,7 @@ impl<C: Craft> Drop for Due<'_, C> {
     }
 }
 
-/// See the module's documentation. The threads end when the pool is dropped, each when its job is done.
+/// See the module's documentation. A pool that is dropped is closed.
 pub(crate) struct Pool<C: Craft> {
     house: Arc<House<C>>,
 }
@@ -130,7 +134,13 @@ impl<C: Craft> Pool<C> {
         self.house.lock().roster.abandoned()
     }
 
-    /// Waits until there is nothing left to do, or time is up; false then.
+    /// Begins no more jobs: those that wait are answered, and so is every later one. What is under way goes on, and its
+    /// threads end with it. Says how many jobs have waited; none when the pool was closed before.
+    pub(crate) fn close(&self) -> Option<usize> {
+        self.house.close()
+    }
+
+    /// Waits until there is nothing left to do, the pool is closed, or time is up. Says whether there is nothing left to do.
     pub(crate) fn wait_until_quiet(&self, patience: Duration) -> bool {
         self.house.wait_until_quiet(patience)
     }

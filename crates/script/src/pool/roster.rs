@@ -41,11 +41,12 @@ struct Waiting<J, C> {
 
 struct Running<C> {
     ticket: Ticket,
-    caller: C,
+    /// None when a tool is made before anybody needs it.
+    caller: Option<C>,
     since: Instant,
 }
 
-/// One job that was begun.
+/// One job that was begun, or a tool that is being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
@@ -58,12 +59,21 @@ pub(super) struct Assignment<J> {
 
 /// What a worker gets when it is done.
 pub(super) struct Finished<J, C> {
-    /// Who waits for the answer.
-    pub(super) caller: C,
+    /// Who waits for the answer; nobody waits for a tool.
+    pub(super) caller: Option<C>,
     /// What to do next.
-    pub(super) next: Option<Assignment<J>>,
+    pub(super) next: Next<J>,
     /// Who has to help with the rest.
     pub(super) help: Option<Help>,
+}
+
+/// What a worker does after its job.
+#[derive(Debug)]
+pub(super) enum Next<J> {
+    Work(Assignment<J>),
+    /// Make a new tool, before somebody has to wait for it.
+    Prepare(Ticket),
+    Rest,
 }
 
 /// Somebody to be called when there is more to do than those who are awake will soon have done.
@@ -121,6 +131,9 @@ impl<J, C: Caller> Roster<J, C> {
 
     /// Puts a job into the queue, or gives the caller back.
     pub(super) fn admit(&mut self, job: J, caller: C, now: Instant) -> Result<Option<Help>, (C, Failure)> {
+        if self.closed {
+            return Err((caller, Failure::Closed));
+        }
         if self.is_stuck() && self.limits.wait.is_some() {
             return Err((caller, Failure::Stuck));
         }
@@ -143,11 +156,8 @@ impl<J, C: Caller> Roster<J, C> {
             if caller.is_gone() {
                 continue;
             }
-            self.tickets += 1;
-            let ticket = Ticket(self.tickets);
-            self.running.push(Running { ticket, caller, since: now });
             self.seen = Some(now);
-            return Some(Assignment { ticket, job });
+            return Some(Assignment { ticket: self.begin(Some(caller), now), job });
         }
     }
 
@@ -157,14 +167,21 @@ impl<J, C: Caller> Roster<J, C> {
         running.map(|running| running.since = now).is_some()
     }
 
-    /// A worker is done with a job. None when that was given up: the worker is no worker any more.
-    pub(super) fn finish(&mut self, ticket: Ticket, now: Instant) -> Option<Finished<J, C>> {
+    /// A worker is done with a job, and its tool may not be fit for another one. None when the job was given up: the worker
+    /// is no worker any more.
+    pub(super) fn finish(&mut self, ticket: Ticket, is_fit: bool, now: Instant) -> Option<Finished<J, C>> {
         let place = self.running.iter().position(|running| running.ticket == ticket)?;
         let Running { caller, since, .. } = self.running.swap_remove(place);
-        let was_quick = now.saturating_duration_since(since) < QUICK;
-        let next = if self.closed { None } else { self.take(now) };
+        let next = if self.closed {
+            Next::Rest
+        } else if is_fit {
+            self.take(now).map_or(Next::Rest, Next::Work)
+        } else {
+            Next::Prepare(self.begin(None, now))
+        };
         // Where jobs are slow, nobody has called for help yet when they came while this worker seemed to be near.
-        let help = if was_quick || self.queue.is_empty() { None } else { self.help(now) };
+        let is_near = is_fit && now.saturating_duration_since(since) < QUICK;
+        let help = if is_near || self.queue.is_empty() { None } else { self.help(now) };
         Some(Finished { caller, next, help })
     }
 
@@ -213,11 +230,19 @@ impl<J, C: Caller> Roster<J, C> {
         Findings { answers, help, is_idle }
     }
 
-    /// No more jobs; everybody who sleeps is to be woken, and the jobs that wait are forgotten.
-    pub(super) fn close(&mut self) -> Vec<Thread> {
+    /// No more jobs: everybody who sleeps is to be woken, and those who wait are given back.
+    pub(super) fn close(&mut self) -> (Vec<Thread>, Vec<C>) {
         self.closed = true;
-        self.queue.clear();
-        std::mem::take(&mut self.sleepers)
+        let callers = self.queue.drain(..).map(|waiting| waiting.caller).collect();
+        (std::mem::take(&mut self.sleepers), callers)
+    }
+
+    /// Counts something as begun.
+    fn begin(&mut self, caller: Option<C>, now: Instant) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.running.push(Running { ticket, caller, since: now });
+        ticket
     }
 
     /// Whether so many threads do not return that no more of them are risked.
@@ -243,10 +268,10 @@ impl<J, C: Caller> Roster<J, C> {
     fn give_up(&mut self, now: Instant) -> Vec<(C, Failure)> {
         let limit = self.limits.call;
         let overrun = self.running.extract_if(.., |job| now.saturating_duration_since(job.since) >= limit);
-        let overrun: Vec<_> = overrun.map(|job| (job.caller, Failure::Overrun)).collect();
-        self.workers -= overrun.len();
-        self.abandoned += overrun.len();
-        overrun
+        let callers: Vec<_> = overrun.map(|job| job.caller).collect();
+        self.workers -= callers.len();
+        self.abandoned += callers.len();
+        callers.into_iter().flatten().map(|caller| (caller, Failure::Overrun)).collect()
     }
 
     /// The callers that have waited too long, or wait for nothing.
@@ -266,8 +291,8 @@ impl<J, C: Caller> Roster<J, C> {
             return Vec::new();
         }
         let late = self.waiting_for(PATIENCE, now);
-        let awake = self.sleepers.len().saturating_sub(late);
-        let mut help: Vec<_> = self.sleepers.drain(awake..).map(Help::Wake).collect();
+        let still_asleep = self.sleepers.len().saturating_sub(late);
+        let mut help: Vec<_> = self.sleepers.drain(still_asleep..).map(Help::Wake).collect();
         let wanted = (late - help.len()).min(self.workers.max(1));
         let hired = wanted.min(self.limits.most.saturating_sub(self.workers));
         self.workers += hired;
@@ -324,8 +349,8 @@ mod tests {
                 assert!(!hires(&mut roster, start));
             }
             let Assignment { ticket, .. } = roster.take(start).unwrap();
-            let Finished { next, help, .. } = roster.finish(ticket, start + time).unwrap();
-            assert!(next.is_some());
+            let Finished { next, help, .. } = roster.finish(ticket, true, start + time).unwrap();
+            assert!(matches!(next, Next::Work(_)));
             assert_eq!(help.is_some(), is_slow, "{time:?}");
         }
     }
@@ -359,10 +384,41 @@ mod tests {
         assert!(roster.inspect(start + 2 * SECOND).answers.is_empty());
         assert_eq!(roster.inspect(start + 3 * SECOND).answers.len(), 1);
         assert!(!roster.restart(ticket, start + 3 * SECOND), "it was given up");
-        assert!(roster.finish(ticket, start + 4 * SECOND).is_none());
+        assert!(roster.finish(ticket, true, start + 4 * SECOND).is_none());
         assert_eq!((roster.workers, roster.abandoned), (0, 1));
         roster.give_back();
         assert_eq!(roster.abandoned, 0);
+    }
+
+    #[test]
+    fn who_makes_a_tool_calls_for_help_and_is_given_up_like_others() {
+        let mut roster = Roster::new(limits());
+        let start = Instant::now();
+        assert!(hires(&mut roster, start));
+        assert!(!hires(&mut roster, start));
+        let Assignment { ticket, .. } = roster.take(start).unwrap();
+        let Finished { caller, next: Next::Prepare(ticket), help } = roster.finish(ticket, false, start).unwrap()
+        else {
+            panic!("the tool is not fit");
+        };
+        assert!(caller.is_some() && matches!(help, Some(Help::Hire)), "the other job need not wait for the tool");
+        assert!(!roster.is_quiet());
+        assert!(roster.inspect(start + 2 * SECOND).answers.is_empty(), "nobody waits for the tool");
+        assert!(roster.finish(ticket, true, start + 2 * SECOND).is_none());
+        assert_eq!(roster.abandoned, 1);
+    }
+
+    #[test]
+    fn a_closed_pool_begins_nothing_and_gives_back_who_waits() {
+        let mut roster = Roster::new(limits());
+        let start = Instant::now();
+        assert!(hires(&mut roster, start));
+        let Assignment { ticket, .. } = roster.take(start).unwrap();
+        assert!(hires(&mut roster, start + SECOND));
+        assert_eq!(roster.close().1.len(), 1);
+        let Finished { caller, next, .. } = roster.finish(ticket, false, start + SECOND).unwrap();
+        assert!(caller.is_some() && matches!(next, Next::Rest));
+        assert!(matches!(roster.admit(0, Patient, start), Err((Patient, Failure::Closed))));
     }
 
     #[test]
@@ -384,7 +440,7 @@ mod tests {
         assert!(hires(&mut roster, start));
         assert!(!roster.inspect(start).is_idle);
         let Assignment { ticket, .. } = roster.take(start).unwrap();
-        assert!(roster.finish(ticket, start).is_some());
+        assert!(roster.finish(ticket, true, start).is_some());
         roster.sleep(std::thread::current());
         assert!(!roster.inspect(start).is_idle);
         assert!(roster.inspect(start).is_idle);

@@ -1,6 +1,7 @@
 //! Pools of workers whose jobs are made up: quick, held up, lost, or faulty. What is held up goes on when the test says so,
 //! and the test waits for what has to happen, however long it takes.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -10,6 +11,9 @@ use super::*;
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_mins(2);
+
+/// So short that a test can wait for it, and longer than a thread takes to start.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// What can be asked of the workers.
 enum Do {
@@ -52,6 +56,8 @@ impl Caller for Desk {
 struct Smith {
     alive: Arc<AtomicUsize>,
     has_no_tools: Arc<AtomicBool>,
+    /// Held by the test while no tool is to be made.
+    forge: Arc<Mutex<()>>,
 }
 
 impl Craft for Smith {
@@ -68,6 +74,7 @@ impl Craft for Smith {
         if self.has_no_tools.load(SeqCst) {
             return Err(0);
         }
+        drop(self.forge.lock());
         self.alive.fetch_add(1, SeqCst);
         Ok(Hammer { jobs: 0, worn: false, alive: self.alive.clone() })
     }
@@ -94,13 +101,14 @@ struct Smithy {
     pool: Pool<Smith>,
     alive: Arc<AtomicUsize>,
     has_no_tools: Arc<AtomicBool>,
+    forge: Arc<Mutex<()>>,
 }
 
 impl Smithy {
     fn new(limits: Limits) -> Self {
         let smith = Smith::default();
-        let (alive, has_no_tools) = (smith.alive.clone(), smith.has_no_tools.clone());
-        Self { pool: Pool::new(smith, limits), alive, has_no_tools }
+        let (alive, has_no_tools, forge) = (smith.alive.clone(), smith.has_no_tools.clone(), smith.forge.clone());
+        Self { pool: Pool::new(smith, limits), alive, has_no_tools, forge }
     }
 
     /// Submits a job; the answer comes out of the receiver.
@@ -151,6 +159,31 @@ fn a_worker_keeps_its_tool_until_that_is_worn() {
 }
 
 #[test]
+fn a_new_tool_is_made_before_anybody_needs_it() {
+    let smithy = Smithy::new(limits());
+    assert_eq!(smithy.ask(Do::Nothing), Ok(1));
+    let forge = smithy.forge.lock().unwrap();
+    assert_eq!(smithy.ask(Do::Wear), Ok(2), "nobody waits for the next tool");
+    wait_until(|| smithy.tools() == 0);
+    drop(forge);
+    wait_until(|| smithy.tools() == 1);
+    assert!(smithy.pool.wait_until_quiet(LONG));
+    assert_eq!(smithy.ask(Do::Nothing), Ok(1));
+}
+
+#[test]
+fn a_tool_that_is_never_done_is_given_up() {
+    let smithy = Smithy::new(Limits { call: SHORT, ..limits() });
+    wait_until(|| smithy.ask(Do::Nothing).is_ok());
+    let forge = smithy.forge.lock().unwrap();
+    let _ = smithy.ask(Do::Wear);
+    wait_until(|| smithy.pool.abandoned() == 1);
+    drop(forge);
+    wait_until(|| smithy.pool.abandoned() == 0);
+    wait_until(|| smithy.ask(Do::Nothing).is_ok());
+}
+
+#[test]
 fn jobs_are_begun_in_their_order() {
     let smithy = Smithy::new(limits());
     let (end, first) = smithy.hold_up();
@@ -192,7 +225,7 @@ fn without_a_tool_the_answer_says_so_until_there_is_one() {
 
 #[test]
 fn who_is_held_up_does_not_hold_up_others_and_the_extra_workers_end() {
-    let smithy = Smithy::new(Limits { most: 9, idle: Duration::from_millis(50), ..limits() });
+    let smithy = Smithy::new(Limits { most: 9, idle: SHORT, ..limits() });
     let held: Vec<_> = (0..8).map(|_| smithy.hold_up()).collect();
     assert!(smithy.ask(Do::Nothing).is_ok());
     assert_eq!(smithy.tools(), 9);
@@ -206,7 +239,7 @@ fn who_is_held_up_does_not_hold_up_others_and_the_extra_workers_end() {
 
 #[test]
 fn what_is_lost_is_given_up_and_its_worker_replaced() {
-    let smithy = Smithy::new(Limits { call: Duration::from_millis(50), ..limits() });
+    let smithy = Smithy::new(Limits { call: SHORT, ..limits() });
     let (end, lost) = smithy.hold_up();
     assert_eq!(answer(&lost), Err(Failure::Overrun));
     assert_eq!(smithy.pool.abandoned(), 1);
@@ -219,7 +252,7 @@ fn what_is_lost_is_given_up_and_its_worker_replaced() {
 
 #[test]
 fn when_too_much_is_lost_nothing_more_is_begun() {
-    let impatient = Limits { most: 3, call: Duration::from_millis(100), wait: Some(LONG), ..limits() };
+    let impatient = Limits { most: 3, call: SHORT, wait: Some(LONG), ..limits() };
     let smithy = Smithy::new(impatient);
     let lost = [smithy.hold_up(), smithy.hold_up()];
     for (_, receiver) in &lost {
@@ -234,7 +267,7 @@ fn when_too_much_is_lost_nothing_more_is_begun() {
 
 #[test]
 fn patient_jobs_wait_until_what_was_lost_returns() {
-    let smithy = Smithy::new(Limits { call: Duration::from_millis(50), abandoned: 1, ..limits() });
+    let smithy = Smithy::new(Limits { call: SHORT, abandoned: 1, ..limits() });
     let (end, lost) = smithy.hold_up();
     assert_eq!(answer(&lost), Err(Failure::Overrun));
     let patient = smithy.submit(Do::Nothing);
@@ -246,7 +279,7 @@ fn patient_jobs_wait_until_what_was_lost_returns() {
 
 #[test]
 fn impatient_jobs_do_not_wait_for_ever() {
-    let smithy = Smithy::new(Limits { wait: Some(Duration::from_millis(50)), ..limits() });
+    let smithy = Smithy::new(Limits { wait: Some(SHORT), ..limits() });
     let (end, held) = smithy.hold_up();
     let late = smithy.submit(Do::Nothing);
     assert_eq!(answer(&late), Err(Failure::Late));
@@ -293,6 +326,25 @@ fn quiet_is_when_nothing_waits_and_nothing_runs() {
         drop(end);
     });
     assert_eq!(smithy.pool.waiting(), 0);
+}
+
+#[test]
+fn a_pool_that_is_closed_begins_nothing_more() {
+    let smithy = Smithy::new(limits());
+    let (end, held) = smithy.hold_up();
+    wait_until(|| smithy.pool.waiting() == 0);
+    let waiting = [smithy.submit(Do::Nothing), smithy.submit(Do::Nothing)];
+    thread::scope(|scope| {
+        let quiet = scope.spawn(|| smithy.pool.wait_until_quiet(LONG));
+        assert_eq!(smithy.pool.close(), Some(2));
+        assert!(!quiet.join().unwrap(), "nobody waits for what is under way");
+    });
+    assert_eq!(waiting.map(|receiver| answer(&receiver)), [Err(Failure::Closed); 2]);
+    assert_eq!(smithy.ask(Do::Nothing), Err(Failure::Closed));
+    assert_eq!(smithy.pool.close(), None);
+    drop(end);
+    assert_eq!(answer(&held), Ok(1), "who is under way comes to its end");
+    wait_until(|| smithy.tools() == 0);
 }
 
 #[test]

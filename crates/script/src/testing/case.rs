@@ -32,8 +32,8 @@ pub(super) fn run(path: &Path, settings: &Settings, name: &str) -> Result<(), Fa
     let world = World::new(settings.naming);
     let (its_world, its_name) = (world.clone(), name.to_owned());
     let result = apart(path, settings, &world, move |engine| call(engine, &its_world, &its_name));
-    let result = result.and_then(|said| said.map_err(ScriptError));
-    result.map_err(|ScriptError(text)| Failure { text, log: world.log_after(0) })
+    let result = result.and_then(|said| said.map_err(ScriptError::permanent));
+    result.map_err(|error| Failure { text: error.to_string(), log: world.log_after(0) })
 }
 
 /// Loads the script and does something with it, on a thread of its own and not for ever.
@@ -47,16 +47,17 @@ pub(super) fn apart<T: Send + 'static>(
     let (tell, hear) = mpsc::channel();
     let steps = move || steps(&program, work, &tell);
     let spawned = thread::Builder::new().name("script test".to_owned()).stack_size(STACK).spawn(steps);
-    spawned.map_err(|error| ScriptError(format!("cannot start a thread: {error}")))?;
+    spawned.map_err(|error| ScriptError::passing(format!("cannot start a thread: {error}")))?;
     loop {
         match hear.recv_timeout(settings.timeout + GRACE) {
             Ok(Step::Loaded(result)) => result?,
             Ok(Step::Done(value)) => return Ok(value),
             Err(RecvTimeoutError::Timeout) => {
-                return Err(ScriptError(format!("{}: does not end within {:?}", path.display(), settings.timeout)));
+                let sentence = format!("{}: does not end within {:?}", path.display(), settings.timeout);
+                return Err(ScriptError::passing(sentence));
             }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(ScriptError(format!("{}: ended in a panic", path.display())));
+                return Err(ScriptError::passing(format!("{}: ended in a panic", path.display())));
             }
         }
     }

@@ -1,5 +1,4 @@
-//! `restante script check` and `restante script test`: loads a script apart from any server, and runs the tests that its
-//! author has written. A test is a global function whose name begins with `test_`; it gets the object `t` of `t.lua`, with
+//! `restante script test`: loads a script apart from any server, and runs the tests that its author has written. A test is a global function whose name begins with `test_`; it gets the object `t` of `t.lua`, with
 //! which it makes up sessions and mail, calls the script's functions as the server would, and says what it expects.
 
 mod case;
@@ -17,7 +16,7 @@ use std::path::Path;
 use mlua::Value;
 
 use crate::engine::Engine;
-use crate::host::{Loaded, ScriptError};
+use crate::host::ScriptError;
 use crate::settings::Settings;
 use case::Failure;
 use world::World;
@@ -28,17 +27,12 @@ const PREFIX: &str = "test_";
 /// How many lines of the log are shown for a test that has failed.
 const MAX_LOG: usize = 100;
 
-/// Loads a script, with the limits that it has in the server, and says which events it has functions for.
-pub fn check(path: &Path, settings: &Settings) -> Result<Loaded, ScriptError> {
-    let handlers = case::apart(path, settings, &World::new(settings.naming), |engine| engine.handlers())?;
-    Ok(Loaded { path: path.to_owned(), handlers })
-}
-
 /// Runs the tests of a script that are named, or all of them, and writes what has become of each. A name may end in `*`.
 /// Says whether there were tests and all have passed.
 pub fn test(path: &Path, settings: &Settings, names: &[String], out: &mut dyn Write) -> Result<bool, ScriptError> {
     let tests = tests_of(path, settings)?;
-    let unwritten = |error: io::Error| ScriptError(format!("cannot write what has become of the tests: {error}"));
+    let unwritten =
+        |error: io::Error| ScriptError::passing(format!("cannot write what has become of the tests: {error}"));
     if tests.is_empty() {
         writeln!(out, "{} has no tests: no global function is named {PREFIX}...", path.display()).map_err(unwritten)?;
         return Ok(false);

@@ -8,7 +8,6 @@ use std::time::Duration;
 use restante_mail::naming::Naming;
 
 use super::*;
-use crate::event::Event;
 
 /// A folder with scripts that is gone when it is dropped.
 struct Folder(PathBuf);
@@ -51,6 +50,7 @@ fn settings() -> Settings {
         timeout: Duration::from_mins(1),
         memory: 32 * 1024 * 1024,
         states: 1,
+        max_calls: 1,
         queue: 1,
         naming: Naming::Local,
     }
@@ -368,12 +368,4 @@ FAIL  test_after
 4 tests, 2 failed
 ";
     assert_eq!(printed(script), expected);
-}
-
-#[test]
-fn a_check_tells_the_handlers() {
-    let folder = Folder::new(&[("rules.lua", "function restante.after.message_deleted() end"), ("bad.lua", "\nx(")]);
-    let path = folder.0.join("rules.lua");
-    assert_eq!(check(&path, &settings()), Ok(Loaded { path, handlers: vec![Event::AfterDeleted] }));
-    assert!(check(&folder.0.join("bad.lua"), &settings()).is_err_and(|error| error.0.contains("bad.lua:2: ")));
 }

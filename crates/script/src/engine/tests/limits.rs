@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Stage;
+use super::calls::envelope;
 use crate::engine::{Kind, STACK};
 use crate::event::Event;
 
@@ -85,10 +86,33 @@ fn the_line_of_an_endless_loop_is_named_and_the_state_is_spent() {
     let busy = engine.lua().globals().get("busy").unwrap();
     assert!(!engine.is_spent());
     let error = engine.call(Some(Event::AfterStored), &busy, ()).unwrap_err();
-    assert_eq!((error.event, error.kind), (Some(Event::AfterStored), Kind::Time));
+    assert_eq!(error.kind, Kind::Time);
     let (file, line) = error.place.unwrap();
     assert!(file.ends_with("/rules.lua") && (3..=4).contains(&line), "{file}:{line}");
     assert!(engine.is_spent());
+}
+
+#[test]
+fn other_threads_can_know_where_a_call_is() {
+    let table = [
+        ("function inbucket.before.mail_from_accepted() end", 2..=2, "it was over too soon to be seen"),
+        (
+            "function inbucket.before.mail_from_accepted()\n  local i = 0\n  while i < 1e4 do\n    i = i + 1 end\nend",
+            4..=5,
+            "where it was seen last",
+        ),
+    ];
+    for (script, lines, why) in table {
+        let stage = Stage::script(&format!("\n{script}"));
+        let mut engine = stage.engine().unwrap();
+        let whereabouts = engine.whereabouts();
+        engine.mail_from(&envelope()).unwrap();
+        let place = thread::spawn(move || whereabouts.place(Event::MailFrom)).join().unwrap();
+        let (file, line) = place.unwrap();
+        assert!(file.ends_with("/rules.lua") && lines.contains(&line), "{why}: {file}:{line}");
+    }
+    let engine = Stage::script("").engine().unwrap();
+    assert_eq!(engine.whereabouts().place(Event::MailFrom), None);
 }
 
 /// Ways to fill the memory, in small pieces and in large ones, and what does not help against the limit.

@@ -16,7 +16,7 @@ use self::options::Trouble;
 use super::convert::text_of;
 use crate::context::Context;
 
-/// The most that the requests of one call take together, in bytes.
+/// The most bytes of one request, and of all the requests that are sent together by one call of `request_batch`.
 const OUTGOING: usize = 64 * 1024 * 1024;
 
 /// The module.
