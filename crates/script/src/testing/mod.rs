@@ -1,5 +1,6 @@
-//! `restante script test`: loads a script apart from any server, and runs the tests that its author has written. A test is a global function whose name begins with `test_`; it gets the object `t` of `t.lua`, with
-//! which it makes up sessions and mail, calls the script's functions as the server would, and says what it expects.
+//! `restante script test`: loads a script apart from any server, and runs the tests that its author has written. A test is
+//! a global function whose name begins with `test_`; it gets the object `t` of `t.lua`, with which it makes up sessions and
+//! mail, calls the script's functions as the server would, and says what it expects.
 
 mod case;
 mod draft;

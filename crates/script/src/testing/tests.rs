@@ -219,11 +219,13 @@ fn checks_tell_what_was_expected() {
 fn makers_make_what_the_server_would() {
     let table = [
         (
-            "local s = t.session() t.equal(s.from.address, 'sender@example.com') t.equal(#s.to, 1) t.equal(s.remote_addr, '192.0.2.1')",
+            "local s = t.session() t.equal(s.from.address, 'sender@example.com') t.equal(#s.to, 1) \
+             t.equal(s.remote_addr, '192.0.2.1')",
             "ok",
         ),
         (
-            "local s = t.session { from = address.new('', 'a@b.example'), to = { 'c@d.example' } } t.equal(s.to, { address.new('', 'c@d.example') })",
+            "local s = t.session { from = address.new('', 'a@b.example'), to = { 'c@d.example' } } t.equal(s.to, { \
+             address.new('', 'c@d.example') })",
             "ok",
         ),
         ("t.equal(t.session { from = '' }.from.address, '')", "ok"),
@@ -236,24 +238,29 @@ fn makers_make_what_the_server_would() {
         ("t.session('x')", "rules.lua:1: a session is made of a table, not of a text"),
         ("t.rcpt_to { to = {} }", "rules.lua:1: the session has no recipient to judge"),
         (
-            "local m = t.message() t.equal(m.mailboxes, { 'recipient' }) t.equal(m.subject, 'Hello') t.equal(m.text, 'Hello')",
+            "local m = t.message() t.equal(m.mailboxes, { 'recipient' }) t.equal(m.subject, 'Hello') \
+             t.equal(m.text, 'Hello')",
             "ok",
         ),
         (
-            "local m = t.message { to = { 'Ann <ann+x@x.example>', 'ANN@y.example' } } t.equal(m.mailboxes, { 'ann' }) t.equal(m.to[1].name, 'Ann')",
+            "local m = t.message { to = { 'Ann <ann+x@x.example>', 'ANN@y.example' } } \
+             t.equal(m.mailboxes, { 'ann' }) t.equal(m.to[1].name, 'Ann')",
             "ok",
         ),
         (
-            "local m = t.message { text = 'Hallö', html = '<b>', headers = { ['X-Foo'] = { 'a', 'b' } } } t.equal(m.text, 'Hallö') t.equal(m.html, '<b>') t.equal(m.headers['x-foo'], 'a')",
+            "local m = t.message { text = 'Hallö', html = '<b>', headers = { ['X-Foo'] = { 'a', 'b' } } } \
+             t.equal(m.text, 'Hallö') t.equal(m.html, '<b>') t.equal(m.headers['x-foo'], 'a')",
             "ok",
         ),
         (
-            "local m = t.message { attachments = { { filename = 'a.txt', content_type = 'text/csv', content = 'abc' } } } t.equal(m.attachments[1].size, 3) t.equal(m.attachments[1].content_type, 'text/csv')",
+            "local m = t.message { attachments = { { filename = 'a.txt', content_type = 'text/csv', content = 'abc' } } } \
+             t.equal(m.attachments[1].size, 3) t.equal(m.attachments[1].content_type, 'text/csv')",
             "ok",
         ),
         ("local a, b = t.message { text = 'a' }, t.message { text = 'b' } t.equal(a.text .. b.text, 'ab')", "ok"),
         (
-            "local m = t.message { source = 'Subject: Raw\\r\\nTo: bob@x.example\\r\\n\\r\\nbody' } t.equal(m.subject, 'Raw') t.equal(m.mailboxes, { 'bob' })",
+            "local m = t.message { source = 'Subject: Raw\\r\\nTo: bob@x.example\\r\\n\\r\\nbody' } \
+             t.equal(m.subject, 'Raw') t.equal(m.mailboxes, { 'bob' })",
             "ok",
         ),
         (
@@ -266,7 +273,8 @@ fn makers_make_what_the_server_would() {
         ),
         ("t.message { to = { 1 > 2 } }", "rules.lua:1: to must be a text or an address, not a boolean"),
         (
-            "local m = t.metadata { mailbox = 'Ann', id = 7, date = 86400, text = 'x' } t.equal(m.mailbox .. m.id .. m.date .. m.text, 'ann786400x')",
+            "local m = t.metadata { mailbox = 'Ann', id = 7, date = 86400, text = 'x' } t.equal(m.mailbox .. m.id \
+             .. m.date .. m.text, 'ann786400x')",
             "ok",
         ),
         ("address = 'mine' t.equal(t.message().from.address, 'sender@example.com')", "ok"),
@@ -281,23 +289,32 @@ fn makers_make_what_the_server_would() {
 #[test]
 fn the_world_is_made_up() {
     let table = [
-        ("local a, e = require('http').get('http://x.example/') t.equal(a, nil) t.equal(e, 'there is no network in tests: set t.http')", "ok"),
-        ("t.http = function(r) return { status_code = 201, headers = { ['X-A'] = 'b' }, body = r.method .. r.url .. r.headers.K .. r.body } end
+        ("local a, e = require('http').get('http://x.example/') t.equal(a, nil) t.equal(e, 'there is no network in \
+          tests: set t.http')", "ok"),
+        ("t.http = function(r) return { status_code = 201, headers = { ['X-A'] = 'b' }, body = r.method .. r.url .. \
+          r.headers.K .. r.body } end
           local a = require('http').put('http://x.example/', { headers = { K = 'v' }, body = '!' })
-          t.equal(a.status_code, 201) t.equal(a.headers['X-A'], 'b') t.equal(a.body, 'PUThttp://x.example/v!') t.equal(#t.requests, 1)", "ok"),
+          t.equal(a.status_code, 201) t.equal(a.headers['X-A'], 'b') t.equal(a.body, 'PUThttp://x.example/v!') \
+            t.equal(#t.requests, 1)", "ok"),
         ("t.http = function(r) return { body = r.url } end
           local a = require('http').request_batch { { 'get', 'http://x.example/' }, { 'get', 'http://y.example/' } }
-          t.equal(a[1].body .. a[2].body, 'http://x.example/http://y.example/') t.equal(t.requests[2].url, 'http://y.example/')", "ok"),
+          t.equal(a[1].body .. a[2].body, 'http://x.example/http://y.example/')
+          t.equal(t.requests[2].url, 'http://y.example/')", "ok"),
         ("t.http = function() error('mine') end require('http').get('http://x.example/')", "rules.lua:1: mine"),
         ("t.http = function() return { status = 201 } end require('http').get('http://x.example/')",
          "an answer of t.http has no field 'status'; it is made of status_code, headers, cookies, body, url"),
         ("t.http = function() return { cookies = { a = 'b' } } end
           t.equal(require('http').get('http://x.example/').cookies.a, 'b')", "ok"),
-        ("t.http = function() return 1 end require('http').get('http://x.example/')", "t.http must return a table, or nil and a text"),
-        ("print('a', 1) t.equal(t.logs, { { level = 'info', text = 'a\\t1', fields = {} } }) local logs = t.logs print('b') t.equal(#t.logs, 2) t.equal(#logs, 2)", "ok"),
-        ("local m = t.put { mailbox = 'ann', text = 'x' } t.equal(restante.store.get('ann', 'latest').id, m.id) t.equal(m.text, 'x') t.equal(#t.mails('ann'), 1) t.equal(#t.mails('bob'), 0)", "ok"),
-        ("local a, b = t.put {}, t.put {} t.differs(a.id, b.id) t.deleted(a) t.equal(t.mails('recipient')[1].id, b.id)", "ok"),
-        ("restante.shared.set('k', 'v', 10) t.advance(9) t.equal(restante.shared.get('k'), 'v') restante.sleep(2) t.equal(restante.shared.get('k'), nil)", "ok"),
+        ("t.http = function() return 1 end require('http').get('http://x.example/')",
+          "t.http must return a table, or nil and a text"),
+        ("print('a', 1) t.equal(t.logs, { { level = 'info', text = 'a\\t1', fields = {} } }) local logs = t.logs \
+          print('b') t.equal(#t.logs, 2) t.equal(#logs, 2)", "ok"),
+        ("local m = t.put { mailbox = 'ann', text = 'x' } t.equal(restante.store.get('ann', 'latest').id, m.id) \
+          t.equal(m.text, 'x') t.equal(#t.mails('ann'), 1) t.equal(#t.mails('bob'), 0)", "ok"),
+        ("local a, b = t.put {}, t.put {} t.differs(a.id, b.id) t.deleted(a) \
+          t.equal(t.mails('recipient')[1].id, b.id)", "ok"),
+        ("restante.shared.set('k', 'v', 10) t.advance(9) t.equal(restante.shared.get('k'), 'v') restante.sleep(2) \
+          t.equal(restante.shared.get('k'), nil)", "ok"),
         ("restante.sleep(3600)", "rules.lua:1: restante.sleep: the call would take longer than it may"),
         ("restante.sleep(-1)", "rules.lua:1: restante.sleep takes a number of seconds, 0 or more"),
         ("t.advance(-1)", "rules.lua:1: the clock goes forward, by a number of seconds"),
