@@ -128,8 +128,9 @@ impl Host {
         }
     }
 
-    /// Lets the `after` hooks that wait have their turn, as far as there is time. Afterwards no more calls are begun, and those
-    /// under way cannot reach the stored mail any more. May be called again, by somebody with less patience. Blocking.
+    /// Lets the `after` hooks that wait have their turn, as far as there is time. Afterwards no more calls are begun, and
+    /// those under way cannot reach the stored mail any more. May be called again, by somebody with less patience.
+    /// Blocking.
     pub fn end(&self, patience: Duration) {
         let is_quiet = self.after.wait_until_quiet(patience);
         let untold = self.after.close();

@@ -16,6 +16,8 @@ mod pool;
 mod scripts;
 mod services;
 mod settings;
+#[cfg(test)]
+mod shelf;
 mod stored_mail;
 mod testing;
 

@@ -62,7 +62,7 @@ impl Sources {
         Ok(None)
     }
 
-    /// The whole name of a file that Lua has shortened to `...` and the end of it. Never waits for a file that is being read.
+    /// The whole name of a file that Lua has shortened to `...` and the end of it. Never waits for a file that is read.
     pub(super) fn whole_name(&self, name: String) -> String {
         let Some(end) = name.strip_prefix("...") else {
             return name;

@@ -33,16 +33,16 @@ pub(crate) trait Craft: Send + Sync + 'static {
     /// Whether the tool can be used for one more job.
     fn is_fit(&self, tool: &Self::Tool) -> bool;
 
-    /// Makes a tool. When that fails, the job for which it was needed is answered at once. Where a tool is no longer fit after
-    /// a job, the next one is made before anybody needs it.
+    /// Makes a tool. When that fails, the job for which it was needed is answered at once. Where a tool is no longer fit
+    /// after a job, the next one is made before anybody needs it.
     fn make(&self) -> Result<Self::Tool, Self::Answer>;
 
     /// Does a job. May take its time, but is given up after [`Limits::call`]; so is [`Craft::make`].
     fn work(&self, tool: &mut Self::Tool, job: Self::Job) -> Self::Answer;
 
-    /// Tells the caller what has become of its job. Called once for every job that was submitted, unless the caller was gone
-    /// before it was begun: on the thread of the worker, of the watchdog, of the submitter, or of whoever closes the pool.
-    /// Must return at once.
+    /// Tells the caller what has become of its job. Called once for every job that was submitted, unless the caller was
+    /// gone before it was begun: on the thread of the worker, of the watchdog, of the submitter, or of whoever closes the
+    /// pool. Must return at once.
     fn answer(&self, caller: Self::Caller, answer: Result<Self::Answer, Failure>);
 }
 
@@ -140,7 +140,7 @@ impl<C: Craft> Pool<C> {
         self.house.close()
     }
 
-    /// Waits until there is nothing left to do, the pool is closed, or time is up. Says whether there is nothing left to do.
+    /// Waits until there is nothing left to do, the pool is closed, or time is up. Says whether there is nothing left.
     pub(crate) fn wait_until_quiet(&self, patience: Duration) -> bool {
         self.house.wait_until_quiet(patience)
     }

@@ -13,16 +13,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
 use mlua::Value;
 use restante_courier::{Failure, Http, Request, Response};
-use restante_mail::message::{MessageId, Summary};
-use restante_mail::naming::{MailboxName, Naming};
+use restante_mail::naming::Naming;
 
 use super::{Engine, Program};
 use crate::modules::Shared;
-use crate::services::{Field, Level, Log, Mail, RealTime, Services};
+use crate::services::{Field, Level, Log, RealTime, Services};
 use crate::settings::Settings;
+use crate::shelf::Shelf;
 
 /// A folder with a script and what lies beside it, and how the script is run.
 struct Stage {
@@ -66,7 +65,8 @@ impl Stage {
 
     fn program(&self) -> Result<Program, String> {
         let log: Arc<dyn Log> = Arc::clone(&self.log) as _;
-        let services = Services { http: Arc::new(Nothing), mail: Arc::new(Nothing), log, clock: Arc::new(RealTime) };
+        let services =
+            Services { http: Arc::new(Nothing), mail: Arc::new(Shelf::default()), log, clock: Arc::new(RealTime) };
         Program::read(&self.folder.join("rules.lua"), &self.settings, services, Arc::new(Shared::new()))
             .map_err(|error| error.to_string())
     }
@@ -112,37 +112,11 @@ impl Log for Memory {
     }
 }
 
-/// A world without mail and network.
+/// There is no network.
 struct Nothing;
 
 impl Http for Nothing {
     fn send(&self, _: &Request) -> Result<Response, Failure> {
         Err(Failure::Timeout)
-    }
-}
-
-impl Mail for Nothing {
-    fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
-        Err(text.to_owned())
-    }
-
-    fn list(&self, _: &MailboxName, _: Option<MessageId>, _: usize, _: Duration) -> Result<Vec<Summary>, String> {
-        Ok(Vec::new())
-    }
-
-    fn find(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<Option<Summary>, String> {
-        Ok(None)
-    }
-
-    fn latest(&self, _: &MailboxName, _: Duration) -> Result<Option<Summary>, String> {
-        Ok(None)
-    }
-
-    fn source(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<Option<Bytes>, String> {
-        Ok(None)
-    }
-
-    fn delete(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<bool, String> {
-        Ok(false)
     }
 }

@@ -1,30 +1,17 @@
 //! The functions as scripts use them, with a mailbox that is made up.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
 use restante_mail::message::Headline;
-use restante_mail::naming::Naming;
 
 use super::*;
+use crate::shelf::Shelf;
 
-/// Ids of the messages in mailbox `anna`; the others are empty, and `down` cannot be read.
-struct Shelf(Mutex<Vec<u64>>);
-
-impl Shelf {
-    fn ids(&self, mailbox: &MailboxName) -> Result<Vec<u64>, String> {
-        match mailbox.as_str() {
-            "anna" => Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()),
-            "down" => Err("the store is down".to_owned()),
-            _ => Ok(Vec::new()),
-        }
-    }
-}
-
-fn summary(mailbox: &MailboxName, id: u64) -> Summary {
+/// A message of mailbox `anna`.
+fn summary(id: u64) -> Summary {
     Summary {
-        mailbox: mailbox.clone(),
+        mailbox: "anna".to_owned().into(),
         id: id.into(),
         headline: Headline::new("<a@x>", ["<b@x>"], &format!("mail {id}")),
         received: std::time::SystemTime::UNIX_EPOCH.try_into().unwrap(),
@@ -33,47 +20,11 @@ fn summary(mailbox: &MailboxName, id: u64) -> Summary {
     }
 }
 
-impl Mail for Shelf {
-    fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
-        Naming::Local.mailbox_named(text).map_err(|error| error.to_string())
-    }
-
-    fn list(
-        &self,
-        mailbox: &MailboxName,
-        after: Option<MessageId>,
-        limit: usize,
-        _: Duration,
-    ) -> Result<Vec<Summary>, String> {
-        let after = after.unwrap_or(MessageId::ZERO).number();
-        let ids = self.ids(mailbox)?.into_iter().filter(|id| *id > after).take(limit);
-        Ok(ids.map(|id| summary(mailbox, id)).collect())
-    }
-
-    fn find(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<Option<Summary>, String> {
-        Ok(self.ids(mailbox)?.contains(&id.number()).then(|| summary(mailbox, id.number())))
-    }
-
-    fn latest(&self, mailbox: &MailboxName, _: Duration) -> Result<Option<Summary>, String> {
-        Ok(self.ids(mailbox)?.last().map(|id| summary(mailbox, *id)))
-    }
-
-    fn source(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<Option<Bytes>, String> {
-        Ok(None)
-    }
-
-    fn delete(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<bool, String> {
-        let found = self.find(mailbox, id, patience)?.is_some();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| *other != id.number());
-        Ok(found)
-    }
-}
-
 fn state(event: Option<Event>) -> Lua {
     let lua = Lua::new();
     // The last one has more digits than Lua writes by itself.
-    let ids = (1..=1500).chain([1_794_733_000_000_001]).collect();
-    let mail: Arc<dyn Mail> = Arc::new(Shelf(Mutex::new(ids)));
+    let ids = (1..=1500).chain([1_794_733_000_000_001]);
+    let mail: Arc<dyn Mail> = Arc::new(Shelf::with(ids.map(|id| (summary(id), Bytes::new()))));
     lua.globals().set("store", table(&lua, &mail).unwrap()).unwrap();
     lua.set_app_data(Context { event, deadline: Instant::now() + Duration::from_mins(1) });
     lua
@@ -112,10 +63,10 @@ fn what_cannot_be_done_raises() {
     let table = [
         ("store.list('')", "empty"),
         ("store.list(nil)", "bad argument #1"),
-        ("store.list('down')", "the store is down"),
-        ("store.get('down', '1')", "the store is down"),
-        ("store.get('down', 'latest')", "the store is down"),
-        ("store.delete('down', '1')", "the store is down"),
+        ("store.list('broken')", "the store does not answer"),
+        ("store.get('broken', '1')", "the store does not answer"),
+        ("store.get('broken', 'latest')", "the store does not answer"),
+        ("store.delete('broken', '1')", "the store does not answer"),
         ("store.list('anna', {after = 'x'})", "\"x\" is no message id"),
         ("store.list('anna', {limit = -1})", "out of range"),
     ];

@@ -1,7 +1,5 @@
 //! What can be read from mails, and when they are fetched.
 
-use std::sync::atomic::Ordering;
-
 use mlua::Lua;
 
 use super::super::{forget, inbound, metadata};
@@ -103,7 +101,7 @@ fn a_store_that_is_out_of_order() {
 #[test]
 fn stored_mail_is_fetched_once_and_only_when_it_is_touched() {
     let (lua, shelf) = state();
-    let fetched = || shelf.fetched.load(Ordering::Relaxed);
+    let fetched = || shelf.fetched();
     lua.globals().set("meta", metadata(&lua, &summary("jane"), true).unwrap()).unwrap();
     shown(
         &lua,

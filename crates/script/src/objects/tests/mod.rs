@@ -6,7 +6,6 @@ mod conversions;
 mod snippets;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -21,7 +20,8 @@ use restante_mailroom::hooks::Inbound;
 
 use super::{inbound, install};
 use crate::context::Context;
-use crate::services::{Field, Level, Log, Mail, RealTime, Services};
+use crate::services::{Field, Level, Log, RealTime, Services};
+use crate::shelf::Shelf;
 
 /// A mail with a bit of everything.
 const MAIL: &str = "From: Jane <jane@x.org>\r\n\
@@ -33,44 +33,6 @@ const MAIL: &str = "From: Jane <jane@x.org>\r\n\
     --b\r\nContent-Type: text/html\r\n\r\n<p>Hi</p>\r\n\
     --b\r\nContent-Type: image/png; name=a.png\r\nContent-ID: <logo>\r\nContent-Transfer-Encoding: base64\r\n\r\nAAECAw==\r\n\
     --b--\r\n";
-
-/// A store that holds [`MAIL`] in mailbox `jane` and is out of order for mailbox `broken`. It counts who asks.
-#[derive(Default)]
-pub(super) struct Shelf {
-    fetched: AtomicUsize,
-}
-
-impl Mail for Shelf {
-    fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
-        Ok(name(text))
-    }
-
-    fn list(&self, _: &MailboxName, _: Option<MessageId>, _: usize, _: Duration) -> Result<Vec<Summary>, String> {
-        Ok(Vec::new())
-    }
-
-    fn find(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<Option<Summary>, String> {
-        Ok(None)
-    }
-
-    fn latest(&self, _: &MailboxName, _: Duration) -> Result<Option<Summary>, String> {
-        Ok(None)
-    }
-
-    fn source(&self, mailbox: &MailboxName, _: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {
-        self.fetched.fetch_add(1, Ordering::Relaxed);
-        assert!(!patience.is_zero(), "the patience is what the call has left");
-        match mailbox.as_str() {
-            "jane" => Ok(Some(Bytes::from_static(MAIL.as_bytes()))),
-            "broken" => Err("the store does not answer".to_owned()),
-            _ => Ok(None),
-        }
-    }
-
-    fn delete(&self, _: &MailboxName, _: MessageId, _: Duration) -> Result<bool, String> {
-        Ok(false)
-    }
-}
 
 /// Nothing here sends or logs.
 struct Nobody;
@@ -85,9 +47,9 @@ impl Log for Nobody {
     fn write(&self, _: Level, _: &str, _: &[Field]) {}
 }
 
-/// A state with the globals in it, and its store.
+/// A state with the globals in it, and its store, which holds [`MAIL`] in mailbox `jane`.
 pub(super) fn state() -> (Lua, Arc<Shelf>) {
-    let (lua, shelf) = (Lua::new(), Arc::new(Shelf::default()));
+    let (lua, shelf) = (Lua::new(), Arc::new(Shelf::with([(summary("jane"), Bytes::from_static(MAIL.as_bytes()))])));
     let (mail, clock) = (shelf.clone(), Arc::new(RealTime));
     let services = Services { http: Arc::new(Nobody), mail, log: Arc::new(Nobody), clock };
     install(&lua, &services, Naming::Local).unwrap();

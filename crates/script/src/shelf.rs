@@ -1,0 +1,81 @@
+//! Stored mail for the tests of this crate: it holds what it is given, and one mailbox is out of order.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::{MailboxName, Naming};
+
+use crate::services::Mail;
+
+/// The mailbox that is out of order.
+const BROKEN: &str = "broken";
+
+/// Messages with their sources, the oldest first.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    mails: Mutex<Vec<(Summary, Bytes)>>,
+    fetched: AtomicUsize,
+}
+
+impl Shelf {
+    pub(crate) fn with(mails: impl IntoIterator<Item = (Summary, Bytes)>) -> Self {
+        Self { mails: Mutex::new(mails.into_iter().collect()), fetched: AtomicUsize::new(0) }
+    }
+
+    /// How often somebody has asked for a source.
+    pub(crate) fn fetched(&self) -> usize {
+        self.fetched.load(Ordering::Relaxed)
+    }
+
+    fn mails(&self, mailbox: &MailboxName) -> Result<MutexGuard<'_, Vec<(Summary, Bytes)>>, String> {
+        if mailbox.as_str() == BROKEN {
+            return Err("the store does not answer".to_owned());
+        }
+        Ok(self.mails.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Mail for Shelf {
+    fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
+        Naming::Local.mailbox_named(text).map_err(|error| error.to_string())
+    }
+
+    fn list(
+        &self,
+        mailbox: &MailboxName,
+        after: Option<MessageId>,
+        limit: usize,
+        _: Duration,
+    ) -> Result<Vec<Summary>, String> {
+        let mails = self.mails(mailbox)?;
+        let summaries = mails.iter().map(|(summary, _)| summary).filter(|summary| summary.mailbox == *mailbox);
+        Ok(summaries.filter(|summary| Some(summary.id) > after).take(limit).cloned().collect())
+    }
+
+    fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String> {
+        let all = self.list(mailbox, None, usize::MAX, patience)?;
+        Ok(all.into_iter().find(|summary| summary.id == id))
+    }
+
+    fn latest(&self, mailbox: &MailboxName, patience: Duration) -> Result<Option<Summary>, String> {
+        Ok(self.list(mailbox, None, usize::MAX, patience)?.pop())
+    }
+
+    fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {
+        self.fetched.fetch_add(1, Ordering::Relaxed);
+        assert!(!patience.is_zero(), "the patience is what the call has left");
+        let mails = self.mails(mailbox)?;
+        let found = mails.iter().find(|(summary, _)| (&summary.mailbox, summary.id) == (mailbox, id));
+        Ok(found.map(|(_, source)| source.clone()))
+    }
+
+    fn delete(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<bool, String> {
+        let mut mails = self.mails(mailbox)?;
+        let before = mails.len();
+        mails.retain(|(summary, _)| (&summary.mailbox, summary.id) != (mailbox, id));
+        Ok(mails.len() < before)
+    }
+}
