@@ -107,6 +107,11 @@ impl Mailroom {
         self.desk.store.mailboxes(page).await
     }
 
+    /// See [`Store::last_id`].
+    pub async fn last_id(&self) -> Result<MessageId> {
+        self.desk.store.last_id().await
+    }
+
     /// See [`Store::usage`].
     pub async fn usage(&self) -> Result<Usage> {
         self.desk.store.usage().await

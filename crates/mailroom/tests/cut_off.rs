@@ -96,6 +96,10 @@ impl Store for Slow {
         self.memory.mailboxes(page).await
     }
 
+    async fn last_id(&self) -> Result<MessageId> {
+        self.memory.last_id().await
+    }
+
     async fn usage(&self) -> Result<Usage> {
         self.memory.usage().await
     }

@@ -36,6 +36,7 @@ where
     what_was_appended_can_be_read(&unbounded().await).await;
     one_message_for_many_mailboxes(&unbounded().await).await;
     ids_ascend_and_are_never_reused(&unbounded().await).await;
+    the_last_id_is_that_of_whatever_came_last(&unbounded().await).await;
     versions_change_with_every_change(&unbounded().await).await;
     pages_are_parts_of_the_whole(&unbounded().await).await;
     seen_can_be_set_and_unset(&unbounded().await).await;
@@ -176,6 +177,19 @@ async fn ids_ascend_and_are_never_reused(store: &impl Store) {
         }
     }
     assert!(given.is_sorted_by(|a, b| a < b), "{given:?}");
+}
+
+async fn the_last_id_is_that_of_whatever_came_last(store: &impl Store) {
+    assert_eq!(store.last_id().await.unwrap(), MessageId::ZERO, "nothing ever came");
+    // The clock goes back in between.
+    for (second, mailbox) in [(100, "bob"), (50, "ann"), (50, "bob")] {
+        let came = add(store, second, mailbox).await;
+        assert_eq!(store.last_id().await.unwrap(), came.id);
+        store.remove(&name(mailbox), came.id).await.unwrap();
+        assert_eq!(store.last_id().await.unwrap(), came.id, "although it is gone");
+    }
+    let copies = store.append(message(50, &["a", "b"], b"x")).await.unwrap().stored;
+    assert_eq!(Some(store.last_id().await.unwrap()), copies.iter().map(|copy| copy.id).max());
 }
 
 async fn versions_change_with_every_change(store: &impl Store) {

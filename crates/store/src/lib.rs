@@ -68,6 +68,10 @@ pub trait Store: Send + Sync + 'static {
     /// holds, all at one moment. Costs what it returns, however many mailboxes there are and whatever is in them.
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>>;
 
+    /// The highest id that was ever given to a message, in whatever mailbox, whether it is still there or not; zero in a store
+    /// that never held any. Whatever comes later has a higher one.
+    async fn last_id(&self) -> Result<MessageId>;
+
     /// How much the store holds now; cheap enough to ask every few seconds.
     async fn usage(&self) -> Result<Usage>;
 }

@@ -120,6 +120,10 @@ impl Store for MemoryStore {
         Ok(names.filter_map(|name| shelves.mailboxes.get(name)?.state(name)).collect())
     }
 
+    async fn last_id(&self) -> Result<MessageId> {
+        Ok(self.shelves().last_id)
+    }
+
     async fn usage(&self) -> Result<Usage> {
         let shelves = self.shelves();
         Ok(Usage {

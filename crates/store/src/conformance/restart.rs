@@ -50,6 +50,7 @@ async fn everything_is_as_it_was<S: Store>(open: impl Fn(&Path, Limits) -> S) {
 /// All that can be asked for.
 #[derive(Debug, PartialEq)]
 struct Everything {
+    last_id: MessageId,
     usage: Usage,
     mailboxes: Vec<(MailboxState, Version)>,
     messages: Vec<(Summary, Source)>,
@@ -66,7 +67,8 @@ impl Everything {
             }
             mailboxes.push((mailbox, listing.version));
         }
-        Self { usage: store.usage().await.unwrap(), mailboxes, messages }
+        let last_id = store.last_id().await.unwrap();
+        Self { last_id, usage: store.usage().await.unwrap(), mailboxes, messages }
     }
 }
 

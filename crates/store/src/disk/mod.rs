@@ -246,6 +246,10 @@ impl Store for DiskStore {
         self.shared.readers.ask(move |database| reader::mailboxes(database, &page)).await
     }
 
+    async fn last_id(&self) -> Result<MessageId> {
+        self.shared.readers.ask(|database| Ok(Counters::load(database)?.last_id)).await
+    }
+
     async fn usage(&self) -> Result<Usage> {
         if self.writer.as_ref().is_some_and(|(_, thread)| thread.is_finished()) {
             return Err(writer_ended());

@@ -54,6 +54,9 @@ impl Store for Failing {
     async fn mailboxes(&self, _: MailboxPage) -> Result<Vec<MailboxState>> {
         self.fail().await
     }
+    async fn last_id(&self) -> Result<MessageId> {
+        self.fail().await
+    }
     async fn usage(&self) -> Result<Usage> {
         self.fail().await
     }
