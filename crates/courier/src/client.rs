@@ -14,9 +14,11 @@ use ureq::http::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 use url::Url;
 
+use crate::destination::{checked, destination};
 use crate::proxies::Proxies;
 use crate::resolver::Guide;
 use crate::tls::Tls;
+use crate::witness::{Witness, watched};
 use crate::{Answers, Failure, Http, Request, Response, Rules};
 
 /// No request takes longer than this, whatever was asked for.
@@ -30,6 +32,9 @@ const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
 /// How much of a body is read that nobody wants. A connection can be used again only when its end is reached.
 const UNWANTED: u64 = 64 * 1024;
+
+/// How long a connection is kept for the next request.
+const IDLE: Duration = Duration::from_secs(15);
 
 /// The client. Cheap to make; connections are kept for the next request to the same host, for a short time.
 ///
@@ -60,31 +65,50 @@ impl Courier {
             .input_buffer_size(HEAD)
             .output_buffer_size(HEAD)
             .build();
-        let connector = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(tls);
+        let connector =
+            ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(tls).chain(Witness);
         Self { agent: Agent::with_parts(config, connector, Guide::new(rules.private_addresses)), proxies, rules }
     }
 
     fn exchange(&self, errand: &Errand<'_>, deadline: Instant) -> Result<http::Response<ureq::Body>, Failure> {
+        let (answer, is_new) = watched(|| self.try_exchange(errand, deadline, None));
+        match answer {
+            Err(ureq::Error::Io(error))
+                if !is_new && is_hang_up(&error) && (self.rules.repeatable || errand.method.is_idempotent()) =>
+            {
+                self.try_exchange(errand, deadline, Some(Duration::ZERO)).map_err(failure)
+            }
+            answer => answer.map_err(failure),
+        }
+    }
+
+    /// One attempt. A connection from an earlier request is used only when it was left not longer ago than `idle`.
+    fn try_exchange(
+        &self,
+        errand: &Errand<'_>,
+        deadline: Instant,
+        idle: Option<Duration>,
+    ) -> Result<http::Response<ureq::Body>, ureq::Error> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Failure::Timeout);
+            return Err(ureq::Error::Other(Box::new(Failure::Timeout)));
         }
         let mut request = http::Request::new(());
         *request.method_mut() = errand.method.clone();
-        *request.uri_mut() = errand.url.as_str().parse().map_err(|error| malformed(&errand.url, &error))?;
+        *request.uri_mut() = errand.url.as_str().parse().map_err(http::Error::from)?;
         *request.headers_mut() = errand.headers.clone();
         if self.unpacks(errand) {
             request.headers_mut().insert(ACCEPT_ENCODING, GZIP);
         }
-        let proxy = self.proxies.on_the_way_to(&errand.url)?;
-        let answer = if let Some(body) = errand.sent_along() {
+        let proxy = self.proxies.on_the_way_to(&errand.url).map_err(|failure| ureq::Error::Other(Box::new(failure)))?;
+        let idle = idle.unwrap_or(IDLE);
+        if let Some(body) = errand.sent_along() {
             let request = self.agent.configure_request(request.map(|()| body));
-            self.agent.run(request.timeout_global(Some(left)).proxy(proxy).build())
+            self.agent.run(request.timeout_global(Some(left)).max_idle_age(idle).proxy(proxy).build())
         } else {
             let request = self.agent.configure_request(request);
-            self.agent.run(request.timeout_global(Some(left)).proxy(proxy).build())
-        };
-        answer.map_err(failure)
+            self.agent.run(request.timeout_global(Some(left)).max_idle_age(idle).proxy(proxy).build())
+        }
     }
 
     /// Whether the answer may come packed with gzip. Who asks for an encoding, or for a part, wants the bytes as they are.
@@ -154,7 +178,7 @@ impl<'a> Errand<'a> {
             // These two turn a connection into something else.
             .filter(|method| ![Method::CONNECT, Method::TRACE].contains(method))
             .ok_or_else(|| Failure::Malformed(format!("{:?} is no method", request.method)))?;
-        let url = Url::parse(&request.url).map_err(|error| malformed(&request.url, &error))?;
+        let url = destination(&request.url)?;
         let mut headers = HeaderMap::with_capacity(request.headers.len());
         for (name, value) in &request.headers {
             let (Ok(name), Ok(value)) =
@@ -167,15 +191,7 @@ impl<'a> Errand<'a> {
         // How long the body is, is known better here.
         headers.remove(CONTENT_LENGTH);
         headers.remove(TRANSFER_ENCODING);
-        Self { method, url, headers, body: request.body.as_deref() }.checked()
-    }
-
-    fn checked(mut self) -> Result<Self, Failure> {
-        if !matches!(self.url.scheme(), "http" | "https") {
-            return Err(Failure::Malformed(format!("{} is no http or https URL", self.url)));
-        }
-        self.url.set_fragment(None);
-        Ok(self)
+        Ok(Self { method, url, headers, body: request.body.as_deref() })
     }
 
     /// What is sent behind the head. For these methods an empty body is told as such (RFC 9110, section 8.6).
@@ -192,7 +208,9 @@ impl<'a> Errand<'a> {
         let (true, Some(location)) = (keeps || moves, answer.get(LOCATION)) else { return Ok(None) };
 
         let location = String::from_utf8_lossy(location.as_bytes());
-        let url = self.url.join(&location).map_err(|error| malformed(&location, &error))?;
+        let url = self.url.join(&location);
+        let url = url.map_err(|error| Failure::Malformed(format!("{location} is no URL: {error}")))?;
+        let url = checked(url)?;
         let mut next = Self { method: self.method.clone(), headers: self.headers.clone(), body: self.body, url };
         if moves {
             if next.method != Method::HEAD {
@@ -207,7 +225,7 @@ impl<'a> Errand<'a> {
                 next.headers.remove(private);
             }
         }
-        next.checked().map(Some)
+        Ok(Some(next))
     }
 }
 
@@ -226,8 +244,10 @@ fn whole(body: impl Read, max: u64) -> Result<Vec<u8>, Failure> {
     if u64::try_from(bytes.len()).is_ok_and(|length| length > max) { Err(Failure::TooLong) } else { Ok(bytes) }
 }
 
-fn malformed(url: impl std::fmt::Display, error: &dyn std::fmt::Display) -> Failure {
-    Failure::Malformed(format!("{url} is no URL: {error}"))
+/// Whether this is what a connection looks like that the other side has closed.
+fn is_hang_up(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
+    [BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof].contains(&error.kind())
 }
 
 fn failure(error: ureq::Error) -> Failure {
@@ -256,8 +276,13 @@ mod tests {
 
     use super::*;
 
-    const RULES: Rules =
-        Rules { private_addresses: true, proxies: false, redirects: 1, answers: Answers::Whole { max: 100 } };
+    const RULES: Rules = Rules {
+        private_addresses: true,
+        proxies: false,
+        redirects: 1,
+        answers: Answers::Whole { max: 100 },
+        repeatable: false,
+    };
 
     fn request(url: &str) -> Request {
         let timeout = Duration::from_secs(30);

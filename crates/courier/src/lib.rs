@@ -2,16 +2,20 @@
 //! addresses may be reached. What is sent, to whom and why is decided by those who use it.
 
 mod client;
+mod destination;
 mod proxies;
 mod public;
 mod resolver;
 mod tls;
+mod witness;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use client::Courier;
 pub use public::is_public;
+pub use destination::{destination, is_plainly_private};
+pub use url::Url;
 
 /// Sends requests; blocking, so never called on a network thread. May be shared by threads.
 pub trait Http: Send + Sync + 'static {
@@ -36,6 +40,10 @@ pub struct Rules {
     pub redirects: u32,
     /// What of an answer matters.
     pub answers: Answers,
+    /// Whether every request may arrive twice. When a connection breaks that was kept from an earlier request, nobody
+    /// knows whether the other side has seen the request; it is then sent again at once, over a new connection. Methods for
+    /// which that does not matter (RFC 9110 section 9.2.2) are sent again in any case.
+    pub repeatable: bool,
 }
 
 /// What of an answer matters.

@@ -2,6 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,8 +67,13 @@ fn redirect(status: u16, location: &str) -> String {
     format!("HTTP/1.1 {status} Moved\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
-const OPEN: Rules =
-    Rules { private_addresses: true, proxies: false, redirects: 3, answers: Answers::Whole { max: 1000 } };
+const OPEN: Rules = Rules {
+    private_addresses: true,
+    proxies: false,
+    redirects: 3,
+    answers: Answers::Whole { max: 1000 },
+    repeatable: false,
+};
 const CLOSED: Rules = Rules { private_addresses: false, ..OPEN };
 
 fn request(method: &str, url: impl Into<String>) -> Request {
@@ -409,4 +416,33 @@ fn a_connection_is_used_again() {
     for _ in 0..3 {
         assert_eq!(courier.send(&request("GET", format!("http://{address}/"))).unwrap().body, b"ok");
     }
+}
+
+#[test]
+fn a_kept_connection_that_breaks_is_no_trouble_when_the_request_may_arrive_twice() {
+    let table = [("GET", false, true), ("PUT", false, true), ("POST", false, false), ("POST", true, true)];
+    for (method, repeatable, arrives) in table {
+        // Each connection is good for one answer, and breaks when it is used again.
+        let address = serve_raw(|mut stream, _| {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+            read_request(&mut stream);
+        });
+        let courier = Courier::new(Rules { repeatable, ..OPEN });
+        let request = Request { body: Some(b"x".to_vec()), ..request(method, format!("http://{address}/")) };
+        assert!(courier.send(&request).is_ok());
+        let second = courier.send(&request);
+        assert_eq!(second.is_ok(), arrives, "{method} {repeatable} {second:?}");
+    }
+}
+
+#[test]
+fn a_new_connection_that_breaks_is_not_tried_again() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let seen = connections.clone();
+    let address = serve_raw(move |_, _| {
+        seen.fetch_add(1, Ordering::Relaxed);
+    });
+    let rules = Rules { repeatable: true, ..OPEN };
+    assert!(matches!(send(&rules, &request("GET", format!("http://{address}/"))), Err(Failure::Broken(_))));
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
 }

@@ -72,7 +72,7 @@ impl Scripts {
         // A script sees what an answer holds only in its memory.
         let answers = Answers::Whole { max: u64::try_from(settings.memory).unwrap_or(u64::MAX).min(LONGEST_ANSWER) };
         // The operator's own script may ask the operator's own machines.
-        let rules = Rules { private_addresses: true, proxies: true, redirects: REDIRECTS, answers };
+        let rules = Rules { private_addresses: true, proxies: true, redirects: REDIRECTS, answers, repeatable: false };
         Self {
             mail: Arc::new(StoredMail::new(settings.naming)),
             settings,

@@ -1,0 +1,94 @@
+//! Where a request can go: URLs as the client understands them, for those who want to know before they send anything.
+
+use std::net::IpAddr;
+
+use ureq::http::Uri;
+use url::{Host, Url};
+
+use crate::Failure;
+use crate::public::is_public;
+
+/// Understands a URL as the client does, in its normal form and without a fragment. What fails here can never be asked for.
+pub fn destination(text: &str) -> Result<Url, Failure> {
+    let url = Url::parse(text).map_err(|error| Failure::Malformed(format!("{text} is no URL: {error}")))?;
+    checked(url)
+}
+
+/// Whether a URL leads, as it stands there, to an address that is not public. Where names lead is known only when they are
+/// looked up, but for those of the machine itself.
+pub fn is_plainly_private(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => !is_public(IpAddr::V4(address)),
+        Some(Host::Ipv6(address)) => !is_public(IpAddr::V6(address)),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        None => false,
+    }
+}
+
+/// What [`destination`] asks of a URL that was understood.
+pub(crate) fn checked(mut url: Url) -> Result<Url, Failure> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Failure::Malformed(format!("{url} is no http or https URL")));
+    }
+    url.set_fragment(None);
+    match url.as_str().parse::<Uri>() {
+        Ok(_) => Ok(url),
+        Err(error) => Err(Failure::Malformed(format!("{url} is no URL: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_have_one_normal_form() {
+        let table = [
+            ("http://x.org", Some("http://x.org/")),
+            ("HTTP://X.org:80/a/../b#top", Some("http://x.org/b")),
+            ("https://x.org:443?a=b", Some("https://x.org/?a=b")),
+            ("http://0x7f.1/", Some("http://127.0.0.1/")),
+            ("http://bücher.example/ü", Some("http://xn--bcher-kva.example/%C3%BC")),
+            ("ftp://x.org", None),
+            ("x.org/hook", None),
+            ("http://1.2.3.256/", None),
+            ("http://x.org:99999/", None),
+            ("http://a b/", None),
+            ("http://[::1/", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(destination(text).ok().as_ref().map(Url::as_str), expected, "{text}");
+        }
+        let endless = format!("http://x.org/?{}", "x".repeat(70_000));
+        assert!(matches!(destination(&endless), Err(Failure::Malformed(_))), "no request can be this long");
+    }
+
+    #[test]
+    fn some_hosts_are_plainly_private() {
+        let table = [
+            ("http://localhost", true),
+            ("http://LOCALHOST.:3000/x", true),
+            ("http://ci.localhost", true),
+            ("http://u:p@127.0.0.1/", true),
+            ("http://0x7f.1", true),
+            ("http://127.1", true),
+            ("http://2130706433", true),
+            ("http://[::1]:80", true),
+            ("http://[::ffff:10.0.0.1]", true),
+            ("http://[fd00::1]", true),
+            ("http://169.254.169.254/latest", true),
+            ("http://0.0.0.0", true),
+            ("http://ci.example.org", false),
+            ("http://notlocalhost", false),
+            ("http://8.8.8.8", false),
+            ("http://[2606:4700:4700::1111]", false),
+            ("https://h/localhost", false),
+        ];
+        for (text, expected) in table {
+            assert_eq!(is_plainly_private(&destination(text).unwrap()), expected, "{text}");
+        }
+    }
+}
