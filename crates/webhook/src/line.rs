@@ -3,6 +3,9 @@
 //! An event that the target does not take waits by itself, longer each time, and the others go on. When the target itself is
 //! in trouble, all of them pause, and one event at a time is sent to see whether it is over: a host that comes back is not
 //! met by everything that has gathered meanwhile, again and again.
+//!
+//! Every event whose turn comes is sent, at its deadline for the last time. What a pause keeps from its turn is given up when
+//! its time is over.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +21,7 @@ pub(crate) struct Item {
     /// Its row in the outbox.
     pub(crate) row: i64,
     pub(crate) notice: Arc<Notice>,
-    /// When it is given up.
+    /// When it is tried for the last time.
     pub(crate) deadline: Instant,
     /// How many attempts have failed.
     pub(crate) failures: u32,
@@ -31,6 +34,10 @@ pub(crate) struct Attempt {
     /// Whether it is sent to see whether the target's trouble is over.
     is_probe: bool,
 }
+
+/// How often what a pause keeps is looked at, and how long after its time an event is given up in one: it may have its last
+/// attempt before.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// What there is to do.
 #[derive(Debug)]
@@ -76,7 +83,11 @@ pub(crate) struct Line {
     /// What failed, by the time of its next attempt. The number keeps those of the same moment apart.
     failed: BTreeMap<(Instant, u64), Item>,
     failed_ever: u64,
+    /// Whether the last event that was sent had failed before.
+    was_failed: bool,
     pause: Option<Pause>,
+    /// When to look for what is too old, if there is a pause then. Nothing in the line is too old before.
+    sweep: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -90,6 +101,7 @@ struct Pause {
 impl Line {
     /// Adds an event at the end.
     pub(crate) fn push(&mut self, item: Item) {
+        self.expect(&item);
         self.fresh.push_back(item);
     }
 
@@ -98,25 +110,33 @@ impl Line {
         self.fresh.len() + self.failed.len()
     }
 
+    /// How many events could be sent now, by as many threads.
+    pub(crate) fn ready(&self, now: Instant) -> usize {
+        match &self.pause {
+            Some(pause) if pause.probing || now < pause.until => 0,
+            Some(_) => self.len().min(1),
+            // Those that failed before come one after the other.
+            None => self.fresh.len() + usize::from(self.failed.keys().next().is_some_and(|(at, _)| *at <= now)),
+        }
+    }
+
     /// What there is to do now. Whatever turns out to be too old goes to `overdue`.
     pub(crate) fn next(&mut self, now: Instant, overdue: &mut Vec<Item>) -> Next {
-        match &self.pause {
-            Some(pause) if pause.probing => return Next::Nothing,
-            Some(pause) if now < pause.until => return Next::At(pause.until),
-            _ => {}
-        }
-        while let Some(item) = self.first_due(now) {
-            if item.deadline <= now {
-                overdue.push(item);
-                continue;
+        let until = match &self.pause {
+            Some(pause) if pause.probing => None,
+            Some(pause) if now < pause.until => Some(pause.until),
+            _ => {
+                return match self.first_due(now) {
+                    Some(item) => Next::Send(self.attempt(item)),
+                    None => self.later(),
+                };
             }
-            let is_probe = self.pause.is_some();
-            if let Some(pause) = &mut self.pause {
-                pause.probing = true;
-            }
-            return Next::Send(Attempt { item, is_probe });
+        };
+        self.give_up_old(now, overdue);
+        match [until, self.sweep].into_iter().flatten().min() {
+            Some(at) if self.len() > 0 => Next::At(at),
+            _ => Next::Nothing,
         }
-        self.failed.first_key_value().map_or(Next::Nothing, |((at, _), _)| Next::At(*at))
     }
 
     /// Takes the end of an attempt into account.
@@ -136,32 +156,67 @@ impl Line {
             Verdict::Hopeless(_) => return Report { outcome: Outcome::GivenUp(item), turn: self.resume(is_probe) },
             Verdict::Again { whose, wish, .. } => (*whose, *wish),
         };
+        // Who asks for more time than the event has gets what there is.
+        let wish = wish.map(|wish| wish.min(item.deadline.saturating_duration_since(now)));
         let turn = match whose {
             Whose::Event => self.resume(is_probe),
             Whose::Target => self.pause(is_probe, now, |failures| pace.wait(failures, spread, wish)),
         };
-        item.failures += 1;
-        let at = now + pace.wait(item.failures, spread, wish);
-        if at > item.deadline {
+        if now >= item.deadline {
             return Report { outcome: Outcome::GivenUp(item), turn };
         }
+        item.failures += 1;
+        let at = item.deadline.min(now + pace.wait(item.failures, spread, wish));
+        self.expect(&item);
         self.failed_ever += 1;
         self.failed.insert((at, self.failed_ever), item);
         Report { outcome: Outcome::Waits, turn }
     }
 
-    /// What failed goes first when its time has come, or it would wait for ever behind what keeps arriving. It is the other
-    /// way round when the target is to be probed: the event that failed last may be the cause of the trouble itself.
+    /// What failed and what is new take turns when there is both: neither waits for ever behind the other. When the target is
+    /// to be probed, new events go first, because the one that failed last may be the cause of the trouble itself; but for
+    /// one that has its last chance.
     fn first_due(&mut self, now: Instant) -> Option<Item> {
-        if self.pause.is_some()
-            && let Some(item) = self.fresh.pop_front()
-        {
+        let failed = self.failed.first_entry().filter(|first| first.key().0 <= now);
+        let Some(failed) = failed else { return self.fresh.pop_front() };
+        let prefers_fresh = if self.pause.is_some() { failed.get().deadline > now } else { self.was_failed };
+        if prefers_fresh && let Some(item) = self.fresh.pop_front() {
             return Some(item);
         }
-        match self.failed.first_entry() {
-            Some(first) if first.key().0 <= now => Some(first.remove()),
-            _ => self.fresh.pop_front(),
+        Some(failed.remove())
+    }
+
+    fn attempt(&mut self, item: Item) -> Attempt {
+        self.was_failed = item.failures > 0;
+        let is_probe = self.pause.is_some();
+        if let Some(pause) = &mut self.pause {
+            pause.probing = true;
         }
+        Attempt { item, is_probe }
+    }
+
+    fn later(&self) -> Next {
+        self.failed.first_key_value().map_or(Next::Nothing, |((at, _), _)| Next::At(*at))
+    }
+
+    /// Takes the end of an event that joins the line into account.
+    fn expect(&mut self, item: &Item) {
+        let end = item.deadline + SWEEP;
+        self.sweep = Some(self.sweep.map_or(end, |sweep| sweep.min(end)));
+    }
+
+    /// Looks through the whole line, so it does that seldom.
+    fn give_up_old(&mut self, now: Instant, overdue: &mut Vec<Item>) {
+        if self.sweep.is_none_or(|sweep| now < sweep) {
+            return;
+        }
+        let is_old = |item: &Item| item.deadline + SWEEP <= now;
+        let (old, fresh) = std::mem::take(&mut self.fresh).into_iter().partition(is_old);
+        self.fresh = fresh;
+        overdue.extend::<VecDeque<_>>(old);
+        overdue.extend(self.failed.extract_if(.., |_, item| is_old(item)).map(|(_, item)| item));
+        let first = self.fresh.iter().chain(self.failed.values()).map(|item| item.deadline + SWEEP).min();
+        self.sweep = first.map(|first| first.max(now + SWEEP));
     }
 
     /// Only a probe can end a pause: others were under way before it began.

@@ -78,12 +78,12 @@ fn a_target_in_trouble_is_probed_with_one_event_at_a_time() {
     assert!(matches!(table.next(0), Next::At(at) if at == table.at(1)));
     let probe = table.send(1);
     assert_eq!(probe.item.row, 1);
-    assert!(matches!(table.next(1), Next::Nothing), "the probe is still under way");
+    assert!(matches!(table.next(1), Next::At(at) if at == table.at(1001)), "the probe is still under way");
     assert_eq!(table.report(probe, 1, &down).turn, None);
     assert!(matches!(table.next(1), Next::At(at) if at == table.at(3)), "the second pause is longer");
     assert_eq!(table.step(3, &Verdict::Delivered), (2, Some(Turn::Resumed)));
     let rows = [0, 1, 2].map(|_| table.step(3, &Verdict::Delivered).0);
-    assert_eq!(rows, [0, 1, 3]);
+    assert_eq!(rows, [0, 3, 1]);
 }
 
 #[test]
@@ -106,15 +106,76 @@ fn a_target_is_left_alone_as_long_as_it_asks() {
 }
 
 #[test]
-fn events_are_given_up_when_their_time_is_over() {
-    let mut table = Table::new(0..2);
-    let attempt = table.send(998);
-    let report = table.report(attempt, 998, &again(Whose::Event, Some(10)));
-    assert!(matches!(report.outcome, Outcome::GivenUp(Item { row: 0, .. })), "the next attempt would be too late");
-    let mut overdue = Vec::new();
-    assert!(matches!(table.line.next(table.at(1000), &mut overdue), Next::Nothing));
-    assert_eq!(overdue.iter().map(|item| item.row).collect::<Vec<_>>(), [1]);
+fn an_event_has_its_last_attempt_when_its_time_is_over() {
+    let mut table = Table::new(0..1);
+    let first = table.send(0);
+    assert!(matches!(table.report(first, 0, &again(Whose::Event, Some(3600))).outcome, Outcome::Waits));
+    assert!(matches!(table.next(1), Next::At(at) if at == table.at(1000)), "it asked for more than there is");
+    let last = table.send(1000);
+    let report = table.report(last, 1000, &again(Whose::Event, None));
+    assert!(matches!(report.outcome, Outcome::GivenUp(Item { row: 0, .. })));
     assert_eq!(table.line.len(), 0);
+}
+
+#[test]
+fn an_event_that_was_never_tried_is_tried_once_however_old_it_is() {
+    let mut table = Table::new(0..1);
+    let attempt = table.send(5000);
+    let report = table.report(attempt, 5000, &again(Whose::Event, None));
+    assert!(matches!(report.outcome, Outcome::GivenUp(Item { row: 0, .. })));
+}
+
+#[test]
+fn a_target_is_not_left_alone_for_longer_than_an_event_has_time() {
+    let mut table = Table::new(0..2);
+    assert_eq!(table.step(0, &again(Whose::Target, Some(3600))), (0, Some(Turn::Paused)));
+    assert!(matches!(table.next(1), Next::At(at) if at == table.at(1000)));
+    assert_eq!(table.step(1000, &Verdict::Delivered), (0, Some(Turn::Resumed)), "it was its last chance");
+    assert_eq!(table.step(1000, &Verdict::Delivered), (1, None));
+}
+
+#[test]
+fn events_are_given_up_in_a_pause_when_their_time_is_over() {
+    let mut table = Table::new(0..3);
+    let down = again(Whose::Target, None);
+    let first = table.send(999);
+    assert_eq!(table.report(first, 999, &down).turn, Some(Turn::Paused));
+    let probe = table.send(1000);
+    let mut overdue = Vec::new();
+    assert!(matches!(table.line.next(table.at(1000), &mut overdue), Next::At(at) if at == table.at(1001)));
+    assert!(overdue.is_empty());
+    assert!(matches!(table.line.next(table.at(1001), &mut overdue), Next::Nothing));
+    assert_eq!((overdue.len(), table.line.len()), (2, 0), "while the probe is still under way");
+    assert!(matches!(table.report(probe, 1002, &down).outcome, Outcome::GivenUp(_)));
+}
+
+#[test]
+fn events_that_fail_and_events_that_are_new_take_turns() {
+    let mut table = Table::new(0..4);
+    let refused = again(Whose::Event, None);
+    for row in 0..4 {
+        assert_eq!(table.step(0, &refused).0, row);
+    }
+    for row in 4..8 {
+        let deadline = table.at(1000);
+        let notice = Arc::new(Notice { name: String::new(), since: 0, body: String::new() });
+        table.line.push(Item { row, notice, deadline, failures: 0 });
+    }
+    let rows: Vec<i64> = (0..8).map(|_| table.step(1, &Verdict::Delivered).0).collect();
+    assert_eq!(rows, [0, 4, 1, 5, 2, 6, 3, 7]);
+}
+
+#[test]
+fn a_pause_leaves_work_for_one_and_its_end_for_all() {
+    let mut table = Table::new(0..4);
+    let (first, second) = (table.at(0), table.at(1));
+    assert_eq!(table.line.ready(first), 4);
+    assert_eq!(table.step(0, &again(Whose::Target, None)).1, Some(Turn::Paused));
+    assert_eq!((table.line.ready(first), table.line.ready(second)), (0, 1));
+    let probe = table.send(1);
+    assert_eq!(table.line.ready(second), 0);
+    assert_eq!(table.report(probe, 1, &Verdict::Delivered).turn, Some(Turn::Resumed));
+    assert_eq!(table.line.ready(second), 3);
 }
 
 /// What happens to a line in a test of everything.
