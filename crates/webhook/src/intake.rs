@@ -1,6 +1,8 @@
-//! The box between those who must not wait and the clerk: what the mailroom tells, and what the lanes are done with.
+//! The box between those who must not wait and the clerk: what the mailroom tells, and what the lanes are done with. There is a
+//! place in a lane for everything in it, so it holds as many events as all lanes do, within a bound on bytes.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::mem::size_of;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,17 +10,33 @@ use restante_mail::message::{MessageId, Summary};
 
 use crate::Event;
 
-/// How much may lie in the box. The clerk empties it at once; it fills only when the disk stalls.
-const MAX_NEWS: usize = 4096;
-const MAX_BYTES: usize = 16 << 20;
+/// How much may lie in the box. The clerk empties it at once; it fills only when the disk stalls, or when a large mailbox is
+/// deleted.
+pub(crate) const MAX_BYTES: usize = 64 << 20;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub(crate) struct News {
     pub(crate) event: Event,
     pub(crate) summary: Summary,
-    /// Whether it happened before this start, and is told of only now.
-    pub(crate) is_late: bool,
+    /// Who is told of it. A place is taken in each of these lanes.
+    pub(crate) lanes: Vec<usize>,
+}
+
+impl News {
+    /// How much memory it takes, about.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.summary.headline.text_len()
+    }
+}
+
+/// Why news was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// There is no room.
+    Full,
+    /// The end has begun.
+    Closed,
 }
 
 /// See the file's documentation.
@@ -28,23 +46,31 @@ pub(crate) struct Intake {
     bell: Condvar,
     /// The highest id of a stored message that was ever heard of, whether somebody wants to be told or not.
     highest: AtomicU64,
+    /// Whether what waits is written down.
+    is_kept: AtomicBool,
 }
 
 /// What the clerk takes out at once.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
+    /// Where the server begins: the last id that was given before. It is there once.
+    pub(crate) beginning: Option<u64>,
     pub(crate) news: Vec<News>,
+    /// Whether everything that was missed is among the news, now or before.
+    pub(crate) is_caught_up: bool,
     /// Rows of the outbox that are done with.
     pub(crate) settled: Vec<i64>,
     /// How it goes on.
     pub(crate) stage: Stage,
 }
 
-/// How far the end has come.
+/// How far it has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Everything is taken.
+    /// The server does not serve yet. The clerk leaves everything as it is.
     #[default]
+    Waiting,
+    /// Everything is taken.
     Open,
     /// No news is taken any more; lanes may still be done with something.
     Closed,
@@ -57,36 +83,77 @@ pub(crate) enum Stage {
 
 #[derive(Debug, Default)]
 struct State {
+    beginning: Option<u64>,
     news: Vec<News>,
     bytes: usize,
+    is_caught_up: bool,
     settled: Vec<i64>,
     stage: Stage,
+    /// Whether news came after the box was closed.
+    was_late: bool,
     /// Whether the clerk has worked off all news after the box was closed.
     flushed: bool,
     /// Whether the clerk has left.
     left: bool,
 }
 
-impl Intake {
-    /// Puts news in, if there is room.
-    pub(crate) fn put(&self, news: News) -> bool {
-        let mut state = self.lock();
-        let bytes = news.summary.headline.text_len();
-        if state.news.len() >= MAX_NEWS || state.bytes + bytes > MAX_BYTES {
-            return false;
-        }
-        if state.stage == Stage::Open {
-            state.bytes += bytes;
-            state.news.push(news);
-            self.bell.notify_all();
-        }
-        true
+impl State {
+    fn is_closed(&self) -> bool {
+        matches!(self.stage, Stage::Closed | Stage::Over { .. })
     }
 
-    /// Puts in what was missed before this start, whose number is bounded elsewhere.
-    pub(crate) fn put_missed(&self, news: Vec<News>) {
-        self.lock().news.extend(news);
+    /// Whether there is something for the clerk to do.
+    fn is_busy(&self) -> bool {
+        match self.stage {
+            Stage::Waiting => false,
+            Stage::Over { .. } => true,
+            Stage::Open | Stage::Closed => {
+                self.beginning.is_some() || !self.news.is_empty() || !self.settled.is_empty()
+            }
+        }
+    }
+}
+
+impl Intake {
+    /// The server serves from now on; this is the last id that was given before.
+    pub(crate) fn begin(&self, last: MessageId) {
+        self.heard_of(last);
+        let mut state = self.lock();
+        if state.stage == Stage::Waiting {
+            state.stage = Stage::Open;
+            state.beginning = Some(last.number());
+        }
         self.bell.notify_all();
+    }
+
+    /// Puts news in, if there is room.
+    pub(crate) fn put(&self, news: News) -> Result<(), Refused> {
+        let mut state = self.lock();
+        if state.is_closed() {
+            state.was_late = true;
+            return Err(Refused::Closed);
+        }
+        let bytes = news.bytes();
+        if state.bytes + bytes > MAX_BYTES {
+            return Err(Refused::Full);
+        }
+        state.bytes += bytes;
+        state.news.push(news);
+        self.bell.notify_all();
+        Ok(())
+    }
+
+    /// Puts in all that was missed before this start, whose size is bounded elsewhere; all of it or, when it is too late,
+    /// nothing.
+    pub(crate) fn put_missed(&self, news: Vec<News>) -> Result<(), Vec<News>> {
+        let mut state = self.lock();
+        if state.is_closed() {
+            return Err(news);
+        }
+        state.news.extend(news);
+        state.is_caught_up = true;
+        self.bell.notify_all();
+        Ok(())
     }
 
     /// A stored message was heard of.
@@ -97,6 +164,16 @@ impl Intake {
     /// The highest id of those that were heard of.
     pub(crate) fn highest(&self) -> u64 {
         self.highest.load(Relaxed)
+    }
+
+    /// The clerk's: whether what waits is written down now.
+    pub(crate) fn set_kept(&self, is_kept: bool) {
+        self.is_kept.store(is_kept, Relaxed);
+    }
+
+    /// Whether what waits is found again at the next start.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.load(Relaxed)
     }
 
     /// A row of the outbox is done with. There are never more of them than events that wait.
@@ -113,16 +190,22 @@ impl Intake {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let mut state = self.lock();
         loop {
-            if state.stage != Stage::Open && state.news.is_empty() && !state.flushed {
+            if state.is_closed() && state.news.is_empty() && !state.flushed {
                 state.flushed = true;
                 self.bell.notify_all();
             }
-            let idle = state.news.is_empty() && state.settled.is_empty() && !matches!(state.stage, Stage::Over { .. });
-            if !idle || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            let is_time = state.stage != Stage::Waiting && deadline.is_some_and(|deadline| deadline <= Instant::now());
+            if state.is_busy() || is_time {
                 state.bytes = 0;
-                let (news, settled) = (std::mem::take(&mut state.news), std::mem::take(&mut state.settled));
-                return Batch { news, settled, stage: state.stage };
+                return Batch {
+                    beginning: state.beginning.take(),
+                    news: std::mem::take(&mut state.news),
+                    is_caught_up: state.is_caught_up,
+                    settled: std::mem::take(&mut state.settled),
+                    stage: state.stage,
+                };
             }
+            let deadline = deadline.filter(|_| state.stage != Stage::Waiting);
             state = self.wait(state, deadline);
         }
     }
@@ -137,7 +220,7 @@ impl Intake {
     /// Takes no news any more, and waits until the clerk has worked off what was there. Whether it has in time.
     pub(crate) fn close(&self, deadline: Instant) -> bool {
         let mut state = self.lock();
-        if state.stage == Stage::Open {
+        if !state.is_closed() {
             state.stage = Stage::Closed;
         }
         self.bell.notify_all();
@@ -147,11 +230,12 @@ impl Intake {
         state.flushed
     }
 
-    /// Lets the clerk leave, and waits for that. Whether it has in time.
+    /// Lets the clerk leave, and waits for that. Whether it has in time. An end that came too early for some news is not in
+    /// good order.
     pub(crate) fn finish(&self, clean: bool, deadline: Instant) -> bool {
         let mut state = self.lock();
         if !matches!(state.stage, Stage::Over { .. }) {
-            state.stage = Stage::Over { clean };
+            state.stage = Stage::Over { clean: clean && !state.was_late };
         }
         self.bell.notify_all();
         while !state.left && Instant::now() < deadline {

@@ -13,7 +13,7 @@ use restante_mailroom::seldom::Seldom;
 
 use crate::counts::Tally;
 use crate::filter::Filter;
-use crate::intake::Intake;
+use crate::intake::{Intake, Refused};
 use crate::line::{Attempt, Item, Line, Next, Outcome, Report, Turn};
 use crate::notice::Notice;
 use crate::pace::{Pace, spread};
@@ -31,8 +31,6 @@ pub(crate) struct Lane {
     pub(crate) place: Place,
     /// Who any of these suits wants to be told.
     filters: Vec<Filter>,
-    /// Whether the target was not configured when the outbox was used last.
-    pub(crate) is_new: bool,
     pub(crate) tally: Tally,
     means: Means,
     desk: Mutex<Desk>,
@@ -80,14 +78,14 @@ struct Quiet {
     is_paused: AtomicBool,
     refused: Seldom,
     given_up: Seldom,
+    understaffed: Seldom,
 }
 
 impl Lane {
-    pub(crate) fn new(place: Place, filters: Vec<Filter>, means: Means, is_new: bool) -> Self {
+    pub(crate) fn new(place: Place, filters: Vec<Filter>, means: Means) -> Self {
         Self {
             place,
             filters,
-            is_new,
             tally: Tally::default(),
             means,
             desk: Mutex::default(),
@@ -101,39 +99,71 @@ impl Lane {
         self.filters.iter().any(|filter| filter.matches(event, mailbox))
     }
 
-    /// Takes a place for an event, if there is room. Only one thread does so.
-    pub(crate) fn reserve(&self, notice: &Notice) -> bool {
-        let room = self.tally.waiting.load(Relaxed) < self.means.queue
-            && self.tally.bytes.load(Relaxed).saturating_add(notice.bytes()) <= MAX_BYTES;
-        if room {
-            self.tally.waiting.fetch_add(1, Relaxed);
+    /// Takes a place for an event, if there is one, which is cheap. Otherwise the event is dropped.
+    pub(crate) fn take_place(&self) -> bool {
+        let queue = self.means.queue;
+        let taken =
+            self.tally.waiting.fetch_update(Relaxed, Relaxed, |waiting| (waiting < queue).then_some(waiting + 1));
+        if taken.is_err() {
+            self.drop_one(Refused::Full);
+        }
+        taken.is_ok()
+    }
+
+    /// The event that a place was taken for does not come now.
+    pub(crate) fn leave_place(&self) {
+        self.tally.waiting.fetch_sub(1, Relaxed);
+    }
+
+    /// The event that a place was taken for never comes.
+    pub(crate) fn give_back(&self, why: Refused) {
+        self.leave_place();
+        self.drop_one(why);
+    }
+
+    /// Fills a place with an event, if there is room for its bytes. Otherwise it is dropped. Only one thread does so.
+    pub(crate) fn fill_place(&self, notice: &Notice) -> bool {
+        let has_room = self.tally.bytes.load(Relaxed).saturating_add(notice.bytes()) <= MAX_BYTES;
+        if has_room {
             self.tally.bytes.fetch_add(notice.bytes(), Relaxed);
         } else {
-            self.drop_one();
+            self.give_back(Refused::Full);
         }
-        room
+        has_room
     }
 
-    /// An event found no room.
-    pub(crate) fn drop_one(&self) {
+    /// An event of which the target is never told.
+    fn drop_one(&self, why: Refused) {
         self.tally.dropped.fetch_add(1, Relaxed);
-        if let Some(count) = self.quiet.dropped.due(Instant::now()) {
-            tracing::warn!(
-                webhook = self.place.label,
-                count,
-                "too many events wait for a webhook, new ones are dropped"
-            );
+        let webhook = &self.place.label;
+        let Some(count) = self.quiet.dropped.due(Instant::now()) else { return };
+        match why {
+            Refused::Full => tracing::warn!(webhook, count, "too many events wait for a webhook, new ones are dropped"),
+            Refused::Closed => {
+                tracing::warn!(webhook, count, "events came too late to tell a webhook, they are dropped")
+            }
         }
     }
 
-    /// Lets events wait that a place was taken for.
-    pub(crate) fn push(self: &Arc<Self>, items: Vec<Item>) {
+    /// Lets events wait that a place was filled with. Whether somebody is there to send them.
+    pub(crate) fn push(self: &Arc<Self>, items: Vec<Item>) -> bool {
         let mut desk = self.lock();
         for item in items {
             desk.line.push(item);
         }
-        let mut free = desk.idle;
-        while desk.ending.is_none() && free < desk.line.len() && desk.threads < THREADS {
+        let free = desk.idle;
+        let is_staffed = self.staff(&mut desk, free);
+        drop(desk);
+        self.bell.notify_all();
+        is_staffed
+    }
+
+    /// Calls threads for what can be sent now, when so many are free; and one, if there is none, for what comes later. Whether
+    /// there is one then.
+    fn staff(self: &Arc<Self>, desk: &mut Desk, mut free: usize) -> bool {
+        let wanted = desk.line.ready(Instant::now());
+        let is_alone = |desk: &Desk| desk.threads == 0 && desk.line.len() > 0;
+        while desk.ending.is_none() && desk.threads < THREADS && (free < wanted || is_alone(desk)) {
             let lane = self.clone();
             match thread::Builder::new().name("webhook".to_owned()).spawn(move || lane.work()) {
                 Ok(_) => {
@@ -141,13 +171,14 @@ impl Lane {
                     free += 1;
                 }
                 Err(error) => {
-                    tracing::error!(webhook = self.place.label, %error, "no thread for a webhook; its events wait");
+                    if self.quiet.understaffed.due(Instant::now()).is_some() {
+                        tracing::error!(webhook = self.place.label, %error, "no thread for a webhook; its events wait");
+                    }
                     break;
                 }
             }
         }
-        drop(desk);
-        self.bell.notify_all();
+        !is_alone(desk)
     }
 
     /// Sends nothing more, apart from what the ending says.
@@ -169,7 +200,7 @@ impl Lane {
         true
     }
 
-    fn work(&self) {
+    fn work(self: &Arc<Self>) {
         while let Some(attempt) = self.next() {
             let verdict = self.send(&attempt.item.notice);
             self.settle(attempt, &verdict);
@@ -221,9 +252,14 @@ impl Lane {
         judge(ended, Timestamp::now())
     }
 
-    fn settle(&self, attempt: Attempt, verdict: &Verdict) {
+    fn settle(self: &Arc<Self>, attempt: Attempt, verdict: &Verdict) {
         let now = Instant::now();
-        let report = self.lock().line.report(attempt, verdict, now, &self.means.pace, spread());
+        let mut desk = self.lock();
+        let report = desk.line.report(attempt, verdict, now, &self.means.pace, spread());
+        // The others may have left in a pause that is over now. This one is free.
+        let free = desk.idle + 1;
+        self.staff(&mut desk, free);
+        drop(desk);
         // Others can have something to do now.
         self.bell.notify_all();
         let cause = verdict.cause();

@@ -16,7 +16,9 @@ mod notice;
 mod outbox;
 mod pace;
 mod place;
+mod search;
 mod settings;
+mod shelf;
 #[cfg(test)]
 mod tests;
 mod verdict;

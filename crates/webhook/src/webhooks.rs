@@ -1,102 +1,114 @@
 //! Webhooks as the server sees them: their start, what they hear, and their end.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use restante_courier::{Answers, Courier, Http, Rules};
 use restante_mail::message::{MessageId, Summary};
+use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;
-use restante_mailroom::{MailboxPage, Mailroom, Page, StoreError};
+use tokio::sync::oneshot;
 
-use crate::clerk::{Clerk, Habits};
+use crate::clerk::{Clerk, Gap, Habits};
 use crate::counts::Counts;
 use crate::filter::Filter;
 use crate::intake::{Intake, News};
 use crate::lane::{Ending, Lane, Means};
-use crate::outbox::{Missed, Outbox, Past};
 use crate::pace::Pace;
 use crate::place::Place;
+use crate::search::{Found, search};
+use crate::shelf::Shelf;
 use crate::{Event, Settings, Target};
 
 /// The bounds of how long an event is tried: at least once, and never for ever.
 const SHORTEST_TIME: Duration = Duration::from_secs(1);
 const LONGEST_TIME: Duration = Duration::from_hours(365 * 24);
-/// How many mailboxes are asked for at once when something may have been missed.
-const PAGE: usize = 1000;
-/// How long the end waits for the disk beyond its patience.
+/// How long the end goes on sending what would be lost.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How long the end waits for the disk beyond its patience, and for an answer beyond the time that a target has.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// See the crate's documentation.
 pub struct Webhooks {
     pub(crate) lanes: Vec<Arc<Lane>>,
     intake: Arc<Intake>,
-    is_durable: bool,
+    /// How long a target may take to answer.
+    timeout: Duration,
     /// How many missed messages are told of at most.
-    queue: usize,
-    missed: Mutex<Option<Missed>>,
+    most_missed: usize,
+    /// Where the clerk says what may have been missed.
+    gap: Mutex<Option<oneshot::Receiver<Gap>>>,
 }
 
 impl Webhooks {
-    /// Opens the queue and starts the threads. The error is a sentence for the operator.
+    /// Opens the queue and starts the threads; nothing is sent or written before [`Webhooks::begin`]. The error is a sentence
+    /// for the operator.
     pub fn start(settings: Settings) -> Result<Arc<Self>, String> {
-        let rules = Rules {
-            private_addresses: settings.private_addresses,
-            proxies: false,
-            redirects: 0,
-            answers: Answers::Head,
-        };
+        let private_addresses = settings.private_addresses;
+        // Whoever is told twice knows that by the name of the event.
+        let rules = Rules { private_addresses, proxies: false, redirects: 0, answers: Answers::Head, repeatable: true };
         Self::start_with(settings, Arc::new(Courier::new(rules)), Pace::USUAL)
     }
 
     pub(crate) fn start_with(settings: Settings, http: Arc<dyn Http>, pace: Pace) -> Result<Arc<Self>, String> {
         let Settings { targets, secret, timeout, give_up_after, queue, directory, render, .. } = settings;
         let targets = merged(&targets)?;
-        let (outbox, mut past) = open(directory.as_deref(), &targets);
-        let is_durable = outbox.is_some();
-        let missed = Mutex::new(past.missed.take());
+        let digests = targets.iter().map(|(place, _)| place.digest()).collect();
+        let shelf = directory.map(|directory| Shelf::new(directory, digests));
 
         let intake = Arc::new(Intake::default());
         let bound = u64::try_from(queue).unwrap_or(u64::MAX);
         let means = Means { http, key: secret, timeout, pace, queue: bound, intake: intake.clone() };
-        let lane =
-            |(lane, (place, filters))| Arc::new(Lane::new(place, filters, means.clone(), past.new.contains(&lane)));
-        let lanes: Vec<_> = targets.into_iter().enumerate().map(lane).collect();
+        let lane = |(place, filters)| Arc::new(Lane::new(place, filters, means.clone()));
+        let lanes: Vec<_> = targets.into_iter().map(lane).collect();
 
         let give_up_after = give_up_after.clamp(SHORTEST_TIME, LONGEST_TIME);
-        let habits = Habits { render, give_up_after, patience: pace.outbox };
-        let mut clerk = Clerk::new(lanes.clone(), intake.clone(), outbox, habits);
-        let work = move || {
-            clerk.resume(past);
-            clerk.run();
-        };
-        let started = thread::Builder::new().name("webhook-clerk".to_owned()).spawn(work);
+        let habits = Habits { render, give_up_after, grace: pace.longest, patience: pace.outbox };
+        let (searcher, gap) = oneshot::channel();
+        let clerk = Clerk::new(lanes.clone(), intake.clone(), shelf, habits, searcher);
+        let started = thread::Builder::new().name("webhook-clerk".to_owned()).spawn(move || clerk.run());
         started.map_err(|error| format!("no thread for webhooks: {error}"))?;
-        Ok(Arc::new(Self { lanes, intake, is_durable, queue, missed }))
+        let most_missed = queue.saturating_mul(lanes.len());
+        Ok(Arc::new(Self { lanes, intake, timeout, most_missed, gap: Mutex::new(Some(gap)) }))
     }
 
-    /// Tells of what was stored and not told before the process ended without saying goodbye. Called once, when the mailroom
-    /// is there, before mail arrives.
+    /// The server serves from now on. Called once, when the mailroom is there, before mail arrives.
+    pub async fn begin(&self, mailroom: &Mailroom) {
+        let last = mailroom.last_id().await.unwrap_or_else(|error| {
+            tracing::error!(%error, "webhooks do not know which message came last");
+            MessageId::ZERO
+        });
+        self.begin_behind(last);
+    }
+
+    /// Everything that is stored from now on has an id above this one.
+    pub(crate) fn begin_behind(&self, last: MessageId) {
+        self.intake.begin(last);
+    }
+
+    /// Tells of what was stored and not told before the process ended without saying goodbye. It takes its time, in which
+    /// mail may arrive; when it is broken off, or fails, the next start tries again.
     ///
     /// It looks at the messages that came last, so it can tell of one that was told of already: at least once, not exactly
     /// once. After an end in good order, and at the very first start, there is nothing to tell.
     pub async fn catch_up(&self, mailroom: &Mailroom) {
-        let Some(missed) = self.lock_missed().take() else { return };
-        match self.find_missed(mailroom, &missed).await {
-            Ok(news) if news.is_empty() => {}
-            Ok(news) => {
-                tracing::info!(messages = news.len(), "webhooks are told of messages that they may have missed");
-                for news in &news {
-                    self.intake.heard_of(news.summary.id);
-                }
-                self.intake.put_missed(news);
-            }
-            Err(error) => {
-                tracing::error!(%error, "webhooks are not told of messages that they may have missed");
-                *self.lock_missed() = Some(missed);
-            }
+        let gap = self.gap.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(gap) = gap else { return };
+        // Without a gap nobody says anything.
+        let Ok(gap) = gap.await else { return };
+        let lanes_of = |mailbox: &str| self.wanting(Event::Stored, mailbox, &gap.missed.new).collect();
+        match search(mailroom, &gap, self.most_missed, lanes_of).await {
+            Ok(found) => self.tell_missed(&gap, found),
+            Err(error) => tracing::error!(%error, "webhooks are not told of messages that they may have missed"),
         }
+    }
+
+    /// How many targets there are.
+    pub fn targets(&self) -> usize {
+        self.lanes.len()
     }
 
     /// What has become of the events, for each target in the order of the settings. Targets that differ only in what is not
@@ -114,70 +126,80 @@ impl Webhooks {
     }
 
     /// Says goodbye: takes what is under way to its end as far as there is time, and keeps the rest for the next start where
-    /// that is possible. Blocking.
+    /// that is possible. Without any patience the end is not one in good order: nobody knows what is still to come. Blocking.
     pub fn end(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
         let is_flushed = self.intake.close(deadline);
-        let ending = if self.is_durable { Ending::Keep } else { Ending::Empty };
-        for lane in &self.lanes {
-            lane.end(ending);
+        let is_kept = self.intake.is_kept();
+        if is_kept {
+            // An answer that nobody hears is an event that is told twice.
+            self.end_lanes(Ending::Keep, deadline.min(Instant::now() + self.timeout + LAST_MOMENT));
+        } else {
+            self.end_lanes(Ending::Empty, deadline.min(Instant::now() + FAREWELL));
         }
-        for lane in &self.lanes {
-            lane.wait_for_end(deadline);
-        }
-        // What is still to be caught up with is left to the next start.
-        let is_clean = is_flushed && self.lock_missed().is_none();
-        let has_left = self.intake.finish(is_clean, deadline + LAST_MOMENT);
+        let has_left = self.intake.finish(is_flushed && !patience.is_zero(), deadline + LAST_MOMENT);
         let events: u64 = self.counts().iter().map(|counts| counts.waiting).sum();
         if !is_flushed || !has_left {
             tracing::warn!("the events that wait for webhooks could not be written down in time");
-        } else if events > 0 && self.is_durable {
+        } else if events > 0 && self.intake.is_kept() {
             tracing::info!(events, "events wait for webhooks until the next start");
         } else if events > 0 {
             tracing::warn!(events, "webhooks were not told of some events, which are lost");
         }
     }
 
-    fn lock_missed(&self) -> MutexGuard<'_, Option<Missed>> {
-        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn end_lanes(&self, ending: Ending, deadline: Instant) {
+        for lane in &self.lanes {
+            lane.end(ending);
+        }
+        for lane in &self.lanes {
+            lane.wait_for_end(deadline);
+        }
     }
 
     fn hear(&self, event: Event, summary: &Summary) {
-        let mut wanting = self.lanes.iter().filter(|lane| lane.wants(event, summary.mailbox.as_str())).peekable();
-        if wanting.peek().is_none() {
+        let lanes = self.places(event, summary, &HashSet::new());
+        if lanes.is_empty() {
             return;
         }
-        if !self.intake.put(News { event, summary: summary.clone(), is_late: false }) {
-            wanting.for_each(|lane| lane.drop_one());
+        if let Err(why) = self.intake.put(News { event, summary: summary.clone(), lanes: lanes.clone() }) {
+            for lane in lanes {
+                self.lanes[lane].give_back(why);
+            }
         }
     }
 
-    async fn find_missed(&self, mailroom: &Mailroom, missed: &Missed) -> Result<Vec<News>, StoreError> {
-        let above = MessageId::from(missed.above);
-        let mut found = Vec::new();
-        let mut page = MailboxPage { limit: PAGE, ..MailboxPage::ALL };
-        loop {
-            let mailboxes = mailroom.mailboxes(page.clone()).await?;
-            let Some(last) = mailboxes.last() else { return Ok(found) };
-            page.after = last.name.as_str().to_owned();
-            for mailbox in mailboxes {
-                let is_wanted =
-                    self.lanes.iter().any(|lane| !lane.is_new && lane.wants(Event::Stored, mailbox.name.as_str()));
-                if mailbox.newest.id <= above || !is_wanted {
-                    continue;
-                }
-                let limit = self.queue + missed.taken.len();
-                let listing =
-                    mailroom.list(&mailbox.name, Page { limit: Some(limit), before: None, after: Some(above) }).await?;
-                let unknown = |summary: &Summary| {
-                    !missed.taken.contains(&(summary.id.number(), summary.mailbox.as_str().to_owned()))
-                };
-                let room = self.queue - found.len();
-                let news = listing.messages.into_iter().filter(unknown).take(room);
-                found.extend(news.map(|summary| News { event: Event::Stored, summary, is_late: true }));
-                if found.len() >= self.queue {
-                    return Ok(found);
-                }
+    /// The lanes that want to be told, but for some.
+    fn wanting(&self, event: Event, mailbox: &str, but: &HashSet<usize>) -> impl Iterator<Item = usize> {
+        let lanes = self.lanes.iter().enumerate();
+        lanes.filter(move |(lane, it)| it.wants(event, mailbox) && !but.contains(lane)).map(|(lane, _)| lane)
+    }
+
+    /// Takes a place in each of the lanes that want to be told, as far as there is one.
+    fn places(&self, event: Event, summary: &Summary, but: &HashSet<usize>) -> Vec<usize> {
+        self.wanting(event, summary.mailbox.as_str(), but).filter(|lane| self.lanes[*lane].take_place()).collect()
+    }
+
+    fn tell_missed(&self, gap: &Gap, found: Found) {
+        let Found { messages, dropped, dropped_by_lane } = found;
+        if dropped > 0 {
+            tracing::warn!(messages = dropped, "webhooks missed too many messages; they are not told of the oldest");
+        }
+        for (lane, count) in dropped_by_lane {
+            self.lanes[lane].tally.dropped.fetch_add(count, Relaxed);
+        }
+        if !messages.is_empty() {
+            let messages = messages.len();
+            tracing::info!(messages, "webhooks are told of messages that they may have missed");
+        }
+        let news = messages.into_iter().map(|summary| {
+            let lanes = self.places(Event::Stored, &summary, &gap.missed.new);
+            News { event: Event::Stored, summary, lanes }
+        });
+        if let Err(news) = self.intake.put_missed(news.collect()) {
+            // The end has begun. They are found again at the next start.
+            for lane in news.into_iter().flat_map(|news| news.lanes) {
+                self.lanes[lane].leave_place();
             }
         }
     }
@@ -215,17 +237,4 @@ fn merged(entries: &[Target]) -> Result<Vec<(Place, Vec<Filter>)>, String> {
         }
     }
     Ok(targets)
-}
-
-/// The outbox, where there is a directory. When it cannot be used, mail is more important: what waits is in memory then.
-fn open(directory: Option<&Path>, targets: &[(Place, Vec<Filter>)]) -> (Option<Outbox>, Past) {
-    let Some(directory) = directory else { return Default::default() };
-    let digests: Vec<_> = targets.iter().map(|(place, _)| place.digest()).collect();
-    match Outbox::open(directory, &digests) {
-        Ok((outbox, past)) => (Some(outbox), past),
-        Err(problem) => {
-            tracing::error!(problem, "events that wait for webhooks are in memory only");
-            Default::default()
-        }
-    }
 }

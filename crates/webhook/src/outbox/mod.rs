@@ -1,6 +1,9 @@
 //! The file in the data directory that holds what waits, so that it survives the end of the process, however it ends. It also
-//! holds what is needed to find messages of which nobody was told because the end came in between: the highest id heard of,
-//! and which messages the clerk has dealt with lately. The store is the truth about mail; this file may be lost.
+//! holds what is needed to find messages of which nobody was told because the end came in between: up to which id nothing can
+//! be missing, and which messages above it the clerk has dealt with. The store is the truth about mail; this file may be lost.
+//!
+//! Opening the file changes nothing in it. That it is in use is noted with the first change, so that a server that fails
+//! before it serves leaves it as it was.
 
 mod opening;
 
@@ -26,6 +29,16 @@ pub(crate) struct Outbox {
     targets: Vec<i64>,
     /// How many messages are remembered, about.
     taken: usize,
+    /// What is written with the first change.
+    novelty: Option<Novelty>,
+}
+
+/// How the targets differ from those that the file knows.
+struct Novelty {
+    /// Those that it does not know, with the number they get.
+    come: Vec<(i64, Digest)>,
+    /// Those that are no longer told.
+    gone: Vec<i64>,
 }
 
 /// What the file said when it was opened.
@@ -33,18 +46,19 @@ pub(crate) struct Outbox {
 pub(crate) struct Past {
     /// What waits: the lane, the row, and the event, in the order of arrival.
     pub(crate) waiting: Vec<(usize, i64, Notice)>,
-    /// Which lanes the file did not know.
-    pub(crate) new: HashSet<usize>,
     /// What may have been missed, after an end that was not in good order.
     pub(crate) missed: Option<Missed>,
 }
 
 /// Messages of which nobody may have been told.
+#[derive(Default)]
 pub(crate) struct Missed {
     /// They have ids above this one.
     pub(crate) above: u64,
     /// These are none of them.
     pub(crate) taken: HashSet<(u64, String)>,
+    /// Lanes that the file did not know. They are told of nothing that happened before.
+    pub(crate) new: HashSet<usize>,
 }
 
 /// What is to be written.
@@ -52,18 +66,21 @@ pub(crate) struct Missed {
 pub(crate) struct Changes {
     /// Events that wait now, by row, with their lane.
     pub(crate) waiting: BTreeMap<i64, (usize, Arc<Notice>)>,
-    /// Rows that are done with.
+    /// Rows that are done with. They go before others come, which may have the same number.
     pub(crate) settled: Vec<i64>,
     /// Stored messages that were dealt with.
     pub(crate) taken: Vec<(u64, MailboxName)>,
-    /// The highest id heard of.
-    pub(crate) highest: u64,
+    /// Nothing can be missing up to this id.
+    pub(crate) floor: Option<u64>,
+    /// The highest id heard of. Nothing can be missing that is far below, unless something is still to be caught up with.
+    pub(crate) highest: Option<u64>,
 }
 
 impl Changes {
     /// Whether there is nothing to write.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.settled.is_empty() && self.taken.is_empty()
+        let Self { waiting, settled, taken, floor, highest } = self;
+        waiting.is_empty() && settled.is_empty() && taken.is_empty() && floor.is_none() && highest.is_none()
     }
 }
 
@@ -77,16 +94,17 @@ impl Outbox {
     /// Writes everything, or nothing.
     pub(crate) fn write(&mut self, changes: &Changes) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
+        let dropped = self.novelty.as_ref().map(|novelty| begin(&transaction, novelty)).transpose()?;
         {
+            let mut delete = transaction.prepare_cached("DELETE FROM waiting WHERE id = ?1")?;
+            for row in &changes.settled {
+                delete.execute([row])?;
+            }
             let mut insert =
                 transaction.prepare_cached("INSERT OR REPLACE INTO waiting VALUES (?1, ?2, ?3, ?4, ?5)")?;
             for (row, (lane, notice)) in &changes.waiting {
                 let Some(target) = self.targets.get(*lane) else { continue };
                 insert.execute(params![row, target, notice.name, notice.since, notice.body])?;
-            }
-            let mut delete = transaction.prepare_cached("DELETE FROM waiting WHERE id = ?1")?;
-            for row in &changes.settled {
-                delete.execute([row])?;
             }
             let mut take = transaction.prepare_cached("INSERT OR IGNORE INTO taken VALUES (?1, ?2)")?;
             for (id, mailbox) in &changes.taken {
@@ -94,9 +112,13 @@ impl Outbox {
             }
         }
         let taken = self.taken + changes.taken.len();
-        let forgotten = forget(&transaction, changes.highest, taken)?;
+        let forgotten = forget(&transaction, changes, taken)?;
         transaction.commit()?;
         self.taken = taken.saturating_sub(forgotten);
+        self.novelty = None;
+        if let Some(events @ 1..) = dropped {
+            tracing::info!(events, "dropped events for webhooks that are no longer configured");
+        }
         Ok(())
     }
 
@@ -107,11 +129,30 @@ impl Outbox {
     }
 }
 
-/// What is too old to be looked for after a crash need not be remembered, nor what is too much.
-fn forget(transaction: &Transaction<'_>, highest: u64, taken: usize) -> rusqlite::Result<usize> {
-    transaction
-        .prepare_cached("UPDATE state SET highest = max(highest, ?1), floor = max(floor, max(highest, ?1) - ?2)")?
-        .execute(params![highest, DISORDER])?;
+/// Notes that the file is in use, and by whom. How many events were dropped for that.
+fn begin(transaction: &Transaction<'_>, novelty: &Novelty) -> rusqlite::Result<usize> {
+    transaction.execute("UPDATE state SET clean = 0", [])?;
+    for (target, digest) in &novelty.come {
+        transaction.execute("INSERT INTO targets VALUES (?1, ?2)", params![target, digest])?;
+    }
+    let mut dropped = 0;
+    for target in &novelty.gone {
+        dropped += transaction.execute("DELETE FROM waiting WHERE target = ?1", [target])?;
+        transaction.execute("DELETE FROM targets WHERE id = ?1", [target])?;
+    }
+    Ok(dropped)
+}
+
+/// What need not be looked for after a crash need not be remembered, nor what is too much.
+fn forget(transaction: &Transaction<'_>, changes: &Changes, taken: usize) -> rusqlite::Result<usize> {
+    if let Some(floor) = changes.floor {
+        transaction.execute("UPDATE state SET floor = ?1", [floor])?;
+    }
+    if let Some(highest) = changes.highest {
+        transaction
+            .prepare_cached("UPDATE state SET floor = max(floor, ?1)")?
+            .execute([highest.saturating_sub(DISORDER)])?;
+    }
     if taken > MAX_TAKEN {
         transaction.execute(
             "UPDATE state SET floor = max(floor, coalesce(
@@ -138,7 +179,7 @@ mod tests {
         let mailbox = Naming::Local.mailbox_named("james").unwrap();
         let last = first + u64::try_from(MAX_TAKEN).unwrap();
         let taken = (first..=last).map(|id| (id, mailbox.clone())).collect();
-        outbox.write(&Changes { taken, highest: last, ..Changes::default() }).unwrap();
+        outbox.write(&Changes { taken, highest: Some(last), ..Changes::default() }).unwrap();
         drop(outbox);
 
         let missed = Outbox::open(dir.path(), &[]).unwrap().1.missed.unwrap();
@@ -154,11 +195,28 @@ mod tests {
         let highest = 1 << 52;
         let mailbox = Naming::Local.mailbox_named("james").unwrap();
         let taken = vec![(highest - DISORDER, mailbox.clone()), (highest - DISORDER + 1, mailbox)];
-        outbox.write(&Changes { taken, highest, ..Changes::default() }).unwrap();
+        outbox.write(&Changes { taken, highest: Some(highest), ..Changes::default() }).unwrap();
         drop(outbox);
 
         let missed = Outbox::open(dir.path(), &[]).unwrap().1.missed.unwrap();
         assert_eq!(missed.above, highest - DISORDER);
         assert_eq!(missed.taken, HashSet::from([(highest - DISORDER + 1, "james".to_owned())]));
+    }
+
+    #[test]
+    fn opening_changes_nothing() {
+        let dir = TestDir::new();
+        let (mut outbox, _) = Outbox::open(dir.path(), &[[1; 32]]).unwrap();
+        outbox.write(&Changes { floor: Some(7), ..Changes::default() }).unwrap();
+        outbox.close_clean().unwrap();
+        for _ in 0..2 {
+            let past = Outbox::open(dir.path(), &[[2; 32]]).unwrap().1;
+            assert!(past.missed.is_none(), "it is still closed in good order");
+        }
+        let (mut outbox, _) = Outbox::open(dir.path(), &[[2; 32]]).unwrap();
+        outbox.write(&Changes { floor: Some(8), ..Changes::default() }).unwrap();
+        drop(outbox);
+        let missed = Outbox::open(dir.path(), &[[1; 32], [2; 32]]).unwrap().1.missed.unwrap();
+        assert_eq!((missed.above, missed.new), (8, HashSet::from([0])));
     }
 }

@@ -14,7 +14,7 @@ use rusqlite::ErrorCode::{
 };
 use rusqlite::{Connection, OpenFlags};
 
-use super::{DISORDER, Missed, Outbox, Past};
+use super::{Missed, Novelty, Outbox, Past};
 use crate::notice::Notice;
 use crate::place::Digest;
 
@@ -32,8 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SCHEMA: &str = "
     CREATE TABLE state (
         only INTEGER PRIMARY KEY CHECK (only = 1),
-        highest INTEGER NOT NULL,        -- the highest id of a stored message that was heard of
-        floor INTEGER NOT NULL,          -- messages up to this id are no longer remembered as dealt with
+        floor INTEGER NOT NULL,          -- of messages up to this id none can be missing
         clean INTEGER NOT NULL           -- whether the last end was in good order
     ) STRICT;
     CREATE TABLE targets (
@@ -47,7 +46,7 @@ const SCHEMA: &str = "
         since INTEGER NOT NULL,          -- Unix milliseconds
         body TEXT NOT NULL
     ) STRICT;
-    -- Stored messages that were dealt with lately.
+    -- Stored messages above the floor that were dealt with.
     CREATE TABLE taken (
         id INTEGER NOT NULL,
         mailbox TEXT NOT NULL,
@@ -83,11 +82,15 @@ fn read(path: &Path, digests: &[Digest]) -> rusqlite::Result<(Outbox, Past)> {
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
     prepare(&mut connection)?;
-    let mut past = Past { missed: begin(&connection)?, ..Past::default() };
-    let targets = learn_targets(&mut connection, digests, &mut past)?;
-    past.waiting = read_waiting(&connection, &targets)?;
+    let (targets, novelty) = compare_targets(&connection, digests)?;
+    let mut missed = read_missed(&connection)?;
+    if let Some(missed) = &mut missed {
+        let is_new = |target: &i64| novelty.come.iter().any(|(come, _)| come == target);
+        missed.new = targets.iter().enumerate().filter(|(_, target)| is_new(target)).map(|(lane, _)| lane).collect();
+    }
+    let past = Past { waiting: read_waiting(&connection, &targets)?, missed };
     let taken = connection.query_row("SELECT count(*) FROM taken", [], |row| row.get(0))?;
-    Ok((Outbox { connection, targets, taken }, past))
+    Ok((Outbox { connection, targets, taken, novelty: Some(novelty) }, past))
 }
 
 /// Makes an empty file where there is none. SQLite would let everybody read it.
@@ -107,10 +110,9 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
     if (application, version) == (0, 0) {
-        let now = now_as_id();
         let transaction = connection.transaction()?;
         transaction.execute_batch(SCHEMA)?;
-        transaction.execute("INSERT INTO state VALUES (1, ?1, ?1, 1)", [now])?;
+        transaction.execute("INSERT INTO state VALUES (1, 0, 1)", [])?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
         return transaction.commit();
@@ -122,52 +124,35 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     if health == "ok" { Ok(()) } else { Err(unusable(health)) }
 }
 
-/// Notes that the file is in use, and says what may have been missed.
-fn begin(connection: &Connection) -> rusqlite::Result<Option<Missed>> {
-    let (floor, highest, clean): (u64, u64, bool) =
-        connection.query_row("SELECT floor, highest, clean FROM state", [], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?;
+/// What may have been missed, unless the last end was in good order. Mail that was imported since then is none that somebody
+/// waits to be told of.
+fn read_missed(connection: &Connection) -> rusqlite::Result<Option<Missed>> {
+    let (above, clean): (u64, bool) =
+        connection.query_row("SELECT floor, clean FROM state", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if clean {
-        // Mail that was there before, or was imported meanwhile, is none that somebody waits to be told of.
-        let now = now_as_id().max(highest);
-        connection.execute("UPDATE state SET highest = ?1, floor = ?1, clean = 0", [now])?;
         return Ok(None);
     }
-    let above = floor.max(highest.saturating_sub(DISORDER));
     let mut taken = connection.prepare("SELECT id, mailbox FROM taken WHERE id > ?1")?;
     let taken = taken.query_map([above], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-    Ok(Some(Missed { above, taken }))
+    Ok(Some(Missed { above, taken, ..Missed::default() }))
 }
 
-/// Finds the number of each target in the file, and forgets those that are no longer told.
-fn learn_targets(connection: &mut Connection, digests: &[Digest], past: &mut Past) -> rusqlite::Result<Vec<i64>> {
-    let transaction = connection.transaction()?;
-    let mut targets = Vec::with_capacity(digests.len());
-    let mut known: HashMap<Vec<u8>, i64> = transaction
+/// Finds the number of each target in the file, and who has come and gone.
+fn compare_targets(connection: &Connection, digests: &[Digest]) -> rusqlite::Result<(Vec<i64>, Novelty)> {
+    let mut known: HashMap<Vec<u8>, i64> = connection
         .prepare("SELECT digest, id FROM targets")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for (lane, digest) in digests.iter().enumerate() {
-        let target = if let Some(target) = known.remove(&digest[..]) {
-            target
-        } else {
-            past.new.insert(lane);
-            transaction.execute("INSERT INTO targets (digest) VALUES (?1)", [digest])?;
-            transaction.last_insert_rowid()
-        };
-        targets.push(target);
+    let mut last = known.values().copied().max().unwrap_or(0);
+    let (mut targets, mut come) = (Vec::with_capacity(digests.len()), Vec::new());
+    for digest in digests {
+        targets.push(known.remove(&digest[..]).unwrap_or_else(|| {
+            last += 1;
+            come.push((last, *digest));
+            last
+        }));
     }
-    let mut forgotten = 0;
-    for target in known.values() {
-        forgotten += transaction.execute("DELETE FROM waiting WHERE target = ?1", [target])?;
-        transaction.execute("DELETE FROM targets WHERE id = ?1", [target])?;
-    }
-    transaction.commit()?;
-    if forgotten > 0 {
-        tracing::info!(events = forgotten, "dropped events for webhooks that are no longer configured");
-    }
-    Ok(targets)
+    Ok((targets, Novelty { come, gone: known.into_values().collect() }))
 }
 
 fn read_waiting(connection: &Connection, targets: &[i64]) -> rusqlite::Result<Vec<(usize, i64, Notice)>> {
@@ -182,11 +167,6 @@ fn read_waiting(connection: &Connection, targets: &[i64]) -> rusqlite::Result<Ve
         Err(error) => Some(Err(error)),
     });
     found.collect()
-}
-
-/// The id that a message would get which is stored now.
-fn now_as_id() -> u64 {
-    u64::try_from(Timestamp::now().as_microsecond()).unwrap_or(0)
 }
 
 fn unusable(why: String) -> rusqlite::Error {

@@ -1,13 +1,16 @@
 //! Who is told of what, how often, and what becomes of events that are not taken.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use restante_courier::Failure;
+use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mailroom::hooks::Observer as _;
 
-use super::support::{Targets, counts, eventually, message, settings, start, target};
+use super::support::{FAST, Targets, counts, eventually, message, settings, start, target};
+use crate::intake::{News, Refused};
 use crate::{Counts, Event, Key, Settings, Target};
 
 const HOOK: &str = "http://x.org/hook";
@@ -107,6 +110,33 @@ fn a_target_that_comes_back_is_told_of_everything() {
 }
 
 #[test]
+fn what_has_gathered_in_a_pause_is_sent_by_several_at_once() {
+    let (failures, underway) = (AtomicUsize::new(0), Arc::new((Mutex::new(0), Condvar::new())));
+    let together = underway.clone();
+    let targets = Targets::new(move |_, _| {
+        // Long enough for the threads to leave that have nothing to do.
+        if failures.fetch_add(1, Relaxed) < 10 {
+            return Ok(503);
+        }
+        let (count, bell) = &*together;
+        let mut count = count.lock().unwrap();
+        *count += 1;
+        bell.notify_all();
+        // The first one only finds out that the pause is over.
+        while *count > 1 && *count < 5 {
+            count = bell.wait(count).unwrap();
+        }
+        Ok(200)
+    });
+    let webhooks = start(settings(&[HOOK]), &targets);
+    for _ in 0..20 {
+        webhooks.message_stored(&message("james"));
+    }
+    eventually("four are under way at once", || *underway.0.lock().unwrap() >= 5);
+    eventually("all are taken in the end", || counts(&webhooks).delivered == 20);
+}
+
+#[test]
 fn a_dead_target_delays_no_other() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
@@ -184,13 +214,41 @@ fn what_finds_the_queue_full_is_dropped() {
 }
 
 #[test]
-fn a_flood_is_bounded_before_the_clerk_sees_it() {
+fn a_flood_that_the_queue_can_hold_is_held() {
+    let targets = Targets::new(|_, _| Ok(200));
+    let webhooks = crate::Webhooks::start_with(Settings { queue: 10_000, ..settings(&[HOOK]) }, targets, FAST).unwrap();
+    // The clerk does not even look yet.
+    let summary = message("james");
+    for _ in 0..10_001 {
+        webhooks.message_deleted(&summary);
+    }
+    assert_eq!((counts(&webhooks).waiting, counts(&webhooks).dropped), (10_000, 1));
+    webhooks.begin_behind(summary.id);
+    eventually("all are told", || counts(&webhooks).delivered == 10_000);
+}
+
+#[test]
+fn what_nobody_wants_takes_no_room() {
+    let targets = Targets::new(|_, _| Ok(503));
+    let entry = Target { mailboxes: vec!["james".to_owned()], ..target(HOOK) };
+    let webhooks = start(Settings { targets: vec![entry], queue: 2, ..settings(&[]) }, &targets);
+    for mailbox in ["ann", "bob", "ann", "james"] {
+        webhooks.message_stored(&message(mailbox));
+    }
+    assert_eq!((counts(&webhooks).waiting, counts(&webhooks).dropped), (1, 0));
+}
+
+#[test]
+fn a_flood_is_bounded_in_bytes_before_the_clerk_sees_it() {
     let intake = crate::intake::Intake::default();
-    let news = || crate::intake::News { event: Event::Stored, summary: message("james"), is_late: false };
-    let taken = (0..10_000).filter(|_| intake.put(news())).count();
-    assert_eq!(taken, 4096);
+    let summary = Summary { headline: Headline::new("", [""; 0], &"x".repeat(1 << 20)), ..message("james") };
+    let news = || News { event: Event::Stored, summary: summary.clone(), lanes: vec![0] };
+    let taken = (0..100).filter(|_| intake.put(news()).is_ok()).count();
+    assert_eq!(taken, 63);
+    assert_eq!(intake.put(news()), Err(Refused::Full));
+    intake.begin(MessageId::ZERO);
     assert_eq!(intake.next(None).news.len(), taken);
-    assert!(intake.put(news()));
+    assert_eq!(intake.put(news()), Ok(()));
 }
 
 #[test]
@@ -204,7 +262,7 @@ fn a_client_that_panics_costs_an_attempt_and_nothing_else() {
 #[test]
 fn entries_with_the_same_url_are_one_target() {
     let targets = Targets::new(|_, _| Ok(200));
-    let one = Target { events: vec![Event::Stored], ..target(HOOK) };
+    let one = Target { events: vec![Event::Stored], ..target("HTTP://X.org:80/a/../hook#top") };
     let other = Target { mailboxes: vec!["james".to_owned()], ..target(HOOK) };
     let webhooks = start(Settings { targets: vec![one, other], ..settings(&[]) }, &targets);
     webhooks.message_stored(&message("james"));
@@ -232,7 +290,8 @@ fn what_is_in_memory_is_told_before_the_end() {
     webhooks.end(Duration::from_mins(1));
     assert_eq!((targets.told().len(), counts(&webhooks).waiting), (100, 0));
     webhooks.message_stored(&message("james"));
-    assert_eq!(counts(&webhooks), Counts { target: "http://x.org".to_owned(), delivered: 100, ..Counts::default() });
+    let expected = Counts { target: "http://x.org".to_owned(), delivered: 100, dropped: 1, ..Counts::default() };
+    assert_eq!(counts(&webhooks), expected, "what comes too late is dropped");
 }
 
 #[test]
@@ -250,6 +309,6 @@ fn threads_leave_when_there_is_nothing_to_do_and_come_back() {
 #[test]
 fn a_url_that_is_none_stops_the_start() {
     let targets = Targets::new(|_, _| Ok(200));
-    let started = crate::Webhooks::start_with(settings(&["x.org/hook"]), targets, super::support::FAST);
-    assert!(started.is_err_and(|error| error.contains("http://")));
+    let started = crate::Webhooks::start_with(settings(&["x.org/hook"]), targets, FAST);
+    assert!(started.is_err_and(|error| error.contains("https://")));
 }

@@ -2,21 +2,23 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer};
-use restante_mail::message::Summary;
+use restante_mail::message::{MessageId, Summary};
 use restante_mailroom::hooks::{Extensions, Observer as _};
 use restante_mailroom::{Mailroom, Outcome};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use rusqlite::Connection;
 
-use super::support::{Targets, TestDir, counts, eventually, message, settings, start};
-use crate::{Settings, Webhooks};
+use super::support::{FAST, Targets, TestDir, counts, eventually, message, settings, start, target};
+use crate::intake::{Intake, News, Refused, Stage};
+use crate::{Event, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
 const LONG: Duration = Duration::from_mins(1);
@@ -25,10 +27,13 @@ fn kept_in(dir: &TestDir, urls: &[&str]) -> Settings {
     Settings { directory: Some(dir.path().to_owned()), ..settings(urls) }
 }
 
+fn run_in_vain_with(settings: Settings) -> Arc<Webhooks> {
+    start(settings, &Targets::new(|_, _| Ok(503)))
+}
+
 /// A run of the server whose target takes nothing.
 fn run_in_vain(dir: &TestDir, mailboxes: &[&str]) -> Arc<Webhooks> {
-    let targets = Targets::new(|_, _| Ok(503));
-    let webhooks = start(kept_in(dir, &[HOOK]), &targets);
+    let webhooks = run_in_vain_with(kept_in(dir, &[HOOK]));
     for mailbox in mailboxes {
         webhooks.message_stored(&message(mailbox));
     }
@@ -37,10 +42,24 @@ fn run_in_vain(dir: &TestDir, mailboxes: &[&str]) -> Arc<Webhooks> {
     webhooks
 }
 
+/// A server that has not caught up yet.
+async fn serve(settings: Settings, targets: &Arc<Targets>, mailroom: &Mailroom) -> Arc<Webhooks> {
+    let webhooks = Webhooks::start_with(settings, targets.clone(), FAST).unwrap();
+    webhooks.begin(mailroom).await;
+    webhooks
+}
+
+/// Of messages up to this id none can be missing, says the file.
+fn floor(dir: &TestDir) -> u64 {
+    let file = Connection::open(dir.path().join("webhooks.db")).unwrap();
+    file.busy_timeout(LONG).unwrap();
+    file.query_row("SELECT floor FROM state", [], |row| row.get(0)).unwrap()
+}
+
 /// A run whose target takes everything, up to an end in good order: the mailboxes that it was told of.
 async fn run(settings: Settings, mailroom: &Mailroom) -> Vec<String> {
     let targets = Targets::new(|_, _| Ok(200));
-    let webhooks = start(settings, &targets);
+    let webhooks = serve(settings, &targets, mailroom).await;
     webhooks.catch_up(mailroom).await;
     webhooks.message_stored(&message("end"));
     eventually("everything is told", || {
@@ -100,8 +119,10 @@ async fn events_keep_their_name_over_a_restart_and_their_age() {
     drop(webhooks);
 
     file.execute("UPDATE waiting SET since = since - 86400000", []).unwrap();
+    let before = targets.told().len();
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
     eventually("it is given up", || counts(&webhooks).failed == 1);
+    assert!(targets.told().len() > before, "after another attempt: the clock may have been wrong");
     webhooks.end(LONG);
     let left: i64 = file.query_row("SELECT count(*) FROM waiting", [], |row| row.get(0)).unwrap();
     assert_eq!(left, 0);
@@ -131,17 +152,18 @@ async fn after_a_crash_it_is_not_told_again_of_what_was_taken() {
 }
 
 #[tokio::test]
-async fn what_is_caught_up_with_is_bounded_by_the_queue() {
+async fn of_too_many_missed_messages_the_newest_are_told() {
     let (dir, mailroom) = (TestDir::new(), mailroom());
     drop(run_in_vain(&dir, &[]));
     for number in 0..8 {
-        deliver(&mailroom, &format!("m{number}")).await;
+        deliver(&mailroom, &format!("m{}", 9 - number)).await;
     }
     let targets = Targets::new(|_, _| Ok(200));
-    let webhooks = start(Settings { queue: 5, ..kept_in(&dir, &[HOOK]) }, &targets);
+    let webhooks = serve(Settings { queue: 5, ..kept_in(&dir, &[HOOK]) }, &targets, &mailroom).await;
     webhooks.catch_up(&mailroom).await;
-    webhooks.end(LONG);
-    assert_eq!(counts(&webhooks).waiting + counts(&webhooks).delivered, 5);
+    eventually("they are told", || counts(&webhooks).delivered == 5);
+    assert_eq!(targets.mailboxes(), ["m2", "m3", "m4", "m5", "m6"]);
+    assert_eq!(counts(&webhooks).dropped, 3);
 }
 
 #[tokio::test]
@@ -153,6 +175,145 @@ async fn after_an_end_in_good_order_and_at_the_first_start_nothing_is_told_again
     assert!(run(kept_in(&dir, &[HOOK]), &mailroom).await.is_empty());
     drop(run_in_vain(&dir, &[]));
     assert!(run(kept_in(&dir, &[HOOK]), &mailroom).await.is_empty(), "nor after a later crash");
+}
+
+#[tokio::test]
+async fn what_may_be_missing_begins_with_the_last_id_that_the_store_has_given() {
+    let (dir, mailroom) = (TestDir::new(), mailroom());
+    let last = deliver(&mailroom, "before").await.id.number();
+    let targets = Targets::new(|_, _| Ok(200));
+    drop(serve(kept_in(&dir, &[HOOK]), &targets, &mailroom).await);
+    eventually("it is written", || floor(&dir) == last);
+
+    let later = deliver(&mailroom, "unheard").await.id.number();
+    let webhooks = serve(kept_in(&dir, &[HOOK]), &targets, &mailroom).await;
+    assert_eq!(floor(&dir), last, "as long as nobody has looked");
+    webhooks.catch_up(&mailroom).await;
+    eventually("it is written", || floor(&dir) == later);
+    assert_eq!(targets.mailboxes(), ["unheard"]);
+}
+
+#[tokio::test]
+async fn nothing_is_looked_for_twice() {
+    let (dir, mailroom) = (TestDir::new(), mailroom());
+    let deleted = |url| Target { events: vec![Event::Deleted], ..target(url) };
+    let webhooks = run_in_vain_with(Settings { targets: vec![deleted("http://a.org/")], ..kept_in(&dir, &[]) });
+    deliver(&mailroom, "before").await;
+    drop(webhooks);
+    let targets = Targets::new(|_, _| Ok(200));
+    let webhooks = serve(kept_in(&dir, &[HOOK]), &targets, &mailroom).await;
+    webhooks.catch_up(&mailroom).await;
+    let last = mailroom.last_id().await.unwrap().number();
+    eventually("it has looked", || floor(&dir) == last);
+    drop(webhooks);
+    assert!(run(kept_in(&dir, &[HOOK]), &mailroom).await.is_empty(), "it was not there then");
+}
+
+#[tokio::test]
+async fn events_that_nobody_wants_are_dealt_with_too() {
+    let dir = TestDir::new();
+    let targets = Targets::new(|_, _| Ok(200));
+    let entry = Target { mailboxes: vec!["other".to_owned()], ..target(HOOK) };
+    let webhooks = start(Settings { targets: vec![entry], ..kept_in(&dir, &[]) }, &targets);
+    let mut summary = message("james");
+    summary.id = (summary.id.number() + 100_000_000).into();
+    webhooks.message_stored(&summary);
+    eventually("it is noted", || floor(&dir) > summary.id.number() - 20_000_000);
+}
+
+#[tokio::test]
+async fn a_start_that_fails_leaves_the_file_as_it_was() {
+    let (dir, mailroom) = (TestDir::new(), mailroom());
+    let fail = || {
+        let targets = Targets::new(|_, _| Ok(200));
+        drop(Webhooks::start_with(kept_in(&dir, &["http://other.org/"]), targets.clone(), FAST).unwrap());
+        assert!(targets.told().is_empty());
+    };
+    run_in_vain(&dir, &["waits"]).end(LONG);
+    fail();
+    deliver(&mailroom, "imported").await;
+    assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["waits"]);
+    drop(run_in_vain(&dir, &[]));
+    deliver(&mailroom, "unheard").await;
+    fail();
+    assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard"]);
+}
+
+#[tokio::test]
+async fn an_end_without_patience_is_none_in_good_order() {
+    let (dir, mailroom) = (TestDir::new(), mailroom());
+    run_in_vain(&dir, &[]).end(Duration::ZERO);
+    deliver(&mailroom, "unheard").await;
+    assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard"]);
+}
+
+#[test]
+fn an_end_that_comes_too_early_for_some_news_is_none_in_good_order() {
+    for (is_late, expected) in [(false, true), (true, false)] {
+        let intake = Intake::default();
+        intake.begin(MessageId::ZERO);
+        intake.close(Instant::now());
+        if is_late {
+            let news = News { event: Event::Stored, summary: message("james"), lanes: vec![0] };
+            assert_eq!(intake.put(news), Err(Refused::Closed));
+        }
+        intake.finish(true, Instant::now());
+        assert_eq!(intake.next(None).stage, Stage::Over { clean: expected });
+    }
+}
+
+#[tokio::test]
+async fn the_end_waits_for_answers() {
+    let dir = TestDir::new();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let targets = Targets::new(move |_, _| {
+        // Until the other end is dropped.
+        let _ = released.lock().unwrap().recv();
+        Ok(200)
+    });
+    let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
+    webhooks.message_stored(&message("james"));
+    eventually("it is under way", || targets.told().len() == 1);
+    let slow = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(50));
+        drop(release);
+    });
+    webhooks.end(LONG);
+    slow.join().unwrap();
+    assert_eq!(counts(&webhooks).delivered, 1);
+    drop(webhooks);
+    assert!(run(kept_in(&dir, &[HOOK]), &mailroom()).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_target_is_the_same_however_its_url_is_spelled() {
+    let dir = TestDir::new();
+    run_in_vain(&dir, &["a"]).end(LONG);
+    assert_eq!(run(kept_in(&dir, &["HTTP://X.ORG:80/a/../hook"]), &mailroom()).await, ["a"]);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_opened_for_a_while_is_used_later() {
+    let dir = TestDir::new();
+    run_in_vain(&dir, &["a", "b"]).end(LONG);
+    let (file, away) = (dir.path().join("webhooks.db"), dir.path().join("away"));
+    fs::rename(&file, &away).unwrap();
+    fs::create_dir(&file).unwrap();
+    let webhooks = run_in_vain(&dir, &["c", "d", "e"]);
+    fs::remove_dir(&file).unwrap();
+    fs::rename(&away, &file).unwrap();
+    eventually("all of them wait", || counts(&webhooks).waiting == 5);
+    let read = || {
+        let file = Connection::open(&file).unwrap();
+        file.busy_timeout(LONG).unwrap();
+        let count = |table| file.query_row(table, [], |row| row.get::<_, i64>(0)).unwrap();
+        (count("SELECT count(*) FROM waiting"), count("SELECT clean FROM state"))
+    };
+    eventually("they are written, and that the file is in use", || read() == (5, 0));
+    webhooks.end(LONG);
+    drop(webhooks);
+    assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom()).await, ["a", "b", "c", "d", "e"]);
 }
 
 #[tokio::test]

@@ -105,8 +105,11 @@ pub(crate) fn target(url: &str) -> Target {
     Target { url: url.to_owned(), events: Vec::new(), mailboxes: Vec::new() }
 }
 
+/// A server that serves from now on, and has nothing to catch up with.
 pub(crate) fn start(settings: Settings, targets: &Arc<Targets>) -> Arc<Webhooks> {
-    Webhooks::start_with(settings, targets.clone(), FAST).unwrap()
+    let webhooks = Webhooks::start_with(settings, targets.clone(), FAST).unwrap();
+    webhooks.begin_behind(MessageId::following(MessageId::ZERO, Timestamp::now()));
+    webhooks
 }
 
 /// A message that was stored just now.

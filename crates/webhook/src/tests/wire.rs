@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use restante_mail::message::MessageId;
 use restante_mailroom::hooks::Observer as _;
 
 use super::support::{counts, eventually, message, settings};
@@ -55,6 +56,12 @@ fn field<'a>(head: &'a str, name: &str) -> &'a str {
     head.split_once(&format!("\r\n{name}: ")).unwrap().1.split_once('\r').unwrap().0
 }
 
+fn begun(settings: Settings) -> Arc<Webhooks> {
+    let webhooks = Webhooks::start(settings).unwrap();
+    webhooks.begin_behind(MessageId::ZERO);
+    webhooks
+}
+
 fn to_loopback(url: &str) -> Settings {
     Settings { private_addresses: true, ..settings(&[url]) }
 }
@@ -64,7 +71,7 @@ fn an_event_is_a_signed_post() {
     let server = Server::start("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
     let key = Key::parse("0123456789abcdef").unwrap();
     let url = format!("http://{}/hook?a=b", server.address);
-    let webhooks = Webhooks::start(Settings { secret: Some(key.clone()), ..to_loopback(&url) }).unwrap();
+    let webhooks = begun(Settings { secret: Some(key.clone()), ..to_loopback(&url) });
     let summary = message("james");
     webhooks.message_stored(&summary);
     eventually("it is told", || counts(&webhooks).delivered == 1);
@@ -82,7 +89,7 @@ fn an_event_is_a_signed_post() {
 fn a_long_answer_is_an_answer() {
     let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}", "x".repeat(1 << 20));
     let server = Server::start(answer.leak());
-    let webhooks = Webhooks::start(to_loopback(&format!("http://{}/", server.address))).unwrap();
+    let webhooks = begun(to_loopback(&format!("http://{}/", server.address)));
     webhooks.message_stored(&message("james"));
     eventually("it is taken", || counts(&webhooks).delivered == 1);
     assert_eq!(counts(&webhooks).retried, 0);
@@ -96,7 +103,7 @@ fn redirects_are_not_followed() {
         elsewhere.address
     );
     let server = Server::start(answer.leak());
-    let webhooks = Webhooks::start(to_loopback(&format!("http://{}/", server.address))).unwrap();
+    let webhooks = begun(to_loopback(&format!("http://{}/", server.address)));
     webhooks.message_stored(&message("james"));
     eventually("it is not taken", || counts(&webhooks).retried > 0);
     assert!(elsewhere.requests().is_empty());
@@ -107,7 +114,7 @@ fn addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
     let server = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let port = server.address.port();
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "[::ffff:127.0.0.1]", "0x7f.1"] {
-        let webhooks = Webhooks::start(settings(&[&format!("http://{host}:{port}/")])).unwrap();
+        let webhooks = begun(settings(&[&format!("http://{host}:{port}/")]));
         webhooks.message_stored(&message("james"));
         eventually(host, || counts(&webhooks).failed == 1);
     }
@@ -117,7 +124,7 @@ fn addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
 #[test]
 fn a_target_that_is_not_there_is_tried_again() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let webhooks = Webhooks::start(to_loopback(&format!("http://{closed}/"))).unwrap();
+    let webhooks = begun(to_loopback(&format!("http://{closed}/")));
     webhooks.message_stored(&message("james"));
     eventually("it is tried", || counts(&webhooks).retried == 1);
     webhooks.end(Duration::from_secs(5));
