@@ -91,10 +91,18 @@ struct State {
     stage: Stage,
     /// Whether news came after the box was closed.
     was_late: bool,
-    /// Whether the clerk has worked off all news after the box was closed.
-    flushed: bool,
-    /// Whether the clerk has left.
-    left: bool,
+    clerk: Progress,
+}
+
+/// How far the clerk has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    #[default]
+    Working,
+    /// After the box was closed it has worked off all news.
+    Flushed,
+    /// It takes nothing out any more.
+    Left,
 }
 
 impl State {
@@ -179,7 +187,7 @@ impl Intake {
     /// A row of the outbox is done with. There are never more of them than events that wait.
     pub(crate) fn settle(&self, row: i64) {
         let mut state = self.lock();
-        if !state.left {
+        if state.clerk < Progress::Left {
             state.settled.push(row);
             self.bell.notify_all();
         }
@@ -190,8 +198,8 @@ impl Intake {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let mut state = self.lock();
         loop {
-            if state.is_closed() && state.news.is_empty() && !state.flushed {
-                state.flushed = true;
+            if state.is_closed() && state.news.is_empty() && state.clerk < Progress::Flushed {
+                state.clerk = Progress::Flushed;
                 self.bell.notify_all();
             }
             let is_time = state.stage != Stage::Waiting && deadline.is_some_and(|deadline| deadline <= Instant::now());
@@ -213,7 +221,7 @@ impl Intake {
     /// The clerk's: nothing is taken out any more.
     pub(crate) fn leave(&self) {
         let mut state = self.lock();
-        *state = State { stage: state.stage, flushed: true, left: true, ..State::default() };
+        *state = State { stage: state.stage, clerk: Progress::Left, ..State::default() };
         self.bell.notify_all();
     }
 
@@ -224,10 +232,10 @@ impl Intake {
             state.stage = Stage::Closed;
         }
         self.bell.notify_all();
-        while !state.flushed && Instant::now() < deadline {
+        while state.clerk < Progress::Flushed && Instant::now() < deadline {
             state = self.wait(state, Some(deadline));
         }
-        state.flushed
+        state.clerk >= Progress::Flushed
     }
 
     /// Lets the clerk leave, and waits for that. Whether it has in time. An end that came too early for some news is not in
@@ -238,10 +246,10 @@ impl Intake {
             state.stage = Stage::Over { clean: clean && !state.was_late };
         }
         self.bell.notify_all();
-        while !state.left && Instant::now() < deadline {
+        while state.clerk < Progress::Left && Instant::now() < deadline {
             state = self.wait(state, Some(deadline));
         }
-        state.left
+        state.clerk >= Progress::Left
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, deadline: Option<Instant>) -> MutexGuard<'a, State> {

@@ -140,7 +140,7 @@ impl Lane {
         match why {
             Refused::Full => tracing::warn!(webhook, count, "too many events wait for a webhook, new ones are dropped"),
             Refused::Closed => {
-                tracing::warn!(webhook, count, "events came too late to tell a webhook, they are dropped")
+                tracing::warn!(webhook, count, "events came too late to tell a webhook, they are dropped");
             }
         }
     }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::Mailroom;
-use restante_store::{MailboxPage, Page, Result};
+use restante_mailroom::{MailboxPage, Mailroom, Page, StoreError};
 
 use crate::clerk::Gap;
 use crate::intake::MAX_BYTES;
@@ -31,7 +30,7 @@ pub(crate) async fn search(
     gap: &Gap,
     most: usize,
     lanes_of: impl Fn(&str) -> Vec<usize>,
-) -> Result<Found> {
+) -> Result<Found, StoreError> {
     let mut heap = Heap { most, ..Heap::default() };
     let mut page = MailboxPage { limit: PAGE, ..MailboxPage::ALL };
     loop {
@@ -53,7 +52,7 @@ async fn search_mailbox(
     mailbox: &MailboxName,
     lanes: &[usize],
     heap: &mut Heap,
-) -> Result<()> {
+) -> Result<(), StoreError> {
     let mut after = MessageId::from(gap.missed.above);
     loop {
         let page = Page { limit: Some(PAGE), before: None, after: Some(after) };

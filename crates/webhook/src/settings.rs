@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use restante_courier::{destination, is_plainly_private};
 use restante_mail::message::Summary;
 
 use crate::Key;
@@ -44,6 +45,11 @@ impl Target {
     /// Whether the URL is one that can be told anything. The error is a sentence without the URL, which may hold a secret.
     pub fn check(&self) -> Result<(), String> {
         Place::parse(&self.url).map(|_| ())
+    }
+
+    /// Whether one can tell by the URL alone that its host is not one of the public internet.
+    pub fn is_plainly_private(&self) -> bool {
+        destination(&self.url).is_ok_and(|url| is_plainly_private(&url))
     }
 }
 

@@ -240,6 +240,20 @@ async fn a_start_that_fails_leaves_the_file_as_it_was() {
 }
 
 #[tokio::test]
+async fn what_is_found_after_the_end_is_left_to_the_next_start() {
+    let (dir, mailroom) = (TestDir::new(), mailroom());
+    drop(run_in_vain(&dir, &[]));
+    deliver(&mailroom, "unheard").await;
+    let targets = Targets::new(|_, _| Ok(200));
+    let webhooks = serve(kept_in(&dir, &[HOOK]), &targets, &mailroom).await;
+    webhooks.end(LONG);
+    webhooks.catch_up(&mailroom).await;
+    assert_eq!((targets.told().len(), counts(&webhooks).waiting, counts(&webhooks).dropped), (0, 0, 0));
+    drop(webhooks);
+    assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard"]);
+}
+
+#[tokio::test]
 async fn an_end_without_patience_is_none_in_good_order() {
     let (dir, mailroom) = (TestDir::new(), mailroom());
     run_in_vain(&dir, &[]).end(Duration::ZERO);
