@@ -13,7 +13,6 @@ use std::fmt;
 use std::time::Duration;
 
 pub use client::Courier;
-pub use public::is_public;
 pub use destination::{destination, is_plainly_private};
 pub use url::Url;
 

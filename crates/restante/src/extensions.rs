@@ -3,20 +3,20 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{self, Hooks, Observer};
 use restante_script::{Host, Loaded, ScriptError};
 use restante_webhook::Webhooks;
 use tokio::sync::Notify;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::config::Config;
 use crate::{http, script};
 
-/// How long each of them may take to end, however much time there is.
+/// How long the script may take to end, however much time there is.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How much longer one is waited for that does not keep to its time.
 const TOLERANCE: Duration = Duration::from_secs(1);
@@ -26,7 +26,6 @@ const TOLERANCE: Duration = Duration::from_secs(1);
 pub struct Extensions {
     script: Option<Arc<Host>>,
     webhooks: Option<Arc<Webhooks>>,
-    webhook_count: usize,
     /// Remembers one wish to reload, however many there are.
     reload_wanted: Notify,
 }
@@ -61,8 +60,9 @@ impl Extensions {
             directory: config.storage.path.clone(),
             render: http::summary_record,
         };
-        self.webhook_count = settings.targets.len();
-        self.webhooks = Some(Webhooks::start(settings)?);
+        let webhooks = Webhooks::start(settings)?;
+        tracing::info!("webhooks that are told of mail: {}", webhooks.targets());
+        self.webhooks = Some(webhooks);
         Ok(())
     }
 
@@ -79,8 +79,11 @@ impl Extensions {
         if let Some(host) = &self.script {
             host.connect(mailroom);
         }
-        if let Some(webhooks) = &self.webhooks {
-            webhooks.catch_up(mailroom).await;
+        if let Some(webhooks) = self.webhooks.clone() {
+            webhooks.begin(mailroom).await;
+            let mailroom = mailroom.clone();
+            // That may take its time, in which mail arrives, or somebody wants to end the server.
+            tokio::spawn(async move { webhooks.catch_up(&mailroom).await });
         }
     }
 
@@ -105,20 +108,17 @@ impl Extensions {
         }
     }
 
-    /// Ends them: what waits has its turn as far as there is time.
+    /// Ends them, one after the other: what waits has its turn as far as there is time, and what the script does last is
+    /// something that webhooks are told of.
     pub async fn end(&self, patience: Duration) {
-        let patience = patience.min(PATIENCE);
-        let script = self.script.clone().map(|host| spawn_blocking(move || host.end(patience)));
-        let webhooks = self.webhooks.clone().map(|webhooks| spawn_blocking(move || webhooks.end(patience)));
-        let both = async {
-            for ending in [script, webhooks].into_iter().flatten() {
-                if let Err(error) = ending.await {
-                    tracing::error!(%error, "script or webhooks did not end well");
-                }
-            }
-        };
-        if timeout(patience + TOLERANCE, both).await.is_err() {
-            tracing::warn!("script or webhooks did not end in time and were cut off");
+        let begun = Instant::now();
+        if let Some(host) = self.script.clone() {
+            let patience = patience.min(PATIENCE);
+            ended("script", patience, spawn_blocking(move || host.end(patience))).await;
+        }
+        if let Some(webhooks) = self.webhooks.clone() {
+            let patience = patience.saturating_sub(begun.elapsed());
+            ended("webhooks", patience, spawn_blocking(move || webhooks.end(patience))).await;
         }
     }
 
@@ -137,7 +137,7 @@ impl Extensions {
 
     /// How many webhooks there are.
     pub fn webhook_count(&self) -> usize {
-        self.webhook_count
+        self.webhooks.as_ref().map_or(0, |webhooks| webhooks.targets())
     }
 
     /// What the script has done.
@@ -154,6 +154,15 @@ impl Extensions {
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Extensions").field("script", &self.script_name()).finish_non_exhaustive()
+    }
+}
+
+/// Waits for an end, a little longer than it should take.
+async fn ended(who: &str, patience: Duration, ending: JoinHandle<()>) {
+    match timeout(patience + TOLERANCE, ending).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "{who} did not end well"),
+        Err(_) => tracing::warn!("{who} did not end in time, and what was under way is cut off"),
     }
 }
 

@@ -18,7 +18,6 @@ use super::sources::Sources;
 use super::table::{SETTINGS, row};
 use super::types::{Certificate, Config, Hosts, LogOutput, Tls, Webhooks};
 use super::values::host_of;
-use super::webhook;
 use crate::net;
 
 const LOG_FILE: &Setting = row("logfile");
@@ -184,7 +183,7 @@ fn forbidden_webhooks(webhooks: &Webhooks) -> Option<String> {
         .targets
         .iter()
         .zip(1..)
-        .filter(|(target, _)| webhook::is_plainly_private(&target.url))
+        .filter(|(target, _)| target.is_plainly_private())
         .map(|(_, number): (_, usize)| number.to_string())
         .collect();
     (!entries.is_empty()).then(|| {

@@ -1,9 +1,8 @@
 //! Webhooks as the settings list them. Their URLs may hold tokens, so errors count the entries and show none of them.
 
-use restante_courier::is_public;
 use restante_webhook::{Event, Key, Target};
 
-use super::values::{every, host_of, is_authority, list};
+use super::values::{every, is_authority, list};
 
 /// What may stand behind the URL of an entry.
 const EVENTS: &str = "events";
@@ -19,17 +18,6 @@ pub(super) fn targets(text: &str) -> Result<Vec<Target>, String> {
 /// The key to sign with, or none when empty.
 pub(super) fn key(text: &str) -> Result<Option<Key>, String> {
     if text.is_empty() { Ok(None) } else { Key::parse(text).map(Some) }
-}
-
-/// Whether one can tell by the URL alone that its host is not one of the public internet.
-pub(super) fn is_plainly_private(url: &str) -> bool {
-    let Some((_, rest)) = url.split_once("://") else { return false };
-    let (_, authority, _) = pieces(rest);
-    let host = host_of(authority).to_ascii_lowercase();
-    match host.trim_matches(['[', ']']).parse() {
-        Ok(address) => !is_public(address),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    }
 }
 
 /// One entry; the error goes on behind its number.
@@ -48,7 +36,10 @@ fn target(entry: &str) -> Result<Target, String> {
             return Err("says the same thing twice".to_owned());
         }
     }
-    Ok(Target { url: url.to_owned(), events: events.unwrap_or_default(), mailboxes: mailboxes.unwrap_or_default() })
+    let (events, mailboxes) = (events.unwrap_or_default(), mailboxes.unwrap_or_default());
+    let target = Target { url: url.to_owned(), events, mailboxes };
+    target.check().map_err(|_| "has a URL that no request can be sent to".to_owned())?;
+    Ok(target)
 }
 
 /// The parts of `X|Y`.
@@ -77,7 +68,9 @@ fn pattern(text: &str) -> Result<String, String> {
 fn is_url(text: &str) -> Result<(), String> {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
-        return Err("does not begin with http:// or https:// (a comma in a URL is written %2C)".to_owned());
+        return Err("does not begin with http:// or https:// (a comma in a URL is written %2C; alternatives are separated by |, \
+                    as in events=stored|deleted)"
+            .to_owned());
     }
     let (user, authority, path) = pieces(rest);
     if !is_authority(authority) {
@@ -126,7 +119,12 @@ mod tests {
         let table = [
             ("token", "entry 1 does not begin with http://"),
             ("ftp://token", "entry 1 does not begin with http://"),
-            ("http://a,token", "entry 2 does not begin with http:// or https:// (a comma in a URL is written %2C)"),
+            ("http://a,token", "entry 2 does not begin with http:// or https:// (a comma in a URL is written %2C; "),
+            (
+                "http://a events=stored,deleted",
+                "entry 2 does not begin with http:// or https:// (a comma in a URL is written",
+            ),
+            ("http://1.2.3.256/token", "entry 1 has a URL that no request can be sent to"),
             ("http://", "entry 1 has a URL without a good host"),
             ("http:///token", "entry 1 has a URL without a good host"),
             ("http://token:0", "entry 1 has a URL without a good host"),
@@ -146,27 +144,5 @@ mod tests {
         }
         let error = targets("x,http://h,y z").expect_err("two mistakes");
         assert!(error.contains("entry 1 ") && error.contains("; entry 3 "), "{error}");
-    }
-
-    #[test]
-    fn hosts_that_are_plainly_private() {
-        for url in [
-            "http://localhost",
-            "http://LOCALHOST:3000/x",
-            "http://ci.localhost",
-            "http://u:p@127.0.0.1/",
-            "http://[::1]:80",
-            "http://[::ffff:10.0.0.1]",
-            "http://[fd00::1]",
-            "http://192.168.0.1",
-            "http://169.254.169.254/latest",
-            "http://0.0.0.0",
-            "http://[2001:db8::1]",
-        ] {
-            assert!(is_plainly_private(url), "{url}");
-        }
-        for url in ["http://ci.example.org", "http://8.8.8.8", "http://[2606:4700::1]", "https://h/localhost"] {
-            assert!(!is_plainly_private(url), "{url}");
-        }
     }
 }
