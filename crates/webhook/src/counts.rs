@@ -15,7 +15,7 @@ pub struct Counts {
     pub retried: u64,
     /// Events that were given up.
     pub failed: u64,
-    /// Events that found the queue full.
+    /// Events that found the queue full, or came too late.
     pub dropped: u64,
 }
 

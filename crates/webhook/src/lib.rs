@@ -1,9 +1,9 @@
 //! Webhooks: tells other programs by HTTP of mail that was stored or deleted, without ever delaying a delivery.
 //!
-//! An event goes through four hands. [`Webhooks`] hears of it from the mailroom and leaves it in the `intake`. The `clerk`, a
-//! thread, finds the targets that want it, writes it into the `outbox` when there is a data directory, and puts it into the
-//! `line` of each `lane`. There is a lane per target, with threads of its own that make the attempts, so that a dead target
-//! delays no other. Everything that waits is bounded.
+//! An event goes through four hands. [`Webhooks`] hears of it from the mailroom, takes a place for it in the `lane` of each target
+//! that wants it, and leaves it in the `intake`. The `clerk`, a thread, writes it into the `outbox` on its `shelf`, when there is
+//! a data directory, and puts it into the `line` of each lane. A lane has threads of its own that make the attempts, so that a
+//! dead target delays no other. Everything that waits is bounded. After a crash, `search` finds what nobody was told of.
 
 mod clerk;
 mod counts;
