@@ -128,6 +128,12 @@ fn append_to(path: &PathBuf) -> io::Result<File> {
 /// known when the program is built. It never stands in a line under this name.
 const SCRIPT_FIELDS: &str = restante_script::LOG_FIELDS;
 
+/// Whether a character could forge a line, drive a terminal, or show a line in another order than it is in: controls, the
+/// separators of lines and paragraphs, and the marks that turn the direction of writing.
+fn is_treacherous(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// What is in the text of a JSON object; nothing when it is none.
 fn object(text: &str) -> serde_json::Map<String, serde_json::Value> {
     serde_json::from_str(text).unwrap_or_default()
@@ -219,10 +225,13 @@ mod tests {
     fn a_client_cannot_forge_lines() {
         for json in [false, true] {
             let lines = logged(&format!("forge-{json}"), json, Level::Info, |_, _| {
-                tracing::info!(helo = "x\r\nERROR forged", "hello \n\u{1b}[2J \u{9b}31m");
+                tracing::info!(helo = "x\r\nERROR forged", "hello \n\u{1b}[2J \u{9b}31m \u{2028} \u{202e} \u{2066}");
             });
             assert_eq!(lines.len(), 1, "{lines:?}");
-            assert!(json || !lines[0].contains(char::is_control), "{lines:?}");
+            assert!(!lines[0].contains(is_treacherous), "{lines:?}");
+            let value: Option<serde_json::Value> = serde_json::from_str(&lines[0]).ok();
+            let message = value.and_then(|value| value["message"].as_str().map(str::to_owned));
+            assert_eq!(message.is_some_and(|text| text.contains("\u{9b}31m \u{2028}")), json, "{lines:?}");
         }
     }
 

@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::time::FormatTime as _;
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Clock, SCRIPT_FIELDS, object};
+use super::{Clock, SCRIPT_FIELDS, is_treacherous, object};
 
 /// The keys that every line has. A field of a script with such a name gets [`PREFIX`], and so does one that would be there
 /// twice.
@@ -41,7 +41,16 @@ where
         }
         let fields = std::mem::take(&mut line.of_script);
         line.add(&fields);
-        writeln!(writer, "{}", serde_json::to_string(&line).map_err(|_| fmt::Error)?)
+        let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
+        // They stand in texts only, and JSON may write any character as its number.
+        for part in line.split_inclusive(is_treacherous) {
+            let clean = part.strip_suffix(is_treacherous).unwrap_or(part);
+            writer.write_str(clean)?;
+            for c in part[clean.len()..].chars() {
+                write!(writer, "\\u{:04x}", u32::from(c))?;
+            }
+        }
+        writer.write_char('\n')
     }
 }
 

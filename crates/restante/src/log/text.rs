@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::time::FormatTime as _;
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Clock, SCRIPT_FIELDS, object};
+use super::{Clock, SCRIPT_FIELDS, is_treacherous, object};
 
 /// Lines for people: time, level, where it happened, message, `key=value`.
 pub(super) struct Text {
@@ -93,12 +93,12 @@ impl Visit for Line {
     }
 }
 
-/// Writes text with its control characters escaped.
+/// Writes text with its control characters and their like escaped.
 struct Escaped<'a, 'b>(&'a mut Writer<'b>);
 
 impl fmt::Write for Escaped<'_, '_> {
     fn write_str(&mut self, mut text: &str) -> fmt::Result {
-        while let Some(at) = text.find(char::is_control) {
+        while let Some(at) = text.find(is_treacherous) {
             let (clean, rest) = text.split_at(at);
             let mut chars = rest.chars();
             self.0.write_str(clean)?;
