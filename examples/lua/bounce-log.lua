@@ -4,11 +4,13 @@
 local logger = require("logger")
 local failure = require("lib.failure")
 
+local memory = 7 * 24 * 3600 -- Seconds for which a bounce is remembered.
+
 function restante.after.message_stored(message)
   local address, status = failure.reported(message)
   if address then
-    restante.shared.set("bounced " .. message.mailbox .. " " .. message.id, address)
     logger.warn("a bounce", { mailbox = message.mailbox, recipient = address, status = status })
+    restante.shared.set("bounced " .. message.mailbox .. " " .. message.id, address:sub(1, 200), memory)
   end
 end
 
@@ -42,6 +44,14 @@ function test_a_bounce_is_told_when_it_comes_and_when_it_goes(t)
   t.equal(t.logs[1].fields.status, "5.1.1")
   t.deleted(bounce)
   t.equal(t.logs[2].text, "nobody looks at this bounce any more")
+end
+
+function test_old_bounces_are_forgotten(t)
+  local bounce = t.put { mailbox = "shop", source = report }
+  t.stored(bounce)
+  t.advance(8 * 24 * 3600)
+  t.deleted(bounce)
+  t.equal(#t.logs, 1)
 end
 
 function test_other_mail_is_no_bounce(t)

@@ -2,10 +2,12 @@
 --
 --   fail-550@example.org      is refused with 550, always; any code from 400 to 599 does
 --   flaky-2@example.org       is refused with 451 twice, and accepted the third time
---   slow-3@example.org        is accepted after 3 seconds
+--   slow-3@example.org        is accepted after 3 seconds; 30 at most, and less than lua.timeout
 --   lost@example.org          is accepted, and the message is thrown away
 --
 -- All other recipients behave as usual.
+
+local longest = 30 -- Seconds that anybody can make the server wait.
 
 local function user_of(recipient)
   return recipient.address:match("^[^@+]*"):lower()
@@ -28,7 +30,7 @@ function restante.before.rcpt_to_accepted(session)
   end
   local seconds = user:match("^slow%-(%d+)$")
   if seconds then
-    restante.sleep(tonumber(seconds))
+    restante.sleep(math.min(tonumber(seconds), longest))
   end
   return smtp.defer()
 end
@@ -62,6 +64,9 @@ end
 
 function test_slow_recipients_are_accepted(t)
   t.defers(t.rcpt_to { to = { "slow-3@example.org" } })
+  restante.shared.set("a minute", true, 60)
+  t.defers(t.rcpt_to { to = { "slow-99999@example.org" } })
+  t.yes(restante.shared.get("a minute"))
 end
 
 function test_lost_mail_is_accepted_and_gone(t)

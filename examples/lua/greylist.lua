@@ -5,14 +5,34 @@
 local delay = 60 -- Seconds that a new sender has to wait.
 local memory = 3600 -- Seconds after which it counts as new again.
 
-function restante.before.rcpt_to_accepted(session)
-  local candidate = session.to[#session.to].address
-  local key = table.concat({ "greylist", session.remote_addr, session.from.address, candidate }, " "):sub(1, 200)
-  -- The first attempt sets both marks: one says that the sender is known, the other that it has to wait.
-  if restante.shared.add(key, true, memory) then
-    restante.shared.set(key .. " waits", true, delay)
+-- A short text that stands for a long one: senders are as long as they like, and keys have at most 256 bytes.
+local function digest(text)
+  local sum = 5381
+  for i = 1, #text do
+    sum = (sum * 33 + text:byte(i)) % 2 ^ 32
   end
-  if restante.shared.get(key .. " waits") then
+  return ("%08x"):format(sum)
+end
+
+-- Marks a new sender as known, and as one that has to wait; says whether there was room for both marks.
+local function remember(known, waits)
+  local has_room, is_new = pcall(restante.shared.add, known, true, memory)
+  if has_room and is_new and not pcall(restante.shared.set, waits, true, delay) then
+    restante.shared.delete(known)
+    return false
+  end
+  return has_room
+end
+
+function restante.before.rcpt_to_accepted(session)
+  local recipient = session.to[#session.to].address
+  if #recipient > 200 then
+    recipient = digest(recipient)
+  end
+  local pair = digest(session.remote_addr .. " " .. session.from.address) .. " " .. recipient
+  local waits = "greylist waits " .. pair
+  -- When `restante.shared` is full of others that wait, this one has to come back too.
+  if not remember("greylist knows " .. pair, waits) or restante.shared.get(waits) then
     return smtp.deny(451, "4.7.1 Greylisted, try again in a minute")
   end
   return smtp.defer()
@@ -32,8 +52,21 @@ function test_a_new_sender_has_to_come_back(t)
 end
 
 function test_each_recipient_counts_for_itself(t)
-  t.denies(t.rcpt_to { to = { "ann@example.org" } }, 451)
+  local from = ("long"):rep(30) .. "@example.org"
+  t.denies(t.rcpt_to { from = from, to = { "ann@example.org" } }, 451)
   t.advance(61)
-  t.defers(t.rcpt_to { to = { "ann@example.org" } })
-  t.denies(t.rcpt_to { to = { "ann@example.org", "bob@example.org" } }, 451)
+  t.defers(t.rcpt_to { from = from, to = { "ann@example.org" } })
+  t.denies(t.rcpt_to { from = from, to = { "ann@example.org", "bob@example.org" } }, 451)
+end
+
+function test_nobody_gets_through_because_there_is_no_room(t)
+  local entries = 0
+  while pcall(restante.shared.set, "entry " .. entries, true) do
+    entries = entries + 1
+  end
+  t.denies(t.rcpt_to { to = { "ann@example.org" } }, 451)
+  -- There is room for one of the marks.
+  restante.shared.delete("entry 0")
+  t.denies(t.rcpt_to { to = { "ann@example.org" } }, 451)
+  t.denies(t.rcpt_to { to = { "ann@example.org" } }, 451)
 end
