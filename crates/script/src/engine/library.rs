@@ -10,7 +10,8 @@ use super::globals::Globals;
 use super::limits::Watch;
 use super::raised;
 use super::sources::Sources;
-use crate::services::{Level, Log, Services};
+use crate::modules;
+use crate::services::{Level, Services};
 
 /// What is opened. Without the library `jit` the compiler stays off: compiled loops would not run hooks.
 pub(super) fn standard() -> StdLib {
@@ -44,7 +45,7 @@ pub(super) fn install(
     host.set("module_text", lua.create_function(move |lua, name: LuaString| module_text(lua, &sources, &name))?)?;
     let log = Arc::clone(&services.log);
     let write = move |_: &Lua, text: LuaString| {
-        print(&*log, &text);
+        log.write(Level::Info, &modules::beginning(&text, LONGEST_PRINT), &[]);
         Ok(())
     };
     host.set("write", lua.create_function(write)?)?;
@@ -52,6 +53,14 @@ pub(super) fn install(
     lua.load(include_str!("prelude.lua")).set_name(format!("={PRELUDE}")).call::<()>(host)?;
     lua.set_globals(own.clone())?;
     Ok(Globals { own, kept: globals })
+}
+
+/// Takes from calls what the script may still change while it is loaded: how texts behave.
+pub(super) fn seal(lua: &Lua) -> mlua::Result<()> {
+    let Some(texts) = lua.type_metatable::<LuaString>() else { return Ok(()) };
+    let shown = lua.create_table()?;
+    shown.raw_set("__index", texts.raw_get::<Value>("__index")?)?;
+    texts.raw_set("__metatable", shown)
 }
 
 /// The text of a required file and its name, or nothing and a line for the list of where was looked.
@@ -62,11 +71,6 @@ fn module_text(lua: &Lua, sources: &Sources, name: &LuaString) -> mlua::Result<(
         Some(source) => Ok((Some(lua.create_string(&source.text)?), source.name.clone())),
         None => Ok((None, format!("\n\tno file '{name}' beside the script"))),
     }
-}
-
-fn print(log: &dyn Log, text: &LuaString) {
-    let text = text.to_string_lossy();
-    log.write(Level::Info, &text[..text.floor_char_boundary(LONGEST_PRINT)], &[]);
 }
 
 fn debug(lua: &Lua) -> mlua::Result<Table> {

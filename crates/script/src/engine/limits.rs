@@ -11,15 +11,20 @@ use mlua::{Error, HookTriggers, Lua, Value, VmState};
 use super::failure::{self, Kind, Place, place};
 use crate::settings::Settings;
 
-/// How many instructions pass between two looks: some ten microseconds.
-const INTERVAL: u32 = 1000;
+/// How many instructions pass between two looks: about a microsecond of plain ones, while a single one that calls a
+/// function of C on a long text can take ten milliseconds.
+const INTERVAL: u32 = 100;
+
+/// How many looks pass until one looks for the line too, which costs more than the rest.
+const LINE_INTERVAL: u32 = 10;
 
 /// The stack that a thread needs to run states.
 pub(crate) const STACK: usize = 16 * 1024 * 1024;
 
 /// How much of it a call may use. Coroutines within coroutines, and functions of Lua that are called from C, which are
 /// called from Lua, nest on the stack of the thread, and nothing else stops them before it ends, and the process with it.
-/// Between two looks such a call can take some hundred times the largest frame, which is far from the rest of the stack.
+/// Between two looks such a call can take some hundred times the largest frame, which is far from the rest of the stack:
+/// `prelude.lua` sees to it that there are instructions between any two frames, and [`look`] is for those of the host.
 const MAX_DEPTH: usize = 4 * 1024 * 1024;
 
 /// When the collector begins anew, in percent of what the state held when it was last done. Most states hold little, and
@@ -46,6 +51,8 @@ struct Call {
     /// Where on the stack of its thread it has begun.
     bottom: usize,
     breach: Option<Breach>,
+    /// How many looks there were.
+    looks: u32,
     /// The last line that was seen: neither an allocation that fails nor a call that is given up tells where.
     seen: Option<Place>,
     /// Whether the state has held much since it was made.
@@ -71,14 +78,15 @@ pub(super) struct Breach {
 
 impl Watch {
     pub(super) fn new(settings: &Settings) -> Self {
-        let call =
-            Call { deadline: Instant::now(), bottom: stack_place(), breach: None, seen: None, holds_much: false };
+        let (deadline, bottom) = (Instant::now(), stack_place());
+        let call = Call { deadline, bottom, breach: None, looks: 0, seen: None, holds_much: false };
         Self { timeout: settings.timeout, memory: settings.memory, call: Arc::new(Mutex::new(call)) }
     }
 
     /// Starts to watch.
     pub(super) fn install(&self, lua: &Lua) -> mlua::Result<()> {
         pause(lua, PAUSE);
+        lua.set_app_data(self.clone());
         self.look_every(INTERVAL, lua)
     }
 
@@ -90,6 +98,7 @@ impl Watch {
         call.deadline = Instant::now() + self.timeout;
         call.bottom = stack_place();
         call.breach = None;
+        call.looks = 0;
         call.seen = None;
         Ok(call.deadline)
     }
@@ -140,13 +149,16 @@ impl Watch {
         }
     }
 
-    fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
+    fn look(&self, lua: &Lua) -> mlua::Result<()> {
         let (deadline, bottom) = {
             let mut call = self.call();
             if call.breach.is_some() {
                 return Err(over());
             }
-            failure::at_place(lua, |file, line| call.see(file, line));
+            if call.looks.is_multiple_of(LINE_INTERVAL) {
+                failure::at_place(lua, |file, line| call.see(file, line));
+            }
+            call.looks = call.looks.wrapping_add(1);
             (call.deadline, call.bottom)
         };
         if Instant::now() >= deadline {
@@ -165,13 +177,16 @@ impl Watch {
                 return Err(over());
             }
         }
-        Ok(VmState::Continue)
+        Ok(())
     }
 
     /// Sees to it that a state that has come to hold much is collected more often, from now on.
     fn mind_garbage(&self, lua: &Lua) {
+        if lua.used_memory() <= self.memory / MUCH {
+            return;
+        }
         let mut call = self.call();
-        if !call.holds_much && lua.used_memory() > self.memory / MUCH {
+        if !call.holds_much {
             call.holds_much = true;
             pause(lua, SHORT_PAUSE);
             lua.gc_restart();
@@ -187,12 +202,18 @@ impl Watch {
     fn look_every(&self, instructions: u32, lua: &Lua) -> mlua::Result<()> {
         let watch = self.clone();
         let triggers = HookTriggers::new().every_nth_instruction(instructions);
-        lua.set_global_hook(triggers, move |lua, _| watch.look(lua))
+        lua.set_global_hook(triggers, move |lua, _| watch.look(lua).map(|()| VmState::Continue))
     }
 
     fn call(&self) -> MutexGuard<'_, Call> {
         self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Looks after the limits of the call that is under way, for functions of the host that call Lua in turn or take long.
+pub(crate) fn look(lua: &Lua) -> mlua::Result<()> {
+    let watch = lua.app_data_ref::<Watch>().map(|watch| watch.clone());
+    watch.map_or(Ok(()), |watch| watch.look(lua))
 }
 
 fn pause(lua: &Lua, percent: i32) {

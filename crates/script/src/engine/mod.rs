@@ -23,7 +23,7 @@ use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
 
 pub(crate) use failure::{CallError, Kind, PRELUDE, Place, place};
-pub(crate) use limits::STACK;
+pub(crate) use limits::{STACK, look};
 pub(crate) use program::Program;
 pub(crate) use whereabouts::Whereabouts;
 
@@ -69,6 +69,7 @@ impl Engine {
         engine.load()?;
         engine.check_globals()?;
         engine.functions = engine.globals.keep().map_err(|error| engine.failed(None, &error))?;
+        library::seal(&engine.lua).map_err(|error| engine.failed(None, &error))?;
         engine.handlers = Event::ALL.map(|event| objects::handler(&engine.lua, event));
         objects::set_final(&engine.lua, true);
         let definitions = engine.handlers.each_ref().map(|handler| definition(handler.as_ref()?));

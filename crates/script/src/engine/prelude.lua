@@ -1,15 +1,35 @@
--- What scripts find changed in the standard library. This runs once in every state, before the script, with the plain
--- table of globals as its environment. What it uses later it keeps in locals, so that no script can change it.
+-- What scripts find changed in the standard library. This runs once in every state, before the script. What it uses later
+-- it keeps in locals, so that no script can change it.
 
 local host = ...
+local globals, package = _G, package
+
+-- Until the end of this file, its environment leads to the table of globals; afterwards it is empty, because `getfenv`
+-- hands it out, and that table is not for scripts.
+local environment = setmetatable({}, { __index = globals, __newindex = globals })
+setfenv(1, environment)
 
 local error, next, pairs, rawequal, rawget, rawset, select, tostring, type =
   error, next, pairs, rawequal, rawget, rawset, select, tostring, type
 local lua = {
-  load = load, loadfile = loadfile, pcall = pcall, xpcall = xpcall, resume = coroutine.resume, setmetatable = setmetatable,
+  load = load, loadfile = loadfile, pcall = pcall, xpcall = xpcall, create = coroutine.create, resume = coroutine.resume,
+  setmetatable = setmetatable, setfenv = setfenv,
 }
-local concat, searchpath = table.concat, package.searchpath
-local globals, own, settle, write, module_text = _G, host.own, host.settle, host.write, host.module_text
+local concat, searchpath, tonumber = table.concat, package.searchpath, tonumber
+local own, settle, write, module_text = host.own, host.settle, host.write, host.module_text
+
+-- Limits are looked after between instructions of Lua. Functions of C that call others could nest, and go on, without a
+-- single one; so each of them is behind a function of Lua, which leaves its place on the stack to it.
+local function guarded(native)
+  return function(...)
+    return native(...)
+  end
+end
+
+globals.tostring = guarded(tostring)
+require, module, package.seeall = guarded(require), guarded(module), guarded(package.seeall)
+string.format, string.gsub, table.sort, os.time =
+  guarded(string.format), guarded(string.gsub), guarded(table.sort), guarded(os.time)
 
 -- The globals of scripts: what a call assigns lies in `own`, which is emptied after the call; the rest shines through.
 -- A script may give them a metatable of its own, as the well-known guards against misspelled globals do.
@@ -73,13 +93,26 @@ function globals.pairs(subject)
   return pairs(subject)
 end
 
--- A table that is raised is remembered for the log.
-local raised = host.raised
+-- What Lua says when memory runs out ends the call. Said by a script, it is a text as any other. A table that is raised is
+-- remembered for the log.
+local out_of_memory, raised = "not enough memory", host.raised
+
 function globals.error(reason, level)
-  if type(reason) == "table" then
+  if rawequal(reason, out_of_memory) then
+    reason = out_of_memory .. "."
+  elseif type(reason) == "table" then
     raised[1] = reason
   end
   return error(reason, level)
+end
+
+local assert = assert
+function globals.assert(...)
+  local ok, reason = ...
+  if not ok and rawequal(reason, out_of_memory) then
+    error(out_of_memory .. ".", 0)
+  end
+  return assert(...)
 end
 
 -- Errors that must end the call pass through everything that catches errors: `settle` raises them again. Error values
@@ -102,6 +135,38 @@ end
 
 function coroutine.resume(...)
   return settled(lua.resume(...))
+end
+
+local function create(body)
+  -- What is no function is refused as ever.
+  return lua.create(type(body) == "function" and guarded(body) or body)
+end
+
+coroutine.create = create
+
+local function passed_on(ok, ...)
+  if ok then
+    return ...
+  end
+  error((...), 0)
+end
+
+function coroutine.wrap(body)
+  local thread = create(body)
+  return function(...)
+    return passed_on(settled(lua.resume(thread, ...)))
+  end
+end
+
+-- The environment of the state itself would stay for all calls to come. Levels are those of Lua: numbers from 1 on.
+function setfenv(subject, environment)
+  if type(subject) ~= "function" then
+    local level = tonumber(subject)
+    if level and not (level >= 1 and level < 1e6) then
+      error("setfenv is for functions and levels from 1 on", 2)
+    end
+  end
+  return lua.setfenv(subject, environment)
 end
 
 -- A finalizer runs where limits do not reach: scripts get nothing that could have one.
@@ -197,9 +262,16 @@ local function on_the_path(name)
   return once(chunk)
 end
 
-package.loaders[2] = beside_the_script
-package.loaders[3] = on_the_path
-package.preload["string.buffer"] = nil
+local function preloaded(name)
+  local loader = package.preload[name]
+  if loader == nil then
+    return "\n\tno field package.preload['" .. name .. "']"
+  end
+  return loader
+end
+
+package.loaders[1], package.loaders[2], package.loaders[3] = preloaded, beside_the_script, on_the_path
+package.preload["string.buffer"], package.preload["table.clear"], package.preload["table.new"] = nil, nil, nil
 
 function print(...)
   local count, parts = select("#", ...), { ... }
@@ -233,3 +305,5 @@ if host.sandbox then
   package.loaders[3] = nil
   package.path, package.cpath, package.config, package.loadlib, package.searchpath, package.seeall = "", nil, nil, nil, nil, nil
 end
+
+lua.setmetatable(environment, { __metatable = false })

@@ -1,6 +1,8 @@
 //! Values of scripts for the world outside: texts are UTF-8 and no longer than is good, numbers are of one kind.
 
-use mlua::{Lua, Value};
+use mlua::{Lua, LuaString, Value};
+
+use crate::engine;
 
 /// What `tostring` makes of a value. What is no UTF-8 is replaced.
 pub(super) fn text_of(lua: &Lua, value: &Value) -> mlua::Result<String> {
@@ -10,8 +12,29 @@ pub(super) fn text_of(lua: &Lua, value: &Value) -> mlua::Result<String> {
         Value::Number(_) | Value::Integer(_) => {
             Ok(lua.coerce_string(value.clone())?.map(|text| text.to_string_lossy()).unwrap_or_default())
         }
+        // Their metatables may name a function of the host that comes back here, and so on.
+        Value::Table(_) | Value::UserData(_) => {
+            engine::look(lua)?;
+            value.to_string()
+        }
         other => other.to_string(),
     }
+}
+
+/// The first bytes of what [`text_of`] makes of a value, so many of them at most. Long texts are not copied for it.
+pub(super) fn beginning_of(lua: &Lua, value: &Value, most: usize) -> mlua::Result<String> {
+    match value {
+        Value::String(text) => Ok(beginning(text, most)),
+        other => text_of(lua, other).map(|text| cut(text, most)),
+    }
+}
+
+/// The first bytes of a text, so many of them at most. What is no UTF-8 is replaced.
+pub(crate) fn beginning(text: &LuaString, most: usize) -> String {
+    let text = text.as_bytes();
+    // A few more, so that the last character is whole.
+    let text = &text[..text.len().min(most + 4)];
+    cut(String::from_utf8_lossy(text).into_owned(), most)
 }
 
 /// The number that a value is. Those that are whole reach us apart from the others, which is no difference to a script.

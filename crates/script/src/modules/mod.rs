@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use mlua::{Lua, Table};
 
+pub(crate) use convert::beginning;
 pub(crate) use shared::Shared;
 
 use crate::services::Services;

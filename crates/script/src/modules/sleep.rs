@@ -17,7 +17,8 @@ const SLEEP: &str = "local sleep = ... return function(seconds) while sleep(seco
 pub(super) fn function(lua: &Lua, clock: &Arc<dyn Clock>) -> mlua::Result<Function> {
     let clock = Arc::clone(clock);
     let sleep = lua.create_function(move |lua, seconds: f64| sleep(lua, &*clock, seconds))?;
-    lua.load(SLEEP).set_name(format!("={PRELUDE}")).call(sleep)
+    // Scripts can get hold of its environment, so that is not the one of the host.
+    lua.load(SLEEP).set_name(format!("={PRELUDE}")).set_environment(lua.create_table()?).call(sleep)
 }
 
 /// Says whether the time of the call was up before that of the sleep.

@@ -162,3 +162,14 @@ fn long_paths_are_named_in_full() {
     assert_eq!(stage.result(), "rules.lua:1: unexpected symbol near '='");
     std::fs::remove_dir_all(outer).unwrap();
 }
+
+#[test]
+fn an_error_that_cannot_say_what_it_is_has_a_place() {
+    let script = "function inbucket.before.mail_from_accepted()
+  local silent = setmetatable({}, {__tostring = function() error('again') end})
+  error(silent)
+end";
+    let mut engine = Stage::script(script).engine().unwrap();
+    let error = engine.mail_from(&envelope()).unwrap_err();
+    assert_eq!(parts(&error), (Kind::Script, Some(1), "error in error handling"));
+}

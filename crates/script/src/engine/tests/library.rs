@@ -1,5 +1,7 @@
 //! The standard library as scripts find it, open and sandboxed.
 
+use mlua::Value;
+
 use super::{Stage, all_give};
 use crate::services::Level;
 
@@ -18,6 +20,8 @@ fn what_scripts_rely_on_is_there() {
         ("local f = io.popen('echo hello') result = f:read('*l') f:close()", "hello"),
         ("local f = assert(io.tmpfile()) f:write('kept') f:seek('set') result = f:read('*a')", "kept"),
         ("local function f() return 1 end setfenv(f, {}) result = tostring(getfenv(f).print)", "nil"),
+        ("local g = _G setfenv(1, {}) x = 1 g.result = g.tostring(g.x)", "nil"),
+        ("local g = _G module('m', package.seeall) x = 5 g.result = type(print) .. g.package.loaded.m.x", "function5"),
         ("result = bit.band(6, 3)", "2"),
         ("result = math.mod(7, 4)", "3"),
         ("#!/usr/bin/lua\nresult = 1", "1"),
@@ -81,6 +85,47 @@ fn nothing_ends_the_server_or_changes_its_locale() {
         ("result = tostring(os.setlocale('de_DE.UTF-8')) .. os.setlocale()", "nilC"),
         ("package.loadlib('libc.so.6', '*')", "rules.lua:1: package.loadlib is disabled in safe mode"),
         ("result = tostring(getmetatable(io.stdout))", "false"),
+    ]);
+}
+
+#[test]
+fn no_call_changes_what_others_see() {
+    let engine = Stage::script("function reach(f) return f() end").engine().unwrap();
+    let table = [
+        "getfenv(pcall).poison = true return poison",
+        "getfenv(restante.sleep).poison = true return poison",
+        "return pcall(setfenv, 0, {}) or pcall(setfenv, 0.5, {}) or pcall(setfenv, '0', {})",
+        "return pcall(function() setmetatable('', {}) end)",
+        "getmetatable('').__index = nil return ('x').upper == nil",
+        "return pcall(require, 'table.clear') or pcall(require, 'table.new')",
+    ];
+    for script in table {
+        let (said, _): (Value, Value) = engine.lua().load(script).call(()).unwrap_or_default();
+        assert!(matches!(said, Value::Nil | Value::Boolean(false)), "{script}: {said:?}");
+    }
+}
+
+#[test]
+fn the_way_texts_behave_belongs_to_the_script() {
+    let script = "getmetatable('').__mod = string.format result = ('%d of %s') % 7";
+    assert!(Stage::script(script).result().contains("bad argument"), "{script}");
+    all_give(&[("getmetatable('').__unm = string.reverse result = -'abc'", "cba")]);
+}
+
+#[test]
+fn coroutines_are_those_of_lua() {
+    all_give(&[
+        ("result = coroutine.wrap(string.upper)('x')", "X"),
+        ("result = select(2, coroutine.resume(coroutine.create(math.max), 1, 3, 2))", "3"),
+        ("coroutine.create(1)", "rules.lua:1: bad argument #1 to 'create' (function expected, got number)"),
+        ("local f = coroutine.wrap(function() error({code = 7}) end) result = select(2, pcall(f)).code", "7"),
+        ("\nlocal f = coroutine.wrap(function()\n error('inside') end) f()", "rules.lua:3: inside"),
+        ("local f = coroutine.wrap(function() end) f() f()", "rules.lua:1: cannot resume dead coroutine"),
+        (
+            "local co co = coroutine.create(function() return coroutine.running() == co end) \
+          result = select(2, coroutine.resume(co))",
+            "true",
+        ),
     ]);
 }
 

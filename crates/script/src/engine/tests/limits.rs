@@ -31,6 +31,13 @@ const ENDLESS: &[&str] = &[
     "while true do pcall(require, 'nothing') end",
     "repeat local ok = pcall(function() repeat until false end) until ok",
     "::again:: pcall(function() ::again:: goto again end) goto again",
+    "local t = setmetatable({}, {__tostring = tostring}) tostring(t)",
+    "local t = setmetatable({}, {__tostring = tostring}) print(t)",
+    "local t = setmetatable({}, {__tostring = tostring}) string.format('%s', t)",
+    "local t = setmetatable({}, {__tostring = tostring}) require('logger').info(t)",
+    // Few tables, and more calls than anybody can wait for.
+    "local meta = {__lt = tostring, __tostring = table.sort} local t = setmetatable({}, meta) \
+     for i = 1, 40 do t = setmetatable({t, t, t}, meta) end tostring(t)",
     "restante.sleep(3600)",
     "while true do pcall(restante.sleep, 1 / 0) end",
 ];
@@ -57,6 +64,9 @@ const NESTED: &[&str] = &[
     "local f f = function() string.gsub('a', 'a', coroutine.wrap(f)) end f()",
     "local f f = function() pcall(string.gsub, 'a', 'a', function() pcall(coroutine.wrap(f)) end) end while true do f() end",
     "local t t = setmetatable({}, {__tostring = function() require('logger').info(t) return '' end}) print(t)",
+    "local log = require('logger') local t = setmetatable({}, {__tostring = log.info}) log.info(t)",
+    "local get = require('http').get local t = setmetatable({}, {__tostring = get}) get(t)",
+    "local post = require('http').post local t = setmetatable({}, {__tostring = post}) post('', {headers = {a = t}})",
 ];
 
 #[test]
@@ -67,6 +77,50 @@ fn calls_that_nest_without_end_do_not_end_the_process() {
             stage.settings.timeout = Duration::from_mins(1);
             stage.settings.memory = 256 * 1024 * 1024;
             assert_eq!(stage.result(), "rules.lua:1: nests its calls too deeply", "{script}");
+        }
+    });
+}
+
+/// Functions of C that call others, and how each of them gets from one object to the next.
+const LINKS: &[&str] = &[
+    "{__tostring = WRAP(tostring)}",
+    "{__tostring = WRAP(table.sort), __lt = WRAP(tostring)}",
+    "{__tostring = WRAP(os.time), __index = WRAP(tostring)}",
+    "{__tostring = WRAP(require('logger').info)}",
+    "{__tostring = WRAP(function(t) return ('%s'):format(t[1]) end)}",
+    "{__tostring = WRAP(function(t) return (('a'):gsub('a', function() return tostring(t[1]) end)) end)}",
+    "{__tostring = WRAP(function(t) return (('a'):gsub('a', setmetatable({}, {__index = function() return tostring(t[1]) end}))) end)}",
+    "{__call = WRAP(tostring), __tostring = WRAP(pcall)}",
+    "{__concat = WRAP(tostring), __tostring = function(t) return t .. t[1] end}",
+    "{__eq = WRAP(tostring), __tostring = function(t) return tostring(t[1] == t[2]) .. tostring(t[1]) end}",
+    "{__len = WRAP(tostring), __unm = WRAP(tostring), __tostring = function(t) return -t[1] end}",
+    "{__newindex = WRAP(tostring), __tostring = function(t) t[1].x = 1 return '' end}",
+    "{__tostring = WRAP(xpcall), __call = WRAP(tostring)}",
+    "{__tostring = WRAP(require('http').get)}",
+    "{__tostring = WRAP(print)}",
+];
+
+/// A long chain of objects, each of which is asked by the one before it.
+const CHAIN: &str = "local t = setmetatable({}, {__tostring = function() return 'end' end}) \
+                     for i = 1, 100000 do t = setmetatable({t, t}, LINK) end \
+                     pcall(tostring, t) table.sort({t, t}, tostring) result = 'over'";
+
+/// How they may end. A wrapped function that comes back to itself is still under way, which is an error of its own.
+const ENDS: &[&str] =
+    &["over", "stack overflow", "nests its calls too deeply", "took longer than 1s", "cannot resume dead coroutine"];
+
+#[test]
+fn chains_of_functions_do_not_end_the_process() {
+    on_the_stack_of_a_worker(|| {
+        for wrap in ["", "coroutine.wrap"] {
+            for link in LINKS {
+                let link = link.replace("WRAP", wrap);
+                let mut stage = Stage::script(&CHAIN.replace("LINK", &link));
+                stage.settings.timeout = Duration::from_secs(1);
+                stage.settings.memory = 1024 * 1024 * 1024;
+                let result = stage.result();
+                assert!(ENDS.iter().any(|end| result.ends_with(end)), "{link}: {result}");
+            }
         }
     });
 }
@@ -152,6 +206,14 @@ fn a_memory_error_that_was_caught_ends_the_call_with_the_line() {
     assert_eq!(error.kind, Kind::Memory);
     assert_eq!(error.place.unwrap().1, 2);
     assert!(engine.is_spent());
+}
+
+#[test]
+fn who_speaks_of_memory_has_not_run_out_of_it() {
+    for script in ["pcall(error, 'not enough memory')", "pcall(assert, false, 'not enough memory')"] {
+        let stage = Stage::script(&format!("local ok, why = {script} result = why"));
+        assert_eq!(stage.result(), "not enough memory.", "{script}");
+    }
 }
 
 #[test]
