@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mlua::{Lua, Table, Value};
 use serde_json::Value as Json;
 
-use super::convert::{cut, number_of, text_of};
+use super::convert::{beginning_of, number_of};
 use super::json;
 use crate::services::{Field, Level, Log};
 
@@ -17,6 +17,9 @@ const LENGTH: usize = 8 * 1024;
 /// How many fields an entry may have; more are left out.
 const FIELDS: usize = 64;
 
+/// How many fields are looked at to find the first ones.
+const LOOKED_AT: usize = 1000;
+
 /// The module.
 pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
     let module = lua.create_table()?;
@@ -24,7 +27,7 @@ pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
     for (name, level) in levels {
         let log = Arc::clone(log);
         let write = move |lua: &Lua, (text, fields): (Value, Option<Table>)| {
-            let text = cut(text_of(lua, &text)?, LENGTH);
+            let text = beginning_of(lua, &text, LENGTH)?;
             let fields = fields.map(|fields| sorted(lua, &fields)).transpose()?.unwrap_or_default();
             log.write(level, &text, &fields);
             Ok(())
@@ -37,14 +40,19 @@ pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
 /// The fields in the order of their names; the first ones when there are too many.
 fn sorted(lua: &Lua, fields: &Table) -> mlua::Result<Vec<Field>> {
     let mut sorted = BTreeMap::new();
-    for pair in fields.pairs::<Value, Value>() {
+    for pair in fields.pairs::<Value, Value>().take(LOOKED_AT) {
         let (name, value) = pair?;
-        sorted.insert(cut(text_of(lua, &name)?, LENGTH), held(lua, &value)?);
+        sorted.insert(clean(&beginning_of(lua, &name, LENGTH)?), value);
         if sorted.len() > FIELDS {
             sorted.pop_last();
         }
     }
-    Ok(sorted.into_iter().collect())
+    sorted.into_iter().map(|(name, value)| Ok((name, held(lua, &value)?))).collect()
+}
+
+/// A name that cannot be taken for a value or for two fields.
+fn clean(name: &str) -> String {
+    name.replace(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '-'), "_")
 }
 
 /// What a field holds: numbers, booleans and texts as they are, and tables as far as they have a form in JSON and are
@@ -59,13 +67,13 @@ fn held(lua: &Lua, value: &Value) -> mlua::Result<Json> {
             }
         }
         Value::Table(table) if !speaks_for_itself(table)? => {
-            if let Some(text) = json::encoded(lua, value)?.filter(|text| text.len() <= LENGTH) {
+            if let Some(text) = json::encoded(lua, value, LENGTH)? {
                 return serde_json::from_slice(&text).map_err(mlua::Error::external);
             }
         }
         _ => {}
     }
-    Ok(Json::String(cut(text_of(lua, value)?, LENGTH)))
+    beginning_of(lua, value, LENGTH).map(Json::String)
 }
 
 /// Whole numbers as such: 1700000000000000, not 1.7e15.
@@ -77,7 +85,7 @@ fn number(number: f64) -> Option<Json> {
 
 /// Whether `tostring` says more of a table than its address.
 fn speaks_for_itself(table: &Table) -> mlua::Result<bool> {
-    table.metatable().map_or(Ok(false), |metatable| metatable.contains_key("__tostring"))
+    table.metatable().map_or(Ok(false), |metatable| Ok(!metatable.raw_get::<Value>("__tostring")?.is_nil()))
 }
 
 #[cfg(test)]
@@ -126,6 +134,7 @@ mod tests {
             ),
             ("logger.error(42, {7})", "Error 42 1=7"),
             ("logger.info(nil)", "Info nil"),
+            ("logger.info('f', {['a=b c\\n\\226\\128\\174'] = 1, ['ü.x-y_z'] = 2})", "Info f a_b_c__=1 ü.x-y_z=2"),
         ];
         for (code, expected) in table {
             assert_eq!(logged(code), [expected], "{code}");
@@ -143,5 +152,16 @@ mod tests {
         assert_eq!(lines[0].matches("=\"v\"").count(), FIELDS);
         assert!(lines[0].contains(" 0064=") && !lines[0].contains(" 0065="));
         assert_eq!(lines[1].matches('y').count(), LENGTH);
+    }
+
+    #[test]
+    fn no_more_is_looked_at_than_is_written() {
+        let lua = Lua::new();
+        lua.globals().set("logger", module(&lua, &(Arc::new(Lines::default()) as Arc<dyn Log>)).unwrap()).unwrap();
+        // Each of these would take minutes if all of it were copied, and there is no memory for what is made of it in Lua.
+        let code = "local long, many, deep = ('x'):rep(2^24), {}, {}
+             for i = 1, 100000 do many[i] = long deep[i] = {long, long} end
+             logger.info('', many) logger.info('', deep) logger.info('', {{long, many, deep}})";
+        lua.load(code).exec().unwrap();
     }
 }

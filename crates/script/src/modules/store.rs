@@ -8,7 +8,7 @@ use mlua::{Lua, LuaString, Table, Value};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
-use super::convert::{number_of, text_of};
+use super::convert::{beginning_of, number_of};
 use crate::context::Context;
 use crate::event::Event;
 use crate::objects;
@@ -19,6 +19,9 @@ const USUAL: usize = 100;
 
 /// How many messages are listed at most.
 const MOST: usize = 1000;
+
+/// How much of an id is looked at and shown; those that exist are shorter.
+const SHOWN: usize = 100;
 
 /// The table with the functions.
 pub(super) fn table(lua: &Lua, mail: &Arc<dyn Mail>) -> mlua::Result<Table> {
@@ -74,7 +77,7 @@ fn page(lua: &Lua, options: &Table) -> mlua::Result<(Option<MessageId>, usize)> 
     }
     match parse(lua, &after)? {
         Some(after) => Ok((Some(after), limit)),
-        None => Err(mlua::Error::runtime(format!("{:?} is no message id", text_of(lua, &after)?))),
+        None => Err(mlua::Error::runtime(format!("{:?} is no message id", beginning_of(lua, &after, SHOWN)?))),
     }
 }
 
@@ -85,7 +88,7 @@ fn find(
     id: &Value,
     patience: Duration,
 ) -> mlua::Result<Option<Summary>> {
-    if text_of(lua, id)? == "latest" {
+    if beginning_of(lua, id, SHOWN)? == "latest" {
         return mail.latest(mailbox, patience).map_err(mlua::Error::runtime);
     }
     let Some(id) = parse(lua, id)? else { return Ok(None) };
@@ -97,7 +100,7 @@ fn parse(lua: &Lua, id: &Value) -> mlua::Result<Option<MessageId>> {
     // A number as text would lose its last digits.
     let text = match number_of(id) {
         Some(number) => format!("{number:.0}"),
-        None => text_of(lua, id)?,
+        None => beginning_of(lua, id, SHOWN)?,
     };
     Ok(text.parse().ok())
 }

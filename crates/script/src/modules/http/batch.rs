@@ -10,15 +10,18 @@ use mlua::{Lua, Table, Value};
 use restante_courier::{Http, Request, Response};
 
 use super::options::{self, Trouble};
-use super::{OUTGOING, answer, in_time, size};
+use super::room::Room;
+use super::{answer, in_time};
 use crate::context::Context;
-use crate::modules::convert::text_of;
 
 /// How many requests are under way at the same time.
 const IN_FLIGHT: usize = 8;
 
 /// How many requests a batch may have.
 const REQUESTS: usize = 100;
+
+/// How long the answers of a batch may be together, in bytes.
+const INCOMING: usize = 32 * 1024 * 1024;
 
 /// Sends the requests of a table. Gives a table of answers, and one of errors when there are any; each stands where its
 /// request does.
@@ -31,34 +34,41 @@ pub(super) fn send(lua: &Lua, client: &dyn Http, requests: &Table) -> mlua::Resu
     let answers = lua.create_table()?;
     let errors = lua.create_table()?;
     let mut queue = Vec::with_capacity(count);
-    let mut outgoing = 0;
+    let mut room = Room::new(lua);
     for place in 1..=count {
-        match parse(lua, &requests.raw_get(place)?) {
-            Ok(request) => {
-                outgoing += size(&request);
-                if outgoing > OUTGOING {
-                    return Err(mlua::Error::runtime("the requests of the batch are too long"));
-                }
-                queue.push((place, request));
-            }
+        match parse(&mut room, &requests.raw_get(place)?) {
+            Ok(request) => queue.push((place, request)),
             Err(Trouble::Data(why)) => errors.raw_set(place, why)?,
+            Err(Trouble::TooLong) => return Err(mlua::Error::runtime("the requests of the batch are too long")),
             Err(Trouble::Lua(error)) => return Err(error),
         }
     }
-    all(client, queue, deadline, |place, response| match answer(lua, response)? {
-        Ok(response) => answers.raw_set(place, response),
-        Err(why) => errors.raw_set(place, why),
+    let mut left = INCOMING;
+    all(client, queue, deadline, |place, response| {
+        let response = response.and_then(|response| {
+            // Those that are shorter may still fit.
+            left = left.checked_sub(size(&response)).ok_or("the answers of the batch are too long")?;
+            Ok(response)
+        });
+        match answer(lua, response)? {
+            Ok(response) => answers.raw_set(place, response),
+            Err(why) => errors.raw_set(place, why),
+        }
     })?;
     let errors = (!errors.is_empty()).then_some(errors);
     Ok((answers, errors))
 }
 
-fn parse(lua: &Lua, entry: &Value) -> Result<Request, Trouble> {
+fn parse(room: &mut Room<'_>, entry: &Value) -> Result<Request, Trouble> {
     let Value::Table(entry) = entry else {
         return Err(Trouble::Data("a request is a table {method, url, options}".to_owned()));
     };
-    let method = text_of(lua, &entry.raw_get(1)?)?.to_uppercase();
-    options::request(lua, &method, &entry.raw_get(2)?, &entry.raw_get(3)?)
+    options::request(room, &entry.raw_get(1)?, &entry.raw_get(2)?, &entry.raw_get(3)?)
+}
+
+fn size(response: &Response) -> usize {
+    let headers: usize = response.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    headers + response.url.len() + response.body.len()
 }
 
 /// Sends all of them, and hands over what comes back; ends early when that fails.

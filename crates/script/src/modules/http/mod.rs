@@ -5,6 +5,7 @@
 mod batch;
 mod options;
 mod response;
+mod room;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,11 +14,8 @@ use mlua::{AnyUserData, Lua, Table, Value};
 use restante_courier::{Http, Request, Response};
 
 use self::options::Trouble;
-use super::convert::text_of;
+use self::room::Room;
 use crate::context::Context;
-
-/// The most bytes of one request, and of all the requests that are sent together by one call of `request_batch`.
-const OUTGOING: usize = 64 * 1024 * 1024;
 
 /// The module.
 pub(super) fn module(lua: &Lua, client: &Arc<dyn Http>) -> mlua::Result<Table> {
@@ -25,14 +23,13 @@ pub(super) fn module(lua: &Lua, client: &Arc<dyn Http>) -> mlua::Result<Table> {
     for method in ["get", "post", "put", "patch", "delete", "head"] {
         let client = Arc::clone(client);
         let send = move |lua: &Lua, (url, options): (Value, Value)| {
-            exchange(lua, &*client, &method.to_uppercase(), &url, &options)
+            exchange(lua, &*client, &Value::String(lua.create_string(method)?), &url, &options)
         };
         module.raw_set(method, lua.create_function(send)?)?;
     }
     let here = Arc::clone(client);
-    let request = move |lua: &Lua, (method, url, options): (Value, Value, Value)| {
-        exchange(lua, &*here, &text_of(lua, &method)?.to_uppercase(), &url, &options)
-    };
+    let request =
+        move |lua: &Lua, (method, url, options): (Value, Value, Value)| exchange(lua, &*here, &method, &url, &options);
     module.raw_set("request", lua.create_function(request)?)?;
     let here = Arc::clone(client);
     let batch = move |lua: &Lua, requests: Table| batch::send(lua, &*here, &requests);
@@ -42,11 +39,11 @@ pub(super) fn module(lua: &Lua, client: &Arc<dyn Http>) -> mlua::Result<Table> {
 
 type Answer = Result<AnyUserData, String>;
 
-fn exchange(lua: &Lua, client: &dyn Http, method: &str, url: &Value, options: &Value) -> mlua::Result<Answer> {
+fn exchange(lua: &Lua, client: &dyn Http, method: &Value, url: &Value, options: &Value) -> mlua::Result<Answer> {
     let deadline = Context::of(lua)?.deadline;
-    match options::request(lua, method, url, options) {
-        Ok(request) if size(&request) > OUTGOING => Ok(Err("the request is too long".to_owned())),
+    match options::request(&mut Room::new(lua), method, url, options) {
         Ok(request) => answer(lua, in_time(client, request, deadline)),
+        Err(Trouble::TooLong) => Ok(Err("the request is too long".to_owned())),
         Err(Trouble::Data(why)) => Ok(Err(why)),
         Err(Trouble::Lua(error)) => Err(error),
     }
@@ -63,11 +60,6 @@ fn answer(lua: &Lua, answer: Result<Response, String>) -> mlua::Result<Answer> {
         Ok(response) => response::object(lua, &response).map(Ok),
         Err(why) => Ok(Err(why)),
     }
-}
-
-fn size(request: &Request) -> usize {
-    let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    request.url.len() + headers + request.body.as_ref().map_or(0, Vec::len)
 }
 
 #[cfg(test)]

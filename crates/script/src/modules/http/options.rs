@@ -8,12 +8,21 @@ use base64::engine::general_purpose::STANDARD;
 use mlua::{Lua, Table, Value};
 use restante_courier::Request;
 
-use crate::modules::convert::{number_of, text_of};
+use super::room::Room;
+use crate::modules::convert::{beginning_of, number_of};
+
+/// How many header fields and how many cookies a request may have.
+const PAIRS: usize = 1000;
+
+/// How much of what is wrong is shown.
+const SHOWN: usize = 100;
 
 /// Why there is no request.
 pub(super) enum Trouble {
     /// The arguments make none.
     Data(String),
+    /// They take more than there is room for.
+    TooLong,
     /// Lua itself failed.
     Lua(mlua::Error),
 }
@@ -25,33 +34,34 @@ impl From<mlua::Error> for Trouble {
 }
 
 /// The request that is meant. Without an option its time is not limited.
-pub(super) fn request(lua: &Lua, method: &str, url: &Value, options: &Value) -> Result<Request, Trouble> {
-    let url = if url.is_nil() { String::new() } else { text_of(lua, url)? };
-    let mut request = Request { method: method.to_owned(), url, timeout: Duration::MAX, ..Request::default() };
+pub(super) fn request(room: &mut Room<'_>, method: &Value, url: &Value, options: &Value) -> Result<Request, Trouble> {
+    let method = room.text(method)?.to_uppercase();
+    let url = if url.is_nil() { String::new() } else { room.text(url)? };
+    let mut request = Request { method, url, timeout: Duration::MAX, ..Request::default() };
     let Value::Table(options) = options else { return Ok(request) };
 
-    if let Some(query) = encoded(lua, &options.raw_get("query")?)? {
+    if let Some(query) = encoded(room, &options.raw_get("query")?)? {
         request.url = with_query(&request.url, &String::from_utf8_lossy(&query));
     }
     if let Value::Table(cookies) = options.raw_get("cookies")? {
-        request.headers.push(("Cookie".to_owned(), cookie_header(lua, &cookies)?));
+        request.headers.push(("Cookie".to_owned(), cookie_header(room, &cookies)?));
     }
     if let Value::String(body) = options.raw_get("body")? {
-        request.body = Some(body.as_bytes().to_vec());
-    } else if let Some(form) = encoded(lua, &options.raw_get("form")?)? {
+        request.body = Some(room.bytes(&body)?);
+    } else if let Some(form) = encoded(room, &options.raw_get("form")?)? {
         request.headers.push(("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
         request.body = Some(form);
     }
     if let Value::Table(auth) = options.raw_get("auth")? {
-        request.headers.push(("Authorization".to_owned(), basic(lua, &auth)?));
+        request.headers.push(("Authorization".to_owned(), basic(room, &auth)?));
     }
     let timeout: Value = options.raw_get("timeout")?;
     if !timeout.is_nil() {
-        request.timeout = self::timeout(lua, &timeout)?;
+        request.timeout = self::timeout(room.lua, &timeout)?;
     }
     // Last, because what is said here counts more than what follows from other options.
     if let Value::Table(headers) = options.raw_get("headers")? {
-        for (name, value) in sorted(lua, &headers)? {
+        for (name, value) in sorted(room, &headers)? {
             request.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(&name));
             request.headers.push((name, value));
         }
@@ -60,18 +70,21 @@ pub(super) fn request(lua: &Lua, method: &str, url: &Value, options: &Value) -> 
 }
 
 /// A text as it is, or a table as a form; none when it is neither.
-fn encoded(lua: &Lua, value: &Value) -> Result<Option<Vec<u8>>, Trouble> {
+fn encoded(room: &mut Room<'_>, value: &Value) -> Result<Option<Vec<u8>>, Trouble> {
     match value {
-        Value::String(text) => Ok(Some(text.as_bytes().to_vec())),
+        Value::String(text) => room.bytes(text).map(Some),
         Value::Table(table) => {
             let mut form = String::new();
-            for (name, value) in fields(lua, table)? {
+            for (name, value) in fields(room, table)? {
+                let before = form.len();
                 if !form.is_empty() {
                     form.push('&');
                 }
                 escape(&mut form, &name);
                 form.push('=');
                 escape(&mut form, &value);
+                // What it is made of is there until all of it is made.
+                room.take(form.len() - before)?;
             }
             Ok(Some(form.into_bytes()))
         }
@@ -80,17 +93,16 @@ fn encoded(lua: &Lua, value: &Value) -> Result<Option<Vec<u8>>, Trouble> {
 }
 
 /// The fields of a form, sorted by name; a list is a field for each of its values.
-fn fields(lua: &Lua, table: &Table) -> Result<Vec<(String, String)>, Trouble> {
+fn fields(room: &mut Room<'_>, table: &Table) -> Result<Vec<(String, String)>, Trouble> {
     let mut fields = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair?;
-        let name = text_of(lua, &name)?;
         let Value::Table(list) = value else {
-            fields.push((name, text_of(lua, &value)?));
+            fields.push((room.text(&name)?, room.text(&value)?));
             continue;
         };
         for value in list.sequence_values::<Value>() {
-            fields.push((name.clone(), text_of(lua, &value?)?));
+            fields.push((room.text(&name)?, room.text(&value?)?));
         }
     }
     fields.sort_by(|one, other| one.0.cmp(&other.0));
@@ -98,11 +110,14 @@ fn fields(lua: &Lua, table: &Table) -> Result<Vec<(String, String)>, Trouble> {
 }
 
 /// The pairs of a table as texts, sorted by name.
-fn sorted(lua: &Lua, table: &Table) -> Result<Vec<(String, String)>, Trouble> {
+fn sorted(room: &mut Room<'_>, table: &Table) -> Result<Vec<(String, String)>, Trouble> {
     let mut pairs = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair?;
-        pairs.push((text_of(lua, &name)?, text_of(lua, &value)?));
+        if pairs.len() == PAIRS {
+            return Err(Trouble::Data(format!("a request has at most {PAIRS} header fields and cookies")));
+        }
+        pairs.push((room.text(&name)?, room.text(&value)?));
     }
     pairs.sort_unstable();
     Ok(pairs)
@@ -132,32 +147,32 @@ fn with_query(url: &str, query: &str) -> String {
 }
 
 /// The header field for cookies. What would end a cookie early is left out.
-fn cookie_header(lua: &Lua, cookies: &Table) -> Result<String, Trouble> {
+fn cookie_header(room: &mut Room<'_>, cookies: &Table) -> Result<String, Trouble> {
     let clean = |text: &str| text.replace(|c: char| c == ';' || c.is_control(), "");
-    let cookies = sorted(lua, cookies)?;
+    let cookies = sorted(room, cookies)?;
     let cookies: Vec<_> = cookies.iter().map(|(name, value)| format!("{}={}", clean(name), clean(value))).collect();
     Ok(cookies.join("; "))
 }
 
-fn basic(lua: &Lua, auth: &Table) -> Result<String, Trouble> {
+fn basic(room: &mut Room<'_>, auth: &Table) -> Result<String, Trouble> {
     let (user, pass): (Value, Value) = (auth.raw_get("user")?, auth.raw_get("pass")?);
     if user.is_nil() || pass.is_nil() {
         return Err(Trouble::Data("auth needs the fields user and pass".to_owned()));
     }
-    let secret = format!("{}:{}", text_of(lua, &user)?, text_of(lua, &pass)?);
+    let secret = format!("{}:{}", room.text(&user)?, room.text(&pass)?);
     Ok(format!("Basic {}", STANDARD.encode(secret)))
 }
 
 /// Seconds, or a text such as `1m30s`.
 fn timeout(lua: &Lua, value: &Value) -> Result<Duration, Trouble> {
     let time = match value {
-        Value::String(text) => duration(&text.to_string_lossy()),
+        Value::String(_) => duration(&beginning_of(lua, value, SHOWN)?),
         // Too much for a duration is as good as no limit.
         other => number_of(other).filter(|seconds| *seconds >= 0.0).map(seconds),
     };
     match time {
         Some(time) => Ok(time),
-        None => Err(Trouble::Data(format!("{:?} is no timeout", text_of(lua, value)?))),
+        None => Err(Trouble::Data(format!("{:?} is no timeout", beginning_of(lua, value, SHOWN)?))),
     }
 }
 
@@ -211,7 +226,7 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(duration(text), expected.map(Duration::from_millis), "{text}");
         }
-        assert_eq!(duration(&format!("{}h", "9".repeat(300))), Some(Duration::MAX));
+        assert_eq!(duration(&format!("{}h", "9".repeat(99))), Some(Duration::MAX));
     }
 
     #[test]

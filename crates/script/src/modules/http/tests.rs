@@ -64,7 +64,7 @@ fn state(patience: Duration) -> (Lua, Arc<Mirror>) {
 fn eval(code: &str) -> String {
     let (lua, _) = state(Duration::from_hours(1));
     let value: Value = lua.load(code).eval().unwrap();
-    text_of(&lua, &value).unwrap()
+    value.to_string().unwrap()
 }
 
 #[test]
@@ -200,6 +200,44 @@ fn what_a_call_may_send_is_bounded() {
         assert!(lua.load(code).exec().is_err());
     }
     assert!(mirror.asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_text_that_is_named_many_times_does_not_fill_the_memory() {
+    let table = [
+        "form = {a = list}",
+        "query = {a = list}",
+        "headers = list",
+        "cookies = list",
+        "query = {a = half}, form = {a = half}",
+        "form = {a = escaped}",
+        "auth = {user = long:rep(40), pass = long:rep(40)}",
+    ];
+    for options in table {
+        let (lua, mirror) = state(Duration::from_hours(1));
+        let code = format!(
+            "local long, list, half, escaped = ('x'):rep(2^20), {{}}, {{}}, {{}}
+             for i = 1, 3000 do list[i] = long end
+             for i = 1, 40 do half[i] = long end
+             for i = 1, 30 do escaped[i] = ('/'):rep(2^20) end
+             return select(2, http.post('http://x/', {{{options}}}))"
+        );
+        assert_eq!(lua.load(code).eval::<String>().unwrap(), "the request is too long", "{options}");
+        assert!(mirror.asked.lock().unwrap().is_empty());
+    }
+    let many = "local headers = {} for i = 1, 1001 do headers['x' .. i] = '' end
+        return select(2, http.get('http://x/', {headers = headers}))";
+    assert_eq!(eval(many), "a request has at most 1000 header fields and cookies");
+}
+
+#[test]
+fn answers_of_a_batch_are_bounded_together() {
+    let code = "local list = {} for i = 1, 5 do list[i] = {'POST', 'http://x/', {body = ('x'):rep(12 * 2^20)}} end
+        local answers, errors = http.request_batch(list)
+        local got, why = 0
+        for i = 1, 5 do if answers[i] then got = got + 1 else why = errors[i] end end
+        return got .. why";
+    assert_eq!(eval(code), "2the answers of the batch are too long");
 }
 
 #[test]

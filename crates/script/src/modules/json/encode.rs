@@ -3,6 +3,7 @@
 //! that are no UTF-8 lose what is wrong.
 
 use std::ffi::c_void;
+use std::io::{self, Write};
 use std::time::Instant;
 
 use mlua::{Lua, Table, Value};
@@ -11,13 +12,13 @@ use super::{DEPTH, EXACT};
 use crate::context::Context;
 use crate::modules::convert::number_of;
 
-/// The longest text. A small table can contain another one so often that its text would never end.
-const LENGTH: usize = 16 * 1024 * 1024;
+/// What is said when a text would be longer than it may.
+const TOO_LONG: &str = "the JSON text is too long";
 
-/// The text for a value, or why there is none.
-pub(super) fn encode(lua: &Lua, value: &Value) -> mlua::Result<Result<Vec<u8>, String>> {
+/// The text for a value, of so many bytes at most, or why there is none.
+pub(super) fn encode(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<Result<Vec<u8>, String>> {
     let deadline = Context::of(lua).ok().map(|context| context.deadline);
-    let mut encoder = Encoder { out: Vec::new(), path: Vec::new(), tables: 0, deadline };
+    let mut encoder = Encoder { out: Vec::new(), longest, awaited: 0, path: Vec::new(), tables: 0, deadline };
     match encoder.value(value) {
         Ok(()) => Ok(Ok(encoder.out)),
         Err(Trouble::Data(why)) => Ok(Err(why)),
@@ -41,6 +42,9 @@ impl From<mlua::Error> for Trouble {
 
 struct Encoder {
     out: Vec<u8>,
+    longest: usize,
+    /// How long the keys are together that are known and not written yet.
+    awaited: usize,
     /// The tables that the present one lies in.
     path: Vec<*const c_void>,
     /// How many tables were looked at, each as often as it occurs.
@@ -75,9 +79,8 @@ impl Encoder {
     fn text(&mut self, text: &[u8]) -> Result<(), Trouble> {
         self.room(text.len())?;
         let text = String::from_utf8_lossy(text);
-        serde_json::to_writer(&mut self.out, text.as_ref()).map_err(|error| data(&error.to_string()))?;
-        // Escapes have made it longer.
-        self.room(0)
+        let out = Bounded { out: &mut self.out, longest: self.longest };
+        serde_json::to_writer(out, text.as_ref()).map_err(|_| data(TOO_LONG))
     }
 
     fn table(&mut self, table: &Table) -> Result<(), Trouble> {
@@ -94,7 +97,7 @@ impl Encoder {
             return Err(data("cannot encode tables this deep to JSON"));
         }
         self.path.push(place);
-        match shape(table)? {
+        match self.shape(table)? {
             Shape::Array(length) => self.array(table, length)?,
             Shape::Object(keys) => self.object(table, &keys)?,
         }
@@ -119,6 +122,7 @@ impl Encoder {
             if index > 0 {
                 self.push(b",")?;
             }
+            self.awaited -= key.len();
             self.text(key)?;
             self.push(b":")?;
             self.value(&table.raw_get(mlua::LuaString::wrap(key))?)?;
@@ -133,7 +137,63 @@ impl Encoder {
     }
 
     fn room(&self, more: usize) -> Result<(), Trouble> {
-        if self.out.len() + more > LENGTH { Err(data("the JSON text is too long")) } else { Ok(()) }
+        if self.out.len() + self.awaited + more > self.longest { Err(data(TOO_LONG)) } else { Ok(()) }
+    }
+
+    fn shape(&mut self, table: &Table) -> Result<Shape, Trouble> {
+        let mut keys = Vec::new();
+        let mut length = 0_u32;
+        let mut highest = 0.0_f64;
+        for pair in table.pairs::<Value, Value>() {
+            match pair?.0 {
+                Value::String(key) if length == 0 => {
+                    let key = key.as_bytes();
+                    self.room(key.len())?;
+                    self.awaited += key.len();
+                    keys.push(key.to_vec());
+                }
+                key => match number_of(&key) {
+                    Some(key) if keys.is_empty() => {
+                        if key < 1.0 || key.fract() != 0.0 {
+                            return Err(data("cannot encode sparse array"));
+                        }
+                        length += 1;
+                        // Each of them takes a byte at least, and a comma.
+                        self.room(2 * length as usize)?;
+                        highest = highest.max(key);
+                    }
+                    _ => return Err(data("cannot encode mixed or invalid key types")),
+                },
+            }
+        }
+        if !keys.is_empty() {
+            keys.sort_unstable();
+            return Ok(Shape::Object(keys));
+        }
+        // Different whole numbers from 1 on leave no gap exactly when the highest is their count.
+        if f64::from(length) < highest {
+            return Err(data("cannot encode sparse array"));
+        }
+        Ok(Shape::Array(length))
+    }
+}
+
+/// Takes no more than the text may be long: escapes can make it much longer than it was.
+struct Bounded<'a> {
+    out: &'a mut Vec<u8>,
+    longest: usize,
+}
+
+impl Write for Bounded<'_> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        if self.out.len() + text.len() > self.longest {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.out.write(text)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -143,36 +203,6 @@ enum Shape {
     Array(u32),
     /// An object with these keys.
     Object(Vec<Vec<u8>>),
-}
-
-fn shape(table: &Table) -> Result<Shape, Trouble> {
-    let mut keys = Vec::new();
-    let mut length = 0_u32;
-    let mut highest = 0.0_f64;
-    for pair in table.pairs::<Value, Value>() {
-        match pair?.0 {
-            Value::String(key) if length == 0 => keys.push(key.as_bytes().to_vec()),
-            key => match number_of(&key) {
-                Some(key) if keys.is_empty() => {
-                    if key < 1.0 || key.fract() != 0.0 {
-                        return Err(data("cannot encode sparse array"));
-                    }
-                    length += 1;
-                    highest = highest.max(key);
-                }
-                _ => return Err(data("cannot encode mixed or invalid key types")),
-            },
-        }
-    }
-    if !keys.is_empty() {
-        keys.sort_unstable();
-        return Ok(Shape::Object(keys));
-    }
-    // Different whole numbers from 1 on leave no gap exactly when the highest is their count.
-    if f64::from(length) < highest {
-        return Err(data("cannot encode sparse array"));
-    }
-    Ok(Shape::Array(length))
 }
 
 fn data(why: &str) -> Trouble {

@@ -12,15 +12,18 @@ const DEPTH: usize = 127;
 /// Whole numbers up to here are exact, and written as such.
 pub(super) const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The JSON text for a value; none when it has no form in JSON.
-pub(super) fn encoded(lua: &Lua, value: &Value) -> mlua::Result<Option<Vec<u8>>> {
-    encode::encode(lua, value).map(Result::ok)
+/// The longest text. A small table can contain another one so often that its text would never end.
+const LENGTH: usize = 16 * 1024 * 1024;
+
+/// The JSON text for a value; none when it has no form in JSON, or a longer one than this.
+pub(super) fn encoded(lua: &Lua, value: &Value, longest: usize) -> mlua::Result<Option<Vec<u8>>> {
+    encode::encode(lua, value, longest).map(Result::ok)
 }
 
 /// The module.
 pub(super) fn module(lua: &Lua) -> mlua::Result<Table> {
     let module = lua.create_table()?;
-    let encode = lua.create_function(|lua, value: Value| match encode::encode(lua, &value)? {
+    let encode = lua.create_function(|lua, value: Value| match encode::encode(lua, &value, LENGTH)? {
         Ok(text) => lua.create_string(text).map(Ok),
         Err(why) => Ok(Err(why)),
     })?;
@@ -84,6 +87,13 @@ mod tests {
             ("string.rep('\\0', 4 * 2^20)", "!the JSON text is too long"),
             (
                 "(function() local s, t = string.rep('x', 2^20), {} for i = 1, 16 do t[i] = s end return t end)()",
+                "!the JSON text is too long",
+            ),
+            // The same keys again and again, none of which is written until the innermost table is.
+            (
+                "(function() local keys, t = {}, {} for i = 1, 8 do keys[i] = string.rep(tostring(i), 2^20) end
+                  for _ = 1, 100 do local u = {a = t} for _, key in ipairs(keys) do u['b' .. key] = 1 end t = u end
+                  return t end)()",
                 "!the JSON text is too long",
             ),
         ];

@@ -54,7 +54,7 @@ fn mail_is_listed_found_and_deleted() {
     for (code, expected) in table {
         let lua = state(Some(Event::AfterStored));
         let value: Value = lua.load(format!("return {code}")).eval().unwrap();
-        assert_eq!(text_of(&lua, &value).unwrap(), expected, "{code}");
+        assert_eq!(value.to_string().unwrap(), expected, "{code}");
     }
 }
 
