@@ -6,6 +6,7 @@ mod globals;
 mod library;
 mod limits;
 mod program;
+mod quota;
 mod raised;
 mod sources;
 #[cfg(test)]
@@ -29,15 +30,18 @@ pub(crate) use whereabouts::Whereabouts;
 
 use crate::context::Context;
 use crate::event::Event;
+use crate::services::{Log, Services};
 use crate::{modules, objects};
 use globals::Globals;
 use limits::{Breach, Watch};
+use quota::Quota;
 use sources::Sources;
 
 /// A Lua state in which the script has run.
 pub(crate) struct Engine {
     lua: Lua,
     watch: Watch,
+    quota: Arc<Quota>,
     sources: Arc<Sources>,
     naming: Naming,
     globals: Globals,
@@ -53,11 +57,13 @@ impl Engine {
     /// Makes a state and runs the script in it.
     fn new(program: &Program) -> Result<Self, CallError> {
         let watch = Watch::new(&program.settings);
-        let (lua, globals) = state(program, &watch).map_err(|error| failed(&program.sources, &error))?;
+        let quota = Arc::new(Quota::new(Arc::clone(&program.services.log)));
+        let (lua, globals) = state(program, &watch, &quota).map_err(|error| failed(&program.sources, &error))?;
         let whereabouts = Whereabouts::new(watch.clone(), &program.sources, Default::default());
         let mut engine = Self {
             lua,
             watch,
+            quota,
             sources: Arc::clone(&program.sources),
             naming: program.settings.naming,
             globals,
@@ -200,6 +206,7 @@ impl Engine {
     ) -> Result<T, CallError> {
         let deadline = self.watch.begin(&self.lua).map_err(|error| self.failed(event, &error))?;
         self.lua.set_app_data(Context { event, deadline });
+        self.quota.renew();
         let result = work(&self.lua);
         let breach = self.watch.end(&self.lua).map_err(|error| self.failed(event, &error))?;
         if let Some(breach) = breach {
@@ -236,9 +243,10 @@ impl Engine {
 }
 
 /// A state that is ready for the script.
-fn state(program: &Program, watch: &Watch) -> mlua::Result<(Lua, Globals)> {
+fn state(program: &Program, watch: &Watch, quota: &Arc<Quota>) -> mlua::Result<(Lua, Globals)> {
     let lua = Lua::new_with(library::standard(), LuaOptions::default())?;
-    let services = &program.services;
+    let log: Arc<dyn Log> = Arc::clone(quota) as Arc<dyn Log>;
+    let services = &Services { log, ..program.services.clone() };
     modules::install(&lua, services, &program.shared)?;
     objects::install(&lua, services, program.settings.naming)?;
     let globals = library::install(&lua, watch, &program.sources, services, program.settings.sandbox)?;

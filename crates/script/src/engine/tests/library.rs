@@ -130,6 +130,16 @@ fn coroutines_are_those_of_lua() {
 }
 
 #[test]
+fn a_call_writes_only_so_many_lines() {
+    let stage = Stage::script("local log = require('logger') for i = 1, 3000 do print(i) log.info(i) end");
+    stage.engine().unwrap();
+    let log = stage.log.0.lock().unwrap();
+    assert_eq!(log.len(), 1001);
+    assert_eq!(log[999], (Level::Info, "500".to_owned()));
+    assert_eq!(log[1000], (Level::Warn, "further lines of this call are left out".to_owned()));
+}
+
+#[test]
 fn bytecode_is_refused_everywhere() {
     let dump = "local code = string.dump(function() return 1 end) ";
     let file = "local name = os.tmpname() local f = io.open(name, 'wb') f:write(code) f:close() ";
