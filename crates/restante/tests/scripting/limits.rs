@@ -65,7 +65,7 @@ fn memory_is_bounded_and_mail_goes_on() {
 /// Waits in a way that Lua cannot stop, until the test lets go of `go`, has removed its folder, or has failed long ago. The
 /// shell does not hold the log open.
 const SHELL: &str =
-    "os.execute('for i in $(seq 2000); do [ -e go ] || [ ! -e rules.lua ] && exit; sleep 0.02; done 2>&-')";
+    "io.popen('for i in $(seq 2000); do [ -e go ] || [ ! -e rules.lua ] && exit; sleep 0.02; done 2>&-'):close()";
 
 /// A script that does this for `slow@x.org`.
 fn for_slow_senders(code: &str) -> String {

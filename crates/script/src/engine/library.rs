@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mlua::{Error, Function, Lua, LuaString, MultiValue, StdLib, Table, Value};
 
+use super::execute::execute;
 use super::failure::PRELUDE;
 use super::globals::Globals;
 use super::limits::Watch;
@@ -49,6 +50,8 @@ pub(super) fn install(
         Ok(())
     };
     host.set("write", lua.create_function(write)?)?;
+    let execute = |lua: &Lua, command: Option<LuaString>| execute(lua, command.as_ref());
+    host.set("execute", lua.create_function(execute)?)?;
 
     lua.load(include_str!("prelude.lua")).set_name(format!("={PRELUDE}")).call::<()>(host)?;
     lua.set_globals(own.clone())?;

@@ -1,6 +1,7 @@
 //! One Lua state with the script loaded: what it is made from, and the calls. The objects that scripts get are in
 //! `objects`, the modules they require in `modules`; threads and queues are in `pool`.
 
+mod execute;
 mod failure;
 mod globals;
 mod library;

@@ -115,7 +115,7 @@ fn wait_for(file: &Path) -> String {
 /// The same, in a way that Lua cannot stop. It ends with the folder too.
 fn sleep_until(file: &Path) -> String {
     let (file, folder) = (file.display(), file.parent().unwrap().display());
-    format!("os.execute(\"until [ -e '{file}' ] || [ ! -e '{folder}' ]; do sleep 0.02; done\")")
+    format!("io.popen(\"until [ -e '{file}' ] || [ ! -e '{folder}' ]; do sleep 0.02; done\"):close()")
 }
 
 fn inbound() -> Inbound {

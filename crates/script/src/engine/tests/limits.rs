@@ -38,6 +38,8 @@ const ENDLESS: &[&str] = &[
     // Few tables, and more calls than anybody can wait for.
     "local meta = {__lt = tostring, __tostring = table.sort} local t = setmetatable({}, meta) \
      for i = 1, 40 do t = setmetatable({t, t, t}, meta) end tostring(t)",
+    "os.execute('sleep 3600')",
+    "while true do pcall(os.execute, 'sleep 3600 & wait') end",
     "restante.sleep(3600)",
     "while true do pcall(restante.sleep, 1 / 0) end",
 ];
