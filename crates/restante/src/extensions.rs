@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use restante_mail::message::Summary;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{self, Hooks, Observer};
 use restante_script::{Host, Loaded, ScriptError};
@@ -14,7 +15,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::config::Config;
-use crate::{http, script};
+use crate::script;
 
 /// How long the script may take to end, however much time there is.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,9 +44,9 @@ impl Extensions {
         Ok(Self { script: Some(host), ..Self::default() })
     }
 
-    /// Starts the webhooks, if there are any. They keep what waits in the data directory, so the store must be open. The
-    /// error is a sentence for the operator.
-    pub fn add_webhooks(&mut self, config: &Config) -> Result<(), String> {
+    /// Starts the webhooks, if there are any; `render` writes the record of a message as JSON. They keep what waits in the
+    /// data directory, so the store must be open. The error is a sentence for the operator.
+    pub fn add_webhooks(&mut self, config: &Config, render: fn(&Summary) -> String) -> Result<(), String> {
         let webhooks = config.webhooks.clone();
         if webhooks.targets.is_empty() {
             return Ok(());
@@ -58,7 +59,7 @@ impl Extensions {
             give_up_after: webhooks.give_up_after,
             queue: webhooks.queue,
             directory: config.storage.path.clone(),
-            render: http::summary_record,
+            render,
         };
         let webhooks = Webhooks::start(settings)?;
         tracing::info!("webhooks that are told of mail: {}", webhooks.targets());

@@ -20,7 +20,7 @@ use crate::extensions::Extensions;
 use crate::metrics::Metrics;
 use crate::net::{Readiness, ShutdownTrigger, Tls};
 use crate::process::{self, PidFile, Signals, Told};
-use crate::{log, storage};
+use crate::{http, log, storage};
 use bound::Bound;
 
 /// How long open sessions may go on after the end was asked for.
@@ -64,7 +64,7 @@ fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Fail
     let mut extensions = Extensions::with_script(config)?;
     let store = storage::open(&config.storage)?;
     storage::tell(&config.storage, runtime.block_on(store.usage()));
-    extensions.add_webhooks(config)?;
+    extensions.add_webhooks(config, http::summary_record)?;
     let ended = runtime.block_on(serve(config, store.clone(), Arc::new(extensions), signals, log));
     // With the runtime goes whoever else holds the store, so that it is this thread that closes it, in peace.
     runtime.shutdown_timeout(LAST_MOMENT);

@@ -2,7 +2,7 @@
 //! a script is told to the log and counted; whoever asked goes on as if there were no script.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
@@ -12,14 +12,12 @@ use restante_mailroom::seldom::Seldom;
 use tokio::sync::oneshot;
 
 use crate::counts::{Outcome, Tally};
-use crate::engine::{CallError, Kind, Place, Whereabouts};
+use crate::engine::Whereabouts;
 use crate::event::Event;
-use crate::host::ScriptError;
+use crate::failure::{CallError, Kind, Place};
+use crate::loaded::ScriptError;
 use crate::pool::{Caller, Craft, Failure};
 use crate::scripts::{Scripts, State};
-
-/// How long a call may go on after its time is up. Lua code is stopped by then; what is left waits for something else.
-pub(crate) const GRACE: Duration = Duration::from_millis(250);
 
 /// An event, with what the script is to know of it.
 pub(crate) enum Call {

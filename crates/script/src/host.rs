@@ -4,8 +4,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +15,10 @@ use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{Hooks, Inbound, Observer, Point, Verdict};
 use tokio::sync::oneshot;
 
-use crate::calls::{self, Call, Calls, GRACE, Reply};
+use crate::calls::{self, Call, Calls, Reply};
 use crate::counts::{Counts, Tally};
+use crate::limits::GRACE;
+use crate::loaded::{Loaded, ScriptError};
 use crate::pool::{Limits, Pool};
 use crate::scripts::Scripts;
 use crate::{Event, Settings};
@@ -43,47 +43,6 @@ pub struct Host {
     before: Pool<Calls>,
     after: Pool<Calls>,
 }
-
-/// A script that was loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loaded {
-    /// Its file.
-    pub path: PathBuf,
-    /// The events it has functions for.
-    pub handlers: Vec<Event>,
-}
-
-/// Why a script cannot be used. Displayed as a sentence that names the file and, where it can, the line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScriptError {
-    sentence: String,
-    is_permanent: bool,
-}
-
-impl ScriptError {
-    /// Something is wrong with the script itself.
-    pub(crate) fn permanent(sentence: String) -> Self {
-        Self { sentence, is_permanent: true }
-    }
-
-    /// It did not work this time.
-    pub(crate) fn passing(sentence: String) -> Self {
-        Self { sentence, is_permanent: false }
-    }
-
-    /// Whether it will not help to try again with the same script.
-    pub fn is_permanent(&self) -> bool {
-        self.is_permanent
-    }
-}
-
-impl fmt::Display for ScriptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
-    }
-}
-
-impl std::error::Error for ScriptError {}
 
 impl Host {
     /// Loads the script, if there is one. Blocking.

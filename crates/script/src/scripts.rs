@@ -9,10 +9,10 @@ use std::thread::{self, JoinHandle};
 
 use restante_courier::{Answers, Courier, Rules};
 
-use crate::calls::GRACE;
-use crate::engine::{Engine, Program, STACK};
+use crate::engine::{Engine, Program};
 use crate::event::Event;
-use crate::host::{Loaded, ScriptError};
+use crate::limits::{GRACE, STACK};
+use crate::loaded::{Loaded, ScriptError};
 use crate::log::ScriptLog;
 use crate::modules::Shared;
 use crate::services::{RealTime, Services};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use mlua::{Error, Function, Lua, LuaString, MultiValue, StdLib, Table, Value};
 
 use super::execute::execute;
-use super::failure::PRELUDE;
 use super::globals::Globals;
-use super::limits::Watch;
 use super::raised;
 use super::sources::Sources;
+use crate::failure::PRELUDE;
+use crate::limits::Watch;
 use crate::modules;
 use crate::services::{Level, Services};
 

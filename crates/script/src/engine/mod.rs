@@ -2,10 +2,8 @@
 //! `objects`, the modules they require in `modules`; threads and queues are in `pool`.
 
 mod execute;
-mod failure;
 mod globals;
 mod library;
-mod limits;
 mod program;
 mod quota;
 mod raised;
@@ -24,17 +22,16 @@ use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
 
-pub(crate) use failure::{CallError, Kind, PRELUDE, Place, place};
-pub(crate) use limits::{STACK, look};
 pub(crate) use program::Program;
 pub(crate) use whereabouts::Whereabouts;
 
 use crate::context::Context;
 use crate::event::Event;
+use crate::failure::{self, CallError, Kind, Place};
+use crate::limits::{Breach, Watch};
 use crate::services::{Log, Services};
 use crate::{modules, objects};
 use globals::Globals;
-use limits::{Breach, Watch};
 use quota::Quota;
 use sources::Sources;
 

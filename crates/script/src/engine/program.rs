@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::Engine;
 use super::sources::Sources;
-use super::{Engine, Kind};
-use crate::host::ScriptError;
+use crate::failure::Kind;
+use crate::loaded::ScriptError;
 use crate::modules::Shared;
 use crate::services::Services;
 use crate::settings::Settings;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::failure::Place;
-use super::limits::Watch;
 use super::sources::Sources;
 use crate::event::Event;
+use crate::failure::Place;
+use crate::limits::Watch;
 
 /// Places of one state.
 pub(crate) struct Whereabouts {

@@ -2,7 +2,7 @@
 
 use mlua::{Lua, LuaString, Value};
 
-use crate::engine;
+use crate::limits;
 
 /// What `tostring` makes of a value. What is no UTF-8 is replaced.
 pub(super) fn text_of(lua: &Lua, value: &Value) -> mlua::Result<String> {
@@ -14,7 +14,7 @@ pub(super) fn text_of(lua: &Lua, value: &Value) -> mlua::Result<String> {
         }
         // Their metatables may name a function of the host that comes back here, and so on.
         Value::Table(_) | Value::UserData(_) => {
-            engine::look(lua)?;
+            limits::look(lua)?;
             value.to_string()
         }
         other => other.to_string(),

@@ -17,16 +17,8 @@ use mlua::{Lua, Table};
 pub(crate) use convert::beginning;
 pub(crate) use shared::Shared;
 
+use crate::objects::{SHARED, SLEEP, STORE};
 use crate::services::Services;
-
-/// The name in the registry under which the table `restante.store` lies.
-pub(crate) const STORE: &str = "restante.store";
-
-/// The name in the registry under which the table `restante.shared` lies.
-pub(crate) const SHARED: &str = "restante.shared";
-
-/// The name in the registry under which the function `restante.sleep` lies.
-pub(crate) const SLEEP: &str = "restante.sleep";
 
 /// Lets `require` find the modules, and puts the tables into the registry. A module is made when it is asked for, since
 /// most scripts use few of them and there are many states.

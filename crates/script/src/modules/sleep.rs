@@ -6,7 +6,7 @@ use std::time::Duration;
 use mlua::{Function, Lua};
 
 use crate::context::Context;
-use crate::engine::PRELUDE;
+use crate::failure::PRELUDE;
 use crate::services::Clock;
 
 /// When the time of the call is up, this goes on until the limit of the call ends it, as it ends every call. It has the

@@ -4,7 +4,15 @@ use mlua::{AnyUserData, Function, Lua, MetaMethod, UserData, UserDataMethods, Va
 
 use super::values::{fault, kind_of, name, shown};
 use crate::event::Event;
-use crate::modules;
+
+/// The name in the registry under which the table `restante.store` lies.
+pub(crate) const STORE: &str = "restante.store";
+
+/// The name in the registry under which the table `restante.shared` lies.
+pub(crate) const SHARED: &str = "restante.shared";
+
+/// The name in the registry under which the function `restante.sleep` lies.
+pub(crate) const SLEEP: &str = "restante.sleep";
 
 /// The fields that hold functions.
 const MOMENTS: [&str; 2] = ["before", "after"];
@@ -60,9 +68,9 @@ impl UserData for Inbucket {
                 Some(b"after") => object.named_user_value("after"),
                 Some(b"config") => object.named_user_value("config"),
                 // Whoever makes a state puts these into its registry.
-                Some(b"store") => lua.named_registry_value(modules::STORE),
-                Some(b"shared") => lua.named_registry_value(modules::SHARED),
-                Some(b"sleep") => lua.named_registry_value(modules::SLEEP),
+                Some(b"store") => lua.named_registry_value(STORE),
+                Some(b"shared") => lua.named_registry_value(SHARED),
+                Some(b"sleep") => lua.named_registry_value(SLEEP),
                 Some(b"version") => lua.create_string(env!("CARGO_PKG_VERSION")).map(Value::String),
                 _ => Ok(Value::Nil),
             }

@@ -21,6 +21,7 @@ use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
 
+pub(crate) use inbucket::{SHARED, SLEEP, STORE};
 pub(crate) use values::kind_of;
 
 use crate::event::Event;

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use mlua::{BorrowedBytes, Lua, LuaString, Value};
 
-use crate::engine::place;
+use crate::failure::place;
 
 /// How much of a text is shown in an error, in bytes.
 const MAX_SHOWN: usize = 80;

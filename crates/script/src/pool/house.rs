@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::roster::{Assignment, Findings, Finished, Help, Next, PATIENCE, Roster, Ticket};
 use super::{Craft, Failure, Limits};
-use crate::engine::STACK;
+use crate::limits::STACK;
 
 /// What the threads of a pool share.
 pub(super) struct House<C: Craft> {

@@ -11,8 +11,9 @@ use mlua::{Function, Value};
 
 use super::library;
 use super::world::{Entry, World};
-use crate::engine::{Engine, Program, STACK};
-use crate::host::ScriptError;
+use crate::engine::{Engine, Program};
+use crate::limits::STACK;
+use crate::loaded::ScriptError;
 use crate::objects;
 use crate::settings::Settings;
 

@@ -16,8 +16,8 @@ use restante_mailroom::hooks::Inbound;
 use super::world::World;
 use super::{draft, said};
 use crate::context::Context;
-use crate::engine::PRELUDE;
 use crate::event::Event;
+use crate::failure::PRELUDE;
 use crate::objects;
 
 /// The event that tests count as, outside of the functions that they call: the store can be used.

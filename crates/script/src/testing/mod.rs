@@ -17,7 +17,7 @@ use std::path::Path;
 use mlua::Value;
 
 use crate::engine::Engine;
-use crate::host::ScriptError;
+use crate::loaded::ScriptError;
 use crate::settings::Settings;
 use case::Failure;
 use world::World;

@@ -10,8 +10,8 @@ use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
 
 use super::Stage;
-use crate::engine::{CallError, Kind};
 use crate::event::Event;
+use crate::failure::{CallError, Kind};
 
 pub(super) fn envelope() -> Envelope {
     Envelope {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::Stage;
 use super::calls::envelope;
-use crate::engine::{Kind, STACK};
 use crate::event::Event;
+use crate::failure::Kind;
+use crate::limits::STACK;
 
 /// Ways to go on for ever; the first line is the one that is named.
 const ENDLESS: &[&str] = &[

@@ -9,8 +9,8 @@ use std::time::Instant;
 use mlua::{Lua, Table, Value};
 use restante_courier::{Http, Request, Response};
 
-use super::options::{self, Trouble};
-use super::room::Room;
+use super::options;
+use super::room::{Room, Trouble};
 use super::{answer, in_time};
 use crate::context::Context;
 

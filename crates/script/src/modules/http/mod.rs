@@ -13,8 +13,7 @@ use std::time::Instant;
 use mlua::{AnyUserData, Lua, Table, Value};
 use restante_courier::{Http, Request, Response};
 
-use self::options::Trouble;
-use self::room::Room;
+use self::room::{Room, Trouble};
 use crate::context::Context;
 
 /// The module.

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use mlua::{Lua, Table, Value};
 use restante_courier::Request;
 
-use super::room::Room;
+use super::room::{Room, Trouble};
 use crate::modules::convert::{beginning_of, number_of};
 
 /// How many header fields and how many cookies a request may have.
@@ -16,22 +16,6 @@ const PAIRS: usize = 1000;
 
 /// How much of what is wrong is shown.
 const SHOWN: usize = 100;
-
-/// Why there is no request.
-pub(super) enum Trouble {
-    /// The arguments make none.
-    Data(String),
-    /// They take more than there is room for.
-    TooLong,
-    /// Lua itself failed.
-    Lua(mlua::Error),
-}
-
-impl From<mlua::Error> for Trouble {
-    fn from(error: mlua::Error) -> Self {
-        Self::Lua(error)
-    }
-}
 
 /// The request that is meant. Without an option its time is not limited.
 pub(super) fn request(room: &mut Room<'_>, method: &Value, url: &Value, options: &Value) -> Result<Request, Trouble> {

@@ -3,8 +3,7 @@
 
 use mlua::{Lua, LuaString, Value};
 
-use super::options::Trouble;
-use crate::engine;
+use crate::limits;
 use crate::modules::convert::text_of;
 
 /// The most bytes of one request, and of all the requests that are sent together by one call of `request_batch`.
@@ -15,6 +14,22 @@ const OVERHEAD: usize = 32;
 
 /// After how many texts the limits of the call are looked after.
 const INTERVAL: u32 = 1024;
+
+/// Why there is no request.
+pub(super) enum Trouble {
+    /// The arguments make none.
+    Data(String),
+    /// They take more than there is room for.
+    TooLong,
+    /// Lua itself failed.
+    Lua(mlua::Error),
+}
+
+impl From<mlua::Error> for Trouble {
+    fn from(error: mlua::Error) -> Self {
+        Self::Lua(error)
+    }
+}
 
 /// What is left for them.
 pub(super) struct Room<'a> {
@@ -50,7 +65,7 @@ impl<'a> Room<'a> {
     pub(super) fn take(&mut self, length: usize) -> Result<(), Trouble> {
         self.texts = self.texts.wrapping_add(1);
         if self.texts.is_multiple_of(INTERVAL) {
-            engine::look(self.lua)?;
+            limits::look(self.lua)?;
         }
         self.left = self.left.checked_sub(length.saturating_add(OVERHEAD)).ok_or(Trouble::TooLong)?;
         Ok(())

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mlua::state::{GcIncParams, GcMode};
 use mlua::{Error, HookTriggers, Lua, Value, VmState};
 
-use super::failure::{self, Kind, Place, place};
+use crate::failure::{self, Kind, Place, place};
 use crate::settings::Settings;
 
 /// How many instructions pass between two looks: about a microsecond of plain ones, while a single one that calls a
@@ -17,6 +17,9 @@ const INTERVAL: u32 = 100;
 
 /// How many looks pass until one looks for the line too, which costs more than the rest.
 const LINE_INTERVAL: u32 = 10;
+
+/// How long a call may go on after its time is up. Lua code is stopped by then; what is left waits for something else.
+pub(crate) const GRACE: Duration = Duration::from_millis(250);
 
 /// The stack that a thread needs to run states.
 pub(crate) const STACK: usize = 16 * 1024 * 1024;
@@ -39,7 +42,7 @@ const MUCH: usize = 8;
 
 /// Watches over the calls of one state.
 #[derive(Clone)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     timeout: Duration,
     memory: usize,
     call: Arc<Mutex<Call>>,
@@ -71,20 +74,20 @@ impl Call {
 
 /// A limit that was passed.
 #[derive(Clone, Debug)]
-pub(super) struct Breach {
-    pub(super) kind: Kind,
-    pub(super) place: Option<Place>,
+pub(crate) struct Breach {
+    pub(crate) kind: Kind,
+    pub(crate) place: Option<Place>,
 }
 
 impl Watch {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         let (deadline, bottom) = (Instant::now(), stack_place());
         let call = Call { deadline, bottom, breach: None, looks: 0, seen: None, holds_much: false };
         Self { timeout: settings.timeout, memory: settings.memory, call: Arc::new(Mutex::new(call)) }
     }
 
     /// Starts to watch.
-    pub(super) fn install(&self, lua: &Lua) -> mlua::Result<()> {
+    pub(crate) fn install(&self, lua: &Lua) -> mlua::Result<()> {
         pause(lua, PAUSE);
         lua.set_app_data(self.clone());
         self.look_every(INTERVAL, lua)
@@ -92,7 +95,7 @@ impl Watch {
 
     /// A call begins; says when it has to be over. Single allocations may go beyond the limit until the hook looks, up to
     /// the double of it.
-    pub(super) fn begin(&self, lua: &Lua) -> mlua::Result<Instant> {
+    pub(crate) fn begin(&self, lua: &Lua) -> mlua::Result<Instant> {
         lua.set_memory_limit(self.memory.saturating_mul(2))?;
         let mut call = self.call();
         call.deadline = Instant::now() + self.timeout;
@@ -105,19 +108,19 @@ impl Watch {
 
     /// A call is over; says what breach it has to end with, if there was one. What is done in the state until the next one
     /// is bounded without a limit, and quicker.
-    pub(super) fn end(&self, lua: &Lua) -> mlua::Result<Option<Breach>> {
+    pub(crate) fn end(&self, lua: &Lua) -> mlua::Result<Option<Breach>> {
         lua.set_memory_limit(0)?;
         self.mind_garbage(lua);
         Ok(self.call().breach.clone())
     }
 
     /// The last line that was seen of the call.
-    pub(super) fn seen(&self) -> Option<Place> {
+    pub(crate) fn seen(&self) -> Option<Place> {
         self.call().seen.clone()
     }
 
     /// Decides about an error that a script has caught: a breach is raised again, errors of the host become texts.
-    pub(super) fn settle(&self, lua: &Lua, caught: Value) -> mlua::Result<Value> {
+    pub(crate) fn settle(&self, lua: &Lua, caught: Value) -> mlua::Result<Value> {
         if self.call().breach.is_some() {
             return Err(over());
         }
@@ -141,7 +144,7 @@ impl Watch {
     }
 
     /// What a breach is called in the log.
-    pub(super) fn words(&self, kind: Kind) -> String {
+    pub(crate) fn words(&self, kind: Kind) -> String {
         match kind {
             Kind::Time => format!("took longer than {:?}", self.timeout),
             Kind::Depth => "nests its calls too deeply".to_owned(),

@@ -55,7 +55,7 @@ pub(crate) fn place(lua: &Lua) -> Option<Place> {
 }
 
 /// Does something with the file and the line that [`place`] would name.
-pub(super) fn at_place<T>(lua: &Lua, mut act: impl FnMut(&str, u32) -> T) -> Option<T> {
+pub(crate) fn at_place<T>(lua: &Lua, mut act: impl FnMut(&str, u32) -> T) -> Option<T> {
     (0..FRAMES).find_map(|level| {
         lua.inspect_stack(level, |frame| {
             let line = u32::try_from(frame.current_line()?).ok()?;
@@ -66,7 +66,7 @@ pub(super) fn at_place<T>(lua: &Lua, mut act: impl FnMut(&str, u32) -> T) -> Opt
 }
 
 /// What an error says: the kind, the place if it names one, and the bare text.
-pub(super) fn describe(error: &Error) -> (Kind, Option<Place>, String) {
+pub(crate) fn describe(error: &Error) -> (Kind, Option<Place>, String) {
     let mut error = error;
     let mut frames = "";
     while let Error::CallbackError { traceback, cause } = error {
@@ -94,7 +94,7 @@ pub(super) fn describe(error: &Error) -> (Kind, Option<Place>, String) {
 }
 
 /// Whether the state has run out of memory.
-pub(super) fn is_memory(error: &Error) -> bool {
+pub(crate) fn is_memory(error: &Error) -> bool {
     match error {
         Error::MemoryError(_) => true,
         Error::CallbackError { cause, .. } | Error::BadArgument { cause, .. } | Error::WithContext { cause, .. } => {
