@@ -1,7 +1,7 @@
 //! Runs Lua scripts that take part in delivery, made for Inbucket or for Restante.
 //!
-//! [`Host`](host) is the way in: it implements the mailroom's hooks. Scripts run on threads of their own ([`pool`]), each in
-//! a Lua state ([`engine`]) that knows the objects ([`objects`]) and modules ([`modules`]) of `docs/scripting.md`.
+//! [`Host`] is the way in: it implements the mailroom's hooks. Scripts run on threads of their own (`pool`), each in a Lua
+//! state (`engine`) that knows the objects (`objects`) and modules (`modules`) of `docs/scripting.md`.
 
 mod calls;
 mod context;
