@@ -70,7 +70,9 @@ pub(super) fn of(value: &Value) -> Result<Verdict, String> {
 
 /// A function that always gives the same verdict. It is one of Lua, which is quicker to call, and verdicts never change.
 fn constant(lua: &Lua, verdict: Verdict) -> mlua::Result<Function> {
-    lua.load("local verdict = ... return function() return verdict end").set_name("=smtp").call(Judged(verdict))
+    let chunk = lua.load("local verdict = ... return function() return verdict end").set_name("=smtp");
+    // Scripts can get hold of its environment, so that is not the one of the host.
+    chunk.set_environment(lua.create_table()?).call(Judged(verdict))
 }
 
 fn action(verdict: &Verdict) -> &'static str {

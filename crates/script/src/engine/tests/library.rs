@@ -23,6 +23,7 @@ fn what_scripts_rely_on_is_there() {
         ("local g = _G setfenv(1, {}) x = 1 g.result = g.tostring(g.x)", "nil"),
         ("local g = _G module('m', package.seeall) x = 5 g.result = type(print) .. g.package.loaded.m.x", "function5"),
         ("result = bit.band(6, 3)", "2"),
+        ("result = select(2, require('json').encode({address.new('', 'a@x')}))", "cannot encode userdata to JSON"),
         ("result = math.mod(7, 4)", "3"),
         ("#!/usr/bin/lua\nresult = 1", "1"),
         ("\u{feff}result = 1", "1"),
@@ -94,6 +95,7 @@ fn no_call_changes_what_others_see() {
     let table = [
         "getfenv(pcall).poison = true return poison",
         "getfenv(restante.sleep).poison = true return poison",
+        "getfenv(smtp.defer).poison = true return poison",
         "return pcall(setfenv, 0, {}) or pcall(setfenv, 0.5, {}) or pcall(setfenv, '0', {})",
         "return pcall(function() setmetatable('', {}) end)",
         "getmetatable('').__index = nil return ('x').upper == nil",
