@@ -17,6 +17,14 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// A call begins.
+    pub(crate) fn put(self, lua: &Lua) {
+        match lua.app_data_mut::<Self>() {
+            Some(mut last) => *last = self,
+            None => drop(lua.set_app_data(self)),
+        }
+    }
+
     /// The context of the call that this state is busy with.
     pub(crate) fn of(lua: &Lua) -> mlua::Result<Self> {
         lua.app_data_ref::<Self>()

@@ -15,7 +15,8 @@ use crate::settings::Settings;
 /// function of C on a long text can take ten milliseconds.
 const INTERVAL: u32 = 100;
 
-/// How many looks pass until one looks for the line too, which costs more than the rest.
+/// How many looks pass until one looks for the line too, which costs more than all the rest of a short call. The second
+/// look is the first to do so.
 const LINE_INTERVAL: u32 = 10;
 
 /// How long a call may go on after its time is up. Lua code is stopped by then; what is left waits for something else.
@@ -158,7 +159,7 @@ impl Watch {
             if call.breach.is_some() {
                 return Err(over());
             }
-            if call.looks.is_multiple_of(LINE_INTERVAL) {
+            if call.looks % LINE_INTERVAL == 1 {
                 failure::at_place(lua, |file, line| call.see(file, line));
             }
             call.looks = call.looks.wrapping_add(1);

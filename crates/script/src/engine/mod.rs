@@ -203,7 +203,7 @@ impl Engine {
         work: impl FnOnce(&Lua) -> mlua::Result<T>,
     ) -> Result<T, CallError> {
         let deadline = self.watch.begin(&self.lua).map_err(|error| self.failed(event, &error))?;
-        self.lua.set_app_data(Context { event, deadline });
+        Context { event, deadline }.put(&self.lua);
         self.quota.renew();
         let result = work(&self.lua);
         let breach = self.watch.end(&self.lua).map_err(|error| self.failed(event, &error))?;
