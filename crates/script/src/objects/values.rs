@@ -23,8 +23,11 @@ pub(super) fn unknown_field(lua: &Lua, object: &str, key: &Value) -> mlua::Error
     fault(lua, format_args!("attempt to set unknown field '{}' of {object}", shown(key)))
 }
 
-/// A key for people to read.
+/// A key for people to read. Tables are not asked what they are called: that would run code of the script.
 pub(super) fn shown(key: &Value) -> String {
+    if matches!(key, Value::Table(_) | Value::UserData(_)) {
+        return kind_of(key).to_owned();
+    }
     key.to_string().map_or_else(|_| kind_of(key).to_owned(), |text| short(&text).to_owned())
 }
 
