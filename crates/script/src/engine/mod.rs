@@ -78,6 +78,10 @@ impl Engine {
         objects::set_final(&engine.lua, true);
         let definitions = engine.handlers.each_ref().map(|handler| definition(handler.as_ref()?));
         engine.whereabouts = Arc::new(Whereabouts::new(engine.watch.clone(), &engine.sources, definitions));
+        for event in [Event::MailFrom, Event::RcptTo] {
+            let Some(handler) = engine.handlers[event as usize].take() else { continue };
+            engine.handlers[event as usize] = Some(engine.within_limits(None, |lua| objects::judge(lua, handler))?);
+        }
         Ok(engine)
     }
 
@@ -90,7 +94,7 @@ impl Engine {
     pub(crate) fn mail_from(&mut self, envelope: &Envelope) -> Result<Verdict, CallError> {
         self.handle(
             Event::MailFrom,
-            |lua| objects::session(lua, envelope, None),
+            |lua| objects::session_text(lua, envelope, None),
             |value| verdict(Event::MailFrom, value),
         )
     }
@@ -99,7 +103,7 @@ impl Engine {
     pub(crate) fn rcpt_to(&mut self, envelope: &Envelope, candidate: &Address) -> Result<Verdict, CallError> {
         self.handle(
             Event::RcptTo,
-            |lua| objects::session(lua, envelope, Some(candidate)),
+            |lua| objects::session_text(lua, envelope, Some(candidate)),
             |value| verdict(Event::RcptTo, value),
         )
     }

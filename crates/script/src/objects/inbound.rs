@@ -70,8 +70,8 @@ impl Record for InboundMessage {
         }
     }
 
-    fn origin(&self) -> Option<&Origin> {
-        Some(&self.origin)
+    fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     fn kept(&self) -> &Kept {
@@ -98,7 +98,7 @@ pub(super) fn changed(value: &Value, original: &Inbound, naming: Naming) -> Resu
 /// A sender, recipient or subject, as objects for messages show them.
 pub(super) fn headline(lua: &Lua, headline: &Headline, field: &str) -> mlua::Result<Value> {
     match field {
-        "from" => address::object(lua, Mailbox::from_display(headline.from())),
+        "from" => address::object(lua, &Mailbox::from_display(headline.from())),
         "to" => address::list(lua, headline.to().map(Mailbox::from_display)),
         _ => lua.create_string(headline.subject()).map(Value::String),
     }
@@ -111,8 +111,11 @@ pub(super) fn number(n: impl TryInto<mlua::Integer>) -> Value {
 
 /// The headline with the changes of the script. What did not change stays as it is, to the letter.
 fn changed_headline(object: &AnyUserData, old: &Headline) -> Result<Headline, String> {
-    let from = kept::<Value>(object, "from")?
-        .and_then(|from| address::mailbox(&from))
+    let from = match kept::<Option<Value>>(object, "from")?.flatten() {
+        Some(from) => Some(address::mailbox(&from).ok_or("inbound_message.from is no address any more")?),
+        None => None,
+    };
+    let from = from
         .filter(|from| *from != Mailbox::from_display(old.from()))
         .map(|from| Mailbox::new(&from.name, &from.address).display());
     let to = match kept::<Table>(object, "to")? {

@@ -69,8 +69,8 @@ impl Record for Metadata {
         }
     }
 
-    fn origin(&self) -> Option<&Origin> {
-        Some(&self.origin)
+    fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     fn kept(&self) -> &Kept {

@@ -11,6 +11,7 @@ mod lists;
 mod metadata;
 mod record;
 mod session;
+mod tables;
 mod values;
 mod verdict;
 
@@ -21,6 +22,7 @@ use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
 
+pub(crate) use address::mailbox;
 pub(crate) use inbucket::{SHARED, SLEEP, STORE};
 pub(crate) use values::kind_of;
 
@@ -31,6 +33,7 @@ use crate::services::Services;
 pub(crate) fn install(lua: &Lua, services: &Services, naming: Naming) -> mlua::Result<()> {
     lua.set_app_data(content::Mails::new(services.mail.clone()));
     lua.set_app_data(naming);
+    tables::install(lua)?;
     let globals = lua.globals();
     let inbucket = inbucket::object(lua)?;
     globals.raw_set("inbucket", &inbucket)?;
@@ -39,7 +42,7 @@ pub(crate) fn install(lua: &Lua, services: &Services, naming: Naming) -> mlua::R
     globals.raw_set("address", address::constructor(lua)?)?;
     globals.raw_set("inbound_message", constructor(lua, inbound::InboundMessage::empty)?)?;
     globals.raw_set("message_metadata", constructor(lua, metadata::Metadata::empty)?)?;
-    globals.raw_set("smtp_session", constructor(lua, session::Session::default)?)
+    globals.raw_set("smtp_session", session::constructor(lua)?)
 }
 
 /// The function that the script has defined for an event.
@@ -59,7 +62,22 @@ pub(crate) fn is_inbucket(value: &Value) -> bool {
 
 /// The argument for functions that judge a sender or, with a candidate, a recipient.
 pub(crate) fn session(lua: &Lua, envelope: &Envelope, candidate: Option<&Address>) -> mlua::Result<Value> {
-    session::Session::new(envelope, candidate).into_lua(lua)
+    tables::new_session(lua, &session::text(envelope, candidate)).map(Value::Table)
+}
+
+/// The same as a text, which becomes a session in what [`judge`] makes of the function.
+pub(crate) fn session_text(lua: &Lua, envelope: &Envelope, candidate: Option<&Address>) -> mlua::Result<Value> {
+    lua.create_string(session::text(envelope, candidate)).map(Value::String)
+}
+
+/// The function with [`session_text`] for its argument, in place of [`session`].
+pub(crate) fn judge(lua: &Lua, handler: Function) -> mlua::Result<Function> {
+    tables::judge(lua, handler)
+}
+
+/// Whether a table is one of the objects, which are not for looking into.
+pub(crate) fn is_object(table: &Table) -> bool {
+    tables::class(table).is_some()
 }
 
 /// The argument for functions that see a message before it is stored. Its mail can be read until [`forget`] is called, or

@@ -1,7 +1,8 @@
-//! Objects with fields: what sessions, inbound messages and metadata have in common. The userdata holds what the server
-//! knows, and never changes; the value of a field is made of it when a script reads the field. What the script has written,
-//! and a value that it can change in place, is kept by Lua, so that both its collector and its memory limit see it. To ask
-//! Lua for it costs more than to make a short text, so it is only asked for what it keeps.
+//! Objects that are userdata with fields: what inbound messages and metadata have in common. The userdata holds what the
+//! server knows, and never changes; the value of a field is made of it when a script reads the field. What the script has
+//! written, and a value that it can change in place, is kept by Lua, so that both its collector and its memory limit see
+//! it. To ask Lua for it costs more than to make a short text, so it is only asked for what it keeps. What may be written
+//! to a field is the same for objects that are tables.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -11,6 +12,7 @@ use restante_mail::naming::Naming;
 use super::address::is_address;
 use super::content::{self, Origin};
 use super::lists;
+use super::tables::class;
 use super::values::{expect_text, fault, kind_of, name, unknown_field};
 
 /// An object with fields.
@@ -22,8 +24,8 @@ pub(super) trait Record: UserData + Send + 'static {
     /// What a field holds before anybody writes to it.
     fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value>;
 
-    /// Where its mail comes from; none when it never has one.
-    fn origin(&self) -> Option<&Origin>;
+    /// Where its mail comes from.
+    fn origin(&self) -> &Origin;
 
     /// Which of its fields Lua keeps.
     fn kept(&self) -> &Kept;
@@ -83,6 +85,34 @@ pub(super) fn add_title<T: Record>(methods: &mut impl UserDataMethods<T>, field:
     });
 }
 
+/// What a field of that kind is to hold when a script writes a value to it.
+pub(super) fn checked(lua: &Lua, what: &str, kind: Kind, value: Value) -> mlua::Result<Value> {
+    let misfit = |wanted: &str, value: &Value| {
+        let kind = kind_of(value);
+        fault(lua, format_args!("{what} must be {wanted}, not {kind}"))
+    };
+    match (kind, value) {
+        (Kind::Fixed | Kind::Content | Kind::Source, _) => Err(fault(lua, format_args!("{what} is read-only"))),
+        (Kind::Text, value) => expect_text(lua, what, value).map(Value::String),
+        (Kind::Number, value) => {
+            Ok(Value::Number(lua.coerce_number(value.clone())?.ok_or_else(|| misfit("a number", &value))?))
+        }
+        (Kind::Address, value) if is_address(&value) => Ok(value),
+        (Kind::Address, value) => Err(misfit("an address", &value)),
+        (Kind::Addresses, Value::Table(list)) if class(&list).is_none() => {
+            lists::check_addresses(&list).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
+            Ok(Value::Table(list))
+        }
+        (Kind::Addresses, value) => Err(misfit("a list of addresses", &value)),
+        (Kind::Mailboxes, Value::Table(list)) if class(&list).is_none() => {
+            let naming = lua.app_data_ref::<Naming>().map(|naming| *naming).unwrap_or_default();
+            lists::mailboxes(&list, naming).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
+            Ok(Value::Table(list))
+        }
+        (Kind::Mailboxes, value) => Err(misfit("a list of texts", &value)),
+    }
+}
+
 /// Lets Lua keep the value of a field.
 pub(super) fn keep<T: Record>(object: &AnyUserData, field: &str, value: impl IntoLua) -> mlua::Result<()> {
     if let Some(at) = place::<T>(field.as_bytes()) {
@@ -108,8 +138,8 @@ fn read<T: Record>(lua: &Lua, object: &AnyUserData, at: usize) -> mlua::Result<V
             return Ok(kept);
         }
     }
-    let value = match (kind, record.origin()) {
-        (Kind::Content | Kind::Source, Some(origin)) => content::field(lua, object, origin, name)?,
+    let value = match kind {
+        Kind::Content | Kind::Source => content::field(lua, object, record.origin(), name)?,
         _ => without_limit(lua, || record.initial(lua, name))?,
     };
     if !matches!(kind, Kind::Text | Kind::Number | Kind::Fixed) {
@@ -130,37 +160,15 @@ fn without_limit<T>(lua: &Lua, make: impl FnOnce() -> mlua::Result<T>) -> mlua::
 fn write<T: Record>(lua: &Lua, object: &AnyUserData, at: usize, value: Value) -> mlua::Result<()> {
     let Field(name, kind) = T::FIELDS[at];
     let what = format!("{}.{name}", T::NAME);
-    let misfit = |wanted: &str, value: &Value| {
-        let kind = kind_of(value);
-        fault(lua, format_args!("{what} must be {wanted}, not {kind}"))
-    };
-    let value = match (kind, value) {
-        (Kind::Fixed | Kind::Content, _) => return Err(fault(lua, format_args!("{what} is read-only"))),
-        (Kind::Source, value) => return write_source::<T>(lua, object, &what, value),
-        (Kind::Text, value) => Value::String(expect_text(lua, &what, value)?),
-        (Kind::Number, value) => {
-            Value::Number(lua.coerce_number(value.clone())?.ok_or_else(|| misfit("a number", &value))?)
-        }
-        (Kind::Address, value) if is_address(&value) => value,
-        (Kind::Address, value) => return Err(misfit("an address", &value)),
-        (Kind::Addresses, Value::Table(list)) => {
-            lists::check_addresses(&list).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
-            Value::Table(list)
-        }
-        (Kind::Addresses, value) => return Err(misfit("a list of addresses", &value)),
-        (Kind::Mailboxes, Value::Table(list)) => {
-            let naming = lua.app_data_ref::<Naming>().map(|naming| *naming).unwrap_or_default();
-            lists::mailboxes(&list, naming).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
-            Value::Table(list)
-        }
-        (Kind::Mailboxes, value) => return Err(misfit("a list of texts", &value)),
-    };
-    keep::<T>(object, name, value)
+    match kind {
+        Kind::Source => write_source::<T>(lua, object, &what, value),
+        _ => keep::<T>(object, name, checked(lua, &what, kind, value)?),
+    }
 }
 
 /// Gives an object a mail: whatever can be read from a mail follows from it.
 fn write_source<T: Record>(lua: &Lua, object: &AnyUserData, what: &str, value: Value) -> mlua::Result<()> {
-    if !matches!(object.borrow::<T>()?.origin(), Some(Origin::Made)) {
+    if *object.borrow::<T>()?.origin() != Origin::Made {
         return Err(fault(lua, format_args!("{what} is read-only but in a new {}", T::NAME)));
     }
     let source = expect_text(lua, what, value)?;

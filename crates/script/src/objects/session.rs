@@ -1,67 +1,42 @@
 //! The object `smtp_session`: what is known of a mail before it is sent.
 
-use std::net::IpAddr;
+use std::fmt::{Display, Write as _};
 
-use mlua::{Lua, UserData, UserDataMethods, Value};
+use mlua::{Lua, Table};
 use restante_mail::address::Address;
-use restante_mail::envelope::{Envelope, reverse_path_text};
-use restante_mail::mime::Mailbox;
+use restante_mail::envelope::Envelope;
 
-use super::address;
-use super::content::Origin;
-use super::record::{self, Field, Kept, Kind, Record};
+use super::record::{Field, Kind};
+use super::tables;
 
-/// A session in a script's hands.
-#[derive(Default)]
-pub(super) struct Session {
-    from: String,
-    to: Vec<String>,
-    ip: Option<IpAddr>,
-    kept: Kept,
+/// What scripts may write to.
+pub(super) const FIELDS: &[Field] =
+    &[Field("from", Kind::Address), Field("to", Kind::Addresses), Field("remote_addr", Kind::Text)];
+
+/// The table `smtp_session`.
+pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    // Lines as below, with nothing in them.
+    table.raw_set("new", lua.create_function(|lua, ()| tables::new_session(lua, "\n\n"))?)?;
+    Ok(table)
 }
 
-impl Session {
-    /// What is known when `candidate`, if any, is the next recipient.
-    pub(super) fn new(envelope: &Envelope, candidate: Option<&Address>) -> Self {
-        Self {
-            from: reverse_path_text(&envelope.from),
-            to: envelope.recipients.iter().chain(candidate).map(Address::to_string).collect(),
-            ip: envelope.peer.ip,
-            kept: Kept::default(),
-        }
+/// What is known when `candidate`, if any, is the next recipient: a line each for the sender, the peer and every recipient.
+/// There are no line breaks in addresses.
+pub(super) fn text(envelope: &Envelope, candidate: Option<&Address>) -> String {
+    let mut text = String::with_capacity(128);
+    add_line(&mut text, envelope.from.as_ref());
+    add_line(&mut text, envelope.peer.ip);
+    for recipient in envelope.recipients.iter().chain(candidate) {
+        add_line(&mut text, Some(recipient));
     }
+    text
 }
 
-impl UserData for Session {
-    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        record::add_fields(methods);
-        record::add_title(methods, "remote_addr");
+fn add_line(text: &mut String, value: Option<impl Display>) {
+    if let Some(value) = value {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{value}");
     }
-}
-
-impl Record for Session {
-    const NAME: &'static str = "smtp_session";
-    const FIELDS: &'static [Field] =
-        &[Field("from", Kind::Address), Field("to", Kind::Addresses), Field("remote_addr", Kind::Text)];
-
-    fn initial(&self, lua: &Lua, field: &str) -> mlua::Result<Value> {
-        match field {
-            "from" => address::object(lua, bare(&self.from)),
-            "to" => address::list(lua, self.to.iter().map(|to| bare(to))),
-            _ => lua.create_string(self.ip.map(|ip| ip.to_string()).unwrap_or_default()).map(Value::String),
-        }
-    }
-
-    fn origin(&self) -> Option<&Origin> {
-        None
-    }
-
-    fn kept(&self) -> &Kept {
-        &self.kept
-    }
-}
-
-/// Envelopes know no names.
-fn bare(address: &str) -> Mailbox {
-    Mailbox { name: String::new(), address: address.to_owned() }
+    text.push('\n');
 }

@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use mlua::{BorrowedBytes, Lua, LuaString, Value};
 
+use super::tables::class;
 use crate::failure::place;
 
 /// How much of a text is shown in an error, in bytes.
@@ -43,7 +44,7 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
         Value::Boolean(_) => "a boolean",
         Value::Integer(_) | Value::Number(_) => "a number",
         Value::String(_) => "a text",
-        Value::Table(_) => "a table",
+        Value::Table(table) if class(table).is_none() => "a table",
         Value::Function(_) => "a function",
         _ => "another object",
     }

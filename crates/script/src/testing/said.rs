@@ -2,10 +2,10 @@
 //! fields mean, and what stands in for those that are missing, is the business of `draft`. Errors are sentences for the
 //! author of the test.
 
-use mlua::{AnyUserData, ObjectLike as _, Table, Value};
+use mlua::{AnyUserData, ObjectLike, Table, Value};
 use restante_mail::mime::Mailbox;
 
-use crate::objects::kind_of;
+use crate::objects::{is_object, kind_of, mailbox};
 
 /// How long a list may be.
 const MAX_ITEMS: usize = 10_000;
@@ -14,7 +14,7 @@ const MAX_ITEMS: usize = 10_000;
 pub(super) enum Said<'a> {
     /// Nothing was.
     Nothing,
-    /// A table that describes something.
+    /// A table that describes something, or an object that is a table.
     Table(&'a Table),
     /// An object, as scripts get to see it.
     Object(&'a AnyUserData),
@@ -27,7 +27,8 @@ impl<'a> Said<'a> {
         let table = match value {
             Value::Nil => return Ok(Self::Nothing),
             Value::UserData(object) if is_like(object, known) => return Ok(Self::Object(object)),
-            Value::Table(table) => table,
+            Value::Table(object) if is_object(object) && is_like(object, known) => return Ok(Self::Table(object)),
+            Value::Table(table) if !is_object(table) => table,
             other => return Err(format!("{what} is made of a table, not of {}", kind_of(other))),
         };
         for pair in table.pairs::<Value, Value>() {
@@ -89,7 +90,7 @@ impl<'a> Said<'a> {
     pub(super) fn people(&self, name: &str) -> Result<Option<Vec<Mailbox>>, String> {
         let people = match self.value(name)? {
             Value::Nil => return Ok(None),
-            Value::Table(list) => items(name, &list)?,
+            Value::Table(list) if !is_object(&list) => items(name, &list)?,
             one => vec![one],
         };
         people.iter().map(|value| person(name, value)).collect::<Result<_, _>>().map(Some)
@@ -125,22 +126,18 @@ pub(super) fn items(name: &str, list: &Table) -> Result<Vec<Value>, String> {
     }
 }
 
-fn is_like(object: &AnyUserData, known: &[&str]) -> bool {
+fn is_like(object: &impl ObjectLike, known: &[&str]) -> bool {
     let first = known.first().map(|name| object.get::<Value>(*name));
     matches!(first, Some(Ok(value)) if !value.is_nil())
 }
 
 /// An address object, or a text such as `ann@example.org` or `Ann <ann@example.org>`.
 fn person(name: &str, value: &Value) -> Result<Mailbox, String> {
-    let Value::UserData(object) = value else {
-        let text = text(name, value).map_err(|_| misfit(name, "a text or an address", value))?;
-        return Ok(Mailbox::from_display(&text));
-    };
-    let said = Said::Object(object);
-    match (said.text("name")?, said.text("address")?) {
-        (Some(name), Some(address)) => Ok(Mailbox::new(&name, &address)),
-        _ => Err(misfit(name, "a text or an address", value)),
+    if let Some(Mailbox { name, address }) = mailbox(value) {
+        return Ok(Mailbox::new(&name, &address));
     }
+    let text = text(name, value).map_err(|_| misfit(name, "a text or an address", value))?;
+    Ok(Mailbox::from_display(&text))
 }
 
 fn misfit(name: &str, wanted: &str, value: &Value) -> String {

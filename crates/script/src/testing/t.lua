@@ -65,7 +65,7 @@ end
 function shown(value, depth)
   if type(value) == "string" then
     return quoted(value)
-  elseif type(value) == "table" and not getmetatable(value) then
+  elseif type(value) == "table" and getmetatable(value) == nil then
     return shown_table(value, depth or 0)
   end
   return tostring(value)

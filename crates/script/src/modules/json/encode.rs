@@ -11,6 +11,7 @@ use mlua::{Lua, Table, Value};
 use super::{DEPTH, EXACT};
 use crate::context::Context;
 use crate::modules::convert::number_of;
+use crate::objects;
 
 /// What is said when a text would be longer than it may.
 const TOO_LONG: &str = "the JSON text is too long";
@@ -61,7 +62,9 @@ impl Encoder {
             Value::Integer(number) => self.push(number.to_string().as_bytes()),
             Value::Number(number) => self.number(*number),
             Value::String(text) => self.text(&text.as_bytes()),
-            Value::Table(table) => self.table(table),
+            Value::Table(table) if !objects::is_object(table) => self.table(table),
+            // Whether an object is a table or not makes no difference to a script.
+            Value::Table(_) => Err(data("cannot encode userdata to JSON")),
             other => Err(data(&format!("cannot encode {} to JSON", other.type_name()))),
         }
     }

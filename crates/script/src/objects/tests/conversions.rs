@@ -102,6 +102,14 @@ fn messages_that_do_not_change_or_cannot() {
             "inbound_message.mailboxes holds more than 1000 names",
         ),
         ("msg.to[1] = 'x'; return msg", "inbound_message.to must be a list of addresses, but item 1 is a text"),
+        (
+            "for k in pairs(msg.to[2]) do rawset(msg.to[2], k, {}) end; return msg",
+            "inbound_message.to must be a list of addresses, but item 2 is another object",
+        ),
+        (
+            "for k in pairs(msg.from) do rawset(msg.from, k, {}) end; return msg",
+            "inbound_message.from is no address any more",
+        ),
     ];
     for (script, expected) in table {
         assert_eq!(outcome(script, Naming::Local).unwrap_err(), expected, "{script}");

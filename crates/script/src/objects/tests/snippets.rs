@@ -30,6 +30,51 @@ fn addresses() {
             ("address.new('a', 'b').domain = 'x'", "error: attempt to set unknown field 'domain' of address"),
             ("address.new('a', 'b').name = nil", "error: address.name must be a text, not nil"),
             ("address.new('a', 'b').address = true", "error: address.address must be a text, not a boolean"),
+            ("address.new('a', 'b')[true] = 1", "error: attempt to set unknown field 'true' of address"),
+            (
+                "address.new('a', 'b')[setmetatable({}, {__tostring = error})] = 1",
+                "error: attempt to set unknown field 'a table' of address",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_is_behind_addresses_and_sessions_is_not_for_scripts() {
+    check(
+        with_message,
+        &[
+            ("return getmetatable(address.new('a', 'b'))", "false"),
+            ("return getmetatable(smtp_session.new())", "false"),
+            ("return select(2, pcall(setmetatable, address.new('a', 'b'), {}))", "cannot change a protected metatable"),
+            ("local a = address.new('a', 'b'); rawset(a, 'name', {}); a.address = 'c'; return a", "a <c>"),
+            ("local a = address.new('a', 'b'); for k in pairs(a) do rawset(a, k, nil) end; return a.name", "nil"),
+            ("local a = address.new('a', 'b'); for k in pairs(a) do rawset(a, k, nil) end; return a", "address"),
+            (
+                "local a = address.new('a', 'b'); for k in pairs(a) do rawset(a, k, nil) end; a.name = 'x'",
+                "error: attempt to set unknown field '\0name' of address",
+            ),
+            (
+                "msg.from = setmetatable({name = 'a', address = 'b'}, {class = msg})",
+                "error: inbound_message.from must be an address, not a table",
+            ),
+            ("msg.from = smtp_session.new()", "error: inbound_message.from must be an address, not another object"),
+            (
+                "msg.to = smtp_session.new()",
+                "error: inbound_message.to must be a list of addresses, not another object",
+            ),
+            (
+                "msg.mailboxes = address.new('', '')",
+                "error: inbound_message.mailboxes must be a list of texts, not another object",
+            ),
+            (
+                "msg.mailboxes = {address.new('', '')}",
+                "error: inbound_message.mailboxes must be a list of texts, but item 1 is another object",
+            ),
+            (
+                "smtp_session.new().to = address.new('', '')",
+                "error: smtp_session.to must be a list of addresses, not another object",
+            ),
         ],
     );
 }
