@@ -1,9 +1,10 @@
 //! The client itself: one request, its redirects, and the answer, within the time and size that are allowed.
 
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::io::{self, BufReader, Read};
+use std::iter;
 use std::time::{Duration, Instant};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use ureq::Agent;
 use ureq::config::Config;
 use ureq::http::header::{
@@ -29,6 +30,9 @@ const HEAD: usize = 64 * 1024;
 
 /// What bodies may be packed with.
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+
+/// What a member of a gzip stream begins with (RFC 1952, section 2.3.1).
+const MEMBER: [u8; 2] = [0x1f, 0x8b];
 
 /// How much of a body is read that nobody wants. A connection can be used again only when its end is reached.
 const UNWANTED: u64 = 64 * 1024;
@@ -120,7 +124,7 @@ impl Courier {
 
     fn read(&self, errand: Errand<'_>, answer: http::Response<ureq::Body>) -> Result<Response, Failure> {
         let (mut head, mut body) = answer.into_parts();
-        let is_packed = self.unpacks(&errand) && head.headers.get(CONTENT_ENCODING) == Some(&GZIP);
+        let is_packed = self.unpacks(&errand) && head.headers.get(CONTENT_ENCODING).is_some_and(is_gzip);
         if is_packed {
             // What they say is not true of the body as it is handed over.
             head.headers.remove(CONTENT_ENCODING);
@@ -229,13 +233,28 @@ impl<'a> Errand<'a> {
     }
 }
 
-/// The bound holds for what comes out. Nothing at all, as with many a status, is not packed either.
+/// Both names are the same, in any case (RFC 9110, section 8.4.1).
+fn is_gzip(encoding: &HeaderValue) -> bool {
+    [&b"gzip"[..], b"x-gzip"].iter().any(|name| encoding.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// The bound holds for what comes out. Nothing at all, as with many a status, is not packed either. Some pad what they have
+/// packed: what follows a member and begins no other one is left alone.
 fn unpacked(body: &mut ureq::Body, max: u64) -> Result<Vec<u8>, Failure> {
     let mut packed = BufReader::new(body.as_reader());
-    if packed.fill_buf().map_err(|error| failure(error.into()))?.is_empty() {
-        return Ok(Vec::new());
+    let mut bytes = Vec::new();
+    let mut left = max;
+    for is_first in iter::once(true).chain(iter::repeat(false)) {
+        let mut start = Vec::with_capacity(MEMBER.len());
+        (&mut packed).take(2).read_to_end(&mut start).map_err(|error| failure(error.into()))?;
+        if start.is_empty() || (!is_first && start != MEMBER) {
+            break;
+        }
+        let member = whole(GzDecoder::new(start.chain(&mut packed)), left)?;
+        left = left.saturating_sub(u64::try_from(member.len()).unwrap_or(u64::MAX));
+        bytes.extend(member);
     }
-    whole(MultiGzDecoder::new(packed), max)
+    Ok(bytes)
 }
 
 fn whole(body: impl Read, max: u64) -> Result<Vec<u8>, Failure> {

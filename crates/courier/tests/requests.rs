@@ -229,21 +229,35 @@ fn packed_answers_are_unpacked_within_the_same_bounds() {
         packer.write_all(&b"x".repeat(length)).unwrap();
         packer.finish().unwrap()
     };
-    let send_to = |body: Vec<u8>, rules: &Rules| {
+    let send_as = |name: &'static str, body: Vec<u8>, rules: &Rules| {
         let address = serve_raw(move |mut stream, request| {
             let asks = header(request, "accept-encoding").unwrap_or("-");
             let head = format!(
-                "HTTP/1.1 200 OK\r\nX-Asks: {asks}\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nX-Asks: {asks}\r\nContent-Encoding: {name}\r\nContent-Length: {}\r\n\r\n",
                 body.len()
             );
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
         });
         send(rules, &request("GET", format!("http://{address}/")))
     };
+    let send_to = |body: Vec<u8>, rules: &Rules| send_as("gzip", body, rules);
     let answer = send_to(packed(1000), &OPEN).unwrap();
     assert_eq!(answer.body, b"x".repeat(1000));
     assert_eq!(answer.headers, [("x-asks".to_owned(), "gzip".to_owned())]);
+    for name in ["GZip", "x-gzip", "X-GZIP"] {
+        assert_eq!(send_as(name, packed(3), &OPEN).unwrap().body, b"xxx", "{name}");
+    }
+    assert_eq!(send_as("identity", packed(3), &OPEN).unwrap().body, packed(3));
+    assert_eq!(send_to([packed(1), packed(2)].concat(), &OPEN).unwrap().body, b"xxx");
+    for behind in [&[0; 512][..], b"garbage", b"\x1f", b"\x1fx"] {
+        let body = send_to([&packed(1)[..], &packed(2), behind].concat(), &OPEN).unwrap().body;
+        assert_eq!(body, b"xxx", "{behind:?}");
+    }
+    let broken = [packed(1), packed(2)[..15].to_vec()].concat();
+    assert!(matches!(send_to(broken, &OPEN), Err(Failure::Broken(_))));
     assert_eq!(send_to(packed(10_000_000), &OPEN).unwrap_err(), Failure::TooLong);
+    assert_eq!(send_to(packed(500).repeat(2), &OPEN).unwrap().body.len(), 1000);
+    assert_eq!(send_to(packed(500).repeat(3), &OPEN).unwrap_err(), Failure::TooLong);
     assert_eq!(send_to(Vec::new(), &OPEN).unwrap().body, b"");
     assert!(matches!(send_to(packed(100)[..20].to_vec(), &OPEN), Err(Failure::Broken(_))));
     assert!(matches!(send_to(b"no such thing".to_vec(), &OPEN), Err(Failure::Broken(_))));
