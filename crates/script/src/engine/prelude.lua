@@ -97,20 +97,25 @@ end
 -- remembered for the log.
 local out_of_memory, raised = "not enough memory", host.raised
 
-function globals.error(reason, level)
+local function said(reason)
   if rawequal(reason, out_of_memory) then
-    reason = out_of_memory .. "."
-  elseif type(reason) == "table" then
+    return out_of_memory .. "."
+  end
+  return reason
+end
+
+function globals.error(reason, level)
+  if type(reason) == "table" then
     raised[1] = reason
   end
-  return error(reason, level)
+  return error(said(reason), level)
 end
 
 local assert = assert
 function globals.assert(...)
   local ok, reason = ...
   if not ok and rawequal(reason, out_of_memory) then
-    error(out_of_memory .. ".", 0)
+    error(said(reason), 0)
   end
   return assert(...)
 end
@@ -130,7 +135,7 @@ end
 
 function xpcall(action, handler, ...)
   -- The handler runs where limits do not reach when it is called for a breach of them, so it is not called then.
-  return settled(lua.xpcall(action, function(reason) return handler(settle(reason)) end, ...))
+  return settled(lua.xpcall(action, function(reason) return said(handler(settle(reason))) end, ...))
 end
 
 function coroutine.resume(...)

@@ -213,7 +213,12 @@ fn a_memory_error_that_was_caught_ends_the_call_with_the_line() {
 
 #[test]
 fn who_speaks_of_memory_has_not_run_out_of_it() {
-    for script in ["pcall(error, 'not enough memory')", "pcall(assert, false, 'not enough memory')"] {
+    let table = [
+        "pcall(error, 'not enough memory')",
+        "pcall(assert, false, 'not enough memory')",
+        "xpcall(function() error('boom') end, function() return 'not enough memory' end)",
+    ];
+    for script in table {
         let stage = Stage::script(&format!("local ok, why = {script} result = why"));
         assert_eq!(stage.result(), "not enough memory.", "{script}");
     }
