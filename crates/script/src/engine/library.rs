@@ -58,11 +58,21 @@ pub(super) fn install(
     Ok(Globals { own, kept: globals })
 }
 
-/// Takes from calls what the script may still change while it is loaded: how texts behave.
+/// Takes from calls what the script may still change while it is loaded: how texts behave. What they get to see of it is a
+/// table of its own, which they cannot change either.
 pub(super) fn seal(lua: &Lua) -> mlua::Result<()> {
     let Some(texts) = lua.type_metatable::<LuaString>() else { return Ok(()) };
+    let seen = lua.create_table()?;
+    seen.raw_set("__index", texts.raw_get::<Value>("__index")?)?;
+    let refuse = |_: &Lua, _: MultiValue| -> mlua::Result<()> {
+        Err(Error::runtime("the string metatable is sealed once the script is loaded"))
+    };
+    let rules = lua.create_table()?;
+    rules.raw_set("__index", seen)?;
+    rules.raw_set("__newindex", lua.create_function(refuse)?)?;
+    rules.raw_set("__metatable", false)?;
     let shown = lua.create_table()?;
-    shown.raw_set("__index", texts.raw_get::<Value>("__index")?)?;
+    shown.set_metatable(Some(rules))?;
     texts.raw_set("__metatable", shown)
 }
 

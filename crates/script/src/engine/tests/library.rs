@@ -108,6 +108,22 @@ fn no_call_changes_what_others_see() {
 }
 
 #[test]
+fn calls_are_told_that_they_cannot_change_how_texts_behave() {
+    let script = "function see() assert(getmetatable('').__index == string) end
+        function set() getmetatable('').__index = nil end
+        function add() getmetatable('').__mod = string.format end";
+    let mut engine = Stage::script(script).engine().unwrap();
+    for (name, line) in [("set", 2), ("add", 3)] {
+        let f = engine.lua().globals().get(name).unwrap();
+        let error = engine.call(None, &f, ()).unwrap_err();
+        assert_eq!(error.text, "the string metatable is sealed once the script is loaded", "{name}");
+        assert_eq!(error.place.unwrap().1, line, "{name}");
+    }
+    let see = engine.lua().globals().get("see").unwrap();
+    engine.call(None, &see, ()).unwrap();
+}
+
+#[test]
 fn the_way_texts_behave_belongs_to_the_script() {
     let script = "getmetatable('').__mod = string.format result = ('%d of %s') % 7";
     assert!(Stage::script(script).result().contains("bad argument"), "{script}");
