@@ -15,6 +15,15 @@ pub(crate) struct ScriptLog {
 }
 
 impl Log for ScriptLog {
+    fn takes(&self, level: Level) -> bool {
+        match level {
+            Level::Debug => tracing::enabled!(target: "script", tracing::Level::DEBUG),
+            Level::Info => tracing::enabled!(target: "script", tracing::Level::INFO),
+            Level::Warn => tracing::enabled!(target: "script", tracing::Level::WARN),
+            Level::Error => tracing::enabled!(target: "script", tracing::Level::ERROR),
+        }
+    }
+
     fn write(&self, level: Level, text: &str, fields: &[Field]) {
         macro_rules! entry {
             ($level:ident) => {
@@ -46,7 +55,37 @@ impl fmt::Display for Object<'_> {
 
 #[cfg(test)]
 mod tests {
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
     use super::*;
+
+    /// A log that takes warnings and errors.
+    struct Warnings;
+
+    impl Subscriber for Warnings {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() <= tracing::Level::WARN
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, _: &Event<'_>) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn the_level_of_the_log_decides_what_is_taken() {
+        let log = ScriptLog { script: "rules.lua".to_owned() };
+        let levels = [Level::Debug, Level::Info, Level::Warn, Level::Error];
+        let taken = tracing::subscriber::with_default(Warnings, || levels.map(|level| log.takes(level)));
+        assert_eq!(taken, [false, false, true, true]);
+    }
 
     #[test]
     fn fields_become_one_object() {

@@ -46,6 +46,8 @@ pub(crate) trait Mail: Send + Sync {
 
 /// Takes what scripts write to the log.
 pub(crate) trait Log: Send + Sync {
+    /// Whether entries of this level are written at all.
+    fn takes(&self, level: Level) -> bool;
     /// One entry: the text, and fields in their order.
     fn write(&self, level: Level, text: &str, fields: &[Field]);
 }

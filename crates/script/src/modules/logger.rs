@@ -99,6 +99,10 @@ mod tests {
     struct Lines(Mutex<Vec<String>>);
 
     impl Log for Lines {
+        fn takes(&self, _: Level) -> bool {
+            true
+        }
+
         fn write(&self, level: Level, text: &str, fields: &[Field]) {
             let mut line = format!("{level:?} {text}");
             for (name, value) in fields {

@@ -154,7 +154,24 @@ fn a_call_writes_only_so_many_lines() {
     let log = stage.log.0.lock().unwrap();
     assert_eq!(log.len(), 1001);
     assert_eq!(log[999], (Level::Info, "500".to_owned()));
-    assert_eq!(log[1000], (Level::Warn, "further lines of this call are left out".to_owned()));
+    assert_eq!(log[1000], (Level::Warn, "further debug and info lines of this call are left out".to_owned()));
+}
+
+#[test]
+fn warnings_have_room_whatever_else_is_written() {
+    let stage = Stage::script(
+        "local log = require('logger')
+         for i = 1, 3000 do log.debug(i) end print('heard')
+         for i = 1, 3000 do print(i) end
+         for i = 1, 3000 do log.warn(i) log.error(i) end",
+    );
+    stage.engine().unwrap();
+    let log = stage.log.0.lock().unwrap();
+    assert_eq!(log.len(), 2002);
+    assert_eq!(log[0], (Level::Info, "heard".to_owned()));
+    assert_eq!(log[1001], (Level::Warn, "1".to_owned()));
+    assert_eq!(log[2000], (Level::Error, "500".to_owned()));
+    assert_eq!(log[2001], (Level::Warn, "further warn and error lines of this call are left out".to_owned()));
 }
 
 #[test]

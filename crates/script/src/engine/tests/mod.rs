@@ -102,11 +102,15 @@ fn all_give(table: &[(&str, &str)]) {
     }
 }
 
-/// Keeps what was logged.
+/// Keeps what was logged, at the level that servers have unless told otherwise.
 #[derive(Default)]
 struct Memory(Mutex<Vec<(Level, String)>>);
 
 impl Log for Memory {
+    fn takes(&self, level: Level) -> bool {
+        level != Level::Debug
+    }
+
     fn write(&self, level: Level, text: &str, _: &[Field]) {
         self.0.lock().unwrap().push((level, text.to_owned()));
     }
