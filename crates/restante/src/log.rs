@@ -128,6 +128,9 @@ fn append_to(path: &PathBuf) -> io::Result<File> {
 /// known when the program is built. It never stands in a line under this name.
 const SCRIPT_FIELDS: &str = restante_script::LOG_FIELDS;
 
+/// What is put before the name of a script's field that would be taken for one of ours.
+const SCRIPT_PREFIX: &str = "lua_";
+
 /// Whether a character could forge a line, drive a terminal, or show a line in another order than it is in: controls, the
 /// separators of lines and paragraphs, and the marks that turn the direction of writing.
 fn is_treacherous(c: char) -> bool {
@@ -204,21 +207,37 @@ mod tests {
     #[test]
     fn fields_of_scripts_stand_beside_ours() {
         let entry = || {
-            let fields = r#"{"level":"x","n":3,"text":"two words","deep":{"a":[true]}}"#;
+            let fields =
+                r#"{"level":"x","n":3,"text":"two words","deep":{"a":[true]},"script":1,"":2,"a b":3,"a_b":4}"#;
             tracing::info!(script = "a.lua", lua.fields = %fields, "hello");
         };
         let lines = logged("script-text", false, Level::Info, |_, _| entry());
         let tail = lines[0].split_once("Z ").expect("a time").1;
-        assert_eq!(tail, r#"INFO  hello script=a.lua deep={"a":[true]} level=x n=3 text="two words""#);
+        let expected = r#"INFO  hello script=a.lua _=2 a_b=3 a_b=4 deep={"a":[true]} lua_level=x n=3 lua_script=1 text="two words""#;
+        assert_eq!(tail, expected);
 
         let lines = logged("script-json", true, Level::Info, |_, _| entry());
         let value: serde_json::Value = serde_json::from_str(&lines[0]).expect("it is JSON");
         let mut expected = serde_json::json!({
             "level": "INFO", "message": "hello", "target": module_path!(), "script": "a.lua",
             "lua_level": "x", "n": 3, "text": "two words", "deep": {"a": [true]},
+            "lua_script": 1, "": 2, "a b": 3, "a_b": 4,
         });
         expected["timestamp"] = value["timestamp"].clone();
         assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn names_of_fields_cannot_forge_others() {
+        let lines = logged("script-names", false, Level::Info, |_, _| {
+            let fields = r#"{"a=b c\n\u202e":1,"ü.x-y_z":2,"time":3,"target":4,"message":5,"line":6,"event":7}"#;
+            tracing::info!(lua.fields = %fields, "hello");
+        });
+        let tail = lines[0].split_once("Z ").expect("a time").1;
+        assert_eq!(
+            tail,
+            "INFO  hello a_b_c__=1 lua_event=7 lua_line=6 lua_message=5 lua_target=4 lua_time=3 ü.x-y_z=2"
+        );
     }
 
     #[test]

@@ -11,12 +11,11 @@ use tracing_subscriber::fmt::time::FormatTime as _;
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Clock, SCRIPT_FIELDS, is_treacherous, object};
+use super::{Clock, SCRIPT_FIELDS, SCRIPT_PREFIX, is_treacherous, object};
 
-/// The keys that every line has. A field of a script with such a name gets [`PREFIX`], and so does one that would be there
-/// twice.
+/// The keys that every line has. A field of a script with such a name gets [`SCRIPT_PREFIX`], and so does one that would be
+/// there twice.
 const OURS: [&str; 4] = ["timestamp", "level", "message", "target"];
-const PREFIX: &str = "lua_";
 
 /// Lines for programs. Spans have to be formatted as JSON too.
 pub(super) struct Json;
@@ -71,7 +70,7 @@ impl Line {
     fn add(&mut self, fields: &str) {
         for (mut name, value) in object(fields) {
             while OURS.contains(&name.as_str()) || self.entries.iter().any(|(other, _)| *other == name) {
-                name.insert_str(0, PREFIX);
+                name.insert_str(0, SCRIPT_PREFIX);
             }
             self.entries.push((name, value));
         }

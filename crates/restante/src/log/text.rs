@@ -1,5 +1,6 @@
 //! Lines of the log for people.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fmt::Write as _;
 
@@ -11,7 +12,11 @@ use tracing_subscriber::fmt::time::FormatTime as _;
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Clock, SCRIPT_FIELDS, is_treacherous, object};
+use super::{Clock, SCRIPT_FIELDS, SCRIPT_PREFIX, is_treacherous, object};
+
+/// The names that mean something in lines of our own about scripts, or would seem to. A field of a script that has such a
+/// name gets [`SCRIPT_PREFIX`].
+const OURS: [&str; 7] = ["event", "level", "line", "message", "script", "target", "time"];
 
 /// Lines for people: time, level, where it happened, message, `key=value`.
 pub(super) struct Text {
@@ -81,6 +86,7 @@ impl Visit for Line {
             let _ = write!(self.message, "{value:?}");
         } else if field.name() == SCRIPT_FIELDS {
             for (name, value) in object(&format!("{value:?}")) {
+                let name = clean(&name);
                 match value {
                     Value::String(text) => self.pair(&name, &text),
                     // Writing to a string cannot fail, here and elsewhere.
@@ -91,6 +97,17 @@ impl Visit for Line {
             let _ = write!(self.fields, " {field}={value:?}");
         }
     }
+}
+
+/// A name of a script's field that cannot be taken for a value, for two fields, or for one of ours.
+fn clean(name: &str) -> Cow<'_, str> {
+    if name.is_empty() {
+        return "_".into();
+    }
+    if OURS.contains(&name) {
+        return format!("{SCRIPT_PREFIX}{name}").into();
+    }
+    name.replace(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '-'), "_").into()
 }
 
 /// Writes text with its control characters and their like escaped.
