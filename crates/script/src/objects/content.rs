@@ -12,8 +12,8 @@ use restante_mail::message::MessageId;
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 
+use super::field::{Field, Kind};
 use super::headers;
-use super::record::{Field, Kind};
 use super::values::fault;
 use crate::context::Context;
 use crate::services::Mail;

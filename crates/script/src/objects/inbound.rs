@@ -7,7 +7,8 @@ use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::Inbound;
 
 use super::content::{self, ATTACHMENTS, HEADER, HEADERS, HTML, Origin, SOURCE, TEXT};
-use super::record::{self, Field, Kept, Kind, Record};
+use super::field::{Field, Kind};
+use super::record::{self, Kept, Record};
 use super::values::kind_of;
 use super::{address, lists};
 

@@ -4,8 +4,9 @@ use mlua::{Lua, UserData, UserDataMethods, Value};
 use restante_mail::message::{Headline, Summary};
 
 use super::content::{ATTACHMENTS, HEADER, HEADERS, HTML, Origin, SOURCE, TEXT};
+use super::field::{Field, Kind};
 use super::inbound::{headline, number};
-use super::record::{self, Field, Kept, Kind, Record};
+use super::record::{self, Kept, Record};
 
 /// Metadata in a script's hands.
 pub(super) struct Metadata {

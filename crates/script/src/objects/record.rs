@@ -7,13 +7,11 @@
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use mlua::{AnyUserData, IntoLua, Lua, MetaMethod, UserData, UserDataMethods, Value};
-use restante_mail::naming::Naming;
 
-use super::address::is_address;
+use super::checked::checked;
 use super::content::{self, Origin};
-use super::lists;
-use super::tables::class;
-use super::values::{expect_text, fault, kind_of, name, unknown_field};
+use super::field::{Field, Kind};
+use super::values::{expect_text, fault, name, unknown_field};
 
 /// An object with fields.
 pub(super) trait Record: UserData + Send + 'static {
@@ -45,26 +43,6 @@ impl Kept {
     }
 }
 
-/// A field of an object.
-#[derive(Clone, Copy)]
-pub(super) struct Field(pub(super) &'static str, pub(super) Kind);
-
-/// What a field holds, and what scripts may do with it.
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    Text,
-    Number,
-    Address,
-    Addresses,
-    Mailboxes,
-    /// Something that scripts cannot change.
-    Fixed,
-    /// Something read from the mail.
-    Content,
-    /// The mail, which scripts may give to objects that they have made.
-    Source,
-}
-
 /// Lets scripts read and write the fields of such objects.
 pub(super) fn add_fields<T: Record>(methods: &mut impl UserDataMethods<T>) {
     methods.add_meta_function(MetaMethod::Index, |lua, (object, key): (AnyUserData, Value)| match find::<T>(&key) {
@@ -83,34 +61,6 @@ pub(super) fn add_title<T: Record>(methods: &mut impl UserDataMethods<T>, field:
         let title = place::<T>(field.as_bytes()).map_or(Ok(Value::Nil), |at| read::<T>(lua, &object, at))?;
         Ok(format!("{}({})", T::NAME, title.to_string()?))
     });
-}
-
-/// What a field of that kind is to hold when a script writes a value to it.
-pub(super) fn checked(lua: &Lua, what: &str, kind: Kind, value: Value) -> mlua::Result<Value> {
-    let misfit = |wanted: &str, value: &Value| {
-        let kind = kind_of(value);
-        fault(lua, format_args!("{what} must be {wanted}, not {kind}"))
-    };
-    match (kind, value) {
-        (Kind::Fixed | Kind::Content | Kind::Source, _) => Err(fault(lua, format_args!("{what} is read-only"))),
-        (Kind::Text, value) => expect_text(lua, what, value).map(Value::String),
-        (Kind::Number, value) => {
-            Ok(Value::Number(lua.coerce_number(value.clone())?.ok_or_else(|| misfit("a number", &value))?))
-        }
-        (Kind::Address, value) if is_address(&value) => Ok(value),
-        (Kind::Address, value) => Err(misfit("an address", &value)),
-        (Kind::Addresses, Value::Table(list)) if class(&list).is_none() => {
-            lists::check_addresses(&list).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
-            Ok(Value::Table(list))
-        }
-        (Kind::Addresses, value) => Err(misfit("a list of addresses", &value)),
-        (Kind::Mailboxes, Value::Table(list)) if class(&list).is_none() => {
-            let naming = lua.app_data_ref::<Naming>().map(|naming| *naming).unwrap_or_default();
-            lists::mailboxes(&list, naming).map_err(|error| fault(lua, format_args!("{what} {error}")))?;
-            Ok(Value::Table(list))
-        }
-        (Kind::Mailboxes, value) => Err(misfit("a list of texts", &value)),
-    }
 }
 
 /// Lets Lua keep the value of a field.
