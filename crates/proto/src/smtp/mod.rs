@@ -47,6 +47,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 
 use crate::Secret;
+pub use reply::{FAREWELLS, split_enhanced_code};
 pub use session::Session;
 
 /// What every session of one listener knows.

@@ -14,6 +14,13 @@ use super::{Dialect, Settings};
 /// The longest text behind the code of a refusal, so that the line keeps within the 512 of RFC 5321 section 4.5.3.1.5.
 const MAX_TEXT: usize = 450;
 
+/// The words of the replies that announce the end of a session, behind the name of the server.
+pub const FAREWELLS: [&str; 4] = [TIMED_OUT, SHUTTING_DOWN, BUSY, TOO_MANY_ERRORS];
+const TIMED_OUT: &str = "Waited too long for you, closing";
+const SHUTTING_DOWN: &str = "Shutting down";
+const BUSY: &str = "Too many connections, try again later";
+const TOO_MANY_ERRORS: &str = "Too many errors, closing";
+
 pub(crate) const OK: &str = "250 2.0.0 Ok\r\n";
 pub(crate) const RESET: &str = "250 2.0.0 Reset\r\n";
 pub(crate) const SENDER_OK: &str = "250 2.1.0 Sender ok\r\n";
@@ -106,19 +113,19 @@ pub(crate) fn bad_recipient(out: &mut Vec<u8>, error: &AddressError) {
 }
 
 pub(crate) fn timed_out(out: &mut Vec<u8>, domain: &str) {
-    line(out, format_args!("421 4.4.2 {domain} Waited too long for you, closing"));
+    line(out, format_args!("421 4.4.2 {domain} {TIMED_OUT}"));
 }
 
 pub(crate) fn shutting_down(out: &mut Vec<u8>, domain: &str) {
-    line(out, format_args!("421 4.3.2 {domain} Shutting down"));
+    line(out, format_args!("421 4.3.2 {domain} {SHUTTING_DOWN}"));
 }
 
 pub(crate) fn busy(out: &mut Vec<u8>, domain: &str) {
-    line(out, format_args!("421 4.7.0 {domain} Too many connections, try again later"));
+    line(out, format_args!("421 4.7.0 {domain} {BUSY}"));
 }
 
 pub(crate) fn too_many_errors(out: &mut Vec<u8>, domain: &str) {
-    line(out, format_args!("421 4.7.0 {domain} Too many errors, closing"));
+    line(out, format_args!("421 4.7.0 {domain} {TOO_MANY_ERRORS}"));
 }
 
 /// A refusal in somebody else's words, made fit for the wire: a code of failure, an enhanced code of the same class if
@@ -137,7 +144,7 @@ pub(crate) fn refusal(out: &mut Vec<u8>, refusal: &Refusal) {
 }
 
 /// Splits `5.7.1 text` into `7.1` and `text` (RFC 3463 section 2).
-fn split_enhanced_code(text: &str) -> (Option<&str>, &str) {
+pub fn split_enhanced_code(text: &str) -> (Option<&str>, &str) {
     let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
     let number = |digits: &str| (1..=3).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
     let is_code =

@@ -1,5 +1,7 @@
 //! Why something was refused over SMTP, read off the replies: every refusal passes through them, whoever decided it.
 
+use restante_proto::smtp::{FAREWELLS, split_enhanced_code};
+
 use crate::smtp::refusal;
 
 /// A reason to refuse a sender, a recipient, a mail or a command.
@@ -55,12 +57,12 @@ impl Reason {
     }
 
     /// The reason when these are the words for a store that did not take a mail.
-    fn of_store(text: &[u8]) -> Option<Self> {
-        let is = |words: &str| words.as_bytes() == text;
-        if is(refusal::NO_ROOM) {
-            return Some(Self::StoreFull);
+    fn of_store(text: &str) -> Option<Self> {
+        match text {
+            refusal::NO_ROOM => Some(Self::StoreFull),
+            refusal::UNAVAILABLE | refusal::BROKEN => Some(Self::StoreFailed),
+            _ => None,
         }
-        (is(refusal::UNAVAILABLE) || is(refusal::BROKEN)).then_some(Self::StoreFailed)
     }
 
     /// The reasons of all refusals among these replies, which are whole lines.
@@ -73,22 +75,24 @@ impl Reason {
         if !matches!(reply.first(), Some(b'4' | b'5')) {
             return None;
         }
-        let (code, text) = reply.split_at_checked(4)?;
-        // Of several lines, the last one counts. A session that ends refuses nothing; that there are too many of them
-        // is counted where it is known. And who cancels its login is refused nothing (RFC 4954 section 4).
-        let is_cancelled = code == b"501 " && text.starts_with(b"5.7.0 ");
-        if code.ends_with(b"-") || code == b"421 " || is_cancelled {
+        let (code, text) = str::from_utf8(reply).ok()?.trim_ascii_end().split_at_checked(4)?;
+        // A session that ends refuses nothing, unless a script ends it; that there are too many of them is counted where
+        // it is known.
+        if code == "421 " {
+            return (!is_farewell(text)).then_some(Self::Policy);
+        }
+        // Of several lines, the last one counts. And who cancels its login is refused nothing (RFC 4954 section 4).
+        let is_cancelled = code == "501 " && text.starts_with("5.7.0 ");
+        if code.ends_with('-') || is_cancelled {
             return None;
         }
         // Only scripts leave the enhanced code out.
-        let [b'4' | b'5', b'.', subject @ ..] = text.split(|byte| *byte == b' ').next()? else {
-            return Some(Self::Policy);
-        };
-        Some(match subject {
+        let (Some(subject), _) = split_enhanced_code(text) else { return Some(Self::Policy) };
+        Some(match subject.as_bytes() {
             b"3.4" => Self::Size,
             b"5.3" => Self::Recipients,
             // A script may use the codes of a store that fails, so it is the server's own words that count.
-            [b'3', ..] => Self::of_store(text.trim_ascii_end()).unwrap_or(Self::Policy),
+            [b'3', ..] => Self::of_store(text).unwrap_or(Self::Policy),
             [b'1', ..] | b"6.7" => Self::Address,
             b"7.0" | b"7.8" => Self::Auth,
             [b'5', ..] => Self::Syntax,
@@ -96,6 +100,11 @@ impl Reason {
             _ => Self::Policy,
         })
     }
+}
+
+/// Whether a session ends with these words of the server's own: a script may end one too, and refuses something by that.
+fn is_farewell(text: &str) -> bool {
+    text.splitn(3, ' ').nth(2).is_some_and(|words| FAREWELLS.contains(&words))
 }
 
 #[cfg(test)]
@@ -110,6 +119,8 @@ mod tests {
             ("334 ", None),
             ("421 4.7.0 mx.test Too many connections, try again later", None),
             ("421 4.4.2 mx.test Waited too long for you, closing", None),
+            ("421 4.3.2 mx.test Shutting down", None),
+            ("421 4.7.0 mx.test Too many errors, closing", None),
             ("452 4.5.3 Too many recipients", Some(Reason::Recipients)),
             ("552 5.3.4 Mail too long", Some(Reason::Size)),
             ("550 5.7.1 Mail to this domain is not accepted here", Some(Reason::Policy)),
@@ -126,6 +137,11 @@ mod tests {
             // Scripts may say what they like.
             ("451 4.3.0 Says a script", Some(Reason::Policy)),
             ("452 4.3.1 No room for you", Some(Reason::Policy)),
+            ("421 4.7.0 Go away, says a script", Some(Reason::Policy)),
+            ("421 Go away", Some(Reason::Policy)),
+            ("550 5.1 items left", Some(Reason::Policy)),
+            ("550 5.1.1", Some(Reason::Address)),
+            ("550 5.1.x Says a script", Some(Reason::Policy)),
             ("550-5.7.1 A long", None),
             ("550-5.7.1 story,", None),
             ("550 5.7.1 told by a script", Some(Reason::Policy)),
