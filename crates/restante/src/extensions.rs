@@ -21,6 +21,8 @@ use crate::script;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How much longer one is waited for that does not keep to its time.
 const TOLERANCE: Duration = Duration::from_secs(1);
+/// How much of the time that there is belongs to the webhooks, however long the script takes.
+const FOR_WEBHOOKS: Duration = Duration::from_secs(1);
 
 /// The script and the webhooks of a server; by default it has none.
 #[derive(Default)]
@@ -110,16 +112,16 @@ impl Extensions {
     }
 
     /// Ends them, one after the other: what waits has its turn as far as there is time, and what the script does last is
-    /// something that webhooks are told of.
-    pub async fn end(&self, patience: Duration) {
+    /// something that webhooks are told of. It is not `in_good_order` when mail may still be under way.
+    pub async fn end(&self, patience: Duration, in_good_order: bool) {
         let begun = Instant::now();
         if let Some(host) = self.script.clone() {
-            let patience = patience.min(PATIENCE);
+            let patience = patience.saturating_sub(FOR_WEBHOOKS).min(PATIENCE);
             ended("script", patience, spawn_blocking(move || host.end(patience))).await;
         }
         if let Some(webhooks) = self.webhooks.clone() {
             let patience = patience.saturating_sub(begun.elapsed());
-            ended("webhooks", patience, spawn_blocking(move || webhooks.end(patience))).await;
+            ended("webhooks", patience, spawn_blocking(move || webhooks.end(patience, in_good_order))).await;
         }
     }
 

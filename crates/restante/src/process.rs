@@ -76,6 +76,14 @@ impl Signals {
         })
     }
 
+    /// Waits until the end is asked for. Wishes to reload are heard of by [`Signals::next`].
+    pub async fn end(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {},
+            _ = self.interrupt.recv() => {},
+        }
+    }
+
     /// Waits for the next one.
     pub async fn next(&mut self) -> Told {
         tokio::select! {

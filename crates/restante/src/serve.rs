@@ -150,23 +150,23 @@ async fn serve(
     readiness.end();
     tracing::info!("shutting down");
     let begun = Instant::now();
-    let in_peace = tokio::select! {
+    let in_good_order = tokio::select! {
         all_ended = end(end_of_mail, end_of_web) => {
             if !all_ended {
                 tracing::warn!("some sessions did not end in time and were cut off");
             }
             true
         },
-        () = told_to_end(&mut signals) => {
+        () = signals.end() => {
             tracing::warn!("told twice: sessions are cut off");
             false
         },
     };
     // What sessions have done last is something to tell of, so those who are told end after them.
-    let patience = if in_peace { PATIENCE.saturating_sub(begun.elapsed()) } else { Duration::ZERO };
+    let patience = if in_good_order { PATIENCE.saturating_sub(begun.elapsed()) } else { Duration::ZERO };
     tokio::select! {
-        () = extensions.end(patience) => {},
-        () = told_to_end(&mut signals) => {
+        () = extensions.end(patience, in_good_order) => {},
+        () = signals.end() => {
             tracing::warn!("told again: script and webhooks are cut off");
             extensions.cut_off();
         },
@@ -190,10 +190,6 @@ async fn end(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
     let mail_ended = mail.run(PATIENCE_WITH_MAIL).await;
     let web_ended = web.run(PATIENCE.saturating_sub(begun.elapsed())).await;
     mail_ended && web_ended
-}
-
-async fn told_to_end(signals: &mut Signals) {
-    while signals.next().await != Told::End {}
 }
 
 /// The certificate of a protocol, or none when its TLS is off.

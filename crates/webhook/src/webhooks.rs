@@ -126,10 +126,13 @@ impl Webhooks {
     }
 
     /// Says goodbye: takes what is under way to its end as far as there is time, and keeps the rest for the next start where
-    /// that is possible. Without any patience the end is not one in good order: nobody knows what is still to come. Blocking.
-    pub fn end(&self, patience: Duration) {
-        let deadline = Instant::now() + patience;
-        let is_flushed = self.intake.close(deadline);
+    /// that is possible. When the end is not `in_good_order`, nobody knows what is still to come, so the next start looks for
+    /// what was not told. Blocking.
+    pub fn end(&self, patience: Duration, in_good_order: bool) {
+        let begun = Instant::now();
+        let deadline = begun + patience;
+        // However little time is left, there is enough to see that there is nothing to write.
+        let is_flushed = self.intake.close(begun + patience.max(LAST_MOMENT));
         let is_kept = self.intake.is_kept();
         if is_kept {
             // An answer that nobody hears is an event that is told twice.
@@ -137,7 +140,7 @@ impl Webhooks {
         } else {
             self.end_lanes(Ending::Empty, deadline.min(Instant::now() + FAREWELL));
         }
-        let has_left = self.intake.finish(is_flushed && !patience.is_zero(), deadline + LAST_MOMENT);
+        let has_left = self.intake.finish(is_flushed && in_good_order, deadline + LAST_MOMENT);
         let events: u64 = self.counts().iter().map(|counts| counts.waiting).sum();
         if !is_flushed || !has_left {
             tracing::warn!("the events that wait for webhooks could not be written down in time");
@@ -145,6 +148,9 @@ impl Webhooks {
             tracing::info!(events, "events wait for webhooks until the next start");
         } else if events > 0 {
             tracing::warn!(events, "webhooks were not told of some events, which are lost");
+        }
+        if !in_good_order && is_kept {
+            tracing::info!("the next start looks for messages that webhooks were not told of");
         }
     }
 

@@ -28,7 +28,7 @@ fn targets_are_told_of_what_they_want() {
         webhooks.message_deleted(&summary);
     }
     eventually("all are told", || targets.told().len() == 5);
-    webhooks.end(Duration::from_mins(1));
+    webhooks.end(Duration::from_mins(1), true);
     let mut told: Vec<_> = targets
         .told()
         .iter()
@@ -154,7 +154,7 @@ fn a_dead_target_delays_no_other() {
     eventually("the other is told of everything", || webhooks.counts()[1].delivered == 20);
     assert_eq!(webhooks.counts()[0].waiting, 20);
     let begun = Instant::now();
-    webhooks.end(Duration::from_millis(20));
+    webhooks.end(Duration::from_millis(20), true);
     assert!(begun.elapsed() < Duration::from_secs(30), "the end does not wait for what is stuck");
     drop(release);
 }
@@ -268,7 +268,7 @@ fn entries_with_the_same_url_are_one_target() {
     webhooks.message_stored(&message("james"));
     webhooks.message_deleted(&message("james"));
     webhooks.message_deleted(&message("ann"));
-    webhooks.end(Duration::from_mins(1));
+    webhooks.end(Duration::from_mins(1), true);
     assert_eq!(counts(&webhooks).delivered, 2);
 }
 
@@ -287,7 +287,7 @@ fn what_is_in_memory_is_told_before_the_end() {
     for _ in 0..100 {
         webhooks.message_stored(&message("james"));
     }
-    webhooks.end(Duration::from_mins(1));
+    webhooks.end(Duration::from_mins(1), true);
     assert_eq!((targets.told().len(), counts(&webhooks).waiting), (100, 0));
     webhooks.message_stored(&message("james"));
     let expected = Counts { target: "http://x.org".to_owned(), delivered: 100, dropped: 1, ..Counts::default() };

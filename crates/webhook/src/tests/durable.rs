@@ -66,7 +66,7 @@ async fn run(settings: Settings, mailroom: &Mailroom) -> Vec<String> {
         targets.mailboxes().iter().any(|mailbox| mailbox == "end")
             && webhooks.counts().iter().all(|counts| counts.waiting == 0)
     });
-    webhooks.end(LONG);
+    webhooks.end(LONG, true);
     targets.mailboxes().into_iter().filter(|mailbox| mailbox != "end").collect()
 }
 
@@ -91,7 +91,7 @@ async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
 #[tokio::test]
 async fn what_waits_is_told_after_a_restart() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a", "b", "c"]).end(LONG);
+    run_in_vain(&dir, &["a", "b", "c"]).end(LONG, true);
     let mode = fs::metadata(dir.path().join("webhooks.db")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom()).await, ["a", "b", "c"]);
@@ -108,14 +108,14 @@ async fn what_waits_is_told_after_a_crash() {
 #[tokio::test]
 async fn events_keep_their_name_over_a_restart_and_their_age() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a"]).end(LONG);
+    run_in_vain(&dir, &["a"]).end(LONG, true);
     let file = Connection::open(dir.path().join("webhooks.db")).unwrap();
     let name: String = file.query_row("SELECT name FROM waiting", [], |row| row.get(0)).unwrap();
     let targets = Targets::new(|_, _| Ok(503));
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
     eventually("it is tried again", || !targets.told().is_empty());
     assert_eq!(targets.told()[0].header("webhook-id"), Some(name.as_str()));
-    webhooks.end(LONG);
+    webhooks.end(LONG, true);
     drop(webhooks);
 
     file.execute("UPDATE waiting SET since = since - 86400000", []).unwrap();
@@ -123,7 +123,7 @@ async fn events_keep_their_name_over_a_restart_and_their_age() {
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
     eventually("it is given up", || counts(&webhooks).failed == 1);
     assert!(targets.told().len() > before, "after another attempt: the clock may have been wrong");
-    webhooks.end(LONG);
+    webhooks.end(LONG, true);
     let left: i64 = file.query_row("SELECT count(*) FROM waiting", [], |row| row.get(0)).unwrap();
     assert_eq!(left, 0);
 }
@@ -229,7 +229,7 @@ async fn a_start_that_fails_leaves_the_file_as_it_was() {
         drop(Webhooks::start_with(kept_in(&dir, &["http://other.org/"]), targets.clone(), FAST).unwrap());
         assert!(targets.told().is_empty());
     };
-    run_in_vain(&dir, &["waits"]).end(LONG);
+    run_in_vain(&dir, &["waits"]).end(LONG, true);
     fail();
     deliver(&mailroom, "imported").await;
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["waits"]);
@@ -246,7 +246,7 @@ async fn what_is_found_after_the_end_is_left_to_the_next_start() {
     deliver(&mailroom, "unheard").await;
     let targets = Targets::new(|_, _| Ok(200));
     let webhooks = serve(kept_in(&dir, &[HOOK]), &targets, &mailroom).await;
-    webhooks.end(LONG);
+    webhooks.end(LONG, true);
     webhooks.catch_up(&mailroom).await;
     assert_eq!((targets.told().len(), counts(&webhooks).waiting, counts(&webhooks).dropped), (0, 0, 0));
     drop(webhooks);
@@ -254,11 +254,15 @@ async fn what_is_found_after_the_end_is_left_to_the_next_start() {
 }
 
 #[tokio::test]
-async fn an_end_without_patience_is_none_in_good_order() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    run_in_vain(&dir, &[]).end(Duration::ZERO);
-    deliver(&mailroom, "unheard").await;
-    assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard"]);
+async fn whether_an_end_is_in_good_order_does_not_depend_on_the_time_that_is_left() {
+    for patience in [Duration::ZERO, LONG] {
+        for (in_good_order, expected) in [(true, &[][..]), (false, &["unheard"])] {
+            let (dir, mailroom) = (TestDir::new(), mailroom());
+            run_in_vain(&dir, &[]).end(patience, in_good_order);
+            deliver(&mailroom, "unheard").await;
+            assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, expected, "{patience:?} {in_good_order}");
+        }
+    }
 }
 
 #[test]
@@ -293,7 +297,7 @@ async fn the_end_waits_for_answers() {
         thread::sleep(Duration::from_millis(50));
         drop(release);
     });
-    webhooks.end(LONG);
+    webhooks.end(LONG, true);
     slow.join().unwrap();
     assert_eq!(counts(&webhooks).delivered, 1);
     drop(webhooks);
@@ -303,14 +307,14 @@ async fn the_end_waits_for_answers() {
 #[tokio::test]
 async fn a_target_is_the_same_however_its_url_is_spelled() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a"]).end(LONG);
+    run_in_vain(&dir, &["a"]).end(LONG, true);
     assert_eq!(run(kept_in(&dir, &["HTTP://X.ORG:80/a/../hook"]), &mailroom()).await, ["a"]);
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_opened_for_a_while_is_used_later() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a", "b"]).end(LONG);
+    run_in_vain(&dir, &["a", "b"]).end(LONG, true);
     let (file, away) = (dir.path().join("webhooks.db"), dir.path().join("away"));
     fs::rename(&file, &away).unwrap();
     fs::create_dir(&file).unwrap();
@@ -325,7 +329,7 @@ async fn a_file_that_cannot_be_opened_for_a_while_is_used_later() {
         (count("SELECT count(*) FROM waiting"), count("SELECT clean FROM state"))
     };
     eventually("they are written, and that the file is in use", || read() == (5, 0));
-    webhooks.end(LONG);
+    webhooks.end(LONG, true);
     drop(webhooks);
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom()).await, ["a", "b", "c", "d", "e"]);
 }
@@ -342,7 +346,7 @@ async fn a_new_target_is_not_told_of_what_happened_before() {
 #[tokio::test]
 async fn events_for_targets_that_are_gone_are_dropped() {
     let dir = TestDir::new();
-    run_in_vain(&dir, &["a", "b"]).end(LONG);
+    run_in_vain(&dir, &["a", "b"]).end(LONG, true);
     assert!(run(kept_in(&dir, &["http://other.org/"]), &mailroom()).await.is_empty());
     assert!(run(kept_in(&dir, &[HOOK]), &mailroom()).await.is_empty(), "for good");
 }
@@ -357,7 +361,7 @@ async fn a_file_that_makes_no_sense_is_moved_aside() {
     for spoil in table {
         let dir = TestDir::new();
         spoil(&dir.path().join("webhooks.db"));
-        run_in_vain(&dir, &["a"]).end(LONG);
+        run_in_vain(&dir, &["a"]).end(LONG, true);
         assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom()).await, ["a"], "the new file is used");
         let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(names.filter(|name| name.to_string_lossy().starts_with("webhooks.db.unusable-")).count(), 1);
@@ -371,7 +375,7 @@ async fn without_a_usable_file_events_are_told_from_memory() {
     let targets = Targets::new(|_, _| Ok(200));
     let webhooks = start(kept_in(&dir, &[HOOK]), &targets);
     webhooks.message_stored(&message("a"));
-    webhooks.end(LONG);
+    webhooks.end(LONG, true);
     assert_eq!(targets.mailboxes(), ["a"]);
 }
 
@@ -399,6 +403,6 @@ async fn a_start_that_ends_before_it_caught_up_leaves_that_to_the_next() {
     let (dir, mailroom) = (TestDir::new(), mailroom());
     drop(run_in_vain(&dir, &[]));
     deliver(&mailroom, "unheard").await;
-    run_in_vain(&dir, &[]).end(LONG);
+    run_in_vain(&dir, &[]).end(LONG, true);
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard"]);
 }

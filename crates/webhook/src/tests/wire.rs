@@ -127,6 +127,6 @@ fn a_target_that_is_not_there_is_tried_again() {
     let webhooks = begun(to_loopback(&format!("http://{closed}/")));
     webhooks.message_stored(&message("james"));
     eventually("it is tried", || counts(&webhooks).retried == 1);
-    webhooks.end(Duration::from_secs(5));
+    webhooks.end(Duration::from_secs(5), true);
     assert_eq!(counts(&webhooks).waiting, 1);
 }
