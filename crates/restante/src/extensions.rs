@@ -125,7 +125,8 @@ impl Extensions {
         }
     }
 
-    /// Nobody waits for the script any longer: it is told of nothing more, and its calls that go on do not reach the mail.
+    /// Nobody waits for the script any longer: it is told of nothing more, its calls that go on do not reach the mail, and
+    /// its commands are ended.
     pub fn cut_off(&self) {
         if let Some(host) = &self.script {
             host.end(Duration::ZERO);

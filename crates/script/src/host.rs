@@ -88,13 +88,13 @@ impl Host {
     }
 
     /// Lets the `after` hooks that wait have their turn, as far as there is time. Afterwards no more calls are begun, and
-    /// those under way cannot reach the stored mail any more. May be called again, by somebody with less patience.
-    /// Blocking.
+    /// those under way cannot reach the stored mail any more, and their commands are ended. May be called again, by somebody
+    /// with less patience. Blocking.
     pub fn end(&self, patience: Duration) {
         let is_quiet = self.after.wait_until_quiet(patience);
         let untold = self.after.close();
         self.before.close();
-        self.scripts.mail().cut();
+        self.scripts.cut();
         match untold {
             Some(0) if !is_quiet => tracing::warn!("the script is still busy with an event at the end"),
             None | Some(0) => {}

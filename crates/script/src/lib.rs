@@ -4,6 +4,7 @@
 //! state (`engine`) that knows the objects (`objects`) and modules (`modules`) of `docs/scripting.md`.
 
 mod calls;
+mod commands;
 mod context;
 mod counts;
 mod engine;

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use restante_courier::{Answers, Courier, Rules};
 
 use crate::engine::{Engine, Program};
+use crate::commands::Commands;
 use crate::event::Event;
 use crate::limits::{GRACE, STACK};
 use crate::loaded::{Loaded, ScriptError};
@@ -34,6 +35,7 @@ pub(crate) struct Scripts {
     mail: Arc<StoredMail>,
     http: Arc<Courier>,
     /// What scripts remember, across calls and reloads.
+    commands: Arc<Commands>,
     shared: Arc<Shared>,
     current: RwLock<Option<Arc<Script>>>,
     /// That of the current script; zero when there is none.
@@ -78,6 +80,7 @@ impl Scripts {
             settings,
             http: Arc::new(Courier::new(rules)),
             shared: Arc::new(Shared::new()),
+            commands: Arc::default(),
             current: RwLock::default(),
             generation: AtomicU64::new(0),
             handlers: AtomicU8::new(0),
@@ -91,6 +94,13 @@ impl Scripts {
     }
 
     /// Whether the script has a function for this event.
+    /// Takes from the calls that go on what they could do to others: they do not reach the stored mail any more, and
+    /// their commands are ended.
+    pub(crate) fn cut(&self) {
+        self.mail.cut();
+        self.commands.end();
+    }
+
     pub(crate) fn handles(&self, event: Event) -> bool {
         self.handlers.load(Ordering::Relaxed) & bit(event) != 0
     }
@@ -161,7 +171,7 @@ impl Scripts {
         }
         let log = Arc::new(ScriptLog { script: path.display().to_string() });
         let (http, mail, clock) = (self.http.clone(), self.mail.clone(), Arc::new(RealTime));
-        let services = Services { http, mail, log, clock };
+        let services = Services { http, mail, log, clock, commands: self.commands.clone() };
         let (settings, shared) = (self.settings.clone(), self.shared.clone());
         let file = path.to_owned();
         let (sender, receiver) = sync_channel(1);

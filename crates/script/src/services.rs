@@ -9,6 +9,8 @@ use restante_courier::Http;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
+use crate::commands::Commands;
+
 /// Shared by all states of a script.
 #[derive(Clone)]
 pub(crate) struct Services {
@@ -20,6 +22,8 @@ pub(crate) struct Services {
     pub(crate) log: Arc<dyn Log>,
     /// The time that passes, for `restante.sleep`.
     pub(crate) clock: Arc<dyn Clock>,
+    /// The commands of `os.execute`.
+    pub(crate) commands: Arc<Commands>,
 }
 
 /// The stored mail, for threads that may block. Errors are sentences for the log.

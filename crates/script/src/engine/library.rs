@@ -50,7 +50,8 @@ pub(super) fn install(
         Ok(())
     };
     host.set("write", lua.create_function(write)?)?;
-    let execute = |lua: &Lua, command: Option<LuaString>| execute(lua, command.as_ref());
+    let commands = Arc::clone(&services.commands);
+    let execute = move |lua: &Lua, command: Option<LuaString>| execute(lua, &commands, command.as_ref());
     host.set("execute", lua.create_function(execute)?)?;
 
     lua.load(include_str!("prelude.lua")).set_name(format!("={PRELUDE}")).call::<()>(host)?;

@@ -56,7 +56,8 @@ impl World {
 
     /// This world for a script.
     pub(super) fn services(self: &Arc<Self>) -> Services {
-        Services { http: self.clone(), mail: self.clone(), log: self.clone(), clock: self.clone() }
+        let commands = Arc::default();
+        Services { http: self.clone(), mail: self.clone(), log: self.clone(), clock: self.clone(), commands }
     }
 
     /// A dictionary that keeps to the clock of this world.

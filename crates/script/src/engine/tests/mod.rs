@@ -65,8 +65,8 @@ impl Stage {
 
     fn program(&self) -> Result<Program, String> {
         let log: Arc<dyn Log> = Arc::clone(&self.log) as _;
-        let services =
-            Services { http: Arc::new(Nothing), mail: Arc::new(Shelf::default()), log, clock: Arc::new(RealTime) };
+        let (http, mail, clock) = (Arc::new(Nothing), Arc::new(Shelf::default()), Arc::new(RealTime));
+        let services = Services { http, mail, log, clock, commands: Arc::default() };
         Program::read(&self.folder.join("rules.lua"), &self.settings, services, Arc::new(Shared::new()))
             .map_err(|error| error.to_string())
     }

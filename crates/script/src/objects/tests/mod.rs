@@ -55,7 +55,7 @@ impl Log for Nobody {
 pub(super) fn state() -> (Lua, Arc<Shelf>) {
     let (lua, shelf) = (Lua::new(), Arc::new(Shelf::with([(summary("jane"), Bytes::from_static(MAIL.as_bytes()))])));
     let (mail, clock) = (shelf.clone(), Arc::new(RealTime));
-    let services = Services { http: Arc::new(Nobody), mail, log: Arc::new(Nobody), clock };
+    let services = Services { http: Arc::new(Nobody), mail, log: Arc::new(Nobody), clock, commands: Arc::default() };
     install(&lua, &services, Naming::Local).unwrap();
     lua.set_app_data(Context { event: None, deadline: Instant::now() + Duration::from_mins(10) });
     (lua, shelf)
