@@ -2,6 +2,8 @@
 //! in touch with the mailroom, reloaded and ended here; what they do is their own business.
 
 use std::fmt;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,31 +21,48 @@ use crate::script;
 
 /// How long the script may take to end, however much time there is.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How much longer one is waited for that does not keep to its time.
-const TOLERANCE: Duration = Duration::from_secs(1);
 /// How much of the time that there is belongs to the webhooks, however long the script takes.
 const FOR_WEBHOOKS: Duration = Duration::from_secs(1);
+/// How much longer one is waited for that does not keep to its time.
+const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// The script and the webhooks of a server; by default it has none.
 #[derive(Default)]
 pub struct Extensions {
     script: Option<Arc<Host>>,
+    /// Where the script is looked for.
+    script_paths: Vec<PathBuf>,
     webhooks: Option<Arc<Webhooks>>,
     /// Remembers one wish to reload, however many there are.
     reload_wanted: Notify,
 }
 
 impl Extensions {
-    /// Loads the script, if there is one, and tells of it. This may take as long as one call of the script, and blocks.
-    pub fn with_script(config: &Config) -> Result<Self, ScriptError> {
-        let host = Host::start(script::settings(config))?;
-        match (host.loaded(), config.scripting.paths.as_slice()) {
-            (Some(loaded), _) => tracing::info!("{}", described(&loaded)),
-            // Who names one file means it; a list says where one might be.
-            (None, [path]) => tracing::info!("there is no script: {} does not exist", path.display()),
+    /// With a script that is still to be loaded.
+    pub fn with_script(config: &Config) -> Self {
+        let (host, script_paths) = (Host::new(script::settings(config)), config.scripting.paths.clone());
+        Self { script: Some(host), script_paths, ..Self::default() }
+    }
+
+    /// Loads the script, if there is one, and tells of it. This may take as long as one call of the script; who does not
+    /// wait for the end of it leaves a thread behind.
+    pub async fn load_script(&self) -> Result<(), ScriptError> {
+        let Some(host) = self.script.clone() else { return Ok(()) };
+        // Nobody cancels it, so it can only have failed by a fault of the program, which is one here as well.
+        let result =
+            spawn_blocking(move || host.load()).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+        match (result?, are_usual(&self.script_paths)) {
+            (Some(loaded), _) => {
+                tracing::info!("{}", described(&loaded));
+                self.tell_of_ignored(&loaded);
+            }
+            // Who names files means one of them. The usual ones are only where one might be.
+            (None, false) if !self.script_paths.is_empty() => {
+                tracing::info!("there is no script: no such file: {}", listed(&self.script_paths));
+            }
             (None, _) => tracing::debug!("there is no script"),
         }
-        Ok(Self { script: Some(host), ..Self::default() })
+        Ok(())
     }
 
     /// Starts the webhooks, if there are any; `render` writes the record of a message as JSON. They keep what waits in the
@@ -103,7 +122,10 @@ impl Extensions {
             self.reload_wanted.notified().await;
             let host = host.clone();
             match spawn_blocking(move || host.reload()).await {
-                Ok(Ok(Some(loaded))) => tracing::info!("reloaded {}", described(&loaded)),
+                Ok(Ok(Some(loaded))) => {
+                    tracing::info!("reloaded {}", described(&loaded));
+                    self.tell_of_ignored(&loaded);
+                }
                 Ok(Ok(None)) => tracing::debug!("there is no script"),
                 Ok(Err(problem)) => tracing::error!(%problem, "the script stays as it was"),
                 Err(error) => tracing::error!(%error, "the script stays as it was"),
@@ -130,6 +152,17 @@ impl Extensions {
     pub fn cut_off(&self) {
         if let Some(host) = &self.script {
             host.end(Duration::ZERO);
+        }
+    }
+
+    /// Of the usual files there should be only one. Who lists files says which one goes first.
+    fn tell_of_ignored(&self, loaded: &Loaded) {
+        if !are_usual(&self.script_paths) {
+            return;
+        }
+        for ignored in self.script_paths.iter().filter(|path| **path != loaded.path && path.is_file()) {
+            let (script, ignored) = (loaded.path.display(), ignored.display());
+            tracing::warn!(%script, %ignored, "there are two scripts; one is ignored");
         }
     }
 
@@ -175,6 +208,16 @@ fn described(Loaded { path, handlers }: &Loaded) -> String {
     let names: Vec<&str> = handlers.iter().map(|event| event.name()).collect();
     let names = if names.is_empty() { "no handlers".to_owned() } else { names.join(", ") };
     format!("script {}: {names}", path.display())
+}
+
+/// Whether a script is looked for where it is when nobody says where.
+fn are_usual(paths: &[PathBuf]) -> bool {
+    paths == Config::default().scripting.paths
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    paths.join(", ")
 }
 
 #[cfg(test)]

@@ -59,9 +59,14 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
 /// Loads the script, opens the store, serves, and closes the store.
 fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Failure> {
     // The signals come first: whoever reads the first line of the log may send one.
-    let signals = runtime.block_on(async { Signals::listen() })?;
+    let mut signals = runtime.block_on(async { Signals::listen() })?;
     // A script with a mistake is like a setting with one: nothing has been touched yet.
-    let mut extensions = Extensions::with_script(config)?;
+    let mut extensions = Extensions::with_script(config);
+    if !runtime.block_on(load_script(&extensions, &mut signals))? {
+        // Whoever is still busy with loading has no hold on anything.
+        runtime.shutdown_background();
+        return Ok(());
+    }
     let store = storage::open(&config.storage)?;
     storage::tell(&config.storage, runtime.block_on(store.usage()));
     extensions.add_webhooks(config, http::summary_record)?;
@@ -103,6 +108,18 @@ struct Parts<'a> {
     extensions: Arc<Extensions>,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
+}
+
+/// Loads the script, which may take its time. Whether nobody has asked for the end meanwhile.
+async fn load_script(extensions: &Extensions, signals: &mut Signals) -> Result<bool, ScriptError> {
+    tokio::select! {
+        loaded = extensions.load_script() => loaded.map(|()| true),
+        () = signals.end() => {
+            tracing::info!("shutting down");
+            extensions.cut_off();
+            Ok(false)
+        },
+    }
 }
 
 async fn serve(

@@ -519,7 +519,7 @@ fn http_lives_on_after_garbage() {
 #[test]
 fn a_script_that_does_not_exist_is_told_of() {
     let mut server = Server::start(&["--lua-path", "/no/such/rules.lua"]);
-    server.logged("there is no script: /no/such/rules.lua does not exist");
+    server.logged("there is no script: no such file: /no/such/rules.lua");
 }
 
 #[test]

@@ -45,15 +45,19 @@ pub struct Host {
 }
 
 impl Host {
-    /// Loads the script, if there is one. Blocking.
-    pub fn start(settings: Settings) -> Result<Arc<Self>, ScriptError> {
+    /// A host whose script is still to be loaded.
+    pub fn new(settings: Settings) -> Arc<Self> {
         let (before, after) = (before(&settings), after(&settings));
         let scripts = Arc::new(Scripts::new(settings));
-        scripts.load()?;
         let tally = Arc::new(Tally::default());
         let pool = |limits| Pool::new(Calls::new(scripts.clone(), tally.clone()), limits);
         let (before, after) = (pool(before), pool(after));
-        Ok(Arc::new(Self { scripts, tally, before, after }))
+        Arc::new(Self { scripts, tally, before, after })
+    }
+
+    /// Loads the script for the first time; `None` when there is none. Blocking.
+    pub fn load(&self) -> Result<Option<Loaded>, ScriptError> {
+        self.scripts.load()
     }
 
     /// The script in use; none when there is none.

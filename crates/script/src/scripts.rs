@@ -1,7 +1,8 @@
 //! The script in use: found, loaded, and replaced while calls are under way. Each worker notices by the generation that its
 //! state is of yesterday.
 
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -9,8 +10,8 @@ use std::thread::{self, JoinHandle};
 
 use restante_courier::{Answers, Courier, Rules};
 
-use crate::engine::{Engine, Program};
 use crate::commands::Commands;
+use crate::engine::{Engine, Program};
 use crate::event::Event;
 use crate::limits::{GRACE, STACK};
 use crate::loaded::{Loaded, ScriptError};
@@ -34,8 +35,8 @@ pub(crate) struct Scripts {
     settings: Settings,
     mail: Arc<StoredMail>,
     http: Arc<Courier>,
-    /// What scripts remember, across calls and reloads.
     commands: Arc<Commands>,
+    /// What scripts remember, across calls and reloads.
     shared: Arc<Shared>,
     current: RwLock<Option<Arc<Script>>>,
     /// That of the current script; zero when there is none.
@@ -79,8 +80,8 @@ impl Scripts {
             mail: Arc::new(StoredMail::new(settings.naming)),
             settings,
             http: Arc::new(Courier::new(rules)),
-            shared: Arc::new(Shared::new()),
             commands: Arc::default(),
+            shared: Arc::new(Shared::new()),
             current: RwLock::default(),
             generation: AtomicU64::new(0),
             handlers: AtomicU8::new(0),
@@ -93,7 +94,6 @@ impl Scripts {
         &self.mail
     }
 
-    /// Whether the script has a function for this event.
     /// Takes from the calls that go on what they could do to others: they do not reach the stored mail any more, and
     /// their commands are ended.
     pub(crate) fn cut(&self) {
@@ -101,6 +101,7 @@ impl Scripts {
         self.commands.end();
     }
 
+    /// Whether the script has a function for this event.
     pub(crate) fn handles(&self, event: Event) -> bool {
         self.handlers.load(Ordering::Relaxed) & bit(event) != 0
     }
@@ -196,14 +197,14 @@ impl Scripts {
     }
 }
 
-/// The first of these files that exists. One that cannot be looked at is taken too, so that the reason is told.
-fn find(paths: &[impl AsRef<Path>]) -> Option<&Path> {
-    let mut existing = paths.iter().map(AsRef::as_ref).filter(|path: &&Path| !matches!(path.try_exists(), Ok(false)));
-    let path = existing.next()?;
-    for other in existing {
-        tracing::warn!(script = %path.display(), ignored = %other.display(), "there are two scripts; one is ignored");
-    }
-    Some(path)
+/// The first of these files that exists; a directory is none. One that cannot be looked at is taken too, so that the
+/// reason is told.
+fn find(paths: &[PathBuf]) -> Option<&Path> {
+    let exists = |path: &&PathBuf| match path.metadata() {
+        Ok(metadata) => !metadata.is_dir(),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    };
+    paths.iter().find(exists).map(PathBuf::as_path)
 }
 
 const fn bit(event: Event) -> u8 {

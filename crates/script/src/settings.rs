@@ -8,7 +8,7 @@ use restante_mail::naming::Naming;
 /// How scripts are run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The script file is the first of these that exists; when none does, there is no script.
+    /// The script file is the first of these that exists, and is no directory; when none does, there is no script.
     pub paths: Vec<PathBuf>,
     /// Whether scripts are kept away from files, programs and the environment.
     pub sandbox: bool,

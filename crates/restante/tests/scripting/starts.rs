@@ -13,7 +13,7 @@ fn signed(name: &str) -> String {
 #[test]
 fn the_script_is_found_where_it_is_said_to_be_or_usually_is() {
     type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
-    let table: [Case<'_>; 8] = [
+    let table: [Case<'_>; 10] = [
         (&["inbucket.lua"], &[], &[], "inbucket.lua"),
         (&["restante.lua"], &[], &[], "restante.lua"),
         (&["inbucket.lua", "restante.lua"], &[], &[], "restante.lua"),
@@ -32,6 +32,8 @@ fn the_script_is_found_where_it_is_said_to_be_or_usually_is() {
             &[("INBUCKET_LUA_PATH", "inbucket.lua")],
             "mine.lua",
         ),
+        (&["mine.lua", "yours.lua"], &["--lua-path", "none.lua,yours.lua,mine.lua"], &[], "yours.lua"),
+        (&["mine.lua"], &["--lua-path", "lib,mine.lua"], &[], "mine.lua"),
     ];
     for (files, arguments, environment, used) in table {
         let folder = Folder::empty("found");
@@ -43,22 +45,33 @@ fn the_script_is_found_where_it_is_said_to_be_or_usually_is() {
         server.talk().open_mail("bob@x.org");
         assert_eq!(folder.notes(1), [used], "{files:?} {arguments:?} {environment:?}");
         server.logged(&format!("script {used}: before.mail_from_accepted"));
-        if files.len() == 2 && arguments.is_empty() && environment.is_empty() {
-            server.logged("there are two scripts; one is ignored");
-        }
+        server.signal("TERM");
+        assert!(server.wait().success());
+        let log = server.whole_log();
+        let warnings = usize::from(files.len() == 2 && arguments.is_empty() && environment.is_empty());
+        assert_eq!(log.matches("there are two scripts; one is ignored").count(), warnings, "{log}");
     }
 }
 
 #[test]
 fn without_the_file_there_is_no_script() {
-    for arguments in [&[][..], &["--lua-path", "missing.lua"]] {
+    for paths in [None, Some("missing.lua"), Some("missing.lua,lib")] {
         let folder = Folder::empty("missing");
-        let mut server = Server::spawn(folder.command().args(arguments));
+        let mut command = folder.command();
+        command.args(paths.map(|paths| format!("--lua-path={paths}")));
+        let mut server = Server::spawn(&mut command);
         send(&server, "bob@x.org", "hi");
         assert_eq!(server.count("bob"), 1);
         assert!(metric(&server, "loaded").abs() < 1e-9);
-        if !arguments.is_empty() {
-            server.logged("there is no script: missing.lua does not exist");
+        server.signal("TERM");
+        assert!(server.wait().success());
+        let log = server.whole_log();
+        match paths {
+            Some(paths) => {
+                let told = format!("there is no script: no such file: {}", paths.replace(',', ", "));
+                assert!(log.contains(&told), "{log}");
+            }
+            None => assert!(!log.contains("there is no script"), "{log}"),
         }
     }
 }
@@ -122,11 +135,16 @@ fn a_script_that_takes_too_long_may_be_quicker_at_the_next_start() {
 }
 
 #[test]
-fn what_is_no_file_stops_the_start() {
-    let folder = Folder::empty("directory");
-    let Err((status, log)) = Server::try_spawn(folder.command().args(["--lua-path", "lib"])) else {
-        panic!("it starts");
-    };
-    assert_eq!(status.code(), Some(2));
-    assert!(log.contains("lib: Is a directory"), "{log}");
+fn who_wants_the_end_does_not_wait_for_a_script_that_is_being_loaded() {
+    for signal in ["TERM", "INT"] {
+        // The shell is a child of the server. As long as it lives, there is more of the log to come.
+        let script = format!("os.execute('kill -{signal} $PPID; exec sleep 3600')");
+        let folder = Folder::new("impatient", &script);
+        let limits = ["--lua-path", "rules.lua", "--lua-timeout", "1h"];
+        let Err((status, log)) = Server::try_spawn(folder.command().args(limits)) else {
+            panic!("it starts with {script}");
+        };
+        assert_eq!(status.code(), Some(0), "{log}");
+        assert!(log.contains("shutting down"), "{log}");
+    }
 }

@@ -62,7 +62,7 @@ impl Folder {
     }
 
     fn host(&self) -> Arc<Host> {
-        Host::start(self.settings()).unwrap()
+        started(self.settings()).unwrap()
     }
 }
 
@@ -70,6 +70,11 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+fn started(settings: Settings) -> Result<Arc<Host>, ScriptError> {
+    let host = Host::new(settings);
+    host.load().map(|_| host)
 }
 
 fn envelope() -> Envelope {
@@ -159,7 +164,7 @@ async fn every_hook_is_asked_and_told() {
             seen.display()
         ),
     );
-    let host = Host::start(Settings { states: 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, ..folder.settings() }).unwrap();
     assert_eq!(host.loaded().unwrap().handlers, Event::ALL);
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(551));
     let candidate = Address::at("bob", "example.org");
@@ -217,7 +222,7 @@ fn a_broken_script_stops_the_start() {
     for (script, error) in table {
         let folder = Folder::new();
         folder.write("inbucket.lua", script);
-        let problem = Host::start(folder.settings()).err().unwrap();
+        let problem = started(folder.settings()).err().unwrap();
         let expected = format!("{}{error}", folder.path("inbucket.lua").display());
         assert!(problem.to_string().starts_with(&expected), "{script}: {problem}");
         assert!(problem.is_permanent(), "{script}: {problem}");
@@ -229,7 +234,7 @@ fn a_script_that_takes_too_long_to_load_may_be_quicker_another_time() {
     let folder = Folder::new();
     for script in ["while true do end".to_owned(), sleep_until(&folder.path("go"))] {
         folder.write("inbucket.lua", &script);
-        let problem = Host::start(Settings { timeout: SHORT, ..folder.settings() }).err().unwrap();
+        let problem = started(Settings { timeout: SHORT, ..folder.settings() }).err().unwrap();
         let expected = folder.path("inbucket.lua").display().to_string();
         assert!(problem.to_string().starts_with(&expected), "{script}: {problem}");
         assert!(!problem.is_permanent(), "{script}: {problem}");
@@ -263,7 +268,7 @@ fn what_is_loaded_counts_as_abandoned_only_when_nobody_waits_for_it() {
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     folder.write("inbucket.lua", &denying(451));
     let script = format!("io.open('{}', 'w'):close() {}", begun.display(), sleep_until(&go));
-    let start = |timeout| Host::start(Settings { timeout, ..folder.settings() }).unwrap();
+    let start = |timeout| started(Settings { timeout, ..folder.settings() }).unwrap();
 
     let (patient, hasty) = (start(LONG), start(SHORT));
     folder.write("inbucket.lua", &script);
@@ -348,7 +353,7 @@ async fn calls_that_fail_leave_the_decision_to_the_server() {
                return smtp.allow()
              end";
         folder.write("inbucket.lua", &script.replace("BODY", body));
-        let host = Host::start(Settings { timeout, ..folder.settings() }).unwrap();
+        let host = started(Settings { timeout, ..folder.settings() }).unwrap();
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer, "{body}");
         assert_eq!(host.counts().calls(Event::MailFrom, outcome), 1, "{body}");
         let other = Envelope { from: None, ..envelope() };
@@ -364,7 +369,7 @@ async fn what_lua_cannot_stop_is_given_up() {
     let go = folder.path("go");
     for body in [sleep_until(&go), ENDLESS_PATTERN.to_owned()] {
         folder.write("inbucket.lua", &format!("function inbucket.before.mail_from_accepted() local x = {body} end"));
-        let host = Host::start(Settings { timeout: SHORT, ..folder.settings() }).unwrap();
+        let host = started(Settings { timeout: SHORT, ..folder.settings() }).unwrap();
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer, "{body}");
         let counts = host.counts();
         assert_eq!((counts.calls(Event::MailFrom, Outcome::Limit), counts.abandoned), (1, 1), "{body}");
@@ -387,7 +392,7 @@ fn a_full_queue_drops_events_and_so_does_the_end() {
     let folder = Folder::new();
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     folder.write("inbucket.lua", &busy(&begun, &go));
-    let host = Host::start(Settings { states: 1, queue: 3, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, queue: 3, ..folder.settings() }).unwrap();
     host.message_stored(&summary());
     wait_until(|| begun.exists());
     for _ in 0..5 {
@@ -410,7 +415,7 @@ fn what_waits_has_its_turn_before_the_end() {
     let folder = Folder::new();
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     folder.write("inbucket.lua", &busy(&begun, &go));
-    let host = Host::start(Settings { states: 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, ..folder.settings() }).unwrap();
     for _ in 0..4 {
         host.message_stored(&summary());
     }
@@ -461,13 +466,35 @@ fn a_call_that_outlives_the_runtime_does_not_reach_the_mail() {
     assert!(said.contains("the stored mail cannot be reached any more"), "{said}");
 }
 
+#[test]
+fn no_command_outlives_the_end() {
+    let folder = Folder::new();
+    let begun = folder.path("begun");
+    let command = format!("touch {}; sleep 3600 & wait", begun.display());
+    folder.write("inbucket.lua", &format!("function inbucket.after.message_stored() os.execute('{command}') end"));
+    let host = folder.host();
+    host.message_stored(&summary());
+    wait_until(|| begun.exists());
+    host.end(Duration::ZERO);
+    wait_until(|| host.counts().calls(Event::AfterStored, Outcome::Ok) == 1);
+}
+
+#[test]
+fn a_directory_is_no_script() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("restante.lua")).unwrap();
+    assert_eq!(folder.host().loaded(), None);
+    folder.write("inbucket.lua", "");
+    assert_eq!(folder.host().loaded().unwrap().path, folder.path("inbucket.lua"));
+}
+
 #[tokio::test]
 async fn the_script_is_not_called_for_sessions_that_have_left() {
     let folder = Folder::new();
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     let script = busy(&begun, &go).replace("after.message_stored", "before.mail_from_accepted");
     folder.write("inbucket.lua", &script);
-    let host = Host::start(Settings { states: 1, max_calls: 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, max_calls: 1, ..folder.settings() }).unwrap();
     let first = host.clone();
     let first = tokio::spawn(async move { first.before_mail_from_accepted(&envelope()).await });
     while !begun.exists() {
@@ -496,7 +523,7 @@ async fn as_many_calls_as_there_may_be_hold_up_nobody_else() {
          end";
     let script = script.replace("BEGUN", &begun.display().to_string()).replace("GO", &go.display().to_string());
     folder.write("inbucket.lua", &script);
-    let host = Host::start(Settings { states: 1, max_calls: HELD + 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, max_calls: HELD + 1, ..folder.settings() }).unwrap();
     let session = |_| {
         let host = host.clone();
         tokio::spawn(async move { host.before_mail_from_accepted(&envelope()).await })
