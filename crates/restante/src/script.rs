@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use restante_script::{Loaded, Settings};
 
 use crate::config::{Config, Log, LogOutput, Script, ScriptTask};
-use crate::log;
+use crate::{log, process};
 
 /// Does what the command line asks for.
 pub fn run(config: &Config, request: &Script) -> ExitCode {
@@ -43,7 +43,9 @@ pub fn settings(config: &Config) -> Settings {
         sandbox: scripting.sandbox,
         timeout: scripting.timeout,
         memory: scripting.memory_bytes,
-        states: scripting.states.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
+        // A call is short, and threads that wake each other up cost more than they do; `after` hooks mostly wait for others.
+        states: scripting.states.unwrap_or_else(process::network_threads),
+        after_states: scripting.states.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)),
         max_calls: scripting.max_calls,
         queue: scripting.queue,
         naming: config.mailbox_naming,

@@ -174,7 +174,7 @@ fn before(settings: &Settings) -> Limits {
 
 /// The bounds for `after` hooks.
 fn after(settings: &Settings) -> Limits {
-    let core = settings.states.max(1);
+    let core = settings.after_states.max(1);
     let call = settings.timeout.saturating_add(GRACE);
     Limits { core, most: core, idle: IDLE, queue: settings.queue, wait: None, call, abandoned: ABANDONED }
 }

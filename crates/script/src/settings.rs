@@ -16,9 +16,10 @@ pub struct Settings {
     pub timeout: Duration,
     /// How many bytes a Lua state may hold.
     pub memory: usize,
-    /// How many states, each with a thread, are kept ready for each kind of hook. There are no more than these for `after`
-    /// hooks.
+    /// How many states, each with a thread, are kept ready for `before` hooks.
     pub states: usize,
+    /// How many there are for `after` hooks.
+    pub after_states: usize,
     /// The most calls of `before` hooks at the same time. Beyond the states that are kept ready, one is made for each while
     /// calls are slow.
     pub max_calls: usize,

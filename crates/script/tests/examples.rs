@@ -14,6 +14,7 @@ fn settings() -> Settings {
         timeout: Duration::from_mins(1),
         memory: 64 * 1024 * 1024,
         states: 1,
+        after_states: 1,
         max_calls: 1,
         queue: 1,
         naming: Naming::Local,

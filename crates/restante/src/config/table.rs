@@ -432,7 +432,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "lua.states", "0", Value::Number,
         "How many states of the script are kept ready for `before` functions, and as many for `after` functions, of which no \
-         more run at the same time; 0 means one for each core.",
+         more run at the same time; 0 means one for every two cores, and one for each core for `after` functions.",
         |c, v| put(&mut c.scripting.states, limit(v, 1024)),
     ),
     Setting::new(

@@ -55,6 +55,7 @@ impl Folder {
             timeout: LONG,
             memory: 16 << 20,
             states: 2,
+            after_states: 2,
             max_calls: 64,
             queue: 100,
             naming: Naming::Local,
@@ -164,7 +165,7 @@ async fn every_hook_is_asked_and_told() {
             seen.display()
         ),
     );
-    let host = started(Settings { states: 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, after_states: 1, ..folder.settings() }).unwrap();
     assert_eq!(host.loaded().unwrap().handlers, Event::ALL);
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(551));
     let candidate = Address::at("bob", "example.org");
@@ -392,7 +393,7 @@ fn a_full_queue_drops_events_and_so_does_the_end() {
     let folder = Folder::new();
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     folder.write("inbucket.lua", &busy(&begun, &go));
-    let host = started(Settings { states: 1, queue: 3, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, after_states: 1, queue: 3, ..folder.settings() }).unwrap();
     host.message_stored(&summary());
     wait_until(|| begun.exists());
     for _ in 0..5 {
@@ -415,7 +416,7 @@ fn what_waits_has_its_turn_before_the_end() {
     let folder = Folder::new();
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     folder.write("inbucket.lua", &busy(&begun, &go));
-    let host = started(Settings { states: 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, after_states: 1, ..folder.settings() }).unwrap();
     for _ in 0..4 {
         host.message_stored(&summary());
     }
@@ -494,7 +495,7 @@ async fn the_script_is_not_called_for_sessions_that_have_left() {
     let (begun, go) = (folder.path("begun"), folder.path("go"));
     let script = busy(&begun, &go).replace("after.message_stored", "before.mail_from_accepted");
     folder.write("inbucket.lua", &script);
-    let host = started(Settings { states: 1, max_calls: 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, after_states: 1, max_calls: 1, ..folder.settings() }).unwrap();
     let first = host.clone();
     let first = tokio::spawn(async move { first.before_mail_from_accepted(&envelope()).await });
     while !begun.exists() {
@@ -523,7 +524,7 @@ async fn as_many_calls_as_there_may_be_hold_up_nobody_else() {
          end";
     let script = script.replace("BEGUN", &begun.display().to_string()).replace("GO", &go.display().to_string());
     folder.write("inbucket.lua", &script);
-    let host = started(Settings { states: 1, max_calls: HELD + 1, ..folder.settings() }).unwrap();
+    let host = started(Settings { states: 1, after_states: 1, max_calls: HELD + 1, ..folder.settings() }).unwrap();
     let session = |_| {
         let host = host.clone();
         tokio::spawn(async move { host.before_mail_from_accepted(&envelope()).await })

@@ -50,6 +50,7 @@ fn settings() -> Settings {
         timeout: Duration::from_mins(1),
         memory: 32 * 1024 * 1024,
         states: 1,
+        after_states: 1,
         max_calls: 1,
         queue: 1,
         naming: Naming::Local,

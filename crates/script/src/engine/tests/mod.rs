@@ -46,6 +46,7 @@ impl Stage {
             timeout: Duration::from_secs(20),
             memory: 16 << 20,
             states: 1,
+            after_states: 1,
             max_calls: 1,
             queue: 1,
             naming: Naming::Local,
