@@ -74,7 +74,7 @@ pub(crate) fn session_text(lua: &Lua, envelope: &Envelope, candidate: Option<&Ad
     lua.create_string(session::text(envelope, candidate)).map(Value::String)
 }
 
-/// The function with [`session_text`] for its argument, in place of [`session`].
+/// The function with [`session_text`] for its argument, in place of [`session()`].
 pub(crate) fn judge(lua: &Lua, handler: Function) -> mlua::Result<Function> {
     makers::judge(lua, handler)
 }
