@@ -102,7 +102,8 @@ fn what_cannot_be_stopped_is_left_behind() {
 fn when_too_many_calls_are_left_behind_no_more_are_made_until_they_return() {
     const MOST: u32 = 16;
     let folder = Folder::new("stuck", &for_slow_senders(SHELL));
-    let mut server = folder.start(&["--lua-timeout", "100ms"]);
+    // A state for each of them, so that none has to wait for its turn, and time enough to make them all.
+    let mut server = folder.start(&["--lua-timeout", "2s", "--lua-states", "16"]);
     let senders = (0..MOST).map(|_| {
         let mut talk = server.talk();
         talk.expect("220");
