@@ -546,7 +546,7 @@ async fn as_many_calls_as_there_may_be_hold_up_nobody_else() {
 fn the_bounds_of_calls_are_those_of_the_settings() {
     let folder = Folder::new();
     for (states, max_calls, core, most) in [(2, 256, 2, 256), (8, 4, 4, 4), (0, 0, 1, 1)] {
-        let settings = Settings { states, max_calls, ..folder.settings() };
+        let settings = Settings { states, after_states: states, max_calls, ..folder.settings() };
         let limits = before(&settings);
         assert_eq!((limits.core, limits.most), (core, most), "{states} {max_calls}");
         assert_eq!(after(&settings).most, states.max(1), "there is a queue for the others");
