@@ -7,7 +7,6 @@
 mod delivery;
 pub mod events;
 pub mod hooks;
-pub mod patterns;
 pub mod policy;
 mod retention;
 pub mod seldom;

@@ -2,8 +2,7 @@
 
 use restante_mail::address::Address;
 use restante_mail::envelope::{Refusal, ReversePath};
-
-use crate::patterns::Patterns;
+use restante_mail::patterns::Patterns;
 
 /// What is done with the mail of which domains.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Which events a target wants.
 
-use restante_mailroom::patterns::Patterns;
+use restante_mail::patterns::Patterns;
 
 use crate::{Event, Target};
 

@@ -1,6 +1,6 @@
 //! Patterns with wildcards, by which domains and mailboxes are picked.
 
-use restante_mail::naming::canonical_domain;
+use crate::naming::canonical_domain;
 
 /// A list of patterns, ready to be compared with. They may hold the wildcards `*` (any run of characters) and `?` (any one
 /// character), and compare as domains and mailbox names do: without regard to case, in normal form C.
