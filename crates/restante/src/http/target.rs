@@ -1,10 +1,12 @@
-//! What a request is about: its path and query turned into values, or into the problem they are.
+//! What a request is about: its path and query turned into values, or into the problem they are. Whoever names a mailbox
+//! here is allowed to do there what the request's method does.
 
 use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
+use restante_access::{Grant, Scope};
 use restante_mail::message::MessageId;
 use restante_mail::naming::{MailboxName, canonical_prefix};
 use restante_store::{MailboxPage, Page, Which};
@@ -19,6 +21,11 @@ const LATEST: &str = "latest";
 const MAILBOXES: usize = 100;
 /// The most mailboxes that are listed at once; who wants more asks again.
 const MAX_MAILBOXES: usize = 1000;
+
+/// What the client is allowed, at least somewhere, to do with the request's method. What an answer tells about mailboxes
+/// that the path does not name must be among those that the grant reaches.
+#[derive(Debug)]
+pub(super) struct Permitted(pub(super) Grant);
 
 /// A mailbox, from `{name}`.
 #[derive(Debug)]
@@ -54,12 +61,21 @@ pub(super) struct Paging(pub(super) Page);
 #[derive(Debug)]
 pub(super) struct SomeMailboxes(pub(super) MailboxPage);
 
+impl<S: Sync> FromRequestParts<S> for Permitted {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let (grant, scope) = (granted(parts)?, needed(parts));
+        if grant.allows_somewhere(scope) { Ok(Self(grant.clone())) } else { Err(Problem::NotAllowed(scope)) }
+    }
+}
+
 impl FromRequestParts<Arc<Server>> for InMailbox {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let name: String = path(parts, server).await?;
-        mailbox(server, &name).map(Self)
+        mailbox(server, parts, &name).map(Self)
     }
 }
 
@@ -68,8 +84,11 @@ impl FromRequestParts<Arc<Server>> for Topic {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let names: Vec<(String, String)> = path(parts, server).await?;
-        let name = names.first().map(|(_, name)| mailbox(server, name));
-        name.transpose().map(Self)
+        let Some((_, name)) = names.first() else {
+            Permitted::from_request_parts(parts, server).await?;
+            return Ok(Self(None));
+        };
+        mailbox(server, parts, name).map(|mailbox| Self(Some(mailbox)))
     }
 }
 
@@ -78,7 +97,7 @@ impl FromRequestParts<Arc<Server>> for OneMessage {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let (name, id): (String, String) = path(parts, server).await?;
-        message(server, &name, &id)
+        message(server, parts, &name, &id)
     }
 }
 
@@ -87,7 +106,7 @@ impl FromRequestParts<Arc<Server>> for OneAttachment {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let (name, id, index, _): (String, String, String, String) = path(parts, server).await?;
-        let of = message(server, &name, &id)?;
+        let of = message(server, parts, &name, &id)?;
         let index = digits(&index).ok_or(Problem::NoSuchAttachment)?;
         Ok(Self { of, index })
     }
@@ -126,12 +145,25 @@ async fn path<T: DeserializeOwned + Send>(parts: &mut Parts, server: &Arc<Server
     Ok(values)
 }
 
-fn mailbox(server: &Server, name: &str) -> Result<MailboxName, Problem> {
-    server.mailroom.mailbox(name).map_err(|error| Problem::Malformed(format!("This names no mailbox: {error}.")))
+/// What the client is allowed, as the door has found out.
+fn granted(parts: &Parts) -> Result<&Grant, Problem> {
+    parts.extensions.get().ok_or_else(|| Problem::Fault("a request without a grant got past the door".to_owned()))
 }
 
-fn message(server: &Server, name: &str, id: &str) -> Result<OneMessage, Problem> {
-    let mailbox = mailbox(server, name)?;
+/// What one must be allowed for a request with this method.
+fn needed(parts: &Parts) -> Scope {
+    if parts.method.is_safe() { Scope::Read } else { Scope::Write }
+}
+
+fn mailbox(server: &Server, parts: &Parts, name: &str) -> Result<MailboxName, Problem> {
+    let mailbox = server.mailroom.mailbox(name);
+    let mailbox = mailbox.map_err(|error| Problem::Malformed(format!("This names no mailbox: {error}.")))?;
+    let scope = needed(parts);
+    if granted(parts)?.allows(scope, &mailbox) { Ok(mailbox) } else { Err(Problem::NotAllowed(scope)) }
+}
+
+fn message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<OneMessage, Problem> {
+    let mailbox = mailbox(server, parts, name)?;
     let which = match id {
         LATEST => Which::Latest,
         id => Which::Id(id.parse().map_err(|_| Problem::NoSuchMessage)?),

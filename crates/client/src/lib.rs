@@ -1,0 +1,1 @@
+//! The commands that talk to a server: they list, wait for, search and delete mail, and send some.

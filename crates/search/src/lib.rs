@@ -1,0 +1,1 @@
+//! The language of searches, and the index that answers them.
