@@ -1,0 +1,236 @@
+//! What of a message can be searched. Each [`Column`] is a text of words with blanks between and around them, so that a phrase is
+//! found by looking for its characters, and so that the index holds exactly what a single message is compared by.
+//!
+//! Beside words there are marks, which begin with a character that no word has: a phrase does not reach from one address to the
+//! next one, and a word in a field of the header carries the name of that field with it.
+
+use std::cell::OnceCell;
+use std::ops::ControlFlow;
+
+use restante_mail::message::Summary;
+use restante_mail::mime::{HeaderField, Mime};
+
+use crate::words;
+
+/// How much of a column's text is looked at, in bytes.
+const MAX_TEXT: usize = 256 << 10;
+/// How many words of it are kept.
+const MAX_WORDS: usize = 32_768;
+/// How many words of a message's header are kept, and how many of one field.
+const MAX_HEADER_WORDS: usize = 4096;
+const MAX_FIELD_WORDS: usize = 256;
+/// How much of the name of a field counts, in bytes.
+const MAX_FIELD_NAME: usize = 64;
+/// What no word has.
+const MARK: char = '¦';
+
+/// The texts of a message that are searched apart from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    From,
+    To,
+    Cc,
+    Subject,
+    Body,
+    Filename,
+    Header,
+}
+
+impl Column {
+    /// All of them, in their order.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::From, Self::To, Self::Cc, Self::Subject, Self::Body, Self::Filename, Self::Header];
+
+    /// Whether the summary alone says what is in it.
+    pub(crate) fn is_in_summary(self) -> bool {
+        matches!(self, Self::From | Self::To | Self::Subject)
+    }
+}
+
+/// A message as it is searched. What is not asked for is not made.
+pub(crate) struct Document<'a> {
+    summary: &'a Summary,
+    mime: Option<&'a Mime>,
+    texts: [OnceCell<String>; Column::ALL.len()],
+}
+
+impl<'a> Document<'a> {
+    /// The document of a message; without its source, only what the summary says is in it.
+    pub(crate) fn new(summary: &'a Summary, mime: Option<&'a Mime>) -> Self {
+        Self { summary, mime, texts: [const { OnceCell::new() }; Column::ALL.len()] }
+    }
+
+    /// The summary it was made of.
+    pub(crate) fn summary(&self) -> &Summary {
+        self.summary
+    }
+
+    /// Whether something is attached to it.
+    pub(crate) fn has_attachment(&self) -> bool {
+        self.mime.is_some_and(|mime| mime.attachment_count() > 0)
+    }
+
+    /// The words of a column: each has a blank before it, and one follows the last.
+    pub(crate) fn text(&self, column: Column) -> &str {
+        self.texts[column as usize].get_or_init(|| self.made(column))
+    }
+
+    fn made(&self, column: Column) -> String {
+        let headline = &self.summary.headline;
+        let mut text = Text::new(if column == Column::Header { MAX_HEADER_WORDS } else { MAX_WORDS });
+        match (column, self.mime) {
+            (Column::From, _) => text.add(headline.from()),
+            (Column::Subject, _) => text.add(headline.subject()),
+            (Column::To, _) => headline.to().for_each(|to| text.add_apart(to)),
+            (_, None) => {}
+            (Column::Cc, Some(mime)) => {
+                mime.header().iter().filter(|field| field.is("cc")).for_each(|field| text.add_apart(&field.decoded()));
+            }
+            (Column::Body, Some(mime)) => text.add(&mime.text()),
+            (Column::Filename, Some(mime)) => {
+                mime.attachments().iter().for_each(|attachment| text.add_apart(&attachment.filename));
+            }
+            (Column::Header, Some(mime)) => mime.header().iter().for_each(|field| text.add_field(field)),
+        }
+        text.finish()
+    }
+}
+
+/// The mark that a field of this name is in the header.
+pub(crate) fn field_mark(name: &str) -> String {
+    format!("{MARK}{}", field_name(name))
+}
+
+/// A word as it stands in the column of the header: with the name of its field.
+pub(crate) fn field_word(name: &str, word: &str) -> String {
+    format!("{}{MARK}{word}", field_name(name))
+}
+
+/// The name of a field as part of a word. Blanks and signs would be taken for the end of it.
+fn field_name(name: &str) -> String {
+    let name = &name[..name.floor_char_boundary(MAX_FIELD_NAME)];
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '·' }).collect()
+}
+
+/// A column while it is written.
+struct Text {
+    written: String,
+    /// How many more words there is room for.
+    room: usize,
+}
+
+impl Text {
+    fn new(room: usize) -> Self {
+        Self { written: String::new(), room }
+    }
+
+    fn add(&mut self, text: &str) {
+        let text = &text[..text.floor_char_boundary(MAX_TEXT)];
+        words::each(text, |word, _| {
+            self.push(word);
+            if self.room == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+
+    /// Adds a text that has nothing to do with the one before it.
+    fn add_apart(&mut self, text: &str) {
+        self.push(MARK.encode_utf8(&mut [0; 4]));
+        self.add(text);
+    }
+
+    fn add_field(&mut self, field: &HeaderField) {
+        if self.room == 0 {
+            return;
+        }
+        let name = field.written_name();
+        self.push(&field_mark(&name));
+        let value = field.decoded();
+        let value = &value[..value.floor_char_boundary(MAX_TEXT)];
+        let mut room = MAX_FIELD_WORDS;
+        words::each(value, |word, _| {
+            self.push(&field_word(&name, word));
+            room -= 1;
+            if self.room == 0 || room == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+
+    fn push(&mut self, word: &str) {
+        if self.room > 0 {
+            self.room -= 1;
+            self.written.push(' ');
+            self.written.push_str(word);
+        }
+    }
+
+    fn finish(mut self) -> String {
+        self.written.push(' ');
+        self.written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use jiff::Timestamp;
+    use restante_mail::message::Headline;
+    use restante_mail::naming::Naming;
+
+    use super::*;
+
+    #[test]
+    fn the_columns_of_a_message() {
+        let mail = "Subject: not this one\r\nCc: B\u{f6} <b@x>, c@y\r\nX-Tag: One Two\r\nX-Tag: three\r\n\
+            Content-Type: multipart/mixed; boundary=x\r\n\r\n\
+            --x\r\n\r\nHello World\r\n--x\r\nContent-Disposition: attachment; filename=My.pdf\r\n\r\n%\r\n--x--\r\n";
+        let mime = Mime::parse(Bytes::from(mail));
+        let summary = Summary {
+            mailbox: Naming::Local.mailbox_named("ann").unwrap(),
+            id: 1.into(),
+            headline: Headline::new("Ann <a@x>", ["<b@x>", "C <c@y>"], "Hi"),
+            received: Timestamp::UNIX_EPOCH,
+            size: 1,
+            seen: false,
+        };
+        let document = Document::new(&summary, Some(&mime));
+        assert!(document.has_attachment());
+        let table = [
+            (Column::From, " ann a x "),
+            (Column::To, " ¦ b x ¦ c c y "),
+            (Column::Cc, " ¦ bo b x c y "),
+            (Column::Subject, " hi "),
+            (Column::Body, " hello world "),
+            (Column::Filename, " ¦ my pdf "),
+        ];
+        for (column, expected) in table {
+            assert_eq!(document.text(column), expected, "{column:?}");
+        }
+        let header = document.text(Column::Header);
+        assert!(header.contains(" ¦x·tag x·tag¦one x·tag¦two ¦x·tag x·tag¦three "), "{header}");
+
+        let without = Document::new(&summary, None);
+        assert!(!without.has_attachment());
+        for column in Column::ALL {
+            let expected = if column.is_in_summary() { document.text(column) } else { " " };
+            assert_eq!(without.text(column), expected, "{column:?}");
+        }
+    }
+
+    #[test]
+    fn a_document_is_bounded() {
+        let header = format!("X-Long: {}\r\n", "a ".repeat(1000)).repeat(100);
+        let body = "a ".repeat(1 << 20);
+        let mime = Mime::parse(Bytes::from(format!("{header}\r\n{body}")));
+        let summary = Summary {
+            mailbox: Naming::Local.mailbox_named("ann").unwrap(),
+            id: 1.into(),
+            headline: Headline::new("", [], ""),
+            received: Timestamp::UNIX_EPOCH,
+            size: 1,
+            seen: false,
+        };
+        let document = Document::new(&summary, Some(&mime));
+        let words = |column| document.text(column).split_ascii_whitespace().count();
+        assert_eq!(words(Column::Body), MAX_WORDS);
+        assert_eq!(words(Column::Header), MAX_HEADER_WORDS);
+    }
+}

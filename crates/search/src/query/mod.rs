@@ -1,0 +1,92 @@
+//! A question about messages: the language it is written in, and whether a message is what was asked for.
+//!
+//! A text goes through the `lexer` and the parser (`parse`), which has each term read by `term`. What comes out is a list of steps
+//! for a small stack machine: there is no tree, and nothing here or elsewhere recurses over a question.
+
+mod error;
+mod lexer;
+mod parse;
+mod term;
+#[cfg(test)]
+mod tests;
+mod time;
+mod volume;
+
+use jiff::Timestamp;
+use restante_mail::message::Summary;
+use restante_mail::mime::Mime;
+
+use crate::document::Document;
+
+pub use error::QueryError;
+pub(crate) use term::Term;
+
+/// A question, ready to be asked. The default one is answered by every message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// In the order in which a stack machine takes them. An empty list asks for everything.
+    steps: Vec<Step>,
+}
+
+/// A step of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Puts the answer to a term on the stack.
+    Term(Term),
+    /// Turns the topmost answer around.
+    Not,
+    /// Makes one answer of the two topmost ones.
+    And,
+    /// The same, when one is enough.
+    Or,
+}
+
+impl Query {
+    /// Reads a question that is asked now. An empty text asks for everything.
+    pub fn parse(text: &str, now: Timestamp) -> Result<Self, QueryError> {
+        parse::parse(text, now)
+    }
+
+    /// Whether the source of a message is needed to answer; otherwise its summary says everything.
+    pub fn needs_source(&self) -> bool {
+        self.terms().any(Term::needs_source)
+    }
+
+    /// Whether a message is what was asked for. Its source is the whole one, with the lines that were added for the mailbox;
+    /// without it, words are found in sender, recipients and subject only.
+    pub fn matches(&self, summary: &Summary, source: Option<&Mime>) -> bool {
+        let document = Document::new(summary, source);
+        self.evaluate(|term| term.matches(&document), |one| !one, |one, other| one && other, |one, other| one || other)
+            .unwrap_or(true)
+    }
+
+    /// Lets the machine run with answers of whatever kind. There is none when everything is asked for.
+    pub(crate) fn evaluate<T>(
+        &self,
+        mut term: impl FnMut(&Term) -> T,
+        mut not: impl FnMut(T) -> T,
+        mut and: impl FnMut(T, T) -> T,
+        mut or: impl FnMut(T, T) -> T,
+    ) -> Option<T> {
+        let mut stack = Vec::new();
+        for step in &self.steps {
+            let result = match step {
+                Step::Term(of) => term(of),
+                Step::Not => not(stack.pop()?),
+                Step::And | Step::Or => {
+                    let (second, first) = (stack.pop()?, stack.pop()?);
+                    if *step == Step::And { and(first, second) } else { or(first, second) }
+                }
+            };
+            stack.push(result);
+        }
+        stack.pop()
+    }
+
+    fn terms(&self) -> impl Iterator<Item = &Term> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Term(term) => Some(term),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! The language as tables: what is found, what is not, and what is said about texts that are no question.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use restante_mail::message::{Headline, Summary};
+use restante_mail::mime::Mime;
+use restante_mail::naming::Naming;
+
+use super::Query;
+
+fn now() -> Timestamp {
+    "2026-11-15T18:30:00Z".parse().unwrap()
+}
+
+fn query(text: &str) -> Query {
+    Query::parse(text, now()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn message() -> (Summary, Mime) {
+    let source = "Received: from mx\r\nFrom: \"\u{c9}mile Zola\" <no-reply@shop.example.org>\r\nTo: ann@x.org, bob@y.org\r\n\
+        Cc: Carla <carla@z.org>\r\nSubject: Votre code\r\nX-Campaign: Spring Sale 2026\r\n\
+        Content-Type: multipart/mixed; boundary=b\r\n\r\n\
+        --b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Your one-time <b>code</b> is 424242, or <i>na\u{ef}ve</i>.</p>\
+        <p>\u{78ba}\u{8a8d}\u{30b3}\u{30fc}\u{30c9}</p>\r\n\
+        --b\r\nContent-Disposition: attachment; filename=\"Invoice-77.pdf\"\r\n\r\nx\r\n--b--\r\n";
+    let summary = Summary {
+        mailbox: Naming::Local.mailbox_named("ann.b").unwrap(),
+        id: 7.into(),
+        headline: Headline::new(
+            "\u{c9}mile Zola <no-reply@shop.example.org>",
+            ["<ann@x.org>", "<bob@y.org>"],
+            "Votre code",
+        ),
+        received: "2026-11-15T12:00:00Z".parse().unwrap(),
+        size: 2000,
+        seen: false,
+    };
+    (summary, Mime::parse(Bytes::from(source)))
+}
+
+#[test]
+fn questions_and_whether_they_are_answered() {
+    let (summary, mime) = message();
+    let table = [
+        ("", true),
+        ("code", true),
+        ("CODE your", true),
+        ("code nothing", false),
+        ("emile", true),
+        ("naïve NAIVE", true),
+        ("cod", false),
+        ("cod*", true),
+        ("\"one-time code is\"", true),
+        ("\"code one\"", false),
+        ("\"your one\" code", true),
+        ("\"one tim\"*", true),
+        ("one-tim*", true),
+        ("確認", true),
+        ("認確", false),
+        ("no-reply@shop.example.org", true),
+        ("reply@shop.example", true),
+        ("carla", false),
+        ("cc:carla", true),
+        ("cc:carla@z.org", true),
+        ("from:zola", true),
+        ("from:ann", false),
+        ("to:bob", true),
+        ("to:\"org bob\"", false),
+        ("From:\"emile zola\"", true),
+        ("subject:votre", true),
+        ("subject:your", false),
+        ("body:your", true),
+        ("body:votre", false),
+        ("body:4242*", true),
+        ("filename:invoice-77.pdf", true),
+        ("filename:inv*", true),
+        ("filename:77.doc", false),
+        ("header:x-campaign", true),
+        ("header:X-Campaign=sale", true),
+        ("header:X-Campaign=\"spring sale\"", true),
+        ("header:X-Campaign=\"sale spring\"", false),
+        ("header:X-Campaign=spr*", true),
+        ("header:X-Campaign=votre", false),
+        ("header:Subject=votre", true),
+        ("header:received=mx", true),
+        ("header:x", false),
+        ("sale", false),
+        ("mailbox:ann.b", true),
+        ("mailbox:ANN.B", true),
+        ("mailbox:ann", false),
+        ("mailbox:ann*", true),
+        ("mailbox:\"ann.b\"", true),
+        ("has:attachment", true),
+        ("is:unseen", true),
+        ("is:seen", false),
+        ("-is:seen", true),
+        ("before:2026-11-15", false),
+        ("before:2026-11-16", true),
+        ("after:today", true),
+        ("after:2h", false),
+        ("after:7h before:6h", true),
+        ("before:2026-11-15T12:00Z", false),
+        ("after:2026-11-15T12:00Z", true),
+        ("larger:1k", true),
+        ("larger:2000", false),
+        ("smaller:2001", true),
+        ("smaller:2M larger:1k", true),
+        ("-code", false),
+        ("-nothing", true),
+        ("-\"code one\" your", true),
+        ("nothing or code", true),
+        ("code or nothing", true),
+        ("nothing or never", false),
+        ("code nothing or never", false),
+        ("code your or never nothing", true),
+        ("nothing (code or your)", false),
+        ("code (nothing or your)", true),
+        ("(nothing OR (code (your)))", true),
+        ("-(code nothing)", true),
+        ("-(code or nothing)", false),
+        ("a or b or c or code", true),
+        ("code - & your", true),
+        ("Re: code", false),
+        ("is:unseen or body:nothing", true),
+        ("\"or\"", true),
+        ("12:30", false),
+        ("https://shop.example.org/x", false),
+        ("* & -", true),
+    ];
+    for (text, expected) in table {
+        assert_eq!(query(text).matches(&summary, Some(&mime)), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_question() {
+    let table = [
+        ("\"abc", 0, "never closed"),
+        ("a (b", 2, "never closed"),
+        ("a) b", 1, "never opened"),
+        ("a ()", 3, "something in parentheses"),
+        ("or a", 0, "before this or"),
+        ("a or", 4, "follow the or"),
+        ("(a or) b", 5, "follow the or"),
+        ("a -or b", 3, "minus sign"),
+        ("--a", 1, "one minus sign"),
+        ("a -&", 2, "a word must follow"),
+        ("é form:ann", 2, "no field form"),
+        ("from:", 5, "a word must follow from:"),
+        ("from:@", 5, "a word must follow from:"),
+        ("subject:\"!\"", 9, "a word must follow subject:"),
+        ("code:your", 0, "no field code"),
+        ("a*b", 1, "end of a word"),
+        ("\"a\"b", 3, "behind the quotation"),
+        ("a\"b\"", 1, "before the quotation"),
+        ("from:a\"b\"", 6, "before the quotation"),
+        ("header:", 7, "name of a header field"),
+        ("header:\"a b\"", 8, "name of a header field"),
+        ("header:x=", 7, "follow the equals sign"),
+        ("header:x*", 7, "in full"),
+        ("mailbox:", 8, "name of a mailbox"),
+        ("has:html", 4, "attachment"),
+        ("is:read", 3, "seen or unseen"),
+        ("before:soon", 7, "a date such as"),
+        ("after:", 6, "a date such as"),
+        ("larger:big", 7, "a size such as"),
+        ("smaller:1*", 8, "a size such as"),
+    ];
+    for (text, position, problem) in table {
+        let error = Query::parse(text, now()).unwrap_err();
+        assert!(error.to_string().contains(problem), "{text}: {error}");
+        assert_eq!(error.position(), position, "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_question_is_bounded() {
+    let fits = [format!("{}a{}", "(".repeat(16), ")".repeat(16)), "a ".repeat(64), format!("-{}", "x".repeat(4095))];
+    for text in &fits {
+        query(text);
+    }
+    let too_much =
+        [format!("{}a{}", "(".repeat(17), ")".repeat(17)), "a ".repeat(65), "x".repeat(4097), "(".repeat(4097)];
+    for text in &too_much {
+        let error = Query::parse(text, now()).unwrap_err();
+        assert!(error.to_string().contains("at most"), "{error}");
+    }
+}
+
+#[test]
+fn whether_the_source_is_needed() {
+    let (summary, mime) = message();
+    let table = [
+        ("", false),
+        ("from:zola to:bob subject:code -is:seen larger:1k before:today mailbox:ann*", false),
+        ("code", true),
+        ("body:code", true),
+        ("cc:carla", true),
+        ("header:x", true),
+        ("filename:x", true),
+        ("from:zola or has:attachment", true),
+    ];
+    for (text, expected) in table {
+        let query = query(text);
+        assert_eq!(query.needs_source(), expected, "{text}");
+        if !expected {
+            assert_eq!(query.matches(&summary, None), query.matches(&summary, Some(&mime)), "{text}");
+        }
+    }
+    assert!(query("votre").matches(&summary, None), "what the summary says is found without the source");
+    assert!(!query("424242").matches(&summary, None));
+}
+
+proptest! {
+    #[test]
+    fn no_question_is_too_strange(text in prop_oneof![
+        any::<String>(),
+        prop::collection::vec(prop::sample::select(vec![
+            "(", ")", "-", "or", " ", "\"", "*", ":", "=", "from:", "header:", "x", "é", "確", "before:", "2h", "larger:", "1k", "is:", "seen",
+        ]), 0..40).prop_map(|pieces| pieces.concat()),
+    ]) {
+        let (summary, mime) = message();
+        match Query::parse(&text, now()) {
+            Ok(query) => { query.matches(&summary, Some(&mime)); }
+            Err(error) => prop_assert!(error.position() <= text.chars().count()),
+        }
+    }
+}

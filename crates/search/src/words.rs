@@ -1,0 +1,209 @@
+//! Words: what texts and questions are compared by. Case, accents and the width of characters do not matter. A word is a run of
+//! letters and digits; where a script puts no blanks between words, each character is one, so that a phrase finds them.
+
+use std::ops::{ControlFlow, Range};
+
+use unicode_normalization::char::{canonical_combining_class, decompose_compatible};
+
+/// How long a word becomes, in bytes; what follows in the same run is not looked at. It is the same in texts and in questions, so
+/// that also a longer one is found.
+const MAX_WORD: usize = 64;
+
+/// Finds the words of a text, each with the place of the characters it comes from, until `found` has enough of them.
+pub(crate) fn each(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
+    // The only end before the last word is the one that is asked for.
+    let _ = try_each(text, &mut found);
+}
+
+/// The words of a text.
+pub(crate) fn of(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    each(text, |word, _| {
+        words.push(word.to_owned());
+        ControlFlow::Continue(())
+    });
+    words
+}
+
+fn try_each(text: &str, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
+    let mut open = Open::default();
+    for (start, c) in text.char_indices() {
+        let end = start + c.len_utf8();
+        if c.is_ascii() {
+            if c.is_ascii_alphanumeric() {
+                open.push(c.to_ascii_lowercase(), start..end);
+            } else {
+                open.end(found)?;
+            }
+            continue;
+        }
+        let mut flow = ControlFlow::Continue(());
+        fold(c, |c| {
+            if flow.is_continue() {
+                flow = open.take(c, start..end, found);
+            }
+        });
+        flow?;
+    }
+    open.end(found)
+}
+
+/// The word that is being read.
+#[derive(Default)]
+struct Open {
+    word: String,
+    place: Range<usize>,
+}
+
+impl Open {
+    fn take(
+        &mut self,
+        c: char,
+        place: Range<usize>,
+        found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if !c.is_alphanumeric() {
+            return self.end(found);
+        }
+        if !stands_alone(c) {
+            self.push(c, place);
+            return ControlFlow::Continue(());
+        }
+        self.end(found)?;
+        self.push(c, place);
+        self.end(found)
+    }
+
+    fn push(&mut self, c: char, place: Range<usize>) {
+        if self.word.is_empty() {
+            self.place.start = place.start;
+        }
+        self.place.end = place.end;
+        if self.word.len() < MAX_WORD {
+            self.word.push(c);
+        }
+    }
+
+    fn end(&mut self, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
+        if self.word.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let flow = found(&self.word, self.place.clone());
+        self.word.clear();
+        flow
+    }
+}
+
+/// A character as it is compared: compatibility forms taken apart, in lower case, without accents.
+fn fold(c: char, mut each: impl FnMut(char)) {
+    decompose_compatible(c, |piece| {
+        for lower in piece.to_lowercase().filter(|&c| !is_ignored(c)) {
+            match lower {
+                'ß' => {
+                    each('s');
+                    each('s');
+                }
+                'ς' => each('σ'),
+                other => each(other),
+            }
+        }
+    });
+}
+
+/// Whether a character neither belongs to a word nor ends it: accents, and what only says how to draw or break a line. Vowel signs
+/// of the scripts of India have no class and stay.
+fn is_ignored(c: char) -> bool {
+    let is_formatting =
+        matches!(c, '\u{ad}' | '\u{34f}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}');
+    is_formatting || canonical_combining_class(c) != 0
+}
+
+/// Whether a character is of a script without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese.
+fn stands_alone(c: char) -> bool {
+    matches!(
+        c,
+        '\u{e00}'..='\u{eff}'
+            | '\u{1000}'..='\u{109f}'
+            | '\u{1780}'..='\u{17ff}'
+            | '\u{3005}'..='\u{3007}'
+            | '\u{3040}'..='\u{30ff}'
+            | '\u{31f0}'..='\u{31ff}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{20000}'..='\u{3ffff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_and_their_words() {
+        let table: &[(&str, &[&str])] = &[
+            ("", &[]),
+            (" -- !? ", &[]),
+            ("Hello, World", &["hello", "world"]),
+            ("no-reply@x.org", &["no", "reply", "x", "org"]),
+            ("code 123456.", &["code", "123456"]),
+            ("Café CAFE\u{301} cafe", &["cafe", "cafe", "cafe"]),
+            ("Grüße GRÜSSE", &["grusse", "grusse"]),
+            ("ΟΔΟΣ οδός", &["οδοσ", "οδοσ"]),
+            ("İstanbul ﬁne Ｗｉｄｅ", &["istanbul", "fine", "wide"]),
+            ("soft\u{ad}ware", &["software"]),
+            ("確認コード", &["確", "認", "コ", "ー", "ト"]),
+            ("株a式", &["株", "a", "式"]),
+            ("รหัส", &["ร", "ห", "\u{e31}", "ส"]),
+            (
+                "한국어 하다",
+                &[
+                    "\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}\u{110b}\u{1165}",
+                    "\u{1112}\u{1161}\u{1103}\u{1161}",
+                ],
+            ),
+            ("हिन्दी", &["हिनदी"]),
+            ("привет, МИР", &["привет", "мир"]),
+        ];
+        for (text, words) in table {
+            assert_eq!(of(text), *words, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_run_is_one_short_word() {
+        let words = of(&format!("{} end", "x".repeat(100_000)));
+        assert_eq!(words, ["x".repeat(MAX_WORD), "end".to_owned()]);
+    }
+
+    #[test]
+    fn enough_is_enough() {
+        let mut count = 0;
+        each("確認コード", |_, _| {
+            count += 1;
+            if count == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!(count, 2);
+    }
+
+    proptest! {
+        #[test]
+        fn places_are_where_the_words_come_from(text in "[a-zé確ﬁ㍿ \u{301}.ß]{0,30}") {
+            let mut last = 0;
+            each(&text, |word, place| {
+                assert!(last <= place.start || text[place.clone()].chars().count() == 1);
+                assert!(of(&text[place.clone()]).iter().any(|other| other == word));
+                last = place.end;
+                ControlFlow::Continue(())
+            });
+        }
+
+        #[test]
+        fn words_of_words_are_the_same(text in any::<String>()) {
+            let words = of(&text);
+            prop_assert!(words.iter().all(|word| word.chars().all(char::is_alphanumeric)));
+            prop_assert_eq!(of(&words.join(" ")), words);
+        }
+    }
+}
