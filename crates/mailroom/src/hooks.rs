@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
-use restante_mail::message::{Headline, Summary};
+use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
 /// Those who take part in the work of a mailroom.
@@ -53,6 +53,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// A message was deleted, whatever the cause.
     fn message_deleted(&self, summary: &Summary);
+
+    /// A message was marked as read, or as unread. Few want to know.
+    fn seen_changed(&self, _mailbox: &MailboxName, _id: MessageId, _seen: bool) {}
 }
 
 /// What a hook says about a sender or recipient.

@@ -119,7 +119,14 @@ impl Mailroom {
     /// Marks a message as read or unread; false when there is none.
     pub async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
         let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
-        to_the_end(async move { desk.store.set_seen(&mailbox, id, seen).await }).await
+        let change = async move {
+            let was_there = desk.store.set_seen(&mailbox, id, seen).await?;
+            if was_there {
+                desk.announce_seen(&mailbox, id, seen);
+            }
+            Ok(was_there)
+        };
+        to_the_end(change).await
     }
 
     /// Deletes a message; false when there is none.
@@ -140,9 +147,15 @@ impl Mailroom {
         let change = async move {
             let mut count = 0;
             for step in ids.chunks(STEP) {
-                let mark = |store: Arc<dyn Store>, mailbox, id| async move { store.set_seen(&mailbox, id, seen).await };
+                let mark = |store: Arc<dyn Store>, mailbox, id| async move {
+                    let was_there = store.set_seen(&mailbox, id, seen).await?;
+                    Ok(was_there.then_some(id))
+                };
                 let (marked, failure) = desk.change_each(&mailbox, step, mark).await;
-                count += marked.into_iter().filter(|&was_there| was_there).count();
+                for id in marked.into_iter().flatten() {
+                    count += 1;
+                    desk.announce_seen(&mailbox, id, seen);
+                }
                 failure.map_or(Ok(()), Err)?;
             }
             Ok(count)
@@ -252,6 +265,12 @@ impl Desk {
                 observer.message_stored(&summary);
             }
             self.hub.stored(summary);
+        }
+    }
+
+    fn announce_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) {
+        for observer in &self.extensions.observers {
+            observer.seen_changed(mailbox, id, seen);
         }
     }
 
