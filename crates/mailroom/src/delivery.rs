@@ -1,10 +1,11 @@
 //! The way in: sender and recipients are judged, the message is addressed, stamped, stored and announced.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use bytes::Bytes;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 use restante_mail::address::Address;
+use restante_mail::date::MailDate;
 use restante_mail::envelope::{Envelope, Refusal, ReversePath, reverse_path_text};
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::header_summary;
@@ -117,35 +118,12 @@ impl Stamp {
         };
         head.push_str(domain);
         head.push_str("\r\n  for <");
-        Self { head, tail: format!(">; {}\r\n", Date(received)) }
+        Self { head, tail: format!(">; {}\r\n", MailDate(received)) }
     }
 
     fn copy_for(&self, mailbox: MailboxName) -> NewCopy {
         let trace = [self.head.as_str(), mailbox.as_str(), self.tail.as_str()].concat();
         NewCopy { mailbox, trace: trace.into() }
-    }
-}
-
-/// A time in the form of RFC 5322 section 3.3, in UTC.
-struct Date(Timestamp);
-
-impl fmt::Display for Date {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-        const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        let at = TimeZone::UTC.to_datetime(self.0);
-        let name = |names: &[&'static str], at: i8| names.get(usize::from(at.unsigned_abs())).copied().unwrap_or("");
-        write!(
-            f,
-            "{}, {:02} {} {} {:02}:{:02}:{:02} +0000",
-            name(&DAYS, at.weekday().to_monday_zero_offset()),
-            at.day(),
-            name(&MONTHS, at.month() - 1),
-            at.year(),
-            at.hour(),
-            at.minute(),
-            at.second(),
-        )
     }
 }
 
@@ -166,21 +144,4 @@ fn without_repetition(mailboxes: Vec<MailboxName>) -> Vec<MailboxName> {
 
 fn unnameable(error: &NameError) -> Refusal {
     Refusal::new(553, format!("5.1.3 No mailbox here can have that name: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_standard() {
-        let table = [
-            (0, "Thu, 01 Jan 1970 00:00:00 +0000"),
-            (951_827_696, "Tue, 29 Feb 2000 12:34:56 +0000"),
-            (1_794_711_170, "Sun, 15 Nov 2026 02:52:50 +0000"),
-        ];
-        for (second, expected) in table {
-            assert_eq!(Date(Timestamp::from_second(second).unwrap()).to_string(), expected);
-        }
-    }
 }

@@ -1,0 +1,47 @@
+//! The one form in which a mail writes a time. Dates that others have written are not read here.
+
+use std::fmt;
+
+use jiff::{Timestamp, tz::TimeZone};
+
+const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// A time in the form of RFC 5322 section 3.3, in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MailDate(pub Timestamp);
+
+impl fmt::Display for MailDate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = TimeZone::UTC.to_datetime(self.0);
+        let name = |names: &[&'static str], at: i8| names.get(usize::from(at.unsigned_abs())).copied().unwrap_or("");
+        write!(
+            f,
+            "{}, {:02} {} {} {:02}:{:02}:{:02} +0000",
+            name(&DAYS, at.weekday().to_monday_zero_offset()),
+            at.day(),
+            name(&MONTHS, at.month() - 1),
+            at.year(),
+            at.hour(),
+            at.minute(),
+            at.second(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_standard() {
+        let table = [
+            (0, "Thu, 01 Jan 1970 00:00:00 +0000"),
+            (951_827_696, "Tue, 29 Feb 2000 12:34:56 +0000"),
+            (1_794_711_170, "Sun, 15 Nov 2026 02:52:50 +0000"),
+        ];
+        for (second, expected) in table {
+            assert_eq!(MailDate(Timestamp::from_second(second).unwrap()).to_string(), expected);
+        }
+    }
+}
