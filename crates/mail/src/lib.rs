@@ -4,6 +4,7 @@
 //! that turns raw bytes into headers, bodies and attachments. Nothing here does I/O or reads a clock.
 
 pub mod address;
+pub mod compose;
 pub mod date;
 pub mod envelope;
 pub mod message;

@@ -1,0 +1,294 @@
+//! The parts of a mail and how their content is encoded (RFC 2045, 2046, 2183, 2231).
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use memchr::memmem;
+
+use super::field::{Field, check_line};
+use super::{Attachment, Flaw};
+
+/// The longest line of a mail without its end (RFC 5322 section 2.1.1).
+const MAX_LINE: usize = 998;
+/// The longest line of an encoded content (RFC 2045 sections 6.7 and 6.8), and what of a file it holds in base64.
+const ENCODED_LINE: usize = 76;
+const BASE64_LINE: usize = ENCODED_LINE / 4 * 3;
+/// The longest name of a file, in bytes: what common file systems take.
+const MAX_FILENAME: usize = 255;
+/// The longest type of a file with its parameters, and the longest Content-ID.
+const MAX_TOKEN: usize = 250;
+/// How much of a name that has to be encoded stands in one parameter.
+const SEGMENT: usize = 60;
+
+/// A mail that is being written.
+pub(super) struct Writer<'a> {
+    out: Vec<u8>,
+    /// What no part contains by chance; every boundary ends in it.
+    unique: &'a str,
+    multiparts: usize,
+    /// The boundary of the multipart that is being written.
+    open: Option<String>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(unique: &'a str) -> Self {
+        Self { out: Vec::new(), unique, multiparts: 0, open: None }
+    }
+
+    pub(super) fn field(&mut self, name: &str, write: impl FnOnce(&mut Field<'_>)) {
+        let mut field = Field::begin(&mut self.out, name);
+        write(&mut field);
+        field.end();
+    }
+
+    /// Writes a multipart, whose parts the caller writes.
+    pub(super) fn multipart(
+        &mut self,
+        kind: &str,
+        parts: impl FnOnce(&mut Self) -> Result<(), Flaw>,
+    ) -> Result<(), Flaw> {
+        self.multiparts += 1;
+        // No encoded content has "=_" in it, and no other one has what is unique.
+        let boundary = format!("=_{}.{}", self.multiparts, self.unique);
+        self.field("Content-Type", |field| {
+            field.piece(&format!("multipart/{kind};"));
+            field.piece(&format!("boundary=\"{boundary}\""));
+        });
+        let around = self.open.replace(boundary.clone());
+        parts(self)?;
+        self.open = around;
+        self.line(&format!("\r\n--{boundary}--"));
+        Ok(())
+    }
+
+    /// Writes a part of the multipart that is open.
+    pub(super) fn part(&mut self, part: impl FnOnce(&mut Self) -> Result<(), Flaw>) -> Result<(), Flaw> {
+        if let Some(boundary) = &self.open {
+            // The line end before a boundary belongs to it and not to the part that it ends. The first one ends the header.
+            let delimiter = format!("\r\n--{boundary}");
+            self.line(&delimiter);
+        }
+        part(self)
+    }
+
+    /// Writes a text part.
+    pub(super) fn text(&mut self, subtype: &str, text: &str) {
+        let text = with_crlf(text.as_bytes());
+        let encoding = self.encoding_for(&text);
+        self.field("Content-Type", |field| field.piece(&format!("text/{subtype}; charset=utf-8")));
+        self.content(encoding, &text);
+    }
+
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        if !self.out.ends_with(b"\r\n") {
+            self.out.extend_from_slice(b"\r\n");
+        }
+        self.out
+    }
+
+    fn line(&mut self, line: &str) {
+        self.out.extend_from_slice(line.as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// Ends the header of a part and writes what is in it.
+    fn content(&mut self, encoding: Encoding, content: &[u8]) {
+        self.field("Content-Transfer-Encoding", |field| field.piece(encoding.name()));
+        self.line("");
+        match encoding {
+            Encoding::SevenBit | Encoding::EightBit => self.out.extend_from_slice(content),
+            Encoding::QuotedPrintable => quoted_printable(&mut self.out, content),
+            Encoding::Base64 => base64_lines(&mut self.out, content),
+        }
+    }
+
+    /// The encoding that leaves a text as readable as can be.
+    fn encoding_for(&self, text: &[u8]) -> Encoding {
+        if self.stands_as_it_is(text) && is_printable(text) {
+            return Encoding::SevenBit;
+        }
+        let escapes = text.iter().filter(|&&byte| byte == b'=' || !is_printable(&[byte])).count();
+        if escapes * 6 > text.len() { Encoding::Base64 } else { Encoding::QuotedPrintable }
+    }
+
+    /// Whether the lines of a text can stand in a mail, and none of them ends a part.
+    fn stands_as_it_is(&self, text: &[u8]) -> bool {
+        let is_line = |line: &[u8]| line.strip_suffix(b"\r").unwrap_or(line).len() <= MAX_LINE && !line.contains(&0);
+        text.split(|&byte| byte == b'\n').all(is_line) && memmem::find(text, self.unique.as_bytes()).is_none()
+    }
+}
+
+impl Attachment {
+    /// Writes the part of this file, which is the one at this place of the draft.
+    pub(super) fn write(&self, out: &mut Writer<'_>, at: usize) -> Result<(), Flaw> {
+        let flaw = |field: &str, problem: &str| Flaw::new(format!("attachments[{at}].{field}"), problem);
+        let content_type = self.content_type.as_deref().unwrap_or("application/octet-stream").trim();
+        if !is_content_type(content_type) {
+            return Err(flaw("content-type", "is no type/subtype"));
+        }
+        let whole = content_type.to_ascii_lowercase();
+        if whole.starts_with("multipart/") {
+            return Err(flaw("content-type", "is a multipart, which only the mail itself can be"));
+        }
+        out.field("Content-Type", |field| content_type.split(' ').for_each(|piece| field.piece(piece)));
+        self.write_disposition(out, at)?;
+        if let Some(id) = &self.content_id {
+            let id = id.trim_start_matches('<').trim_end_matches('>');
+            let is_good = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
+            if id.is_empty() || id.len() > MAX_TOKEN || !id.bytes().all(is_good) {
+                return Err(flaw("content-id", "is no Content-ID"));
+            }
+            out.field("Content-ID", |field| field.piece(&format!("<{id}>")));
+        }
+        if !whole.starts_with("message/") {
+            out.content(Encoding::Base64, &self.content);
+            return Ok(());
+        }
+        // RFC 2046 section 5.2: a message in a mail is not encoded.
+        let message = with_crlf(&self.content);
+        if !out.stands_as_it_is(&message) {
+            return Err(flaw("content", "is a message with lines that no mail can have"));
+        }
+        let encoding = if message.is_ascii() { Encoding::SevenBit } else { Encoding::EightBit };
+        out.content(encoding, &message);
+        Ok(())
+    }
+
+    fn write_disposition(&self, out: &mut Writer<'_>, at: usize) -> Result<(), Flaw> {
+        let disposition = if self.content_id.is_some() { "inline" } else { "attachment" };
+        let Some(name) = &self.filename else {
+            out.field("Content-Disposition", |field| field.piece(disposition));
+            return Ok(());
+        };
+        let place = format!("attachments[{at}].filename");
+        check_line(&place, name)?;
+        if name.len() > MAX_FILENAME {
+            return Err(Flaw::new(place, format!("has more than {MAX_FILENAME} bytes")));
+        }
+        out.field("Content-Disposition", |field| {
+            field.piece(&format!("{disposition};"));
+            filename(field, name);
+        });
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    SevenBit,
+    EightBit,
+    QuotedPrintable,
+    Base64,
+}
+
+impl Encoding {
+    fn name(self) -> &'static str {
+        match self {
+            Self::SevenBit => "7bit",
+            Self::EightBit => "8bit",
+            Self::QuotedPrintable => "quoted-printable",
+            Self::Base64 => "base64",
+        }
+    }
+}
+
+/// A file name as a parameter: in quotes where that is clear to every reader, otherwise encoded and in pieces (RFC 2231).
+fn filename(field: &mut Field<'_>, name: &str) {
+    let is_clear = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
+    if name.len() <= SEGMENT && name.trim() == name && name.bytes().all(is_clear) && !name.contains("=?") {
+        return field.piece(&format!("filename=\"{name}\""));
+    }
+    let encoded = name.bytes().fold(String::from("utf-8''"), |mut encoded, byte| {
+        // Writing to a string cannot fail.
+        let _ = match byte {
+            b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => write!(encoded, "{}", char::from(byte)),
+            _ => write!(encoded, "%{byte:02X}"),
+        };
+        encoded
+    });
+    if encoded.len() <= SEGMENT {
+        return field.piece(&format!("filename*={encoded}"));
+    }
+    let mut rest = encoded.as_str();
+    for number in 0.. {
+        let mut end = rest.len().min(SEGMENT);
+        // An escape is not cut in two.
+        if end < rest.len()
+            && let Some(escape) = rest[end - 2..end].find('%')
+        {
+            end = end - 2 + escape;
+        }
+        let (now, later) = rest.split_at(end);
+        let goes_on = if later.is_empty() { "" } else { ";" };
+        field.piece(&format!("filename*{number}*={now}{goes_on}"));
+        rest = later;
+        if rest.is_empty() {
+            return;
+        }
+    }
+}
+
+fn is_content_type(text: &str) -> bool {
+    let is_token = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    let essence = text.split(';').next().unwrap_or_default().trim_end();
+    let is_essence = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
+    is_essence && text.len() <= MAX_TOKEN && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// Ends every line in CRLF, however it ended.
+fn with_crlf(text: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(text.len() + text.len() / 32);
+    let mut rest = text;
+    while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
+        lines.extend_from_slice(&rest[..at]);
+        lines.extend_from_slice(b"\r\n");
+        rest = &rest[at + if rest[at..].starts_with(b"\r\n") { 2 } else { 1 }..];
+    }
+    lines.extend_from_slice(rest);
+    lines
+}
+
+fn is_printable(text: &[u8]) -> bool {
+    text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n'))
+}
+
+fn base64_lines(out: &mut Vec<u8>, content: &[u8]) {
+    out.reserve(content.len() / BASE64_LINE * (ENCODED_LINE + 2) + ENCODED_LINE + 2);
+    let mut line = String::with_capacity(ENCODED_LINE);
+    for chunk in content.chunks(BASE64_LINE) {
+        line.clear();
+        STANDARD.encode_string(chunk, &mut line);
+        out.extend_from_slice(line.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// RFC 2045 section 6.7. The text's own line ends stay what they are; blanks before them would be lost on the way.
+fn quoted_printable(out: &mut Vec<u8>, text: &[u8]) {
+    for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        if number > 0 {
+            out.extend_from_slice(b"\r\n");
+        }
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let mut column = 0;
+        for (at, &byte) in line.iter().enumerate() {
+            let stands =
+                matches!(byte, b'!'..=b'<' | b'>'..=b'~') || matches!(byte, b' ' | b'\t') && at + 1 < line.len();
+            let width = if stands { 1 } else { 3 };
+            if column + width >= ENCODED_LINE {
+                out.extend_from_slice(b"=\r\n");
+                column = 0;
+            }
+            if stands {
+                out.push(byte);
+            } else {
+                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+                out.extend([b'=', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+            }
+            column += width;
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! What is composed, and that the MIME view reads it back as it was given.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::*;
+use crate::mime::{Disposition, HeaderField, Mailbox, Mime, header_summary};
+
+fn mark() -> Mark {
+    Mark::new(Timestamp::from_second(1_794_711_170).unwrap(), "mail.test", 0xfeed)
+}
+
+fn draft() -> Draft {
+    Draft { from: "ann@example.org".to_owned(), to: vec!["bob@example.org".to_owned()], ..Draft::default() }
+}
+
+fn composed(draft: &Draft) -> Mime {
+    let mail = draft.compose(&mark()).unwrap();
+    check_form(&mail);
+    Mime::parse(mail.into())
+}
+
+/// What is true of every mail that is composed, whatever is in it.
+fn check_form(mail: &[u8]) {
+    assert!(mail.ends_with(b"\r\n"));
+    let lines = mail[..mail.len() - 2].split(|&byte| byte == b'\n');
+    let last = lines.clone().count() - 1;
+    for (at, line) in lines.enumerate() {
+        assert!(at == last || line.ends_with(b"\r"), "a bare LF");
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        assert!(!line.contains(&b'\r') && line.len() <= 998, "{}", String::from_utf8_lossy(line));
+        assert!(!line.windows(2).any(|two| two == b"=?") || line.len() <= 76, "{}", String::from_utf8_lossy(line));
+    }
+}
+
+#[test]
+fn a_mail_of_text_and_nothing_else() {
+    let draft = Draft {
+        from: "Ann Example <ann@example.org>".to_owned(),
+        subject: "Grüße".to_owned(),
+        text: Some("Hello\nBob".to_owned()),
+        headers: vec![("X-Kind".to_owned(), "welcome".to_owned())],
+        ..draft()
+    };
+    let expected = "Date: Sun, 15 Nov 2026 02:52:50 +0000\r\n\
+        From: Ann Example <ann@example.org>\r\n\
+        To: bob@example.org\r\n\
+        Subject: =?utf-8?B?R3LDvMOfZQ==?=\r\n\
+        Message-ID: <66047c1c32480.000000000000feed@mail.test>\r\n\
+        X-Kind: welcome\r\n\
+        MIME-Version: 1.0\r\n\
+        Content-Type: text/plain; charset=utf-8\r\n\
+        Content-Transfer-Encoding: 7bit\r\n\
+        \r\n\
+        Hello\r\n\
+        Bob\r\n";
+    assert_eq!(String::from_utf8(draft.compose(&mark()).unwrap()).unwrap(), expected);
+}
+
+#[test]
+fn multiparts_only_where_there_is_a_reason() {
+    type Row = (bool, bool, Vec<Attachment>, &'static [(&'static str, usize)]);
+    let file = || Attachment { filename: Some("a.txt".to_owned()), ..Attachment::default() };
+    let shown = || Attachment { content_id: Some("logo@x".to_owned()), ..file() };
+    // text, HTML, files, then what comes of it by type and depth
+    let table: [Row; 8] = [
+        (true, false, vec![], &[("text/plain", 0)]),
+        (false, true, vec![], &[("text/html", 0)]),
+        (false, false, vec![], &[("text/plain", 0)]),
+        (true, true, vec![], &[("multipart/alternative", 0), ("text/plain", 1), ("text/html", 1)]),
+        (true, false, vec![file()], &[("multipart/mixed", 0), ("text/plain", 1), ("application/octet-stream", 1)]),
+        (false, true, vec![shown()], &[("multipart/related", 0), ("text/html", 1), ("application/octet-stream", 1)]),
+        (true, false, vec![shown()], &[("multipart/mixed", 0), ("text/plain", 1), ("application/octet-stream", 1)]),
+        (
+            true,
+            true,
+            vec![file(), shown()],
+            &[
+                ("multipart/mixed", 0),
+                ("multipart/alternative", 1),
+                ("text/plain", 2),
+                ("multipart/related", 2),
+                ("text/html", 3),
+                ("application/octet-stream", 3),
+                ("application/octet-stream", 1),
+            ],
+        ),
+    ];
+    for (text, html, attachments, expected) in table {
+        let body = |wanted: bool| wanted.then(|| "<p>Hello</p>".to_owned());
+        let mime = composed(&Draft { text: body(text), html: body(html), attachments, ..draft() });
+        let parts: Vec<_> = mime.parts().iter().map(|part| (part.content_type.as_str(), part.depth)).collect();
+        assert_eq!(parts, expected);
+        assert_eq!(mime.defects().iter().filter(|defect| defect.severe).count(), 0);
+    }
+}
+
+#[test]
+fn files_say_how_they_are_to_be_shown() {
+    let file = Attachment { content: Bytes::from_static(b"\0\r\n\xff"), ..Attachment::default() };
+    let shown = Attachment { content_id: Some("<logo@x>".to_owned()), ..file.clone() };
+    let mime =
+        composed(&Draft { html: Some("<img src=cid:logo@x>".to_owned()), attachments: vec![file, shown], ..draft() });
+    let files = mime.attachments();
+    let listed: Vec<_> = files.iter().map(|file| (file.part.disposition, file.part.content_id.as_deref())).collect();
+    assert_eq!(listed, [(Some(Disposition::Inline), Some("logo@x")), (Some(Disposition::Attachment), None)]);
+    assert!(files.iter().all(|file| &file.content()[..] == b"\0\r\n\xff"));
+}
+
+#[test]
+fn a_message_in_a_mail_is_not_encoded() {
+    let inner = Attachment {
+        content_type: Some("message/rfc822".to_owned()),
+        content: Bytes::from_static(b"Subject: inner\n\n--=_1.other\n"),
+        ..Attachment::default()
+    };
+    let mail = Draft { attachments: vec![inner], ..draft() }.compose(&mark()).unwrap();
+    let mail = String::from_utf8(mail).unwrap();
+    assert!(mail.contains("7bit\r\n\r\nSubject: inner\r\n\r\n--=_1.other\r\n"), "{mail}");
+}
+
+#[test]
+fn the_encoding_is_the_most_readable_one() {
+    let table = [
+        ("plain ASCII, with tabs\t and blanks at the end  \nof lines", "7bit"),
+        ("Die Straße zum Hof ist heute den ganzen Tag gesperrt", "quoted-printable"),
+        ("ежедневно", "base64"),
+        ("a bell \u{7} and more text to weigh it down", "quoted-printable"),
+        (&"x".repeat(2000), "quoted-printable"),
+        ("what is unique to this mail: 66047c1c32480.000000000000feed", "quoted-printable"),
+    ];
+    for (text, encoding) in table {
+        let mime = composed(&Draft { text: Some(text.to_owned()), ..draft() });
+        assert_eq!(mime.root().encoding_name, encoding, "{text}");
+        assert_eq!(mime.text().trim_end(), text);
+    }
+}
+
+#[test]
+fn a_date_and_an_id_of_ones_own() {
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let headers = vec![header("date", "yesterday"), header("MESSAGE-ID", "<mine@x>")];
+    let mime = composed(&Draft { headers, ..draft() });
+    for (name, value) in [("Date", "yesterday"), ("Message-ID", "<mine@x>")] {
+        let found: Vec<_> = mime.header().iter().filter(|field| field.is(name)).map(HeaderField::value).collect();
+        assert_eq!(found, [value]);
+    }
+}
+
+#[test]
+fn persons_as_they_are_written() {
+    let table = [
+        ("ann@example.org", "ann@example.org"),
+        ("<ann@example.org>", "ann@example.org"),
+        ("  Ann   <ann@example.org>  ", "Ann <ann@example.org>"),
+        ("\"Doe, Jane\" <jane@x>", "\"Doe, Jane\" <jane@x>"),
+        ("Doe, Jane <jane@x>", "\"Doe, Jane\" <jane@x>"),
+        ("\"a \\\"b\\\" \\\\c\" <jane@x>", "\"a \\\"b\\\" \\\\c\" <jane@x>"),
+        ("Jörg <j@bücher.example>", "=?utf-8?B?SsO2cmc=?= <j@bücher.example>"),
+        ("=?x <j@x>", "=?utf-8?B?PT94?= <j@x>"),
+        ("\"a b\"@example.org", "\"a b\"@example.org"),
+        ("\"\" <ann@example.org>", "ann@example.org"),
+    ];
+    for (given, written) in table {
+        let mail = Draft { from: given.to_owned(), ..draft() }.compose(&mark()).unwrap();
+        let mail = String::from_utf8(mail).unwrap();
+        assert_eq!(mail.lines().find_map(|line| line.strip_prefix("From: ")), Some(written), "{given}");
+    }
+}
+
+#[test]
+fn flaws_name_their_field() {
+    let with = |change: &dyn Fn(&mut Draft)| {
+        let mut draft = draft();
+        change(&mut draft);
+        draft.compose(&mark()).unwrap_err().to_string()
+    };
+    let header = |name: &'static str, value: &'static str| {
+        with(&|draft| draft.headers = vec![(name.to_owned(), value.to_owned())])
+    };
+    let file = |file: Attachment| with(&|draft| draft.attachments = vec![Attachment::default(), file.clone()]);
+    let control = "has a line break or another control character";
+    let some = |text: &str| Some(text.to_owned());
+    let own = "is written from the other pieces of the mail and cannot be set here";
+    let table = [
+        (
+            with(&|draft| draft.from.clear()),
+            "from is neither an address nor of the form Name <address>: the address is empty",
+        ),
+        (with(&|draft| draft.from = "a@x\r\nBcc: b@x".to_owned()), &format!("from {control}")),
+        (
+            with(&|draft| draft.to.push("Ann <nowhere>".to_owned())),
+            "to[1] is neither an address nor of the form Name <address>: the domain is missing",
+        ),
+        (with(&|draft| draft.cc.push("A\0 <a@x>".to_owned())), &format!("cc[0] {control}")),
+        (
+            with(&|draft| draft.cc.push(format!("{}@x", "😀".repeat(128)) + &"😀.".repeat(80) + "x")),
+            "cc[0] has an address of more than 900 bytes",
+        ),
+        (with(&|draft| draft.subject = "Hi\nBcc: b@x".to_owned()), &format!("subject {control}")),
+        (with(&|draft| draft.to = vec!["a@x".to_owned(); MAX_RECIPIENTS + 1]), "to has more than 1000 entries"),
+        (with(&|draft| draft.date = Some(Timestamp::MIN)), "date is before the year 1900"),
+        (header("X-Foo", "a\rb"), &format!("headers.X-Foo {control}")),
+        (header("X-Foo: a\r\nBcc", "b@x"), "headers.X-Foo: a\\r\\nBcc is no name of a header field"),
+        (header("", "x"), "headers. is no name of a header field"),
+        (header("Über", "x"), "headers.Über is no name of a header field"),
+        (header("content-TYPE", "text/html"), &format!("headers.content-TYPE {own}")),
+        (header("subject", "two"), &format!("headers.subject {own}")),
+        (
+            file(Attachment { filename: some("a\r\nb"), ..Attachment::default() }),
+            &format!("attachments[1].filename {control}"),
+        ),
+        (
+            file(Attachment { filename: some(&"x".repeat(256)), ..Attachment::default() }),
+            "attachments[1].filename has more than 255 bytes",
+        ),
+        (
+            file(Attachment { content_type: some("text"), ..Attachment::default() }),
+            "attachments[1].content-type is no type/subtype",
+        ),
+        (
+            file(Attachment { content_type: some("text/plain; x=\"\r\nBcc: b@x\""), ..Attachment::default() }),
+            "attachments[1].content-type is no type/subtype",
+        ),
+        (
+            file(Attachment { content_type: some("Multipart/Mixed; boundary=x"), ..Attachment::default() }),
+            "attachments[1].content-type is a multipart, which only the mail itself can be",
+        ),
+        (
+            file(Attachment { content_id: some("a b"), ..Attachment::default() }),
+            "attachments[1].content-id is no Content-ID",
+        ),
+        (
+            file(Attachment {
+                content_type: some("message/rfc822"),
+                content: Bytes::from_static(b"\0"),
+                ..Attachment::default()
+            }),
+            "attachments[1].content is a message with lines that no mail can have",
+        ),
+    ];
+    for (found, expected) in table {
+        assert_eq!(found, expected);
+    }
+}
+
+/// A text on one line as readers show it. Byte order marks are not told from the text by those who decode it.
+fn line() -> impl Strategy<Value = String> {
+    let text = prop_oneof!["[ -~]{0,120}", "[a-zäöü€😀=?_ ]{0,200}", "\\PC{0,60}", "[a-z]{900,1500}"];
+    text.prop_map(|text| text.replace('\u{feff}', "").trim().to_owned())
+}
+
+fn body() -> impl Strategy<Value = String> {
+    prop_oneof!["[ -~\n\t]{0,200}", "(\\PC|[\n\0 =.-]){0,200}", "[a-z ]{500,1500}\n?"]
+        .prop_map(|text| text.replace('\u{feff}', ""))
+}
+
+fn file() -> impl Strategy<Value = Attachment> {
+    let name = prop_oneof!["[a-z.\"\\\\% ]{1,30}", "\\PC{1,60}", "[a-zé]{60,200}"];
+    let name = name.prop_map(|name| name.replace('\u{feff}', "").trim().to_owned());
+    let name = name.prop_filter("a name", |name| !name.is_empty() && name.len() <= 255);
+    let content = proptest::collection::vec(any::<u8>(), 0..300);
+    (name, content).prop_map(|(name, content)| Attachment {
+        filename: Some(name),
+        content_type: Some("image/png".to_owned()),
+        content: content.into(),
+        content_id: None,
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_composed_is_read_back(
+        name in line(),
+        subject in line(),
+        value in line(),
+        (text, html) in (proptest::option::of(body()), proptest::option::of(body())),
+        attachments in proptest::collection::vec(file(), 0..3),
+    ) {
+        let quoted = format!("\"{}\" <ann@example.org>", name.replace('\\', "\\\\").replace('"', "\\\""));
+        let draft = Draft {
+            from: quoted.clone(),
+            to: vec![quoted; 3],
+            subject: subject.clone(),
+            headers: vec![("X-Value".to_owned(), value.clone())],
+            text: text.clone(),
+            html: html.clone(),
+            attachments: attachments.clone(),
+            ..Draft::default()
+        };
+        let mail = draft.compose(&mark()).unwrap();
+        check_form(&mail);
+        let summary = header_summary(&mail);
+        let shown = Mailbox { name, address: "ann@example.org".to_owned() }.display();
+        prop_assert_eq!(summary.to, Some(vec![shown.clone(); 3]));
+        prop_assert_eq!(summary.from, Some(shown));
+        prop_assert_eq!(summary.subject, subject);
+        let mime = Mime::parse(mail.into());
+        let found = mime.header().iter().find(|field| field.is("X-Value")).map(HeaderField::decoded);
+        prop_assert_eq!(found, Some(value));
+        // Where nothing follows the text, its last line gets an end.
+        let ended = |given: String, read: &str| read == given || read == given + "\n";
+        if let Some(html) = &html {
+            prop_assert!(ended(html.clone(), &mime.html()), "{:?}", mime.html());
+        }
+        if html.is_none() || text.as_ref().is_some_and(|text| !text.trim().is_empty()) {
+            prop_assert!(ended(text.unwrap_or_default(), &mime.text()), "{:?}", mime.text());
+        }
+        let files: Vec<_> = mime.attachments().iter().map(|file| (file.part.filename.clone(), file.content())).collect();
+        let given: Vec<_> = attachments.into_iter().map(|file| (file.filename, file.content)).collect();
+        prop_assert_eq!(files, given);
+    }
+}
