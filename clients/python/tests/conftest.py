@@ -1,0 +1,8 @@
+"""Loads the fixtures from the sources, where the package is not installed."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+
+pytest_plugins = ["restante.pytest_plugin"]

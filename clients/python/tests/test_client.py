@@ -1,0 +1,149 @@
+"""The client against a real server, by the fixtures that come with it."""
+
+from __future__ import annotations
+
+import smtplib
+from email.message import EmailMessage
+
+import pytest
+
+from restante import NotFound, Refused, Restante, RestanteError, UnexpectedMail, WaitTimeout
+
+
+def letter(to: str, subject: str = "Welcome", text: str = "Your code is 482913.", html: str = "") -> EmailMessage:
+    mail = EmailMessage()
+    mail["From"] = "Shop <shop@example.com>"
+    mail["To"] = to
+    mail["Subject"] = subject
+    mail.set_content(text)
+    if html:
+        mail.add_alternative(html, subtype="html")
+    return mail
+
+
+def send(smtp: tuple[str, int], *mails: EmailMessage) -> None:
+    with smtplib.SMTP(*smtp) as session:
+        for mail in mails:
+            session.send_message(mail)
+
+
+def test_a_message_that_comes_later(mailbox, restante_smtp):
+    import threading
+
+    later = threading.Timer(0.3, send, [restante_smtp, letter(mailbox.address, "Grüße aus Köln")])
+    later.start()
+    mail = mailbox.wait(match="subject:grusse or subject:gruße", timeout=20)
+    later.join()
+    assert mail.subject == "Grüße aus Köln"
+    assert mail.sender == "Shop <shop@example.com>"
+    assert mail.to == [f"<{mailbox.address}>"]
+    assert mail.text.strip() == "Your code is 482913."
+    assert mail.mailbox == mailbox.name and not mail.seen and mail.size == len(mail.source())
+
+
+def test_code_and_link(mailbox, restante_smtp):
+    html = '<p>Your code: <b>73 91 04</b></p><a href="https://shop.example/verify?t=x">Confirm your address</a>'
+    send(restante_smtp, letter(mailbox.address, "Confirm", "Your code: 739104", html))
+    mail = mailbox.wait()
+    assert mail.code() == "739104"
+    assert mail.link("confirm") == "https://shop.example/verify?t=x"
+    assert mail.link("VERIFY") == "https://shop.example/verify?t=x"
+    with pytest.raises(NotFound, match="none of the"):
+        mail.link("nowhere")
+
+
+def test_no_code(mailbox, restante_smtp):
+    send(restante_smtp, letter(mailbox.address, "News", "Nothing to see here."))
+    with pytest.raises(NotFound, match="no code"):
+        mailbox.wait().code()
+
+
+def test_many_and_those_behind_one(mailbox, restante_smtp):
+    send(restante_smtp, *[letter(mailbox.address, f"number {n}") for n in range(4)])
+    messages = mailbox.wait_for(4)
+    assert [one.subject for one in messages] == [f"number {n}" for n in range(4)]
+    assert mailbox.wait(after=messages[1]).subject == "number 2"
+    assert [one.id for one in mailbox.messages()] == [one.id for one in messages]
+
+
+def test_in_vain(mailbox, restante_smtp):
+    send(restante_smtp, letter(mailbox.address, "Something else"))
+    with pytest.raises(WaitTimeout, match="Something else") as failure:
+        mailbox.wait(match="subject:welcome", timeout=0.2)
+    assert failure.value.messages == [] and isinstance(failure.value, TimeoutError)
+    with pytest.raises(WaitTimeout) as failure:
+        mailbox.wait_for(2, timeout=0.2)
+    assert [one.subject for one in failure.value.messages] == ["Something else"]
+
+
+def test_nothing_comes(mailbox, restante_smtp):
+    mailbox.expect_none(timeout=0.2)
+    send(restante_smtp, letter(mailbox.address))
+    with pytest.raises(UnexpectedMail, match="Welcome") as failure:
+        mailbox.expect_none(timeout=20)
+    assert [one.subject for one in failure.value.messages] == ["Welcome"]
+
+
+def test_mark_delete_and_purge(mailbox, restante_smtp):
+    send(restante_smtp, letter(mailbox.address), letter(mailbox.address))
+    first, second = mailbox.messages()
+    first.mark_seen()
+    assert [one.seen for one in mailbox.messages()] == [True, False]
+    first.delete()
+    with pytest.raises(NotFound):
+        first.delete()
+    assert [one.id for one in mailbox.messages()] == [second.id]
+    mailbox.purge()
+    assert mailbox.messages() == []
+    with pytest.raises(NotFound):
+        mailbox.message()
+
+
+def test_search(restante, mailbox, restante_smtp):
+    send(restante_smtp, *[letter(mailbox.address, f"Invoice {n}", "thank you") for n in range(3)])
+    assert [one.subject for one in mailbox.search("invoice", limit=2)] == ["Invoice 2", "Invoice 1"]
+    found = restante.search(f"invoice -subject:1 mailbox:{mailbox.name}")
+    assert [one.subject for one in found] == ["Invoice 2", "Invoice 0"]
+    with pytest.raises(RestanteError) as failure:
+        list(restante.search('"never ends'))
+    assert failure.value.status == 400
+
+
+def test_inject(mailbox):
+    mail = mailbox.inject(
+        sender="Änn <ann@example.org>",
+        subject="Grüße",
+        text="text",
+        html="<p>html",
+        headers={"X-Test": "1"},
+        attachments={"täble.csv": b"a;b\r\n"},
+    )
+    assert (mail.sender, mail.subject, mail.text.strip(), mail.html.strip()) == (
+        "Änn <ann@example.org>",
+        "Grüße",
+        "text",
+        "<p>html",
+    )
+    assert mail.header["X-Test"] == ["1"]
+    (file,) = mail.attachments
+    assert file.filename == "täble.csv" and mail.content(file) == b"a;b\r\n"
+    raw = b"Subject: raw\r\n\r\nas it is\r\n"
+    assert mailbox.inject(raw).source().endswith(raw)
+
+
+def test_mailboxes(restante, mailbox, restante_smtp):
+    send(restante_smtp, letter(mailbox.address))
+    (state,) = restante.mailboxes(prefix=mailbox.name)
+    assert (state["name"], state["messages"], state["unseen"]) == (mailbox.name, 1, 1)
+
+
+def test_transcript(mailbox, restante_smtp):
+    send(restante_smtp, letter(mailbox.address))
+    lines = [line["text"] for line in mailbox.wait().transcript()["lines"]]
+    assert any(line.lower().startswith("rcpt to:") for line in lines), lines
+
+
+def test_no_server():
+    with pytest.raises(RestanteError, match="does not answer") as failure:
+        Restante("http://127.0.0.1:9").mailbox("ann").messages()
+    assert failure.value.status is None and not isinstance(failure.value, Refused)

@@ -1,0 +1,105 @@
+/** The server, and what concerns all of its mailboxes. */
+
+import { Mailbox } from "./mailbox.js";
+import type { Summary } from "./message.js";
+import { Transport } from "./transport.js";
+
+/** Which server, and how to get in. */
+export interface RestanteOptions {
+  /** Where it is; otherwise the variable `RESTANTE_SERVER` says it, or it is at `http://localhost:9000`. */
+  url?: string;
+  /** What opens a server that is locked; otherwise the variable `RESTANTE_TOKEN` has it. */
+  token?: string;
+  /** A name and a password, instead of a token. */
+  user?: { name: string; password: string };
+  /** What sends requests, where the usual `fetch` will not do. */
+  fetch?: typeof fetch;
+}
+
+/** A mailbox that holds something, in numbers. */
+export interface MailboxState {
+  name: string;
+  messages: number;
+  unseen: number;
+  bytes: number;
+  newest: { id: string; date: string; "posix-millis": number };
+}
+
+interface SearchPage {
+  messages: Summary[];
+  next: string | null;
+}
+
+const DEFAULT_URL = "http://localhost:9000";
+
+/** A Restante server. */
+export class Restante {
+  readonly #transport: Transport;
+
+  constructor(options: RestanteOptions = {}) {
+    const url = options.url || variable("RESTANTE_SERVER") || DEFAULT_URL;
+    this.#transport = new Transport(url, authorization(options), options.fetch ?? fetch);
+  }
+
+  /** Where it is. */
+  get url(): string {
+    return this.#transport.url;
+  }
+
+  /** A mailbox, by its name or an address. It need not hold anything. */
+  mailbox(name: string): Mailbox {
+    return new Mailbox(this.#transport, name);
+  }
+
+  /** The mailboxes that hold something, ascending by name. */
+  async *mailboxes(prefix = ""): AsyncGenerator<MailboxState> {
+    let after: string | undefined;
+    do {
+      const query = { prefix: prefix || undefined, after, limit: 1000 };
+      const page: { mailboxes: MailboxState[]; next: string | null } = await this.#transport.json(
+        "GET",
+        "/api/v2/mailboxes",
+        { query },
+      );
+      yield* page.mailboxes;
+      after = page.next ?? undefined;
+    } while (after !== undefined);
+  }
+
+  /** The messages that match, newest first, of one mailbox or of all. */
+  async *search(text: string, options: { mailbox?: string } = {}): AsyncGenerator<Summary> {
+    let before: string | undefined;
+    do {
+      const query = { q: text, mailbox: options.mailbox, before };
+      const page: SearchPage = await this.#transport.json("GET", "/api/v2/search", { query });
+      yield* page.messages;
+      before = page.next ?? undefined;
+    } while (before !== undefined);
+  }
+
+  /** Deletes all mail of all mailboxes; how much that was. */
+  async deleteEverything(): Promise<number> {
+    return (await this.#transport.json<{ deleted: number }>("DELETE", "/api/v2/mailboxes")).deleted;
+  }
+
+  /** What the server tells about itself, its ports among it. */
+  async about(): Promise<{ version: string; smtp: { port: number | null }; [more: string]: unknown }> {
+    return this.#transport.json("GET", "/api/v2/server");
+  }
+}
+
+function authorization({ token, user }: RestanteOptions): string | undefined {
+  if (token !== undefined) return `Bearer ${token}`;
+  if (user !== undefined) {
+    const bytes = new TextEncoder().encode(`${user.name}:${user.password}`);
+    return `Basic ${btoa(String.fromCharCode(...bytes))}`;
+  }
+  const inherited = variable("RESTANTE_TOKEN");
+  return inherited ? `Bearer ${inherited}` : undefined;
+}
+
+/** A variable of the environment, where there is one. */
+function variable(name: string): string | undefined {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+  return process?.env?.[name];
+}

@@ -1,0 +1,140 @@
+// The client against a real server, whose addresses are in RESTANTE_SERVER and RESTANTE_SMTP (host:port).
+
+import assert from "node:assert/strict";
+import { createConnection } from "node:net";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { NotFound, Restante, RestanteError, UnexpectedMail, WaitTimeout } from "../dist/index.js";
+
+const restante = new Restante();
+const CRLF = "\r\n";
+
+/** Sends mails over SMTP, as the software under test would. */
+async function send(to, ...mails) {
+  const [host, port] = process.env.RESTANTE_SMTP.split(":");
+  const socket = createConnection(Number(port), host);
+  const replies = socket.setEncoding("utf8")[Symbol.asyncIterator]();
+  let heard = "";
+  const reply = async () => {
+    while (!/^\d{3} .*\r\n$/m.test(heard)) heard += (await replies.next()).value;
+    const said = heard;
+    heard = "";
+    return said;
+  };
+  const say = async (line, expected) => {
+    socket.write(line + CRLF);
+    const said = await reply();
+    assert.ok(said.startsWith(expected), `${line}: ${said}`);
+  };
+  await reply();
+  await say("HELO test", "250");
+  for (const mail of mails) {
+    await say("MAIL FROM:<shop@example.com>", "250");
+    await say(`RCPT TO:<${to}>`, "250");
+    await say("DATA", "354");
+    await say(mail + CRLF + ".", "250");
+  }
+  socket.end("QUIT" + CRLF);
+}
+
+function letter(subject = "Welcome", text = "Your code is 482913.", type = "text/plain") {
+  return [`From: Shop <shop@example.com>`, `Subject: ${subject}`, `Content-Type: ${type}`, "", text].join(CRLF);
+}
+
+/** A mailbox that no other test has. */
+function own() {
+  const name = `test-${crypto.randomUUID()}`;
+  return Object.assign(restante.mailbox(name), { address: `${name}@example.org` });
+}
+
+test("a message that comes later", async () => {
+  const box = own();
+  const waiting = box.waitForMessage({ match: "subject:welcome", timeout: 20_000 });
+  await sleep(200);
+  await send(box.address, letter("Something else"), letter());
+  const mail = await waiting;
+  assert.equal(mail.subject, "Welcome");
+  assert.equal(mail.from, "Shop <shop@example.com>");
+  assert.equal(mail.text.trim(), "Your code is 482913.");
+  assert.equal((await mail.source()).length, mail.size);
+  assert.equal(await mail.code(), "482913");
+  await assert.rejects(mail.link("confirm"), NotFound);
+});
+
+test("links", async () => {
+  const box = own();
+  await send(box.address, letter("x", '<a href="https://shop.example/v?t=1">Confirm <b>now</b></a>', "text/html"));
+  const mail = await box.waitForMessage();
+  assert.equal(await mail.link("confirm NOW"), "https://shop.example/v?t=1");
+  assert.equal(await mail.link(/v\?t=\d$/), "https://shop.example/v?t=1");
+  await assert.rejects(mail.code(), NotFound);
+});
+
+test("many, and those behind one", async () => {
+  const box = own();
+  await send(box.address, letter("number 0"), letter("number 1"), letter("number 2"));
+  const messages = await box.waitForMessages(3);
+  assert.deepEqual(messages.map((one) => one.subject), ["number 0", "number 1", "number 2"]);
+  assert.equal((await box.waitForMessage({ after: messages[1] })).subject, "number 2");
+});
+
+test("in vain", async () => {
+  const box = own();
+  await send(box.address, letter("Something else"));
+  const failure = await box.waitForMessages(2, { timeout: 200 }).catch((error) => error);
+  assert.ok(failure instanceof WaitTimeout, failure);
+  assert.match(failure.message, /Something else/);
+  assert.deepEqual(failure.messages.map((one) => one.subject), ["Something else"]);
+});
+
+test("nothing comes, and then something does", async () => {
+  const box = own();
+  await box.expectNone({ timeout: 200 });
+  await send(box.address, letter());
+  const failure = await box.expectNone({ timeout: 20_000 }).catch((error) => error);
+  assert.ok(failure instanceof UnexpectedMail, failure);
+  assert.equal(failure.messages[0].subject, "Welcome");
+});
+
+test("mark, delete and purge", async () => {
+  const box = own();
+  await send(box.address, letter(), letter());
+  const mail = await box.message();
+  await mail.markSeen();
+  assert.deepEqual((await box.messages()).map((one) => one.seen), [false, true]);
+  await mail.delete();
+  await assert.rejects(mail.delete(), NotFound);
+  await box.purge();
+  assert.deepEqual(await box.messages(), []);
+});
+
+test("search and mailboxes", async () => {
+  const box = own();
+  await send(box.address, letter("Invoice 1"), letter("Invoice 2"));
+  const found = [];
+  for await (const one of restante.search("invoice", { mailbox: box.name })) found.push(one.subject);
+  assert.deepEqual(found, ["Invoice 2", "Invoice 1"]);
+  for await (const state of restante.mailboxes(box.name)) assert.equal(state.messages, 2);
+  const failure = await restante.search('"never ends').next().catch((error) => error);
+  assert.equal(failure.status, 400);
+});
+
+test("inject", async () => {
+  const box = own();
+  const content = btoa("a;b");
+  const mail = await box.inject({ from: "Änn <ann@example.org>", subject: "Grüße", text: "text", attachments: [{ filename: "a.csv", content }] });
+  assert.equal(mail.subject, "Grüße");
+  assert.equal(mail.from, "Änn <ann@example.org>");
+  assert.equal(new TextDecoder().decode(await mail.attachment(0)), "a;b");
+  const raw = await box.inject("Subject: raw\r\n\r\nas it is\r\n");
+  assert.match(new TextDecoder().decode(await raw.source()), /\r\n\r\nas it is\r\n$/);
+});
+
+test("no server", async () => {
+  const nobody = new Restante({ url: "http://127.0.0.1:9" });
+  const failure = await nobody.mailbox("ann").messages().catch((error) => error);
+  assert.ok(failure instanceof RestanteError);
+  assert.match(failure.message, /does not answer/);
+  assert.equal(failure.status, undefined);
+});
