@@ -1,15 +1,16 @@
-//! Clients that people use, against the real program: Python's and curl's POP3. A machine may lack them, and then nothing
-//! is tested, unless `REQUIRE_CLIENTS` is set, as it is in CI.
+//! Clients that people use, against the real program: Python's and curl's POP3, and our own in `clients/`, which bring
+//! their tests along. A machine may lack what they need, and then nothing is tested, unless `REQUIRE_CLIENTS` is set, as it
+//! is in CI.
 
 mod support;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::Server;
 use support::disk::Disk;
-use support::program::is_there;
+use support::program::{is_there, skip};
 
 /// A dot at the start of a line, a letter that is none of ASCII, and an empty line.
 const MAIL: &[u8] = "Subject: Grüße\r\n\r\nfirst\r\n.second\r\n..\r\n\r\nlast\r\n".as_bytes();
@@ -79,4 +80,62 @@ fn curl() {
         assert_eq!(got, expected, "{url} {options:?}");
     }
     assert_eq!(server.ids("james"), ids[..1]);
+}
+
+/// Where our own clients are.
+fn clients() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients")
+}
+
+#[test]
+fn our_python_client() {
+    // A Python of one's own need not have what the system's has.
+    let can_test = |python: &&str| {
+        let tried = Command::new(python).args(["-c", "import pytest"]).output();
+        tried.is_ok_and(|tried| tried.status.success())
+    };
+    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(can_test) else {
+        return skip("there is no pytest", REQUIRED);
+    };
+    let mut tests = Command::new(python);
+    tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--restante-program", env!("CARGO_BIN_EXE_restante")]);
+    tests.env("PYTHONDONTWRITEBYTECODE", "1").env_remove("RESTANTE_SERVER");
+    succeeds(tests.arg(clients().join("python/tests")));
+}
+
+#[test]
+fn our_typescript_client() {
+    let folder = clients().join("typescript");
+    if !folder.join("dist/index.js").exists() {
+        return skip("clients/typescript is not built", REQUIRED);
+    }
+    let server = Server::start(&[]);
+    let mut tests = Command::new("node");
+    tests.args(["--test", "test/"]).current_dir(&folder);
+    tests.env("RESTANTE_SERVER", server.url("")).env("RESTANTE_SMTP", server.smtp.to_string());
+    succeeds(&mut tests);
+}
+
+#[test]
+fn our_fixtures_for_playwright() {
+    let folder = clients().join("typescript");
+    let playwright = folder.join("node_modules/.bin/playwright");
+    if !folder.join("dist/playwright.js").exists() || !playwright.exists() {
+        return skip("clients/typescript is not built", REQUIRED);
+    }
+    if !is_there("chromium", &["--version"], "Chromium", "REQUIRE_BROWSER") {
+        return;
+    }
+    let server = Server::start(&[]);
+    let disk = Disk::new("clients-playwright");
+    let mut tests = Command::new(playwright);
+    tests.arg("test").arg("--output").arg(disk.data()).current_dir(&folder);
+    succeeds(tests.env("RESTANTE_SERVER", server.url("")));
+}
+
+/// Runs tests of others, whose report is shown when they fail.
+fn succeeds(tests: &mut Command) {
+    let Output { status, stdout, stderr } = tests.output().unwrap();
+    let report = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("\n");
+    assert!(status.success(), "{report}");
 }
