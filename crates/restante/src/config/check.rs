@@ -39,6 +39,10 @@ const POP3_CERT: &Setting = row("pop3.tlscert");
 const POP3_KEY: &Setting = row("pop3.tlsprivkey");
 const POP3_CREDENTIALS: &Setting = row("pop3.credentials");
 const WEB_ADDR: &Setting = row("web.addr");
+const WEB_TLS_ADDR: &Setting = row("web.tlsaddr");
+const WEB_TLS: &Setting = row("web.tlsenabled");
+const WEB_CERT: &Setting = row("web.tlscert");
+const WEB_KEY: &Setting = row("web.tlsprivkey");
 const GREETING_FILE: &Setting = row("web.greetingfile");
 const WEBHOOK_URLS: &Setting = row("webhook.urls");
 const WEBHOOK_SECRET: &Setting = row("webhook.secret");
@@ -74,6 +78,9 @@ pub(super) fn problems(
     read_file: ReadFile<'_>,
 ) -> Vec<Problem> {
     let mut found = Found { sources, known, problems: Vec::new() };
+    // HTTP has no TLS on demand: there is a use for a certificate where a listener always has it.
+    let web = &mut config.web;
+    web.tls.enabled = web.tls.force || !web.tls_addr.is_empty();
     if purpose == Purpose::Serve {
         found.service(config, read_file);
     }
@@ -215,7 +222,7 @@ fn open_to_all(config: &Config) -> Option<String> {
 }
 
 /// The listeners, by their settings.
-fn listeners(config: &Config) -> [(&'static Setting, &[ListenAddr]); 6] {
+fn listeners(config: &Config) -> [(&'static Setting, &[ListenAddr]); 7] {
     [
         (SMTP_ADDR, &config.smtp.addr),
         (SMTP_TLS_ADDR, &config.smtp.tls_addr),
@@ -223,6 +230,7 @@ fn listeners(config: &Config) -> [(&'static Setting, &[ListenAddr]); 6] {
         (POP3_ADDR, &config.pop3.addr),
         (POP3_TLS_ADDR, &config.pop3.tls_addr),
         (WEB_ADDR, &config.web.addr),
+        (WEB_TLS_ADDR, &config.web.tls_addr),
     ]
 }
 
@@ -234,10 +242,11 @@ struct TlsRows<'a> {
     key: &'static Setting,
 }
 
-fn tls_rows(config: &Config) -> [TlsRows<'_>; 2] {
+fn tls_rows(config: &Config) -> [TlsRows<'_>; 3] {
     [
         TlsRows { tls: &config.smtp.tls, enabled: SMTP_TLS, cert: SMTP_CERT, key: SMTP_KEY },
         TlsRows { tls: &config.pop3.tls, enabled: POP3_TLS, cert: POP3_CERT, key: POP3_KEY },
+        TlsRows { tls: &config.web.tls, enabled: WEB_TLS, cert: WEB_CERT, key: WEB_KEY },
     ]
 }
 

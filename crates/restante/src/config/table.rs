@@ -7,10 +7,10 @@ use restante_store::disk::Durability;
 
 use super::credential::Credential;
 use super::setting::{Setting, Value};
-use super::types::{CertSource, Config, Hosts, Level, LogOutput, StoreKind, Tls};
+use super::types::{CertSource, Config, Hosts, Level, LogOutput, Origins, StoreKind, Tls};
 use super::values::{
-    base_path, boolean, domain_patterns, every, host_name, kibibytes, limit, list, number, optional_path, params,
-    parsed_list, period, public_url, seconds, time,
+    base_path, boolean, domain_patterns, every, host_name, kibibytes, limit, list, number, optional_path, origin,
+    params, parsed_list, period, public_url, seconds, time,
 };
 use super::webhook;
 
@@ -274,8 +274,29 @@ pub const SETTINGS: &[Setting] = &[
     // Web
     Setting::new(
         "web.addr", "localhost:9000", ADDRESSES,
-        "Where HTTP is served. Empty means nowhere.",
+        "Where HTTP is served, or HTTPS when web.tlsenabled says so. Empty means nowhere.",
         |c, v| put(&mut c.web.addr, parsed_list(v)),
+    ),
+    Setting::new(
+        "web.tlsaddr", "", ADDRESSES,
+        "Where HTTPS is served beside web.addr. Needs a certificate, but not web.tlsenabled.",
+        |c, v| put(&mut c.web.tls_addr, parsed_list(v)),
+    ),
+    Setting::new(
+        "web.tlsenabled", "false", Value::Bool,
+        "Makes web.addr itself speak HTTPS.",
+        |c, v| put(&mut c.web.tls.force, boolean(v)),
+    ),
+    Setting::new(
+        "web.tlscert", "cert.crt", FILE,
+        "The PEM file of the certificate chain, or the word self-signed for a certificate made at start, for \
+         development. Read again on SIGHUP.",
+        |c, v| certificate(&mut c.web.tls, v),
+    ),
+    Setting::new(
+        "web.tlsprivkey", "cert.key", FILE,
+        "The PEM file of the certificate's private key. Not needed for a self-signed certificate.",
+        |c, v| put(&mut c.web.tls.key, required_path(v)),
     ),
     Setting::new(
         "web.basepath", "", Value::Text("PATH"),
@@ -292,6 +313,12 @@ pub const SETTINGS: &[Setting] = &[
         "Host names that requests may be addressed to, beside loopback names, IP addresses and the host of \
          web.publicurl. `*` means any name, which also lets foreign web pages reach the server by DNS rebinding.",
         |c, v| put(&mut c.web.hosts, hosts(v)),
+    ),
+    Setting::new(
+        "web.corsorigins", "", Value::List("ORIGIN"),
+        "Origins whose web pages may use the REST API and the live feeds, such as https://app.example:8443. `*` means every \
+         page that a browser which can reach the server has open. None means only our own pages.",
+        |c, v| put(&mut c.web.cors, origins(v)),
     ),
     Setting::new(
         "web.trustedproxies", "", NETWORKS,
@@ -564,6 +591,17 @@ fn hosts(text: &str) -> Result<Hosts, String> {
     }
     let name = |item: &String| host_name(item).map_err(|_| format!("{item:?} is no host name without port, and not *"));
     every(items.iter().map(name)).map(Hosts::Only)
+}
+
+fn origins(text: &str) -> Result<Option<Origins>, String> {
+    let items = list(text);
+    if items.is_empty() {
+        return Ok(None);
+    }
+    if items.iter().any(|item| item == "*") {
+        return Ok(Some(Origins::Any));
+    }
+    every(items.iter().map(|item| origin(item))).map(|origins| Some(Origins::Only(origins)))
 }
 
 fn store_kind(text: &str) -> Result<StoreKind, String> {

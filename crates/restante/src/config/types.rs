@@ -231,12 +231,18 @@ pub struct Pop3 {
 pub struct Web {
     /// Where to listen.
     pub addr: Vec<ListenAddr>,
+    /// Where to listen for HTTPS.
+    pub tls_addr: Vec<ListenAddr>,
+    /// HTTPS. It is enabled where there is a listener that speaks it, and forced where `addr` does.
+    pub tls: Tls,
     /// What stands before every path: empty, or `/x/y` without a slash at the end.
     pub base_path: String,
     /// The URL under which clients see the server, without a slash at the end.
     pub public_url: Option<String>,
     /// The host names that requests may be addressed to.
     pub hosts: Hosts,
+    /// The origins whose pages may use the API.
+    pub cors: Option<Origins>,
     /// Proxies whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<Network>,
     /// Connections at the same time.
@@ -273,11 +279,38 @@ impl Default for Hosts {
 }
 
 impl Hosts {
+    /// The names that are known.
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::Any => &[],
+            Self::Only(names) => names,
+        }
+    }
+
     /// Whether requests for this host name (without a port, in any case) are answered.
     pub fn allows(&self, host: &str) -> bool {
         match self {
             Self::Any => true,
             Self::Only(names) => names.iter().any(|name| name.eq_ignore_ascii_case(host)),
+        }
+    }
+}
+
+/// Origins of web pages (RFC 6454 section 4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origins {
+    /// Any at all.
+    Any,
+    /// These, written as browsers do.
+    Only(Vec<String>),
+}
+
+impl Origins {
+    /// Whether this one is among them, as a browser names it.
+    pub fn allow(&self, origin: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(origins) => origins.iter().any(|allowed| allowed == origin),
         }
     }
 }

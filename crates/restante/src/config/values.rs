@@ -190,6 +190,23 @@ pub(super) fn public_url(text: &str) -> Result<Option<String>, String> {
     Ok(Some(format!("{scheme}://{}{path}", authority.to_ascii_lowercase())))
 }
 
+/// An origin as browsers write it: in lower case, and without the port that its scheme has by default.
+pub(super) fn origin(text: &str) -> Result<String, String> {
+    let not_allowed = || format!("{text:?} is no origin such as https://app.example:8443, and not *");
+    let (scheme, authority) = text.split_once("://").ok_or_else(not_allowed)?;
+    let (scheme, authority) = (scheme.to_ascii_lowercase(), authority.to_ascii_lowercase());
+    let default_port = match scheme.as_str() {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return Err(not_allowed()),
+    };
+    if !is_authority(&authority) {
+        return Err(not_allowed());
+    }
+    let authority = authority.strip_suffix(default_port).unwrap_or(&authority);
+    Ok(format!("{scheme}://{authority}"))
+}
+
 /// The host in an authority, without its port.
 pub(super) fn host_of(authority: &str) -> &str {
     match authority.rsplit_once(':') {
@@ -304,6 +321,24 @@ mod tests {
         }
         for text in ["/a//b", "/a/../b", "/a b", "/a?b", "/%41", "/."] {
             assert!(base_path(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn origins() {
+        let good = [
+            ("http://localhost:3000", "http://localhost:3000"),
+            ("HTTPS://App.Example:443", "https://app.example"),
+            ("https://app.example:80", "https://app.example:80"),
+            ("http://[::1]:80", "http://[::1]"),
+        ];
+        for (text, expected) in good {
+            assert_eq!(origin(text), Ok(expected.to_owned()));
+        }
+        for text in
+            ["app.example", "null", "ftp://a", "https://", "https://a/", "https://a/b", "https://u@a", "https://a:0"]
+        {
+            assert!(origin(text).is_err(), "{text}");
         }
     }
 
