@@ -1,6 +1,8 @@
 //! `restante health`: whether the server that runs with this configuration does its work. A container image without a
 //! shell has nobody else to ask. One question to one listener, with blocking sockets: this is a process of its own.
 
+mod trusting;
+
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -52,6 +54,8 @@ fn check(config: &Config, patience: Duration) -> Result<String, String> {
 struct Target {
     question: Question,
     place: Place,
+    /// Whether it is asked with TLS.
+    tls: bool,
     /// Those from whom the listener expects a PROXY header. We may be among them.
     proxies: Vec<Network>,
 }
@@ -75,30 +79,32 @@ enum Place {
 impl Target {
     /// HTTP knows most about the server, so the mail listeners are asked only where there is none.
     fn of(config: &Config) -> Result<Self, String> {
-        let Config { smtp, pop3, .. } = config;
-        let web = Question::Http(format!("{}/readyz", config.web.base_path));
+        let Config { smtp, pop3, web, .. } = config;
+        let ready = || Question::Http(format!("{}/readyz", config.web.base_path));
         let plain = |force: bool, name, greeting| {
             if force { Question::Connection(name) } else { Question::Greeting(name, greeting) }
         };
-        let lists: [(_, &[ListenAddr], &[Network]); 6] = [
-            (web, &config.web.addr, &config.web.proxies),
-            (plain(smtp.tls.force, "SMTP", SMTP_READY), &smtp.addr, &smtp.proxies),
-            (Question::Greeting("LMTP", SMTP_READY), &config.lmtp.addr, &smtp.proxies),
-            (Question::Connection("SMTP"), &smtp.tls_addr, &smtp.proxies),
-            (plain(pop3.tls.force, "POP3", POP3_READY), &pop3.addr, &pop3.proxies),
-            (Question::Connection("POP3"), &pop3.tls_addr, &pop3.proxies),
+        let lists: [(_, bool, &[ListenAddr], &[Network]); 7] = [
+            (ready(), web.tls.force, &web.addr, &web.proxies),
+            (ready(), true, &web.tls_addr, &web.proxies),
+            (plain(smtp.tls.force, "SMTP", SMTP_READY), false, &smtp.addr, &smtp.proxies),
+            (Question::Greeting("LMTP", SMTP_READY), false, &config.lmtp.addr, &smtp.proxies),
+            (Question::Connection("SMTP"), false, &smtp.tls_addr, &smtp.proxies),
+            (plain(pop3.tls.force, "POP3", POP3_READY), false, &pop3.addr, &pop3.proxies),
+            (Question::Connection("POP3"), false, &pop3.tls_addr, &pop3.proxies),
         ];
         lists
             .into_iter()
-            .find_map(|(question, addrs, proxies)| {
+            .find_map(|(question, tls, addrs, proxies)| {
                 let place = addrs.iter().find_map(Place::of)?;
-                Some(Self { question, place, proxies: proxies.to_vec() })
+                Some(Self { question, place, tls, proxies: proxies.to_vec() })
             })
             .ok_or_else(|| "the port is not known, because every address to listen on has port 0".to_owned())
     }
 
     fn ask(&self) -> Result<String, String> {
-        let mut stream = self.place.connect(&self.proxies).map_err(|error| format!("cannot be reached: {error}"))?;
+        let stream = self.place.connect(&self.proxies).map_err(|error| format!("cannot be reached: {error}"))?;
+        let mut stream: Box<dyn Stream> = if self.tls { Box::new(trusting::encrypt(stream)?) } else { stream };
         match &self.question {
             Question::Http(path) => http(&mut *stream, path),
             Question::Greeting(_, ready) => greeting(&mut *stream, ready),
@@ -114,6 +120,7 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = match &self.question {
+            Question::Http(_) if self.tls => "HTTPS",
             Question::Http(_) => "HTTP",
             Question::Greeting(protocol, _) | Question::Connection(protocol) => protocol,
         };
