@@ -6,6 +6,7 @@ mod smtp;
 mod web;
 
 use std::process::ExitCode;
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -129,8 +130,9 @@ async fn serve(
     mut signals: Signals,
     log: &log::Handle,
 ) -> Result<(), String> {
-    let smtp_tls = certificate(&config.smtp.tls, &config.smtp.domain)?;
-    let pop3_tls = certificate(&config.pop3.tls, &config.pop3.domain)?;
+    let smtp_tls = certificate(&config.smtp.tls, from_ref(&config.smtp.domain), &[])?;
+    let pop3_tls = certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
+    let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &http::PROTOCOLS)?;
     let parts = Parts {
         config,
         mailroom: Arc::new(mailroom(config, store, &extensions)),
@@ -143,7 +145,7 @@ async fn serve(
     let mut problems = Vec::new();
     let mut mail = smtp::bind(&parts, smtp_tls.as_ref(), &mut problems);
     mail.extend(pop3::bind(&parts, pop3_tls.as_ref(), &mut problems));
-    let web = web::bind(&parts, &mail, &mut problems);
+    let web = web::bind(&parts, &mail, web_tls.as_ref(), &mut problems);
     if !problems.is_empty() {
         return Err(problems.join("; "));
     }
@@ -161,7 +163,7 @@ async fn serve(
     tokio::spawn(extensions.clone().keep_fresh());
 
     while signals.next().await == Told::Reload {
-        reload(log, [&smtp_tls, &pop3_tls].into_iter().flatten());
+        reload(log, [&smtp_tls, &pop3_tls, &web_tls].into_iter().flatten());
         extensions.reload();
     }
     readiness.end();
@@ -209,9 +211,13 @@ async fn end(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
     mail_ended && web_ended
 }
 
-/// The certificate of a protocol, or none when its TLS is off.
-fn certificate(tls: &config::Tls, domain: &str) -> Result<Option<Arc<Tls>>, String> {
-    let tls = tls.certificate().map(|certificate| Tls::new(certificate, domain));
+/// The certificate of a protocol, or none when its TLS is off. One that is made at start is for these names.
+fn certificate(
+    tls: &config::Tls,
+    names: &[String],
+    protocols: &'static [&'static str],
+) -> Result<Option<Arc<Tls>>, String> {
+    let tls = tls.certificate().map(|certificate| Tls::new(certificate, names, protocols));
     Ok(tls.transpose()?.map(Arc::new))
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::uri::Authority;
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use restante_access::Grant;
@@ -15,6 +16,7 @@ use restante_access::Grant;
 use super::assets::ASSETS;
 use super::client::Forwarded;
 use super::connection::Peer;
+use super::cors::Welcome;
 use super::observe::Asked;
 use super::probe::{LIVE, READY};
 use super::problem::Problem;
@@ -63,6 +65,9 @@ fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, P
     request.extensions_mut().insert(Grant::EVERYTHING);
     if !is_probe(&server.settings, request) {
         let visit = visit(&server.settings, request)?;
+        if !request.method().is_safe() {
+            check_origin(&server.settings, request.headers(), request.extensions(), &visit)?;
+        }
         request.extensions_mut().insert(visit);
     }
     Forwarded::of(server, request)
@@ -109,13 +114,14 @@ impl FromRequestParts<Arc<Server>> for SameOrigin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
-        let Visit { authority, .. } = parts.extensions.get().ok_or(Problem::BadHost)?;
-        check_origin(&server.settings, &parts.headers, authority)?;
+        let visit = parts.extensions.get().ok_or(Problem::BadHost)?;
+        check_origin(&server.settings, &parts.headers, &parts.extensions, visit)?;
         Ok(Self)
     }
 }
 
-fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
+/// How the client sees the server, if the request is meant for it.
+pub(super) fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
     let trusted = settings.trusts(peer);
     let headers = request.headers();
@@ -127,9 +133,6 @@ fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
         Some(scheme) if scheme.eq_ignore_ascii_case("http") => "http",
         _ => peer.scheme(),
     };
-    if !request.method().is_safe() {
-        check_origin(settings, headers, authority)?;
-    }
     Ok(Visit { scheme, authority: authority.into() })
 }
 
@@ -144,13 +147,23 @@ fn authority<'r>(settings: &Settings, request: &'r Request, forwarded: Option<&'
 }
 
 /// What the request is addressed to. A target in absolute form outranks the Host header (RFC 9112 section 3.2.2), but
-/// the header must be there in any case, and once (section 3.2).
+/// the header must be there in any case, and once (section 3.2). In HTTP/2 the authority stands in for it, and must not
+/// be another one (RFC 9113 section 8.3.1).
 fn requested_authority(request: &Request) -> Result<&str, Problem> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
-    let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(Problem::BadHost) };
-    match request.uri().authority() {
-        Some(authority) => Ok(authority.as_str()),
-        None => host.to_str().map_err(|_| Problem::BadHost),
+    let (host, authority) = (hosts.next(), request.uri().authority().map(Authority::as_str));
+    if hosts.next().is_some() {
+        return Err(Problem::BadHost);
+    }
+    match (host, authority) {
+        (None, Some(authority)) if request.version() == Version::HTTP_2 => Ok(authority),
+        (Some(host), Some(authority)) if request.version() == Version::HTTP_2 => {
+            let same = host.as_bytes().eq_ignore_ascii_case(authority.as_bytes());
+            if same { Ok(authority) } else { Err(Problem::BadHost) }
+        }
+        (Some(_), Some(authority)) => Ok(authority),
+        (Some(host), None) => host.to_str().map_err(|_| Problem::BadHost),
+        (None, _) => Err(Problem::BadHost),
     }
 }
 
@@ -196,29 +209,29 @@ fn is_public_host(settings: &Settings, name: &str) -> bool {
     matches!(public, Some(Host::Name(public)) if public.eq_ignore_ascii_case(name))
 }
 
-/// Refuses what a web page of another origin asks for. Browsers say where a request comes from in `Origin`, and
-/// newer ones in `Sec-Fetch-Site`; programs that are no browsers send neither.
-fn check_origin(settings: &Settings, headers: &HeaderMap, authority: &str) -> Result<(), Problem> {
-    let is_ours = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
+/// Refuses what a web page of another origin asks for, unless it is welcome.
+fn check_origin(settings: &Settings, headers: &HeaderMap, marks: &Extensions, visit: &Visit) -> Result<(), Problem> {
+    let may_ask = marks.get::<Welcome>().is_some() || is_own_page(settings, headers, visit);
+    if may_ask { Ok(()) } else { Err(Problem::ForeignOrigin) }
+}
+
+/// Whether no web page of another origin asks. Browsers say where a request comes from in `Origin`, and newer ones in
+/// `Sec-Fetch-Site`; programs that are no browsers send neither.
+pub(super) fn is_own_page(settings: &Settings, headers: &HeaderMap, visit: &Visit) -> bool {
+    let is_near = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         None | Some(b"same-origin" | b"none") => true,
         // Another port, or another name below the same domain. Behind a proxy it may be ours, and the origin tells.
         Some(b"same-site") => headers.contains_key(header::ORIGIN),
         Some(_) => false,
     };
-    if !is_ours {
-        return Err(Problem::ForeignOrigin);
-    }
-    for origin in headers.get_all(header::ORIGIN) {
+    let is_ours = |origin: &HeaderValue| {
         let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-        let ours = origin.is_some_and(|(_, origin)| {
-            same_authority(origin, authority)
+        origin.is_some_and(|(_, origin)| {
+            same_authority(origin, &visit.authority)
                 || public_authority(settings).is_some_and(|public| same_authority(origin, public))
-        });
-        if !ours {
-            return Err(Problem::ForeignOrigin);
-        }
-    }
-    Ok(())
+        })
+    };
+    is_near && headers.get_all(header::ORIGIN).iter().all(is_ours)
 }
 
 /// Whether two authorities are the same, with the default port given or not. Which of the two default ports it is does

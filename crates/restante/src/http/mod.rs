@@ -16,13 +16,16 @@ mod body;
 mod budget;
 mod client;
 mod connection;
+mod cors;
 mod departure;
 mod encoding;
 mod etag;
 mod greeting;
 mod guard;
+mod http2;
 mod impatient;
 mod json;
+mod ledger;
 mod links;
 mod mailboxes;
 mod monitor;
@@ -57,7 +60,7 @@ use restante_store::cache::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
-use crate::config::{Hosts, Network};
+use crate::config::{Hosts, Network, Origins};
 use crate::extensions::Extensions;
 use crate::metrics::Metrics;
 use crate::net::{Clients, Readiness};
@@ -69,7 +72,7 @@ use problem::Problem;
 use view::Counted;
 
 pub use about::{About, Port};
-pub use connection::{Peer, Tenure, refuse_connection, serve_connection};
+pub use connection::{PROTOCOLS, Peer, Tenure, Version, refuse_connection, refuse_plain, serve_connection};
 pub use render::summary_record;
 pub use status::Status;
 
@@ -86,6 +89,8 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// The host names that requests may be addressed to, beside loopback names and IP addresses.
     pub hosts: Hosts,
+    /// The origins whose web pages may use the API, beside our own.
+    pub cors: Option<Origins>,
     /// Proxies whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<Network>,
     /// Bytes of rendered answers to remember; 0 remembers none.
@@ -138,12 +143,17 @@ fn routed(server: Arc<Server>) -> Router {
     }
     // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon.
     let routes = below("", routes).route(pages::ROBOTS, get(pages::robots)).route(pages::ICON, get(pages::icon));
-    routes
+    let router = routes
         .router
         .fallback(async || Problem::NoSuchPath)
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
-        .layer(from_fn_with_state(server.clone(), guard::admit))
-        .with_state(server)
+        .layer(from_fn_with_state(server.clone(), guard::admit));
+    let router = match server.settings.cors {
+        // Outside of the door: a browser asks without credentials whether it may ask with them.
+        Some(_) => router.layer(from_fn_with_state(server.clone(), cors::share)),
+        None => router,
+    };
+    router.with_state(server)
 }
 
 /// Routes, of which the first one has a path that two of them want: a base path can have the name of anything that we

@@ -119,7 +119,10 @@ impl Problem {
                 "This server does not answer for the host name of the request. Names that it shall answer for are listed \
                  in the setting web.hosts."
             }
-            Self::ForeignOrigin => "A web page of another origin may neither change anything nor listen here.",
+            Self::ForeignOrigin => {
+                "A web page of another origin may neither change anything nor listen here, unless it is listed in the \
+                 setting web.corsorigins."
+            }
             Self::NotAllowed(scope) => {
                 return Cow::Owned(format!("The credentials do not allow this: it needs the scope {scope} there."));
             }

@@ -147,9 +147,13 @@ impl Scrape {
         page.counters(
             "restante_tls_handshakes_total",
             "TLS handshakes, by outcome.",
-            self.attempts(|counters| &counters.handshakes),
+            self.attempts(Protocol::ALL.into_iter(), |counters| &counters.handshakes),
         )?;
-        page.counters("restante_logins_total", "Logins, by outcome.", self.attempts(|counters| &counters.logins))?;
+        page.counters(
+            "restante_logins_total",
+            "Logins, by outcome.",
+            self.attempts(mail_protocols(), |counters| &counters.logins),
+        )?;
         page.counters(
             "restante_sessions_ended_total",
             "Sessions over SMTP, LMTP and POP3 that have ended, by how.",
@@ -163,9 +167,10 @@ impl Scrape {
 
     fn attempts(
         &self,
+        protocols: impl Iterator<Item = Protocol>,
         of: fn(&Counters) -> &Attempts,
     ) -> impl Iterator<Item = ([(&'static str, &'static str); 2], u64)> {
-        mail_protocols().flat_map(move |protocol| {
+        protocols.flat_map(move |protocol| {
             let attempts = of(self.metrics.of(protocol));
             let labels = |outcome| [("protocol", protocol.label()), ("outcome", outcome)];
             [(labels("ok"), attempts.ok.load(Relaxed)), (labels("failed"), attempts.failed.load(Relaxed))]

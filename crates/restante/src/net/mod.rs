@@ -24,5 +24,5 @@ pub use readiness::{NotReady, Readiness};
 pub use shutdown::{GRACE, Shutdown, ShutdownTrigger};
 pub use stream::Stream;
 pub use tally::Tally;
-pub use tls::Tls;
+pub use tls::{Opening, Tls};
 pub use wire::{Heard, Wire};

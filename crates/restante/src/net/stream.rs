@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{RecvFlags, recv};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
@@ -32,6 +33,28 @@ impl Stream {
             Self::Unix(_) => None,
             Self::Tls(stream) => stream.get_ref().0.remote(),
         }
+    }
+
+    /// The protocol that was agreed on in the TLS handshake, if any (RFC 7301).
+    pub fn protocol(&self) -> Option<&[u8]> {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => None,
+            Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
+        }
+    }
+
+    /// Waits for the first byte that the peer sends, and leaves it there. Cannot be asked once there is TLS.
+    pub(super) async fn peek(&self) -> io::Result<u8> {
+        let mut byte = [0];
+        let peeked = match self {
+            Self::Tcp(stream) => stream.peek(&mut byte).await?,
+            Self::Unix(stream) => {
+                let peek = || Ok(recv(stream, &mut byte, RecvFlags::PEEK)?.0);
+                stream.async_io(Interest::READABLE, peek).await?
+            }
+            Self::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        if peeked == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(byte[0]) }
     }
 }
 

@@ -228,7 +228,7 @@ async fn whoever_says_much_at_once_lets_others_have_their_turn() {
 async fn the_end_does_not_wait_for_handshakes() {
     for implicit_tls in [true, false] {
         let mut server = settled(&mailroom(), &Budget::new(1), Duration::from_mins(1));
-        server.host.tls = Some(Arc::new(Tls::new(Certificate::SelfSigned, "mx.test").unwrap()));
+        server.host.tls = Some(Arc::new(Tls::new(Certificate::SelfSigned, &[], &[]).unwrap()));
         server.host.implicit_tls = implicit_tls;
         server.settings = Arc::new(Settings { stls: true, ..Settings::clone(&server.settings) });
         let (trigger, shutdown) = ShutdownTrigger::new();

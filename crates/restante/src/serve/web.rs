@@ -6,13 +6,22 @@ use std::sync::Arc;
 use axum::Router;
 
 use super::{Bound, Parts, pop3, smtp};
-use crate::config::Tls;
-use crate::http;
-use crate::metrics::Protocol;
-use crate::net::{Admission, Gate, Limits, Shutdown, Stream, TooMany};
+use crate::metrics::{Metrics, Protocol};
+use crate::net::{Admission, Gate, Limits, Opening, Shutdown, Stream, Tls, TooMany};
+use crate::{config, http};
 
-/// Binds every listener for HTTP, which tells where the others listen.
-pub(super) fn bind(parts: &Parts<'_>, mail: &[Bound], problems: &mut Vec<String>) -> Vec<Bound> {
+/// The name of the listeners that speak HTTP as it is.
+const PLAIN: &str = "HTTP";
+/// The name of those that speak HTTPS.
+const WITH_TLS: &str = "HTTPS";
+
+/// Binds every listener for HTTP and HTTPS, which tells where the others listen.
+pub(super) fn bind(
+    parts: &Parts<'_>,
+    mail: &[Bound],
+    tls: Option<&Arc<Tls>>,
+    problems: &mut Vec<String>,
+) -> Vec<Bound> {
     let web = &parts.config.web;
     let gate = Arc::new(Gate {
         limits: Limits::new(web.max_connections, web.max_connections_per_ip),
@@ -21,8 +30,52 @@ pub(super) fn bind(parts: &Parts<'_>, mail: &[Bound], problems: &mut Vec<String>
         readiness: parts.readiness.clone(),
     });
     let router = http::router(parts.mailroom.clone(), settings(parts, mail, &gate));
-    let serve = move |stream, ip, admission, shutdown| serve(stream, ip, admission, router.clone(), shutdown);
-    Bound::all("HTTP", &web.addr, &gate, parts.metrics.connections(Protocol::Http), serve, problems)
+    let tally = parts.metrics.connections(Protocol::Http);
+    let mut all = Vec::new();
+    for (addrs, implicit_tls) in [(&web.addr, web.tls.force), (&web.tls_addr, true)] {
+        let router = router.clone();
+        let secure = tls.filter(|_| implicit_tls).cloned().map(|tls| Secure { tls, metrics: parts.metrics.clone() });
+        let name = if secure.is_some() { WITH_TLS } else { PLAIN };
+        let serve = move |stream, ip, admission, shutdown| {
+            serve(stream, ip, admission, secure.clone(), router.clone(), shutdown)
+        };
+        all.extend(Bound::all(name, addrs, &gate, tally, serve, problems));
+    }
+    all
+}
+
+/// What a listener for HTTPS has more.
+#[derive(Clone)]
+struct Secure {
+    tls: Arc<Tls>,
+    metrics: Arc<Metrics>,
+}
+
+impl Secure {
+    /// Does the handshake. A client that speaks plain HTTP is told so; there is nobody to talk to then, or when the server
+    /// ends: nothing was said yet that could be finished.
+    async fn open(&self, stream: Stream, ip: Option<IpAddr>, mut shutdown: Shutdown) -> Option<Stream> {
+        let opening = tokio::select! {
+            biased;
+            opening = self.tls.open(stream) => opening,
+            () = shutdown.begun() => return None,
+        };
+        let opened = match opening {
+            Ok(Opening::Plain(stream)) => {
+                http::refuse_plain(stream).await;
+                return None;
+            }
+            Ok(Opening::Handshake(stream)) => Ok(stream),
+            Err(error) => Err(error),
+        };
+        match self.metrics.handshake(Protocol::Http, opened) {
+            Ok(stream) => Some(stream),
+            Err(error) => {
+                tracing::debug!(%error, ip = ip.map(display), "TLS handshake failed");
+                None
+            }
+        }
+    }
 }
 
 fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
@@ -31,6 +84,7 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
         base_path: web.base_path.clone(),
         public_url: web.public_url.clone(),
         hosts: web.hosts.clone(),
+        cors: web.cors.clone(),
         trusted_proxies: web.trusted_proxies.clone(),
         cache_bytes: web.cache_bytes,
         max_monitors: web.max_monitors,
@@ -45,7 +99,7 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
 }
 
 fn about(parts: &Parts<'_>, mail: &[Bound]) -> http::About {
-    let announced = |plain, with_tls, tls: &Tls| {
+    let announced = |plain, with_tls, tls: &config::Tls| {
         let port = |name, implicit_tls| Bound::port(mail, name).map(|number| http::Port { number, implicit_tls });
         port(plain, tls.force).or_else(|| port(with_tls, true))
     };
@@ -58,14 +112,24 @@ async fn serve(
     stream: Stream,
     ip: Option<IpAddr>,
     admission: Result<Admission, TooMany>,
+    secure: Option<Secure>,
     router: Router,
     shutdown: Shutdown,
 ) {
-    match admission {
-        Ok(admission) => {
-            let peer = http::Peer { ip, via: stream.remote(), tls: stream.is_tls() };
-            http::serve_connection(stream, peer, router, http::Tenure::new(Some(admission), shutdown)).await;
-        }
-        Err(too_many) => http::refuse_connection(stream, too_many).await,
-    }
+    let admission = match admission {
+        Ok(admission) => admission,
+        // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
+        Err(_) if secure.is_some() => return,
+        Err(too_many) => return http::refuse_connection(stream, too_many).await,
+    };
+    let stream = match secure {
+        Some(secure) => match secure.open(stream, ip, shutdown.clone()).await {
+            Some(stream) => stream,
+            None => return,
+        },
+        None => stream,
+    };
+    let peer = http::Peer { ip, via: stream.remote(), tls: stream.is_tls() };
+    let version = http::Version::agreed(stream.protocol());
+    http::serve_connection(stream, peer, version, router, http::Tenure::new(Some(admission), shutdown)).await;
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::http::{Tenure, refuse_connection, serve_connection};
+use crate::http::{Tenure, Version, refuse_connection, refuse_plain, serve_connection};
 use crate::net::{ShutdownTrigger, TooMany};
 
 const GET: &str = "GET /api/v1/mailbox/test HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -23,7 +23,8 @@ fn connect(house: &House, end: impl Future<Output = ()> + Send + 'static) -> (Du
         end.await;
         trigger.run(Duration::MAX).await
     });
-    (client, tokio::spawn(serve_connection(server, Peer::default(), house.router.clone(), Tenure::new(None, shutdown))))
+    let tenure = Tenure::new(None, shutdown);
+    (client, tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure)))
 }
 
 /// Sends all of it, then reads until the server closes the connection.
@@ -221,6 +222,21 @@ async fn one_connection_too_many() {
     assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     assert_eq!((&body["status"], &body["title"]), (&503.into(), &"Service Unavailable".into()));
+    drop(client);
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_without_tls_where_there_must_be_some() {
+    let (mut client, server) = duplex(1 << 16);
+    client.write_all(GET.as_bytes()).await.unwrap();
+    let server = tokio::spawn(refuse_plain(server));
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n") && head.contains("text/plain"), "{head}");
+    assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
+    assert!(body.contains("https://"), "{body}");
     drop(client);
     server.await.unwrap();
 }

@@ -4,10 +4,12 @@
 mod api;
 mod batch;
 mod connection;
+mod cors;
 mod crowd;
 mod door;
 mod files;
 mod hostile;
+mod http2;
 mod mailboxes;
 mod memory;
 mod monitor;

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, O
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
-use crate::http::{Tenure, serve_connection};
+use crate::http::{Tenure, Version, serve_connection};
 use crate::metrics::Monitors;
 use crate::net::{Clients, Limits as Connections, Shutdown, ShutdownTrigger};
 
@@ -70,7 +70,7 @@ impl Office {
 
     fn connect_with(&self, buffer: usize, tenure: Tenure) -> DuplexStream {
         let (client, server) = duplex(buffer);
-        tokio::spawn(serve_connection(server, Peer::default(), self.router.clone(), tenure));
+        tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, self.router.clone(), tenure));
         client
     }
 
@@ -558,7 +558,7 @@ async fn a_websocket_keeps_the_place_of_a_client_behind_a_proxy() {
     let (mut client, server) = duplex(1 << 16);
     let proxy = Peer::from(Some([10, 0, 0, 1].into()));
     let tenure = Tenure::new(None, office.shutdown.clone());
-    tokio::spawn(serve_connection(server, proxy, office.router.clone(), tenure));
+    tokio::spawn(serve_connection(server, proxy, Version::Http1, office.router.clone(), tenure));
     client.write_all(handshake("Host: localhost\nX-Forwarded-For: 192.0.2.1").as_bytes()).await.unwrap();
     let mut stream = Stream { client, read: String::new() };
     assert!(stream.until("\r\n\r\n").await.unwrap().starts_with("HTTP/1.1 101 "));
