@@ -227,7 +227,9 @@ mod tests {
         let entries: Vec<_> = (0..answers).map(|_| ledger.open(tenure())).collect();
         let _held: Vec<_> = entries.iter().map(|entry| piece(entry, 1)).collect();
         let in_time = |_: &usize| {
-            entries.iter().for_each(|entry| drop(piece(entry, bytes)));
+            for entry in &entries {
+                drop(piece(entry, bytes));
+            }
             ledger.is_taken(SECOND)
         };
         (0..1000).take_while(in_time).count()

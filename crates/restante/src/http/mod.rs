@@ -4,8 +4,9 @@
 //! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
 //! `rest`, `view`, `mailboxes` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the
 //! client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
-//! with what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. Listening and
-//! TLS are not done here.
+//! with what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. What pages of
+//! other origins may do is said by `cors`. `connection` speaks HTTP/1.1 and `http2` HTTP/2, where a `ledger` says how fast
+//! each answer is taken. Listening and TLS are not done here.
 
 mod about;
 mod answers;
@@ -143,17 +144,17 @@ fn routed(server: Arc<Server>) -> Router {
     }
     // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon.
     let routes = below("", routes).route(pages::ROBOTS, get(pages::robots)).route(pages::ICON, get(pages::icon));
-    let router = routes
+    let service = routes
         .router
         .fallback(async || Problem::NoSuchPath)
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
         .layer(from_fn_with_state(server.clone(), guard::admit));
-    let router = match server.settings.cors {
+    let service = match server.settings.cors {
         // Outside of the door: a browser asks without credentials whether it may ask with them.
-        Some(_) => router.layer(from_fn_with_state(server.clone(), cors::share)),
-        None => router,
+        Some(_) => service.layer(from_fn_with_state(server.clone(), cors::share)),
+        None => service,
     };
-    router.with_state(server)
+    service.with_state(server)
 }
 
 /// Routes, of which the first one has a path that two of them want: a base path can have the name of anything that we

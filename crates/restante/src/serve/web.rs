@@ -123,7 +123,8 @@ async fn serve(
         Err(too_many) => return http::refuse_connection(stream, too_many).await,
     };
     let stream = match secure {
-        Some(secure) => match secure.open(stream, ip, shutdown.clone()).await {
+        // A connection without TLS shall not take the memory that a handshake needs.
+        Some(secure) => match Box::pin(secure.open(stream, ip, shutdown.clone())).await {
             Some(stream) => stream,
             None => return,
         },

@@ -5,6 +5,7 @@ mod deletions;
 mod driver;
 mod harness;
 mod hostile;
+mod https;
 mod keyboard;
 mod looks;
 mod lost;

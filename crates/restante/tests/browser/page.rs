@@ -74,9 +74,18 @@ impl Page {
 
     /// An empty page whose paths are found here, where somebody stands before the server.
     pub(crate) fn at(address: SocketAddr) -> Option<Self> {
+        Self::start(format!("http://{address}"), &[])
+    }
+
+    /// An empty page whose paths are found here by HTTPS, whoever has signed the certificate.
+    pub(crate) fn secure_at(address: SocketAddr) -> Option<Self> {
+        Self::start(format!("https://{address}"), &["--ignore-certificate-errors".to_owned()])
+    }
+
+    fn start(root: String, flags: &[String]) -> Option<Self> {
         let outside = Outside::start();
-        let driver = Driver::start(&[outside.flag()])?;
-        Some(Self { driver, outside, root: format!("http://{address}"), seen: RefCell::default() })
+        let driver = Driver::start(&[flags, &[outside.flag()]].concat())?;
+        Some(Self { driver, outside, root, seen: RefCell::default() })
     }
 
     /// Goes to a path of the server, or to a URL, and waits until it is loaded.

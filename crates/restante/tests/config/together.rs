@@ -93,6 +93,51 @@ fn tls() {
 }
 
 #[test]
+fn https_needs_a_certificate_where_it_is_spoken() {
+    let table: [(&[&str], Option<bool>); 4] = [
+        (&[], None),
+        (&["--web-tlsaddr=:443"], Some(false)),
+        (&["--web-tlsenabled"], Some(true)),
+        (&["--web-tlsenabled", "--web-tlsaddr=:443"], Some(true)),
+    ];
+    for (args, expected) in table {
+        let tls = flags(&[args, &["--web-tlscert=self-signed"]].concat()).config().web.tls;
+        assert_eq!(tls.certificate().map(|_| tls.force), expected, "{args:?}");
+        if expected.is_some() {
+            let told = flags(args).refused();
+            assert!(told.contains("web.tlscert = \"cert.crt\" (default): cannot be read"), "{told}");
+        }
+    }
+    let warnings = flags(&["--web-tlscert=self-signed"]).serve().warnings;
+    assert_eq!(warnings, ["TLS is off although a certificate is set: see web.tlsenabled"]);
+    let open = flags(&["--web-tlsaddr=0.0.0.0:443", "--web-tlscert=self-signed"]).serve().warnings;
+    assert_eq!(open, ["other machines reach this server without credentials: web.tlsaddr 0.0.0.0:443"]);
+    let twice = flags(&["--web-tlsaddr=localhost:9000", "--web-tlscert=self-signed"]).refused();
+    assert!(twice.contains("localhost:9000 is taken by web.addr already"), "{twice}");
+}
+
+#[test]
+fn origins_of_other_pages() {
+    let allowed = |text: &str| flags(&[&format!("--web-corsorigins={text}")]).config().web.cors;
+    assert!(allowed("").is_none());
+    let some = allowed("http://localhost:3000,HTTPS://App.Example:443").expect("some are listed");
+    for (origin, expected) in [
+        ("http://localhost:3000", true),
+        ("https://app.example", true),
+        ("https://localhost:3000", false),
+        ("http://app.example", false),
+        ("null", false),
+    ] {
+        assert_eq!(some.allow(origin), expected, "{origin}");
+    }
+    assert!(allowed("https://app.example,*").is_some_and(|origins| origins.allow("null")));
+    let told = flags(&["--web-corsorigins=https://app.example/,app.example"]).refused();
+    for bad in ["https://app.example/", "app.example"] {
+        assert!(told.contains(&format!("{bad:?} is no origin such as https://app.example:8443, and not *")), "{told}");
+    }
+}
+
+#[test]
 fn what_follows_from_other_settings() {
     let config = flags(&["--web-publicurl", "https://Mail.example.org:8443/x/", "--web-hosts", "intern"]).config();
     assert_eq!(config.web.public_url.as_deref(), Some("https://mail.example.org:8443/x"));

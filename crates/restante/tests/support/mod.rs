@@ -27,6 +27,7 @@ pub(crate) struct Server {
     log: Receiver<String>,
     seen: Vec<String>,
     pub(crate) smtp: SocketAddr,
+    /// Where `web.addr` is, whatever is spoken there.
     pub(crate) http: SocketAddr,
 }
 
@@ -71,8 +72,10 @@ impl Server {
         });
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Self { child, log, seen: Vec::new(), smtp: nowhere, http: nowhere };
-        let listens = |server: &Self| server.seen.iter().any(|line| line.contains("HTTP listening on tcp4 "));
-        while !listens(&server) {
+        // The first of them is where `web.addr` is.
+        let listens = ["HTTP listening on tcp4 ", "HTTPS listening on tcp4 "];
+        let web = |server: &Self| listens.into_iter().find(|text| server.seen.iter().any(|line| line.contains(text)));
+        while web(&server).is_none() {
             match server.log.recv_timeout(LONG) {
                 Ok(line) => server.seen.push(line),
                 Err(RecvTimeoutError::Disconnected) => return Err((server.wait(), server.whole_log())),
@@ -80,7 +83,9 @@ impl Server {
             }
         }
         server.smtp = server.address_of("SMTP listening on tcp4 ");
-        server.http = server.address_of("HTTP listening on tcp4 ");
+        if let Some(text) = web(&server) {
+            server.http = server.address_of(text);
+        }
         Ok(server)
     }
 

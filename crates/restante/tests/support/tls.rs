@@ -17,14 +17,20 @@ pub(crate) enum Wire {
 
 impl Wire {
     pub(crate) fn start_tls(&mut self) {
+        self.start_tls_for(&[]);
+    }
+
+    /// Starts TLS to speak one of these protocols inside.
+    pub(crate) fn start_tls_for(&mut self, protocols: &[&str]) {
         let Self::Plain(stream) = self else { panic!("TLS is on already") };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider.clone())
+        let mut config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .unwrap()
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         let client = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
         *self = Self::Tls(Box::new(StreamOwned::new(client, stream.try_clone().unwrap())));
     }
