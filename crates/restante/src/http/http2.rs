@@ -31,7 +31,7 @@ const CONNECTION_WINDOW: u32 = 256 * 1024;
 /// How many requests may be taken back before they were looked at, and how many streams we may have to break off for a
 /// client's mistakes, before it is sent away (CVE-2023-44487, RUSTSEC-2024-0003).
 const MAX_TAKEN_BACK: usize = 20;
-const MAX_MISTAKES: usize = 100;
+const MAX_MISTAKES: usize = 1024;
 /// How often a client has to show that it is there, and how long it may take to.
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
