@@ -23,7 +23,7 @@ mod line;
 mod params;
 mod part;
 mod plain;
-mod references;
+pub mod references;
 mod split;
 mod summary;
 pub mod tags;
@@ -123,6 +123,13 @@ impl Mime {
         self.own_text().unwrap_or_else(|| plain::from_html(&self.html()))
     }
 
+    /// The texts of the text parts; `None` when the HTML has to speak for them.
+    pub fn own_text(&self) -> Option<String> {
+        let texts: Vec<_> = self.bodies.text.iter().map(|&text| self.decoded(text).text).collect();
+        let blank = texts.iter().all(|text| text.trim().is_empty());
+        (!blank || self.bodies.html.is_none()).then(|| texts.join(TEXT_SEPARATOR))
+    }
+
     /// The HTML of the mail as it was sent, in UTF-8 with lines that end in LF; empty when there is none. It is
     /// not sanitised.
     pub fn html(&self) -> String {
@@ -173,13 +180,6 @@ impl Mime {
             defects.note(Defect::TEXT_FROM_HTML, "the mail has no plain text, it was made from the HTML");
         }
         defects.into_vec()
-    }
-
-    /// The texts of the text parts; `None` when the HTML has to speak for them.
-    fn own_text(&self) -> Option<String> {
-        let texts: Vec<_> = self.bodies.text.iter().map(|&text| self.decoded(text).text).collect();
-        let blank = texts.iter().all(|text| text.trim().is_empty());
-        (!blank || self.bodies.html.is_none()).then(|| texts.join(TEXT_SEPARATOR))
     }
 
     fn raw(&self, part: &Part) -> Bytes {

@@ -8,13 +8,15 @@ const MAX_NAME: usize = 8;
 
 /// Where a reference stands. In an attribute, `&copy=1` is more likely a part of a link than the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub enum Place {
+    /// Between tags.
     Text,
+    /// In the value of an attribute.
     Attribute,
 }
 
 /// Replaces the references; a blank that does not break is a blank.
-pub(super) fn resolve(raw: &str, place: Place) -> String {
+pub fn resolve(raw: &str, place: Place) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = rest.find('&') {
