@@ -1,11 +1,11 @@
-//! Plain text as HTML: everything escaped, and the addresses in it made to links.
+//! Plain text as HTML: everything escaped, and the addresses in it made to links. What an address in a text is, the crate
+//! for extraction says.
+
+use restante_extract::Written;
 
 use super::CUT_NOTE;
 use super::escape::push_escaped;
 use super::tame::MAX_BYTES;
-
-/// A longer address stays text: nobody reads it, and no browser has to open it.
-const MAX_ADDRESS: usize = 8 * 1024;
 
 /// Plain text as HTML: escaped, with links for http, https and mailto. Lines stay as they are; a page shows them with
 /// `white-space: pre-wrap`. What is too much is cut off: a link takes ten times its address.
@@ -14,7 +14,7 @@ pub fn linked(text: &str) -> String {
     let mut html = String::with_capacity(shown.len() + shown.len() / 8);
     let mut is_cut = shown.len() < text.len();
     let mut rest = shown;
-    while let Some(found) = Address::first(rest) {
+    while let Some(found) = Written::first(rest) {
         if html.len() > MAX_BYTES {
             is_cut = true;
             rest = "";
@@ -22,7 +22,7 @@ pub fn linked(text: &str) -> String {
         }
         push_escaped(&mut html, &rest[..found.start]);
         let (address, tail) = rest[found.start..].split_at(found.len);
-        if found.link {
+        if found.is_link {
             html.push_str("<a href=\"");
             push_escaped(&mut html, address);
             html.push_str("\" target=\"_blank\" rel=\"noopener noreferrer\">");
@@ -38,70 +38,6 @@ pub fn linked(text: &str) -> String {
         html.push_str(CUT_NOTE);
     }
     html
-}
-
-/// What looks like an address in a text: where it starts, how long it is, and whether it is good for a link.
-struct Address {
-    start: usize,
-    len: usize,
-    link: bool,
-}
-
-impl Address {
-    fn first(text: &str) -> Option<Self> {
-        text.match_indices(':').find_map(|(colon, _)| {
-            let start = scheme_before(text, colon)?;
-            let is_mail = colon - start == "mailto".len();
-            let body = if is_mail { &text[colon + 1..] } else { text[colon + 1..].strip_prefix("//")? };
-            let prefix = text.len() - body.len() - start;
-            if !body.starts_with(|c: char| c.is_alphanumeric() || (!is_mail && c == '[')) {
-                return None;
-            }
-            let whole = &body[..body.find(ends_address).unwrap_or(body.len())];
-            let trimmed = without_trailing_punctuation(whole);
-            if whole.len() > MAX_ADDRESS {
-                return Some(Self { start, len: prefix + whole.len(), link: false });
-            }
-            Some(Self { start, len: prefix + trimmed.len(), link: true })
-        })
-    }
-}
-
-/// Where the scheme that ends at the colon starts, if it is one of ours and a word of its own.
-fn scheme_before(text: &str, colon: usize) -> Option<usize> {
-    let start = ["https", "http", "mailto"].iter().find_map(|scheme| {
-        let start = colon.checked_sub(scheme.len())?;
-        text.get(start..colon)?.eq_ignore_ascii_case(scheme).then_some(start)
-    })?;
-    let is_inside_word = text[..start].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '+' | '-' | '.'));
-    (!is_inside_word).then_some(start)
-}
-
-/// Whether an address cannot go on with this character (RFC 3986, appendix C, and the quotes of printed text).
-fn ends_address(c: char) -> bool {
-    c.is_whitespace()
-        || c.is_control()
-        || matches!(c, '<' | '>' | '"' | '`' | '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '、' | '。' | '「' | '」')
-}
-
-/// The address without what belongs to the sentence around it: punctuation, and brackets that were not opened in it.
-fn without_trailing_punctuation(address: &str) -> &str {
-    const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('{', '}')];
-    const TRAILING: &str = ".,;:!?'*_~|([{";
-    let mut unopened = BRACKETS.map(|(open, close)| {
-        let count = |bracket| address.matches(bracket).count();
-        count(close).saturating_sub(count(open))
-    });
-    let mut trimmed = address;
-    while let Some(last) = trimmed.chars().next_back() {
-        match BRACKETS.iter().position(|&(_, close)| close == last) {
-            Some(kind) if unopened[kind] > 0 => unopened[kind] -= 1,
-            None if TRAILING.contains(last) => {}
-            _ => break,
-        }
-        trimmed = &trimmed[..trimmed.len() - last.len_utf8()];
-    }
-    trimmed
 }
 
 #[cfg(test)]

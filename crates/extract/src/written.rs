@@ -1,0 +1,111 @@
+//! Addresses that are written in running text, without the brackets and the punctuation of the sentence around them. Only
+//! those that name their scheme count: a name with dots in it can be anything.
+
+/// A longer address stays text: nobody reads it, and no browser has to open it.
+pub(crate) const MAX_ADDRESS: usize = 8 * 1024;
+
+/// What looks like an address in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// The byte at which it starts.
+    pub start: usize,
+    /// How many bytes it has.
+    pub len: usize,
+    /// Whether it is good for a link; what is too long is not.
+    pub is_link: bool,
+}
+
+impl Written {
+    /// The first address of a text. Who goes on behind it looks at nothing twice.
+    pub fn first(text: &str) -> Option<Self> {
+        text.match_indices(':').find_map(|(colon, _)| {
+            let start = scheme_before(text, colon)?;
+            let is_mail = colon - start == "mailto".len();
+            let body = if is_mail { &text[colon + 1..] } else { text[colon + 1..].strip_prefix("//")? };
+            let prefix = text.len() - body.len() - start;
+            if !body.starts_with(|c: char| c.is_alphanumeric() || (!is_mail && c == '[')) {
+                return None;
+            }
+            let whole = &body[..body.find(ends_address).unwrap_or(body.len())];
+            let trimmed = without_trailing_punctuation(whole);
+            if whole.len() > MAX_ADDRESS {
+                return Some(Self { start, len: prefix + whole.len(), is_link: false });
+            }
+            Some(Self { start, len: prefix + trimmed.len(), is_link: true })
+        })
+    }
+}
+
+/// Where the scheme that ends at the colon starts, if it is one of ours and a word of its own.
+fn scheme_before(text: &str, colon: usize) -> Option<usize> {
+    let start = ["https", "http", "mailto"].iter().find_map(|scheme| {
+        let start = colon.checked_sub(scheme.len())?;
+        text.get(start..colon)?.eq_ignore_ascii_case(scheme).then_some(start)
+    })?;
+    let is_inside_word = text[..start].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    (!is_inside_word).then_some(start)
+}
+
+/// Whether an address cannot go on with this character (RFC 3986, appendix C, and the quotes of printed text).
+fn ends_address(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c, '<' | '>' | '"' | '`' | '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '、' | '。' | '「' | '」')
+}
+
+/// The address without what belongs to the sentence around it: punctuation, and brackets that were not opened in it.
+fn without_trailing_punctuation(address: &str) -> &str {
+    const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('{', '}')];
+    const TRAILING: &str = ".,;:!?'*_~|([{";
+    let mut unopened = BRACKETS.map(|(open, close)| {
+        let count = |bracket| address.matches(bracket).count();
+        count(close).saturating_sub(count(open))
+    });
+    let mut trimmed = address;
+    while let Some(last) = trimmed.chars().next_back() {
+        match BRACKETS.iter().position(|&(_, close)| close == last) {
+            Some(kind) if unopened[kind] > 0 => unopened[kind] -= 1,
+            None if TRAILING.contains(last) => {}
+            _ => break,
+        }
+        trimmed = &trimmed[..trimmed.len() - last.len_utf8()];
+    }
+    trimmed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Vec<&str> {
+        let (mut rest, mut found) = (text, Vec::new());
+        while let Some(one) = Written::first(rest) {
+            let (address, behind) = rest[one.start..].split_at(one.len);
+            found.push(address);
+            rest = behind;
+        }
+        found
+    }
+
+    #[test]
+    fn addresses_without_the_sentence_around_them() {
+        let table: &[(&str, &[&str])] = &[
+            ("nothing: here", &[]),
+            ("Go to https://example.org/a.", &["https://example.org/a"]),
+            ("(see http://x/a_(b)), <http://y/>", &["http://x/a_(b)", "http://y/"]),
+            ("https://bücher.example/ä、次", &["https://bücher.example/ä"]),
+            ("mailto:a@example.org!", &["mailto:a@example.org"]),
+            ("www.example.org javascript:alert(1)", &[]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(all(text), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_no_link() {
+        let text = format!("http://x/{}", "y".repeat(MAX_ADDRESS));
+        let found = Written::first(&text).unwrap();
+        assert_eq!((found.len, found.is_link), (text.len(), false));
+    }
+}
