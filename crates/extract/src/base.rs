@@ -1,0 +1,102 @@
+//! Addresses made whole: what a relative one means by the base of its document (RFC 3986 section 5.2).
+
+/// The address that `reference` means in a document with this base. Without a base, or with one that is no hierarchical
+/// address, a relative one stays as it is.
+pub(crate) fn resolved(reference: &str, base: Option<&str>) -> String {
+    let whole = || reference.to_owned();
+    if scheme(reference).is_some() {
+        return whole();
+    }
+    let Some(base) = base.and_then(Base::new) else { return whole() };
+    if reference.starts_with("//") {
+        return format!("{}:{reference}", base.scheme);
+    }
+    let (path, rest) = reference.split_at(reference.find(['?', '#']).unwrap_or(reference.len()));
+    if !path.is_empty() {
+        let folder = base.path.rfind('/').map_or("/", |slash| &base.path[..=slash]);
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("{folder}{path}") };
+        return format!("{}{}{rest}", base.origin, without_dots(&path));
+    }
+    let query = if rest.starts_with('?') { "" } else { base.query };
+    format!("{}{}{query}{rest}", base.origin, base.path)
+}
+
+/// The scheme of an address, when it has one.
+pub(crate) fn scheme(address: &str) -> Option<&str> {
+    let (scheme, _) = address.split_once(':')?;
+    let rest = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(rest)).then_some(scheme)
+}
+
+/// The pieces of a base that relative addresses take over.
+struct Base<'a> {
+    scheme: &'a str,
+    /// Scheme and authority.
+    origin: &'a str,
+    path: &'a str,
+    /// With its question mark.
+    query: &'a str,
+}
+
+impl<'a> Base<'a> {
+    fn new(address: &'a str) -> Option<Self> {
+        let scheme = scheme(address)?;
+        let authority = address[scheme.len()..].strip_prefix("://")?;
+        let start = address.len() - authority.len();
+        let end = authority.find(['/', '?', '#']).map_or(address.len(), |len| start + len);
+        let (origin, rest) = address.split_at(end);
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (path, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
+        Some(Self { scheme, origin, path, query })
+    }
+}
+
+/// A path without the steps `.` and `..` (RFC 3986 section 5.2.4).
+fn without_dots(path: &str) -> String {
+    let mut steps: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    steps.pop();
+                }
+                if is_last {
+                    steps.push("");
+                }
+            }
+            step => steps.push(step),
+        }
+    }
+    format!("/{}", steps.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_addresses() {
+        let base = "https://example.org/mail/index.html?x=1#top";
+        let table = [
+            ("https://other.example/", "https://other.example/"),
+            ("mailto:a@example.org", "mailto:a@example.org"),
+            ("//cdn.example/x", "https://cdn.example/x"),
+            ("/verify?code=1", "https://example.org/verify?code=1"),
+            ("verify", "https://example.org/mail/verify"),
+            ("../verify", "https://example.org/verify"),
+            ("./a/./b/..", "https://example.org/mail/a/"),
+            ("../../../x", "https://example.org/x"),
+            ("?y=2", "https://example.org/mail/index.html?y=2"),
+            ("#end", "https://example.org/mail/index.html?x=1#end"),
+            ("a?b=/../c", "https://example.org/mail/a?b=/../c"),
+        ];
+        for (reference, expected) in table {
+            assert_eq!(resolved(reference, Some(base)), expected, "{reference}");
+        }
+        assert_eq!(resolved("a/b", None), "a/b");
+        assert_eq!(resolved("a/b", Some("mailto:x@example.org")), "a/b");
+        assert_eq!(resolved("a", Some("https://example.org")), "https://example.org/a");
+    }
+}

@@ -1,0 +1,303 @@
+//! The links of a mail: those of its HTML with the words a reader sees on them, those that are written in its text, and
+//! those of the header fields of mailing lists.
+
+use std::collections::HashSet;
+
+use restante_mail::mime::Mime;
+use restante_mail::mime::references::{Place, resolve};
+use restante_mail::mime::tags::{Token, Tokens, attribute};
+
+use crate::base::{resolved, scheme};
+use crate::listed;
+use crate::written::{MAX_ADDRESS, Written};
+
+/// How many links are found in a mail, at most.
+pub const MAX_LINKS: usize = 2000;
+/// How many are looked at, with those that are there again and again.
+const MAX_SEEN: usize = 10 * MAX_LINKS;
+/// How many tags and texts of the HTML are looked at.
+pub(crate) const MAX_TOKENS: usize = 500_000;
+/// How much of what stands on a link is given, in bytes.
+const MAX_TEXT: usize = 1024;
+
+/// Header fields that hold links (RFC 2369 section 3).
+const FIELDS: [&str; 3] = ["List-Unsubscribe", "List-Help", "List-Archive"];
+
+/// A link of a mail.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// Where it leads to; whole, as far as the document says what is missing.
+    pub href: String,
+    /// What a reader sees of it, on one line.
+    pub text: String,
+    /// The words that stand for its image, when it has one with such words.
+    pub image_alt: Option<String>,
+    /// Where it was found.
+    pub place: Found,
+}
+
+/// Where a link was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Found {
+    /// In the HTML.
+    Html,
+    /// In the plain text.
+    Text,
+    /// In a header field.
+    Header,
+}
+
+/// What kind of link one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `http` or `https`.
+    Http,
+    /// `mailto`.
+    Mailto,
+    /// Any other scheme, or none at all.
+    Other,
+}
+
+impl Link {
+    /// What kind of link it is.
+    pub fn kind(&self) -> Kind {
+        match scheme(&self.href) {
+            Some(scheme) if ["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)) => Kind::Http,
+            Some(scheme) if scheme.eq_ignore_ascii_case("mailto") => Kind::Mailto,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// The links of a mail in their order: those of the HTML, of the text and of the header. One that is in the same place
+/// twice with the same words is given once.
+pub fn links(mime: &Mime) -> Vec<Link> {
+    let mut links = Links::of_bodies(&mime.html(), mime.own_text().as_deref());
+    for field in mime.header().iter().filter(|field| FIELDS.iter().any(|name| field.is(name))) {
+        for href in listed::addresses(&field.value()) {
+            links.add(Link { text: href.clone(), href, image_alt: None, place: Found::Header });
+        }
+    }
+    links.found
+}
+
+/// The links of the HTML and of the text.
+pub(crate) fn in_bodies(html: &str, text: Option<&str>) -> Vec<Link> {
+    Links::of_bodies(html, text).found
+}
+
+#[derive(Default)]
+struct Links {
+    found: Vec<Link>,
+    known: HashSet<Link>,
+    seen: usize,
+}
+
+impl Links {
+    fn of_bodies(html: &str, text: Option<&str>) -> Self {
+        let mut links = Self::default();
+        links.read_html(html);
+        links.read_text(text.unwrap_or_default());
+        links
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() >= MAX_LINKS || self.seen >= MAX_SEEN
+    }
+
+    fn add(&mut self, link: Link) {
+        self.seen += 1;
+        if self.found.len() < MAX_LINKS && link.href.len() <= MAX_ADDRESS && self.known.insert(link.clone()) {
+            self.found.push(link);
+        }
+    }
+
+    fn read_text(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(found) = Written::first(rest).filter(|_| !self.is_full()) {
+            let (address, behind) = rest[found.start..].split_at(found.len);
+            if found.is_link {
+                let (href, text) = (address.to_owned(), shown(address));
+                self.add(Link { href, text, image_alt: None, place: Found::Text });
+            }
+            rest = behind;
+        }
+    }
+
+    fn read_html(&mut self, html: &str) {
+        let mut base = None;
+        let mut open: Option<Open> = None;
+        for token in Tokens::new(html).take(MAX_TOKENS) {
+            if self.is_full() {
+                return;
+            }
+            match token {
+                Token::Text(raw) => {
+                    if let Some(open) = &mut open {
+                        open.push(raw);
+                    }
+                }
+                Token::Open(name, attributes) => match name.to_ascii_lowercase().as_str() {
+                    // The first one counts (HTML Standard, section 4.2.3).
+                    "base" if base.is_none() => base = href(attributes, None),
+                    "a" => {
+                        self.close(open.take());
+                        open = href(attributes, base.as_deref()).map(Open::new);
+                    }
+                    "area" => {
+                        let area = href(attributes, base.as_deref()).map(Open::new);
+                        self.close(area.map(|area| area.with_image(attributes)));
+                    }
+                    "img" => open = open.map(|open| open.with_image(attributes)),
+                    // Blocks and cells inside of a link are apart, as a reader sees them.
+                    "br" | "p" | "div" | "td" | "tr" | "li" | "h1" | "h2" | "h3" => {
+                        if let Some(open) = &mut open {
+                            open.push(" ");
+                        }
+                    }
+                    _ => {}
+                },
+                Token::Close(name) if name.eq_ignore_ascii_case("a") => self.close(open.take()),
+                Token::Close(_) | Token::Raw(_) => {}
+            }
+        }
+        self.close(open);
+    }
+
+    fn close(&mut self, open: Option<Open>) {
+        let Some(Open { href, text, image_alt }) = open else { return };
+        let text = match (collapsed(&text), &image_alt) {
+            (text, Some(alt)) if text.is_empty() => alt.clone(),
+            (text, _) => text,
+        };
+        self.add(Link { href, text, image_alt, place: Found::Html });
+    }
+}
+
+/// A link of the HTML whose end is still to come.
+struct Open {
+    href: String,
+    text: String,
+    image_alt: Option<String>,
+}
+
+impl Open {
+    fn new(href: String) -> Self {
+        Self { href, text: String::new(), image_alt: None }
+    }
+
+    fn push(&mut self, raw: &str) {
+        if self.text.len() < MAX_TEXT {
+            // A character reference is longer than what it stands for.
+            let enough = shorter(raw, 8 * MAX_TEXT);
+            self.text.push_str(&resolve(enough, Place::Text));
+        }
+    }
+
+    /// With the words of an image, unless there is one with words already.
+    fn with_image(mut self, attributes: &str) -> Self {
+        let alt =
+            attribute(attributes, "alt").map(|alt| collapsed(&resolve(shorter(alt, 8 * MAX_TEXT), Place::Attribute)));
+        self.image_alt = self.image_alt.or(alt.filter(|alt| !alt.is_empty()));
+        self
+    }
+}
+
+/// The address that a tag leads to. Blanks around it and line breaks in it do not count (URL Standard, section 4.4), and a
+/// place in the mail itself is no link.
+fn href(attributes: &str, base: Option<&str>) -> Option<String> {
+    let raw = attribute(attributes, "href").filter(|raw| raw.len() <= 8 * MAX_ADDRESS)?;
+    let href = resolve(raw, Place::Attribute);
+    let href: String = href.trim().chars().filter(|c| !matches!(c, '\n' | '\r' | '\t')).collect();
+    (!href.is_empty() && !href.starts_with('#')).then(|| resolved(&href, base))
+}
+
+/// A text on one line, with one blank between its words, and not longer than anybody reads.
+fn collapsed(text: &str) -> String {
+    let invisible = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{ad}' | '\u{34f}');
+    let visible: String = text.chars().filter(invisible).collect();
+    let line = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    shown(&line)
+}
+
+fn shown(text: &str) -> String {
+    shorter(text, MAX_TEXT).to_owned()
+}
+
+fn shorter(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn of(mail: &str) -> Vec<Link> {
+        links(&Mime::parse(Bytes::copy_from_slice(mail.as_bytes())))
+    }
+
+    /// The links of a document, each as `text|href`, with `(alt)` where there is one.
+    fn in_html(html: &str) -> Vec<String> {
+        let shown = |link: Link| {
+            let alt = link.image_alt.map(|alt| format!("({alt})")).unwrap_or_default();
+            format!("{}{alt}|{}", link.text, link.href)
+        };
+        of(&format!("Content-Type: text/html; charset=utf-8\r\n\r\n{html}")).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn links_of_html() {
+        let table: &[(&str, &[&str])] = &[
+            ("<a href=http://x/>Go</a>", &["Go|http://x/"]),
+            (
+                "<A HREF=' http://x/?a=1&amp;b=2\n '>Verify <b>your\n  mail</b></A>",
+                &["Verify your mail|http://x/?a=1&b=2"],
+            ),
+            ("<a href=http://x><img src=y alt='Sign&nbsp;up'></a>", &["Sign up(Sign up)|http://x"]),
+            ("<a href=http://x><img alt=''><img alt=Logo> Shop</a>", &["Shop(Logo)|http://x"]),
+            ("<a href=http://x><div>Two</div><div>lines</div></a>", &["Two lines|http://x"]),
+            ("<a href=http://x>one<a href=http://y>two", &["one|http://x", "two|http://y"]),
+            ("<map><area href=http://x alt=Left><area href=http://y></map>", &["Left(Left)|http://x", "|http://y"]),
+            ("<base href='https://h/a/'><base href='https://no/'><a href=b>c</a>", &["c|https://h/a/b"]),
+            ("<a href='#top'>up</a><a href=''>none</a><a name=x>none</a>", &[]),
+            ("<a href=http://x>a</a> <a href=http://x>a</a> <a href=http://x>b</a>", &["a|http://x", "b|http://x"]),
+            ("<!-- <a href=http://x>a</a> --><style><a href=http://y></style>", &[]),
+            ("<a href=http://x>z\u{200b}&zwnj;w</a>", &["zw|http://x"]),
+        ];
+        for (html, expected) in table {
+            assert_eq!(in_html(html), *expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn links_of_all_places_in_order() {
+        let mail = "List-Unsubscribe: <mailto:off@example.org>, <https://example.org/off>\r\n\
+            List-Post: <mailto:list@example.org>\r\n\
+            Content-Type: multipart/alternative; boundary=b\r\n\r\n\
+            --b\r\n\r\nhttps://example.org/a (ftp://no) mailto:b@example.org.\r\n\
+            --b\r\nContent-Type: text/html\r\n\r\n<a href=https://example.org/a>A</a> <a href=tel:123>call</a>\r\n--b--";
+        let found: Vec<_> = of(mail).into_iter().map(|link| (link.kind(), link.place, link.href)).collect();
+        let expected = [
+            (Kind::Http, Found::Html, "https://example.org/a"),
+            (Kind::Other, Found::Html, "tel:123"),
+            (Kind::Http, Found::Text, "https://example.org/a"),
+            (Kind::Mailto, Found::Text, "mailto:b@example.org"),
+            (Kind::Mailto, Found::Header, "mailto:off@example.org"),
+            (Kind::Http, Found::Header, "https://example.org/off"),
+        ];
+        assert_eq!(found, expected.map(|(kind, place, href)| (kind, place, href.to_owned())));
+    }
+
+    #[test]
+    fn a_mail_of_nothing_but_links_is_bounded() {
+        let many =
+            (0..10_000).map(|n| format!("<a href=http://x/{n}>{}", "y".repeat(2000))).collect::<Vec<_>>().concat();
+        let found = of(&format!("Content-Type: text/html\r\n\r\n{many}"));
+        assert_eq!(found.len(), MAX_LINKS);
+        assert!(found.iter().all(|link| link.text.len() <= MAX_TEXT));
+        let long = format!("<a href=http://x/{}>y</a>", "z".repeat(MAX_ADDRESS));
+        assert!(in_html(&long).is_empty());
+    }
+}

@@ -1,0 +1,48 @@
+//! The addresses in a header field of a mailing list (RFC 2369 section 2): each in angle brackets, with commas between
+//! them and comments around them.
+
+/// How many addresses of one field are looked at.
+const MAX_ADDRESSES: usize = 50;
+
+/// The addresses of a field, in order. Blanks inside of one come from folding and do not count.
+pub(crate) fn addresses(value: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = value;
+    let mut comments = 0_usize;
+    while let Some(at) = rest.find(['<', '(', ')']).filter(|_| found.len() < MAX_ADDRESSES) {
+        let sign = rest.as_bytes()[at];
+        rest = &rest[at + 1..];
+        match sign {
+            b'(' => comments += 1,
+            b')' => comments = comments.saturating_sub(1),
+            _ if comments > 0 => {}
+            _ => {
+                let Some((address, behind)) = rest.split_once('>') else { break };
+                found.push(address.split_whitespace().collect());
+                rest = behind;
+            }
+        }
+    }
+    found.retain(|address: &String| !address.is_empty());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_a_field() {
+        let table: &[(&str, &[&str])] = &[
+            ("<https://x/a>, <mailto:b@x?subject=off>", &["https://x/a", "mailto:b@x?subject=off"]),
+            ("<https://x/\r\n a> (or <http://no> (really)) <http://y>", &["https://x/a", "http://y"]),
+            ("https://x/a", &[]),
+            ("<>, <  >, <http://x", &[]),
+            ("NO", &[]),
+        ];
+        for (value, expected) in table {
+            assert_eq!(addresses(value), *expected, "{value}");
+        }
+        assert_eq!(addresses(&"<x>".repeat(1000)).len(), MAX_ADDRESSES);
+    }
+}

@@ -1,0 +1,113 @@
+//! How to get off a mailing list, as the header of a mail says it (RFC 2369 section 3.2, RFC 8058). Links in the body that
+//! call themselves so are links like all others.
+
+use restante_mail::mime::{HeaderField, Mime};
+
+use crate::base::scheme;
+use crate::listed;
+
+/// What a mail says about getting off the list that it came by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unsubscribe {
+    /// Whether one POST to the first `https` address is enough, without a page that asks back.
+    pub one_click: bool,
+    /// The ways to do it, in the order of the mail, which is that of preference.
+    pub links: Vec<Way>,
+    /// The name of the list (RFC 2919), without its brackets.
+    pub list_id: Option<String>,
+}
+
+/// One way to unsubscribe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// Where to ask.
+    pub href: String,
+    /// How to ask there.
+    pub kind: Method,
+}
+
+/// How to unsubscribe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// By a request that nobody else can read.
+    Https,
+    /// By a request that anybody can read.
+    Http,
+    /// By mail.
+    Mailto,
+}
+
+/// What the header of a mail says about getting off its list.
+pub fn unsubscribe(mime: &Mime) -> Unsubscribe {
+    let field = |name: &str| mime.header().iter().find(|field| field.is(name)).map(HeaderField::value);
+    let addresses = field("List-Unsubscribe").map(|value| listed::addresses(&value)).unwrap_or_default();
+    let links: Vec<_> = addresses.into_iter().filter_map(Way::new).collect();
+    let posted = field("List-Unsubscribe-Post").is_some_and(|value| {
+        // RFC 8058 section 3.1: it must hold this pair and nothing else.
+        value.trim().eq_ignore_ascii_case("List-Unsubscribe=One-Click")
+    });
+    Unsubscribe {
+        one_click: posted && links.iter().any(|way| way.kind == Method::Https),
+        links,
+        list_id: field("List-Id").and_then(|value| list_id(&value)),
+    }
+}
+
+impl Way {
+    fn new(href: String) -> Option<Self> {
+        let kind = match scheme(&href)?.to_ascii_lowercase().as_str() {
+            "https" => Method::Https,
+            "http" => Method::Http,
+            "mailto" => Method::Mailto,
+            _ => return None,
+        };
+        Some(Self { href, kind })
+    }
+}
+
+/// The identifier in `Some words <list.example.org>`, or all of it where there are no brackets.
+fn list_id(value: &str) -> Option<String> {
+    let bracketed = value.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(id, _)| id);
+    let id = bracketed.unwrap_or(value).trim();
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn of(header: &str) -> Unsubscribe {
+        unsubscribe(&Mime::parse(Bytes::from(format!("{header}\r\n\r\nx"))))
+    }
+
+    #[test]
+    fn one_click_needs_both_fields_and_a_safe_address() {
+        const POST: &str = "List-Unsubscribe-Post: List-Unsubscribe=One-Click";
+        let table = [
+            (format!("List-Unsubscribe: <https://x/off>\r\n{POST}"), true),
+            (format!("List-Unsubscribe: <mailto:a@x>,\r\n <https://x/off>\r\n{POST}"), true),
+            (format!("{POST}\r\nlist-unsubscribe: <HTTPS://x/off>"), true),
+            ("List-Unsubscribe: <https://x/off>".to_owned(), false),
+            ("List-Unsubscribe: <https://x/off>\r\nList-Unsubscribe-Post: yes".to_owned(), false),
+            (format!("List-Unsubscribe: <http://x/off>\r\n{POST}"), false),
+            (format!("List-Unsubscribe: <mailto:a@x>\r\n{POST}"), false),
+            (POST.to_owned(), false),
+        ];
+        for (header, expected) in table {
+            assert_eq!(of(&header).one_click, expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn the_ways_and_the_name_of_the_list() {
+        let found =
+            of("List-Unsubscribe: <ftp://x>, <http://x/a>, <mailto:b@x>\r\nList-Id: News \"of\" <news.example.org>");
+        let links: Vec<_> = found.links.iter().map(|way| (way.kind, way.href.as_str())).collect();
+        assert_eq!(links, [(Method::Http, "http://x/a"), (Method::Mailto, "mailto:b@x")]);
+        assert_eq!(found.list_id.as_deref(), Some("news.example.org"));
+        assert_eq!(of("List-Id: plain.example.org").list_id.as_deref(), Some("plain.example.org"));
+        assert_eq!(of("List-Id: <>\r\nSubject: x"), Unsubscribe::default());
+    }
+}
