@@ -1,0 +1,119 @@
+//! The codes of a mail, each once: the same one in several places is put together, and weights become scores.
+
+use std::collections::HashMap;
+
+use super::{Code, Seen};
+
+/// How many codes are given back.
+const MAX_CODES: usize = 20;
+/// What weighs less is not worth to be told.
+const LEAST: f64 = 0.06;
+/// What a code in a link weighs: who clicks need not type it in.
+const IN_LINK: f64 = 0.2;
+/// What it adds to a code that it is in the subject as well, or in a link.
+const AGAIN: f64 = 0.05;
+
+/// What was found, in its order, and where each code is among it. Dashes make no other code.
+#[derive(Default)]
+pub(super) struct Findings {
+    places: HashMap<String, usize>,
+    found: Vec<Finding>,
+}
+
+/// A code at its clearest.
+struct Finding {
+    code: Code,
+    weight: f64,
+    in_subject: bool,
+    in_link: bool,
+}
+
+impl Findings {
+    /// Adds a code of a text, with the words around it.
+    pub(super) fn add(&mut self, code: &str, weight: f64, place: Seen, around: impl FnOnce() -> (String, String)) {
+        if weight < LEAST {
+            return;
+        }
+        let finding = self.of(code, place);
+        finding.in_subject |= place == Seen::Subject;
+        if weight > finding.weight {
+            let (before, after) = around();
+            finding.code = Code { code: code.to_owned(), score: 0.0, before, after, place };
+            finding.weight = weight;
+        }
+    }
+
+    /// Adds a code of a link.
+    pub(super) fn add_linked(&mut self, code: &str, place: Seen) {
+        self.add(code, IN_LINK, place, Default::default);
+        self.of(code, place).in_link = true;
+    }
+
+    /// The codes with their scores, the likeliest first; of equal ones, that which was found first.
+    pub(super) fn best_first(self) -> Vec<Code> {
+        let mut codes: Vec<Code> = self.found.into_iter().map(Finding::scored).collect();
+        codes.sort_by(|one, other| other.score.total_cmp(&one.score));
+        codes.truncate(MAX_CODES);
+        codes
+    }
+
+    /// What is known of a code; nothing yet when it is new.
+    fn of(&mut self, code: &str, place: Seen) -> &mut Finding {
+        let at = *self.places.entry(code.replace('-', "")).or_insert(self.found.len());
+        if at == self.found.len() {
+            let code = Code { code: code.to_owned(), score: 0.0, before: String::new(), after: String::new(), place };
+            self.found.push(Finding { code, weight: 0.0, in_subject: false, in_link: false });
+        }
+        &mut self.found[at]
+    }
+}
+
+impl Finding {
+    fn scored(self) -> Code {
+        let again = self.in_subject && self.code.place != Seen::Subject || self.in_link && self.weight > IN_LINK;
+        Code { score: score(self.weight + if again { AGAIN } else { 0.0 }), ..self.code }
+    }
+}
+
+/// A weight as a number between 0 and 1, with three digits: more of it always counts, and less and less. 0.45 becomes 0.5.
+fn score(weight: f64) -> f64 {
+    const STEEPNESS: f64 = 1.54;
+    let score = 1.0 - (-STEEPNESS * weight).exp();
+    (score * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_code_in_several_places_is_one() {
+        let mut findings = Findings::default();
+        let words = |word: &str| (word.to_owned(), String::new());
+        findings.add("1111", 0.5, Seen::Text, || words("text"));
+        findings.add("AB-CD1", 0.7, Seen::Text, || words("dash"));
+        findings.add("ABCD1", 0.6, Seen::Html, || words("none"));
+        findings.add("2222", 0.5, Seen::Subject, || words("subject"));
+        findings.add("2222", 0.8, Seen::Html, || words("html"));
+        findings.add("3333", LEAST / 2.0, Seen::Text, || words("too little"));
+        findings.add_linked("4444", Seen::Html);
+        let found = findings.best_first();
+        let shown: Vec<_> = found.iter().map(|code| (code.code.as_str(), code.before.as_str(), code.place)).collect();
+        let expected = [
+            ("2222", "html", Seen::Html),
+            ("AB-CD1", "dash", Seen::Text),
+            ("1111", "text", Seen::Text),
+            ("4444", "", Seen::Html),
+        ];
+        assert_eq!(shown, expected);
+        assert!(found[0].score > score(0.8), "it is in the subject as well");
+    }
+
+    #[test]
+    fn scores_are_between_nothing_and_certainty() {
+        let table = [(0.0, "0"), (0.45, "0.5"), (1.0, "0.786"), (100.0, "1")];
+        for (weight, expected) in table {
+            assert_eq!(score(weight).to_string(), expected);
+        }
+    }
+}

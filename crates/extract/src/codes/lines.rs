@@ -1,0 +1,274 @@
+//! The text of a mail as the lines that a reader sees, with what is printed large in them, and every digit as ASCII has it.
+//! What the lines mean is decided elsewhere.
+
+use std::ops::Range;
+
+use restante_mail::mime::references::{Place, resolve};
+use restante_mail::mime::tags::{Token, Tokens, attribute};
+
+use crate::links::MAX_TOKENS;
+
+/// How much text of a mail is looked at, in bytes.
+pub(super) const MAX_TEXT: usize = 256 * 1024;
+/// How many lines of a mail are looked at.
+pub(super) const MAX_LINES: usize = 20_000;
+
+/// What stands between two cells of a table.
+pub(super) const CELL: char = '\t';
+
+/// A line that is not blank.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) text: String,
+    /// What of it is printed larger or heavier than the rest, or as code.
+    pub(super) strong: Vec<Range<usize>>,
+}
+
+/// The lines of a plain text.
+pub(super) fn of_text(text: &str) -> Vec<Line> {
+    let text = &text[..text.floor_char_boundary(MAX_TEXT)];
+    let line = |line: &str| {
+        let text: String = line.chars().filter_map(plain).collect();
+        Line { text: text.trim().to_owned(), strong: Vec::new() }
+    };
+    let lines = text.lines().map(line).filter(|line| !line.text.is_empty());
+    joined(lines.take(MAX_LINES).collect())
+}
+
+/// The lines of an HTML document.
+pub(super) fn of_html(html: &str) -> Vec<Line> {
+    let mut page = Page::default();
+    for token in Tokens::new(html).take(MAX_TOKENS) {
+        match token {
+            Token::Text(raw) => page.push(raw),
+            Token::Open(name, attributes) => page.open(&name.to_ascii_lowercase(), attributes),
+            Token::Raw(_) => {}
+            Token::Close(name) => page.close(&name.to_ascii_lowercase()),
+        }
+        if page.written > MAX_TEXT || page.lines.len() >= MAX_LINES {
+            break;
+        }
+    }
+    page.end_line();
+    joined(page.lines)
+}
+
+/// What stands between the last word and the next one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Gap {
+    #[default]
+    None,
+    Blank,
+    Cell,
+}
+
+/// The lines read so far.
+#[derive(Default)]
+struct Page {
+    lines: Vec<Line>,
+    line: Line,
+    gap: Gap,
+    /// The open elements that make their text strong, each with how many of its name are open inside of it.
+    strong: Vec<(String, usize)>,
+    written: usize,
+}
+
+impl Page {
+    fn open(&mut self, name: &str, attributes: &str) {
+        const VOID: [&str; 4] = ["br", "hr", "img", "input"];
+        /// Deeper ones are not noticed.
+        const MAX_STRONG: usize = 64;
+        self.break_at(name);
+        if let Some((last, inside)) = self.strong.last_mut()
+            && last == name
+        {
+            *inside += 1;
+        } else if !VOID.contains(&name) && self.strong.len() < MAX_STRONG && is_strong(name, attributes) {
+            self.strong.push((name.to_owned(), 0));
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        if let Some((last, inside)) = self.strong.last_mut()
+            && last == name
+        {
+            if *inside == 0 {
+                self.strong.pop();
+            } else {
+                *inside -= 1;
+            }
+        }
+        self.break_at(name);
+    }
+
+    fn break_at(&mut self, name: &str) {
+        match name {
+            "td" | "th" => self.gap = Gap::Cell,
+            "br" | "p" | "div" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "table" | "tr" | "li" | "ul" | "ol"
+            | "blockquote" | "section" | "article" | "header" | "footer" | "center" | "hr" | "pre" | "dl" | "dt"
+            | "dd" | "body" | "html" | "main" | "aside" | "figure" | "address" => self.end_line(),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, raw: &str) {
+        let raw = &raw[..raw.floor_char_boundary(MAX_TEXT)];
+        let start = self.line.text.len();
+        for c in resolve(raw, Place::Text).chars().filter_map(plain) {
+            if c.is_whitespace() {
+                self.gap = self.gap.max(Gap::Blank);
+                continue;
+            }
+            match self.gap {
+                _ if self.line.text.is_empty() => {}
+                Gap::None => {}
+                Gap::Blank => self.line.text.push(' '),
+                Gap::Cell => self.line.text.push(CELL),
+            }
+            self.gap = Gap::None;
+            self.line.text.push(c);
+        }
+        let end = self.line.text.len();
+        self.written += end - start;
+        if end > start && !self.strong.is_empty() {
+            self.line.strong.push(start..end);
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.gap = Gap::None;
+        if !self.line.text.is_empty() {
+            self.lines.push(std::mem::take(&mut self.line));
+        }
+    }
+}
+
+/// Whether an element shows its text so that it stands out.
+fn is_strong(name: &str, attributes: &str) -> bool {
+    const ELEMENTS: [&str; 11] = ["h1", "h2", "h3", "b", "strong", "code", "kbd", "samp", "tt", "pre", "big"];
+    const STYLES: [&str; 5] = ["letter-spacing", "monospace", "courier", "bold", "font-weight:7"];
+    if ELEMENTS.contains(&name) {
+        return true;
+    }
+    let value = |name| attribute(attributes, name).unwrap_or_default().to_ascii_lowercase();
+    let style: String = value("style").split_whitespace().collect();
+    STYLES.iter().any(|strong| style.contains(strong))
+        || is_large(&style)
+        || ["code", "otp", "pin"].iter().any(|word| value("class").split(['-', '_', ' ']).any(|part| part == *word))
+}
+
+/// Whether a style without blanks asks for letters that are larger than those of a text.
+fn is_large(style: &str) -> bool {
+    let Some((_, size)) = style.split_once("font-size:") else { return false };
+    let len = size.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let Ok(number) = size[..len].parse::<f32>() else { return false };
+    match size[len..].get(..2) {
+        Some("px") => number >= 20.0,
+        Some("pt") => number >= 15.0,
+        Some("em" | "re") => number >= 1.4,
+        _ => false,
+    }
+}
+
+/// Lines of a single character after each other made to one: some mails give every digit a box of its own.
+fn joined(lines: Vec<Line>) -> Vec<Line> {
+    let is_single = |line: &Line| {
+        let mut chars = line.text.chars();
+        chars.next().is_some_and(|c| c.is_ascii_digit() || c.is_ascii_uppercase()) && chars.next().is_none()
+    };
+    let mut all: Vec<Line> = Vec::with_capacity(lines.len());
+    let mut follows = false;
+    for line in lines {
+        let single = is_single(&line);
+        match all.last_mut() {
+            Some(last) if single && follows => {
+                last.text.push(' ');
+                last.text.push_str(&line.text);
+            }
+            _ => all.push(line),
+        }
+        follows = single;
+    }
+    all
+}
+
+/// A character as the rest looks at it: digits of all scripts and full-width forms as ASCII, dashes as one dash, and nothing
+/// for what cannot be seen.
+fn plain(c: char) -> Option<char> {
+    /// The zeros of the digits that mail is written with; nine more follow each.
+    const ZEROS: [char; 9] = ['٠', '۰', '०', '০', '૦', '௦', '๐', '០', '０'];
+    let ascii = |c: char, offset: u32| char::from_u32(u32::from(c) - offset);
+    if c.is_ascii() {
+        return Some(c);
+    }
+    if let Some(zero) = ZEROS.iter().find(|&&zero| (u32::from(zero)..u32::from(zero) + 10).contains(&u32::from(c))) {
+        return ascii(c, u32::from(*zero) - u32::from('0'));
+    }
+    match c {
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{20e3}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' => None,
+        '\u{2010}'..='\u{2013}' | '\u{2212}' => Some('-'),
+        'Ａ'..='Ｚ' | 'ａ'..='ｚ' | '：' | '＃' | '％' | '－' => ascii(c, 0xfee0),
+        c if c.is_whitespace() => Some(' '),
+        c => Some(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn html_as_lines() {
+        let table: &[(&str, &[&str])] = &[
+            ("", &[]),
+            ("<p>Hello <b>you</b></p>there<br>x", &["Hello you", "there", "x"]),
+            ("<span>1</span><span>2</span> <i>3</i>", &["12 3"]),
+            ("<table><tr><td>Code</td> <td>12&nbsp;34</td></tr><tr><td>x</td></tr></table>", &["Code\t12 34", "x"]),
+            ("<div>4</div><div>8</div><div>2</div><div>ok</div>", &["4 8 2", "ok"]),
+            ("<style>p{color:#123456}</style><title>no</title>x&#8203;y&zwnj;z", &["xyz"]),
+            ("１２３：٤٥٦ ०१ — ‑", &["123:456 01 — -"]),
+        ];
+        for (html, expected) in table {
+            let lines: Vec<_> = of_html(html).into_iter().map(|line| line.text).collect();
+            assert_eq!(lines, *expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn what_stands_out() {
+        let table = [
+            ("<h1>X</h1>y", "X"),
+            ("a<b>X</b>y", "X"),
+            ("a<span style='font-size: 32px'>X<span>Y</span></span>z", "XY"),
+            ("a<span style='font-size:12px'>X</span>", ""),
+            ("a<td class='otp-box code'>X</td>", "X"),
+            ("a<td class=barcode>X</td>", ""),
+            ("a<p style='letter-spacing:4px'>X</p>", "X"),
+        ];
+        for (html, expected) in table {
+            let lines = of_html(html);
+            let strong = lines.iter().flat_map(|line| line.strong.iter().map(|range| &line.text[range.clone()]));
+            assert_eq!(strong.map(|text| text.trim_start_matches(CELL)).collect::<String>(), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn the_text_is_bounded() {
+        let size = |lines: &[Line]| lines.iter().map(|line| line.text.len()).sum::<usize>();
+        for piece in ["x", "1 ", "<p>1", "<b>1", "<div>x y</div>", "1\n"] {
+            let long = piece.repeat(4 * MAX_TEXT);
+            for lines in [of_html(&long), of_text(&long)] {
+                assert!(size(&lines) <= 2 * MAX_TEXT + 1 && lines.len() <= MAX_LINES, "{piece}");
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! One-time codes: the number or word that a mail wants to be typed in somewhere.
+//!
+//! `lines` makes the mail into the lines that a reader sees, `shapes` finds what could be a code in them, `lexicon` the words
+//! of the table in `words`, and `labels` says which of these words is for which number. `weigh` puts it all together, and
+//! `findings` makes the same code in several places one. Time is linear in the mail, and all that is found is bounded.
+
+mod findings;
+mod labels;
+mod lexicon;
+mod lines;
+mod shapes;
+mod weigh;
+mod words;
+
+use std::ops::Range;
+
+use restante_mail::mime::{HeaderField, Mime};
+
+use crate::links::{Found, in_bodies};
+use findings::Findings;
+use labels::Read;
+use weigh::{Mood, Text};
+
+/// How much of the words around a code is given, in bytes.
+const AROUND: usize = 80;
+
+/// Something in a mail that may be a one-time code.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Code {
+    /// What to type in: digits without the blanks or dashes between them, anything else as it is written.
+    pub code: String,
+    /// How likely it is the code, from 0 to 1. Below 0.5 it is more likely something else.
+    pub score: f64,
+    /// The words before it.
+    pub before: String,
+    /// The words behind it.
+    pub after: String,
+    /// Where it was found, or where it was clearest when it is in several places.
+    pub place: Seen,
+}
+
+/// Where a code was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Seen {
+    /// In the subject.
+    Subject,
+    /// In the plain text, or in an address there.
+    Text,
+    /// In the HTML, or in a link there.
+    Html,
+}
+
+/// What may be one-time codes in a mail, the likeliest first.
+pub fn codes(mime: &Mime) -> Vec<Code> {
+    let subject = mime.header().iter().find(|field| field.is("Subject")).map(HeaderField::decoded).unwrap_or_default();
+    let (html, text) = (mime.html(), mime.own_text());
+    let subject = Text::new(lines::of_text(&subject), true);
+    let texts = [
+        Text::new(lines::of_text(text.as_deref().unwrap_or_default()), false),
+        Text::new(lines::of_html(&html), false),
+    ];
+    let mood = Mood::of(&subject, &texts);
+    let mut found = Findings::default();
+    for (place, text) in [(Seen::Subject, &subject), (Seen::Text, &texts[0]), (Seen::Html, &texts[1])] {
+        for (at, line) in text.lines.iter().enumerate() {
+            for (number, candidate) in line.candidates.iter().enumerate() {
+                let weight = text.weight(at, number, &mood);
+                found.add(&candidate.code, weight, place, || around(&text.lines, at, &candidate.range));
+            }
+        }
+    }
+    for (code, place) in in_links(&html, text.as_deref()) {
+        found.add_linked(&code, place);
+    }
+    found.best_first()
+}
+
+/// The words before and behind a candidate; those of the next lines where it has none on its own.
+fn around(lines: &[Read], at: usize, range: &Range<usize>) -> (String, String) {
+    let text = &lines[at].line.text;
+    let (before, after) = (text[..range.start].trim(), text[range.end..].trim());
+    let has_words = |text: &&str| text.contains(char::is_alphanumeric);
+    let line =
+        |at: Option<usize>| at.and_then(|at| lines.get(at)).map(|line| line.line.text.as_str()).unwrap_or_default();
+    let before = Some(before).filter(has_words).unwrap_or_else(|| line(at.checked_sub(1)));
+    let after = Some(after).filter(has_words).unwrap_or_else(|| line(Some(at + 1)));
+    (last_words(before), first_words(after))
+}
+
+fn first_words(text: &str) -> String {
+    let cut = &text[..text.floor_char_boundary(AROUND)];
+    let words = if cut.len() < text.len() { cut.rsplit_once(' ').map_or(cut, |(words, _)| words) } else { cut };
+    words.replace(lines::CELL, " ")
+}
+
+fn last_words(text: &str) -> String {
+    let cut = &text[text.ceil_char_boundary(text.len().saturating_sub(AROUND))..];
+    let words = if cut.len() < text.len() { cut.split_once(' ').map_or(cut, |(_, words)| words) } else { cut };
+    words.replace(lines::CELL, " ")
+}
+
+/// The codes that links carry in their query, under a name that says so.
+fn in_links(html: &str, text: Option<&str>) -> Vec<(String, Seen)> {
+    const NAMES: [&str; 10] =
+        ["code", "otp", "pin", "token", "passcode", "verification_code", "verificationcode", "confirm", "key", "c"];
+    let mut found = Vec::new();
+    for link in in_bodies(html, text) {
+        let place = match link.place {
+            Found::Html => Seen::Html,
+            Found::Text => Seen::Text,
+            Found::Header => continue,
+        };
+        let query = link.href.split_once('?').map_or("", |(_, query)| query.split('#').next().unwrap_or_default());
+        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            if !NAMES.contains(&name.to_ascii_lowercase().as_str()) || value.len() > 16 {
+                continue;
+            }
+            if let [candidate] = shapes::candidates(value).as_slice()
+                && candidate.range == (0..value.len())
+            {
+                found.push((candidate.code.clone(), place));
+            }
+        }
+    }
+    found
+}

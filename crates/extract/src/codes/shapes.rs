@@ -1,0 +1,382 @@
+//! What in a line has the shape of a code: runs of digits, groups of them, digits among capital letters. What is plainly
+//! something else (an address, a date, a time, an amount, a version, a phone number) is left out here, by its shape alone;
+//! what the words around say is weighed elsewhere.
+
+use std::ops::Range;
+
+use super::lexicon::begins_with_unit;
+use super::lines::CELL;
+
+/// How many candidates of one line are looked at.
+const MAX_IN_LINE: usize = 500;
+
+/// Something that has the shape of a code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// Where it is in the line.
+    pub(super) range: Range<usize>,
+    /// The code: digits without what separates them, anything else as it is written.
+    pub(super) code: String,
+    pub(super) shape: Shape,
+    /// Whether a number sign stands before it.
+    pub(super) numbered: bool,
+    /// Whether it is one of several numbers next to each other, or counts what follows.
+    pub(super) doubtful: bool,
+}
+
+/// The shapes, of which some are more usual for codes than others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// So many digits, alone or in groups.
+    Digits(usize),
+    /// Characters with blanks between all of them.
+    Spaced,
+    /// Four digits that can be a year.
+    Year,
+    /// Capital letters and digits.
+    Mixed,
+    /// A word with a number behind it, or small letters among digits.
+    Wordlike,
+    /// Nothing but capital letters.
+    Letters,
+}
+
+impl Shape {
+    /// Whether much else has this shape, so that it must be called a code to be one.
+    pub(super) fn is_rare(self) -> bool {
+        matches!(self, Self::Letters | Self::Wordlike | Self::Year)
+    }
+}
+
+/// The candidates of a line, from left to right.
+pub(super) fn candidates(line: &str) -> Vec<Candidate> {
+    let runs = runs(line);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < runs.len() && found.len() < MAX_IN_LINE {
+        let here = Place { line, runs: &runs[at..] };
+        let (taken, candidates) =
+            here.spaced().or_else(|| here.dashed()).or_else(|| here.grouped()).unwrap_or_else(|| here.single());
+        found.extend(candidates);
+        at += taken.max(1);
+    }
+    found
+}
+
+/// Letters and digits of ASCII in a row; those of addresses are left out.
+fn runs(line: &str) -> Vec<Range<usize>> {
+    let mut runs = Vec::new();
+    let mut rest = 0;
+    while let Some(start) = line[rest..].find(|c: char| c.is_ascii_graphic()).map(|at| rest + at) {
+        let end = line[start..].find(|c: char| !c.is_ascii_graphic()).map_or(line.len(), |len| start + len);
+        let word = &line[start..end];
+        if !is_address(word) {
+            push_runs(&mut runs, word, start);
+        }
+        rest = end;
+    }
+    runs
+}
+
+fn push_runs(runs: &mut Vec<Range<usize>>, word: &str, offset: usize) {
+    let mut start = None;
+    for (at, byte) in word.bytes().chain([b' ']).enumerate() {
+        match (byte.is_ascii_alphanumeric(), start) {
+            (true, None) => start = Some(at),
+            (false, Some(from)) => {
+                runs.push(offset + from..offset + at);
+                start = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a word is an address of the web or of mail, or a path.
+fn is_address(word: &str) -> bool {
+    let has_host = |mark: &str| word.split_once(mark).is_some_and(|(_, host)| host.contains('.'));
+    word.contains("://") || has_host("@") || word.starts_with("www.") || word.contains('/') && word.contains('.')
+}
+
+/// How many runs something takes, and the candidates in them.
+type Taken = (usize, Vec<Candidate>);
+
+/// A place in a line, with the runs from there on.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    line: &'a str,
+    runs: &'a [Range<usize>],
+}
+
+impl Place<'_> {
+    fn text(&self, run: usize) -> &str {
+        &self.line[self.runs[run].clone()]
+    }
+
+    /// What stands between a run and the next one.
+    fn separator(&self, run: usize) -> Option<&str> {
+        let next = self.runs.get(run + 1)?;
+        Some(&self.line[self.runs[run].end..next.start])
+    }
+
+    /// How many runs from here on belong together.
+    fn length(&self, most: usize, belongs: impl Fn(&str) -> bool, separates: impl Fn(&str) -> bool) -> usize {
+        let goes_on = |&run: &usize| self.separator(run).is_some_and(&separates) && belongs(self.text(run + 1));
+        if !belongs(self.text(0)) {
+            return 0;
+        }
+        1 + (0..most).take_while(goes_on).count()
+    }
+
+    /// `1 2 3 4 5 6`, one character at a time.
+    fn spaced(&self) -> Option<Taken> {
+        const MOST: usize = 64;
+        let is_single = |text: &str| text.len() == 1 && !text.contains(|c: char| c.is_ascii_lowercase());
+        let is_blank = |text: &str| text.trim_matches([' ', CELL, '-', '|', '.']).is_empty() && text.len() <= 8;
+        let count = self.length(MOST, is_single, is_blank);
+        if count < 4 {
+            return None;
+        }
+        let code: String = (0..count).map(|run| self.text(run)).collect();
+        let is_code = (4..=10).contains(&count) && code.contains(|c: char| c.is_ascii_digit());
+        let candidate = is_code.then(|| self.candidate(count, code, Shape::Spaced)).flatten();
+        Some((count, candidate.into_iter().collect()))
+    }
+
+    /// `123-456`, `G-482913`, `ABCD-EFGH`; other things with dashes in them are none, nor are their pieces.
+    fn dashed(&self) -> Option<Taken> {
+        const MOST: usize = 16;
+        let count = self.length(MOST, |_| true, |separator| separator == "-");
+        if count < 2 {
+            return None;
+        }
+        let pieces: Vec<&str> = (0..count).map(|run| self.text(run)).collect();
+        let candidate = dashed_shape(&pieces).and_then(|shape| {
+            let code = if matches!(shape, Shape::Digits(_)) { pieces.concat() } else { pieces.join("-") };
+            self.candidate(count, code, shape)
+        });
+        Some((count, candidate.into_iter().collect()))
+    }
+
+    /// `123 456`, `12 34 56`. Digits in groups that differ are a phone number, or numbers that have nothing to do with each
+    /// other.
+    fn grouped(&self) -> Option<Taken> {
+        const MOST: usize = 16;
+        let is_blank = |text: &str| text == " " || text == "\t";
+        let count = self.length(MOST, is_digits, is_blank);
+        if count < 2 {
+            return None;
+        }
+        let lengths: Vec<usize> = (0..count).map(|run| self.text(run).len()).collect();
+        let (total, first) = (lengths.iter().sum::<usize>(), lengths[0]);
+        let code: String = (0..count).map(|run| self.text(run)).collect();
+        let even = lengths.iter().all(|&len| len == first);
+        if even
+            && (2..=5).contains(&first)
+            && total <= 10
+            && !(first == 4 && (0..count).all(|run| is_year(self.text(run))))
+        {
+            return Some((count, self.candidate(count, code, Shape::Digits(total)).into_iter().collect()));
+        }
+        let is_phone = self.line[..self.runs[0].start].ends_with(['+', '(']) || code.starts_with('0') && total >= 8;
+        if is_phone || even && first <= 4 {
+            return Some((count, Vec::new()));
+        }
+        let each = (0..count).flat_map(|run| Self { line: self.line, runs: &self.runs[run..] }.single().1);
+        Some((count, each.map(|one| Candidate { doubtful: true, ..one }).collect()))
+    }
+
+    fn single(&self) -> Taken {
+        let text = self.text(0);
+        let candidate = single_shape(text).and_then(|shape| self.candidate(1, text.to_owned(), shape));
+        (1, candidate.into_iter().collect())
+    }
+
+    /// The candidate of the next `count` runs, unless what touches it says that it is a piece of something else.
+    fn candidate(&self, count: usize, code: String, shape: Shape) -> Option<Candidate> {
+        let range = self.runs[0].start..self.runs[count - 1].end;
+        let (before, after) = (&self.line[..range.start], &self.line[range.end..]);
+        let numbered = before.trim_end().ends_with(['#', '№']);
+        let is_colour = before.ends_with('#') && !is_digits(&code) && code.bytes().all(|b| b.is_ascii_hexdigit());
+        if is_colour || is_piece(before, after) || is_amount(before, after) {
+            return None;
+        }
+        let doubtful = matches!(shape, Shape::Digits(_) | Shape::Year) && begins_with_unit(after);
+        Some(Candidate { range, code, shape, numbered, doubtful })
+    }
+}
+
+/// Whether what touches a run makes it a piece of something else: a word, a date, a time, a fraction, a hidden number.
+fn is_piece(before: &str, after: &str) -> bool {
+    let mut left = before.chars().rev();
+    let mut right = after.chars();
+    let (last, last_but_one) = (left.next(), left.next());
+    let (next, next_but_one) = (right.next(), right.next());
+    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphabetic() && c < '\u{530}');
+    let is_hidden = |c: Option<char>| c.is_some_and(|c| matches!(c, '*' | '•' | '●' | '…' | '·'));
+    is_letter(last)
+        || is_letter(next)
+        || last.is_some_and(|c| "/\\@_&?+~^".contains(c))
+        || next.is_some_and(|c| "/\\@_=+%‰°^".contains(c))
+        || last.is_some_and(|c| ".,:'-".contains(c)) && is_digit(last_but_one)
+        || next.is_some_and(|c| ".,:'".contains(c)) && is_digit(next_but_one)
+        || next == Some('.') && next_but_one.is_some_and(|c| c.is_ascii_lowercase())
+        || is_hidden(last) != is_hidden(next)
+}
+
+/// Whether money is spoken of.
+fn is_amount(before: &str, after: &str) -> bool {
+    const SIGNS: &str = "$€£¥₹₽₩₪₺₫฿₴₦元円";
+    const NAMES: [&str; 22] = [
+        "usd", "eur", "gbp", "chf", "jpy", "cny", "inr", "pln", "czk", "huf", "ron", "sek", "nok", "dkk", "try", "rub",
+        "uah", "brl", "idr", "vnd", "thb", "rp",
+    ];
+    let word = |text: &str| text.trim_matches(|c: char| !c.is_alphabetic()).to_ascii_lowercase();
+    let is_name = |text: Option<&str>| text.is_some_and(|text| NAMES.contains(&word(text).as_str()));
+    let (left, right) = (before.trim_end(), after.trim_start());
+    let near = &left[left.ceil_char_boundary(left.len().saturating_sub(12))..];
+    left.ends_with(|c| SIGNS.contains(c))
+        || right.starts_with(|c| SIGNS.contains(c))
+        || is_name(near.rsplit(' ').next())
+        || is_name(right[..right.floor_char_boundary(12)].split(' ').next())
+}
+
+fn single_shape(text: &str) -> Option<Shape> {
+    if is_digits(text) {
+        return match text.len() {
+            4 if is_year(text) => Some(Shape::Year),
+            4..=10 => Some(Shape::Digits(text.len())),
+            _ => None,
+        };
+    }
+    let capitals = !text.contains(|c: char| c.is_ascii_lowercase());
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    match (text.len(), digits, capitals) {
+        (4..=10, 0, true) => Some(Shape::Letters),
+        (4..=12, 1.., true) if !is_word_with_number(text) => Some(Shape::Mixed),
+        (5..=12, 1.., false) if !is_word_with_number(text) => Some(Shape::Wordlike),
+        (4..=10, 1.., true) => Some(Shape::Wordlike),
+        _ => None,
+    }
+}
+
+fn dashed_shape(pieces: &[&str]) -> Option<Shape> {
+    let total: usize = pieces.iter().map(|piece| piece.len()).sum();
+    let even = pieces.iter().all(|piece| piece.len() == pieces[0].len());
+    if pieces.iter().all(|piece| is_digits(piece)) {
+        let is_code = even && (2..=4).contains(&pieces[0].len()) && total <= 10 && !is_date(pieces);
+        let are_years = pieces.iter().all(|piece| is_year(piece));
+        return (is_code && !are_years).then_some(Shape::Digits(total));
+    }
+    let capitals = pieces.iter().all(|piece| !piece.contains(|c: char| c.is_ascii_lowercase()));
+    let digits = pieces.iter().any(|piece| piece.contains(|c: char| c.is_ascii_digit()));
+    let prefixed = pieces.len() == 2
+        && pieces[0].len() <= 3
+        && pieces[0].bytes().all(|b| b.is_ascii_uppercase())
+        && is_digits(pieces[1])
+        && (4..=8).contains(&pieces[1].len());
+    match (capitals, digits) {
+        _ if !(5..=16).contains(&total) => None,
+        (true, true) if prefixed || even && pieces[0].len() >= 3 => Some(Shape::Mixed),
+        (true, true) => Some(Shape::Wordlike),
+        (true, false) if even && pieces[0].len() >= 3 => Some(Shape::Letters),
+        (false, true) if even && pieces.iter().all(|piece| is_no_word(piece)) => Some(Shape::Wordlike),
+        _ => None,
+    }
+}
+
+/// Whether a piece of a code in small letters is not just a word.
+fn is_no_word(piece: &str) -> bool {
+    piece.len() >= 3 && piece.contains(|c: char| c.is_ascii_digit())
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_year(text: &str) -> bool {
+    text.len() == 4 && is_digits(text) && ("1900".."2100").contains(&text)
+}
+
+/// `31-12-26` and the like.
+fn is_date(pieces: &[&str]) -> bool {
+    let [first, second, third] = pieces else { return false };
+    let within = |text: &str, most: u32| text.parse::<u32>().is_ok_and(|number| (1..=most).contains(&number));
+    first.len() == 2
+        && (within(first, 31) && within(second, 12)
+            || within(second, 12) && within(third, 31)
+            || within(first, 12) && within(second, 31))
+}
+
+/// `SHA256`, `Office365`, `1080p`: letters, then digits, or the other way round, of which the letters are a word or a unit.
+fn is_word_with_number(text: &str) -> bool {
+    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    letters >= 3 && is_digits(&text[letters..])
+        || digits > 0 && text.len() - digits <= 3 && text[digits..].bytes().all(|b| b.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(line: &str) -> Vec<String> {
+        candidates(line).into_iter().map(|candidate| candidate.code).collect()
+    }
+
+    #[test]
+    fn what_has_the_shape_of_a_code() {
+        let table: &[(&str, &[&str])] = &[
+            ("482913", &["482913"]),
+            ("Code:482913.", &["482913"]),
+            ("482913.Next", &["482913"]),
+            ("验证码482913,请", &["482913"]),
+            ("인증번호 482913입니다", &["482913"]),
+            ("123 456", &["123456"]),
+            ("12 34 56", &["123456"]),
+            ("1 2 3 4 5 6", &["123456"]),
+            ("4\t8\t2\t9", &["4829"]),
+            ("K 7 Q X 2 P", &["K7QX2P"]),
+            ("123-456", &["123456"]),
+            ("G-482913 FB-12345", &["G-482913", "FB-12345"]),
+            ("ABCD-EFGH K7QX-2PLM", &["ABCD-EFGH", "K7QX-2PLM"]),
+            ("K7QX2P k7qx2p", &["K7QX2P", "k7qx2p"]),
+            ("**482913**", &["482913"]),
+        ];
+        for (line, expected) in table {
+            assert_eq!(codes(line), *expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_has_not() {
+        let none = [
+            "",
+            "123 12345678901",
+            "15.11.2026 11/15/2026 2026-11-15 15-11-26",
+            "10:30:4500 12:3045",
+            "1,234,567 12345.67 0.123456",
+            "$4829 4829 € EUR 4829 4829 USD 4829元",
+            "+4930123456 +49 30 123456 (030) 123456 0800 123 456",
+            "4111 1111 1111 1111",
+            "https://example.org/482913 a482913@example.org example.org/482913",
+            "#ff5733 ****4829 4829% v1.2.4829 192.168.100.1000",
+            "well-known 555-0199 1-800-555-0199 2024-2025 2024 2025",
+            "é482913 x_482913 482913_x",
+            "100GB",
+        ];
+        for line in none {
+            let found: Vec<_> =
+                candidates(line).into_iter().filter(|one| !one.doubtful && one.shape != Shape::Wordlike).collect();
+            assert_eq!(found, [], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_digits_is_bounded() {
+        for piece in ["482913 x ", "1 ", "12 ", "123-", "A1-", "a1"] {
+            assert!(candidates(&piece.repeat(20_000)).len() <= MAX_IN_LINE + 16, "{piece}");
+        }
+    }
+}

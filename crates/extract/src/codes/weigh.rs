@@ -1,0 +1,130 @@
+//! What speaks for a candidate and against it: its shape, how it is printed, what it is called, and what the mail is about.
+//! The weights stand here; how near a word must be to count is decided in `labels`.
+
+use std::collections::HashSet;
+
+use super::labels::{Read, Word, said};
+use super::lines::{CELL, Line};
+use super::shapes::{Candidate, Shape};
+use super::words::Sense;
+
+/// Without a word that speaks of codes, nothing weighs more than this.
+const UNSPOKEN: f64 = 0.36;
+
+/// What a mail speaks of.
+pub(super) struct Mood {
+    subject: HashSet<Sense>,
+    all: HashSet<Sense>,
+}
+
+impl Mood {
+    /// The mood of a mail by its subject and its texts.
+    pub(super) fn of(subject: &Text, texts: &[Text]) -> Self {
+        let senses =
+            |text: &Text| text.lines.iter().flat_map(|line| line.senses.iter().copied()).collect::<HashSet<_>>();
+        let subject = senses(subject);
+        let all = texts.iter().flat_map(senses).chain(subject.iter().copied()).collect();
+        Self { subject, all }
+    }
+
+    /// How much the subject promises.
+    fn promise(&self) -> f64 {
+        if self.subject.contains(&Sense::Code) {
+            0.3
+        } else if self.subject.contains(&Sense::Act) && self.has(Sense::Code) {
+            0.2
+        } else {
+            0.0
+        }
+    }
+
+    fn has(&self, sense: Sense) -> bool {
+        self.all.contains(&sense)
+    }
+}
+
+/// The subject, the text or the HTML of a mail.
+pub(super) struct Text {
+    pub(super) lines: Vec<Read>,
+    is_subject: bool,
+    /// The line where the end of the mail begins, with everything that is in all mails of a sender.
+    footer: usize,
+}
+
+impl Text {
+    /// Reads a text.
+    pub(super) fn new(lines: Vec<Line>, is_subject: bool) -> Self {
+        let lines = Read::all(lines);
+        Self { footer: footer(&lines), lines, is_subject }
+    }
+
+    /// The weight of a candidate of a line; around 0.45 is doubt, 1 is as good as certain.
+    pub(super) fn weight(&self, at: usize, number: usize, mood: &Mood) -> f64 {
+        let line = &self.lines[at];
+        let candidate = &line.candidates[number];
+        let alone = is_alone(&line.line.text, candidate);
+        let stands_out = alone || is_strong(&line.line, candidate);
+        let own = self.own_weight(at, candidate, alone, mood);
+        let promise = mood.promise();
+        match said(&self.lines, at, number, alone) {
+            Word::Other => 0.0,
+            Word::Code(strength) => own + 0.6 * strength + 0.3 * promise,
+            // A year or a word must be called a code: too much else looks like it.
+            _ if candidate.shape.is_rare() => own.min(UNSPOKEN / 2.0),
+            Word::Act(strength) if stands_out || mood.has(Sense::Code) && mood.has(Sense::Until) => {
+                own + 0.25 * strength + 0.5 * promise
+            }
+            _ if self.is_subject && mood.has(Sense::Code) => own + 0.25,
+            _ if promise > 0.0 && stands_out && !self.is_subject && at < self.footer => own + 0.7 * promise,
+            _ => own.min(UNSPOKEN),
+        }
+    }
+
+    /// What a candidate weighs whatever it is called.
+    fn own_weight(&self, at: usize, candidate: &Candidate, alone: bool, mood: &Mood) -> f64 {
+        let near = &self.lines[at.saturating_sub(1)..(at + 2).min(self.lines.len())];
+        let reasons = [
+            (alone, 0.12),
+            (is_strong(&self.lines[at].line, candidate), 0.1),
+            (mood.has(Sense::Until), 0.04),
+            (mood.has(Sense::Secret), 0.03),
+            (candidate.numbered, -0.25),
+            (candidate.doubtful, -0.3),
+            (near.iter().any(|line| line.has(Sense::Promo)), -0.6),
+            (at >= self.footer, -0.2),
+        ];
+        shape(candidate.shape) + reasons.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum::<f64>()
+    }
+}
+
+/// How usual a shape is for codes.
+fn shape(shape: Shape) -> f64 {
+    match shape {
+        Shape::Spaced => 0.3,
+        Shape::Digits(6) => 0.27,
+        Shape::Digits(4 | 5 | 8) | Shape::Mixed => 0.2,
+        Shape::Digits(7) => 0.17,
+        Shape::Digits(_) => 0.08,
+        Shape::Wordlike | Shape::Letters => 0.02,
+        Shape::Year => 0.0,
+    }
+}
+
+/// Where the end of a mail begins: behind it nobody speaks of a code.
+fn footer(lines: &[Read]) -> usize {
+    let after_codes = lines.iter().rposition(|line| line.has(Sense::Code)).map_or(0, |last| last + 1);
+    lines[after_codes..].iter().position(|line| line.has(Sense::Foot)).map_or(lines.len(), |at| after_codes + at)
+}
+
+/// Whether there is nothing else in the line, or in the cell of a table.
+fn is_alone(line: &str, candidate: &Candidate) -> bool {
+    let in_cell = |c: &char| *c != CELL;
+    let mut before = line[..candidate.range.start].chars().rev().take_while(in_cell);
+    let mut after = line[candidate.range.end..].chars().take_while(in_cell);
+    !before.any(char::is_alphanumeric) && !after.any(char::is_alphanumeric)
+}
+
+fn is_strong(line: &Line, candidate: &Candidate) -> bool {
+    let next = line.strong.partition_point(|range| range.end <= candidate.range.start);
+    line.strong.get(next).is_some_and(|range| range.start <= candidate.range.start)
+}
