@@ -15,7 +15,7 @@ use super::etag::{Known, Tags};
 use super::problem::Problem;
 use super::target::OneMessage;
 use super::view::QUICK;
-use super::{Server, reply};
+use super::{Server, extract, reply};
 use crate::html::Shown;
 
 /// What an answer that is worth remembering is about.
@@ -45,6 +45,21 @@ pub(super) enum Form {
     Details,
     /// The document for a frame.
     Preview(Shown),
+    /// What was found in it.
+    Extract(Extract),
+}
+
+/// What can be found in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Extract {
+    /// Its links.
+    Links,
+    /// The codes in it.
+    Codes,
+    /// The ways to unsubscribe.
+    Unsubscribe,
+    /// The tree of its parts.
+    Parts,
 }
 
 impl Form {
@@ -53,6 +68,7 @@ impl Form {
         match self {
             Self::Rest(_) => SMALL,
             Self::Compat | Self::Details | Self::Preview(_) => QUICK,
+            Self::Extract(_) => extract::QUICK,
         }
     }
 
@@ -63,6 +79,7 @@ impl Form {
             Self::Compat => tags.compat(of.id, of.seen),
             Self::Details => tags.details(of.id, of.seen),
             Self::Preview(shown) => tags.preview(of.id, *shown),
+            Self::Extract(what) => tags.extract(of.id, *what),
         }
     }
 
@@ -70,7 +87,7 @@ impl Form {
     fn state(&self, of: &Summary) -> u64 {
         match self {
             Self::Rest(_) | Self::Compat | Self::Details => of.seen.into(),
-            Self::Preview(_) => 0,
+            Self::Preview(_) | Self::Extract(_) => 0,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Attachments, to be saved or to be looked at. They are the sender's files served from our origin, so every answer
-//! keeps them from acting in it: sandboxed, not sniffed, not for other sites.
+//! Attachments, to be saved or to be looked at, and parts of any kind. They are the sender's files served from our origin, so
+//! every answer keeps them from acting in it: sandboxed, not sniffed, not for other sites.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,16 +9,17 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use restante_mail::mime::Mime;
+use restante_mail::mime::{Mime, Part, Role};
 
 use super::Server;
 use super::answers::source_length;
 use super::budget::{Allowance, SMALL};
 use super::etag::Known;
+use super::extract;
 use super::links::{Purpose, push_segment};
 use super::problem::Problem;
 use super::reply::{self, Nothing, RESOURCE_POLICY, SAME_ORIGIN};
-use super::target::OneAttachment;
+use super::target::{OneAttachment, OneMessage, OnePart};
 
 const OCTETS: &str = "application/octet-stream";
 
@@ -31,17 +32,29 @@ const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
 
 /// An attachment as a file to save.
 pub(super) async fn download(state: State<Arc<Server>>, target: OneAttachment, known: Known) -> Answer {
-    answer(state, target, known, Purpose::Download).await
+    answer(state, target.of, Piece::Attachment(target.index), known, Purpose::Download).await
 }
 
 /// An attachment to look at.
 pub(super) async fn view(state: State<Arc<Server>>, target: OneAttachment, known: Known) -> Answer {
-    answer(state, target, known, Purpose::View).await
+    answer(state, target.of, Piece::Attachment(target.index), known, Purpose::View).await
+}
+
+/// The content of a part, which may be a text or hold other parts.
+pub(super) async fn part(state: State<Arc<Server>>, target: OnePart, known: Known) -> Answer {
+    answer(state, target.of, Piece::Part(target.index), known, Purpose::View).await
 }
 
 type Answer = Result<Response, Problem>;
 
-/// What an answer says about an attachment.
+/// What is asked for: an attachment by its place in the list of them, or a part by its place in the tree.
+#[derive(Clone, Copy)]
+enum Piece {
+    Attachment(usize),
+    Part(usize),
+}
+
+/// What an answer says about a piece.
 struct File {
     content_type: HeaderValue,
     disposition: HeaderValue,
@@ -51,18 +64,22 @@ struct File {
 
 async fn answer(
     State(server): State<Arc<Server>>,
-    OneAttachment { of, index }: OneAttachment,
+    target: OneMessage,
+    piece: Piece,
     known: Known,
     purpose: Purpose,
 ) -> Answer {
-    let summary = server.find(&of).await?;
-    let tag = server.tags.attachment(summary.id, index);
+    let summary = server.find(&target).await?;
+    let tag = match piece {
+        Piece::Attachment(index) => server.tags.attachment(summary.id, index),
+        Piece::Part(index) => server.tags.part(summary.id, index),
+    };
     let wanted = !known.includes(&tag);
     let (this, of) = (&server, &summary);
     let make = |allowance: Allowance| async move {
         let turn = this.turn(source_length(of), SMALL).await?;
         let source = this.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
-        turn.work(move || file(source.to_bytes(), index, purpose, wanted.then_some(allowance))).await?
+        turn.work(move || file(source.to_bytes(), piece, purpose, wanted.then_some(allowance))).await?
     };
     let file = server.within_budget(make).await?;
 
@@ -81,16 +98,32 @@ async fn answer(
     Ok(response)
 }
 
-/// An attachment of a mail; with its content when there is an allowance for it.
-fn file(source: Bytes, index: usize, purpose: Purpose, allowance: Option<Allowance>) -> Result<File, Problem> {
+/// A piece of a mail; with its content when there is an allowance for it.
+fn file(source: Bytes, piece: Piece, purpose: Purpose, allowance: Option<Allowance>) -> Result<File, Problem> {
     let mime = Mime::parse(source);
-    let attachment = mime.attachments().into_iter().nth(index).ok_or(Problem::NoSuchAttachment)?;
-    let content = || without_the_rest(attachment.content(), mime.source());
+    let (part, filename) = find(&mime, piece)?;
+    let content = || without_the_rest(extract::content(&mime, part), mime.source());
     Ok(File {
-        content_type: content_type(&attachment.content_type, attachment.part.charset.as_deref()),
-        disposition: disposition(purpose, &attachment.filename),
+        content_type: content_type(&part.content_type, part.charset.as_deref()),
+        disposition: disposition(purpose, &filename),
         content: allowance.map(|allowance| allowance.cover(content())).transpose()?,
     })
+}
+
+/// The part that a piece is, and the name of the file that it makes. A part that is an attachment is called as that is.
+fn find(mime: &Mime, piece: Piece) -> Result<(&Part, String), Problem> {
+    let attachment = |place| mime.attachments().into_iter().nth(place).map(|file| (file.part, file.filename));
+    let index = match piece {
+        Piece::Attachment(place) => return attachment(place).ok_or(Problem::NoSuchAttachment),
+        Piece::Part(index) => index,
+    };
+    let extension = match mime.roles().get(index).ok_or(Problem::NoSuchPart)? {
+        Role::Attachment(place) => return attachment(*place).ok_or(Problem::NoSuchPart),
+        Role::Text => "txt",
+        Role::Html => "html",
+        Role::Multipart => "bin",
+    };
+    Ok((&mime.parts()[index], format!("part-{index}.{extension}")))
 }
 
 /// The content alone: where it is a part of the source, it would keep all of that in memory.
@@ -170,7 +203,8 @@ mod tests {
             let header = "Content-Type: image/png\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding";
             let mail = Bytes::from(format!("{header}: {encoding}\r\n\r\n{content}"));
             let allowance = Allowance::Rest(Budget::beside_cache(0));
-            let content = file(mail.clone(), 0, Purpose::View, Some(allowance)).unwrap().content.unwrap();
+            let content =
+                file(mail.clone(), Piece::Attachment(0), Purpose::View, Some(allowance)).unwrap().content.unwrap();
             assert_eq!(content, "abc", "{encoding}");
             assert!(!mail.as_ptr_range().contains(&content.as_ptr()), "{encoding}");
         }

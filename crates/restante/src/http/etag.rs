@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_store::Version;
 
+use super::answers::Extract;
 use crate::html::{Scheme, Shown};
 
 /// Makes the tags. A store that forgets counts its versions anew after a restart, and a new program may render the
@@ -63,6 +64,22 @@ impl Tags {
             Some(Scheme::Dark) => "d",
         };
         self.tag(format_args!("p{:x}.{}{scheme}", id.number(), u8::from(shown.remote)))
+    }
+
+    /// The tag of what was found in a message.
+    pub(super) fn extract(&self, id: MessageId, what: Extract) -> HeaderValue {
+        let what = match what {
+            Extract::Links => 'l',
+            Extract::Codes => 'c',
+            Extract::Unsubscribe => 'u',
+            Extract::Parts => 'p',
+        };
+        self.tag(format_args!("x{:x}.{what}", id.number()))
+    }
+
+    /// The tag of a part.
+    pub(super) fn part(&self, id: MessageId, index: usize) -> HeaderValue {
+        self.tag(format_args!("t{:x}.{index}", id.number()))
     }
 
     /// The tag of how many attachments messages have.
@@ -163,6 +180,12 @@ mod tests {
             tags.preview(id, Shown { remote: true, scheme: None }),
             tags.preview(id, Shown { remote: false, scheme: Some(Scheme::Light) }),
             tags.preview(id, Shown { remote: false, scheme: Some(Scheme::Dark) }),
+            tags.extract(id, Extract::Links),
+            tags.extract(id, Extract::Codes),
+            tags.extract(id, Extract::Unsubscribe),
+            tags.extract(id, Extract::Parts),
+            tags.part(id, 0),
+            tags.part(id, 1),
             tags.counts(Version(5)),
             Tags { epoch: 2 }.listing(Version(5)),
         ];

@@ -2,7 +2,7 @@
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
-//! `rest`, `view`, `mailboxes` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the
+//! `rest`, `view`, `extract`, `mailboxes` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the
 //! client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
 //! with what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. What pages of
 //! other origins may do is said by `cors`. `connection` speaks HTTP/1.1 and `http2` HTTP/2, where a `ledger` says how fast
@@ -21,6 +21,7 @@ mod cors;
 mod departure;
 mod encoding;
 mod etag;
+mod extract;
 mod greeting;
 mod guard;
 mod http2;
@@ -198,6 +199,11 @@ fn below(base: &str, routes: Routes) -> Routes {
         .route(&path("/api/v2/mailboxes"), get(mailboxes::list))
         .route(&path("/api/v2/mailbox/{name}/attachments"), get(view::counts))
         .route(&path("/api/v2/mailbox/{name}/{id}"), get(view::details))
+        .route(&path("/api/v2/mailbox/{name}/{id}/links"), get(extract::links))
+        .route(&path("/api/v2/mailbox/{name}/{id}/codes"), get(extract::codes))
+        .route(&path("/api/v2/mailbox/{name}/{id}/unsubscribe"), get(extract::unsubscribe))
+        .route(&path("/api/v2/mailbox/{name}/{id}/parts"), get(extract::parts))
+        .route(&path("/api/v2/mailbox/{name}/{id}/parts/{index}"), get(attachment::part))
         .route(&path("/api/v2/mailbox/{name}/delete"), post(batch::delete))
         .route(&path("/api/v2/mailbox/{name}/mark"), post(batch::mark))
         .route(&path("/api/v2/monitor/messages"), get(monitor::changes))

@@ -35,6 +35,8 @@ pub(super) enum Problem {
     NoSuchMessage,
     /// The message has no attachment of this index.
     NoSuchAttachment,
+    /// The message has no part of this index.
+    NoSuchPart,
     /// The path does not have this method.
     MethodNotAllowed,
     /// The path speaks WebSocket, and the request does not.
@@ -94,7 +96,7 @@ impl Problem {
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::ForeignOrigin | Self::NotAllowed(_) | Self::NotCode => StatusCode::FORBIDDEN,
-            Self::NoSuchPath | Self::NoSuchMessage | Self::NoSuchAttachment => StatusCode::NOT_FOUND,
+            Self::NoSuchPath | Self::NoSuchMessage | Self::NoSuchAttachment | Self::NoSuchPart => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -132,6 +134,7 @@ impl Problem {
             Self::NoSuchPath => "There is nothing at this path.",
             Self::NoSuchMessage => "The mailbox has no such message.",
             Self::NoSuchAttachment => "The message has no such attachment.",
+            Self::NoSuchPart => "The message has no such part.",
             Self::MethodNotAllowed => "This path does not have this method; the Allow header lists those it has.",
             Self::NoWebSocket => {
                 "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events."

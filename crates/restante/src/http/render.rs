@@ -116,6 +116,14 @@ pub(super) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     json::string(out, value);
 }
 
+/// Appends a field whose value is a string, or null. The name must need no escapes.
+pub(super) fn optional(out: &mut Vec<u8>, name: &str, value: Option<&str>) {
+    match value {
+        Some(value) => field(out, name, value),
+        None => json::display(out, format_args!("\"{name}\":null")),
+    }
+}
+
 /// Appends a time in UTC as RFC 3339 has it, always with six digits of fractional seconds and a numeric offset.
 pub(super) fn date(out: &mut Vec<u8>, time: Timestamp) {
     let at = Offset::UTC.to_datetime(time);

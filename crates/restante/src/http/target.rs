@@ -53,6 +53,15 @@ pub(super) struct OneAttachment {
     pub(super) index: usize,
 }
 
+/// A part of a message, from `{name}/{id}/parts/{index}`.
+#[derive(Debug)]
+pub(super) struct OnePart {
+    /// The message.
+    pub(super) of: OneMessage,
+    /// Its place in the tree, depth first.
+    pub(super) index: usize,
+}
+
 /// The part of a listing that the query asks for.
 #[derive(Debug)]
 pub(super) struct Paging(pub(super) Page);
@@ -108,6 +117,17 @@ impl FromRequestParts<Arc<Server>> for OneAttachment {
         let (name, id, index, _): (String, String, String, String) = path(parts, server).await?;
         let of = message(server, parts, &name, &id)?;
         let index = digits(&index).ok_or(Problem::NoSuchAttachment)?;
+        Ok(Self { of, index })
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for OnePart {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let (name, id, index): (String, String, String) = path(parts, server).await?;
+        let of = message(server, parts, &name, &id)?;
+        let index = digits(&index).ok_or(Problem::NoSuchPart)?;
         Ok(Self { of, index })
     }
 }

@@ -17,6 +17,10 @@ fn target() -> impl Strategy<Value = String> {
         Just("api/v2/mailbox".to_owned()),
         Just("attachments".to_owned()),
         Just("html".to_owned()),
+        Just("links".to_owned()),
+        Just("codes".to_owned()),
+        Just("unsubscribe".to_owned()),
+        Just("parts".to_owned()),
         Just("0".to_owned()),
         "[!-~]{0,8}",
         "(%[0-9a-fA-F]{2}){1,4}",
@@ -91,6 +95,10 @@ proptest! {
             }
             for path in ["api/v2/mailbox/test/latest", "serve/mailbox/test/latest", "serve/mailbox/test/latest/html"] {
                 prop_assert_eq!(house.ask(&format!("GET /{path}")).await.status, 200);
+            }
+            for found in ["links", "codes", "unsubscribe", "parts", "parts/0"] {
+                let path = format!("/api/v2/mailbox/test/latest/{found}");
+                prop_assert_eq!(house.ask(&format!("GET {path}")).await.status, 200, "{}", path);
             }
             let details = house.ask("GET /api/v2/mailbox/test/latest").await.json();
             prop_assert_eq!(&details["text"], &message.json()["body"]["text"]);

@@ -7,6 +7,7 @@ mod connection;
 mod cors;
 mod crowd;
 mod door;
+mod extract;
 mod files;
 mod hostile;
 mod http2;

@@ -14,7 +14,7 @@ use crate::html;
 use crate::http::answers::Form;
 use crate::http::etag::Known;
 use crate::http::problem::Problem;
-use crate::http::render::{self, field};
+use crate::http::render::{self, field, optional};
 use crate::http::target::OneMessage;
 use crate::http::{Server, json};
 
@@ -105,12 +105,4 @@ fn part(out: &mut Vec<u8>, one: &Part, role: Role) {
         None => out.extend_from_slice(b"null"),
     }
     out.push(b'}');
-}
-
-/// Appends a field whose value is a string, or null. The name must need no escapes.
-fn optional(out: &mut Vec<u8>, name: &str, value: Option<&str>) {
-    match value {
-        Some(value) => field(out, name, value),
-        None => json::display(out, format_args!("\"{name}\":null")),
-    }
 }

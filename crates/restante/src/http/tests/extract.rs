@@ -1,0 +1,169 @@
+//! What tests want out of a message: links, codes, ways to unsubscribe and parts, as they go over the wire. What is found in
+//! which mail is tried in the crate for extraction.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const SIGN_UP: &str = "\
+Subject: Welcome\r\n\
+List-Unsubscribe: <mailto:off@example.org>, <https://example.org/off?u=1>\r\n\
+List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n\
+List-Id: Shop news <news.example.org>\r\n\
+Content-Type: multipart/alternative; boundary=b\r\n\
+\r\n\
+--b\r\n\
+\r\n\
+Your \"code\" is 482913. See https://example.org/help.\r\n\
+--b\r\n\
+Content-Type: text/html; charset=utf-8\r\n\
+\r\n\
+<a href=\"https://example.org/v?x=1&amp;y=2\"><img src=cid:a alt=\"Verify now\"></a> Order 77120945\r\n\
+--b--\r\n";
+
+async fn house() -> House {
+    let house = House::new();
+    house.put(0, "test", SIGN_UP).await;
+    house
+}
+
+async fn found(house: &House, what: &str) -> Value {
+    let answer = house.ask(&format!("GET /api/v2/mailbox/test/latest/{what}")).await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json; charset=utf-8"));
+    assert!(answer.text().ends_with("}\n"), "{}", answer.text());
+    answer.json()
+}
+
+#[tokio::test]
+async fn links_in_their_order() {
+    let link = |href: &str, text: &str, alt: Option<&str>, place: &str, kind: &str| json!({"href": href, "text": text, "image-alt": alt, "where": place, "kind": kind});
+    let (help, off, mail) = ("https://example.org/help", "https://example.org/off?u=1", "mailto:off@example.org");
+    let expected = json!({"links": [
+        link("https://example.org/v?x=1&y=2", "Verify now", Some("Verify now"), "html", "http"),
+        link(help, help, None, "text", "http"),
+        link(mail, mail, None, "header", "mailto"),
+        link(off, off, None, "header", "http"),
+    ]});
+    assert_eq!(found(&house().await, "links").await, expected);
+}
+
+#[tokio::test]
+async fn codes_with_the_words_around_them() {
+    let codes = found(&house().await, "codes").await;
+    let first = &codes["codes"][0];
+    assert!(first["score"].as_f64().is_some_and(|score| (0.5..=1.0).contains(&score)), "{codes}");
+    let expected = json!({
+        "code": "482913",
+        "score": first["score"],
+        "before": "Your \"code\" is",
+        "after": ". See https://example.org/help.",
+        "where": "text",
+    });
+    assert_eq!(*first, expected);
+    assert_eq!(codes["codes"].as_array().map(Vec::len), Some(1), "an order is no code: {codes}");
+}
+
+#[tokio::test]
+async fn the_ways_to_unsubscribe() {
+    let expected = json!({
+        "one-click": true,
+        "links": [
+            {"href": "mailto:off@example.org", "kind": "mailto"},
+            {"href": "https://example.org/off?u=1", "kind": "https"},
+        ],
+        "list-id": "news.example.org",
+    });
+    assert_eq!(found(&house().await, "unsubscribe").await, expected);
+    let none = json!({"one-click": false, "links": [], "list-id": null});
+    assert_eq!(found(&House::with_two_messages().await, "unsubscribe").await, none);
+}
+
+#[tokio::test]
+async fn the_tree_of_parts_and_what_is_in_them() {
+    let house = House::with_everything().await;
+    let parts = found(&house, "parts").await;
+    let parts = parts["parts"].as_array().expect("a list");
+    let shown = |part: &Value| {
+        let [index, parent, depth] = ["index", "parent", "depth"].map(|name| part[name].to_string());
+        let [kind, role] = ["content-type", "role"].map(|name| part[name].as_str().unwrap_or_default());
+        format!("{index} in {parent} at {depth}: {kind} as {role}")
+    };
+    let tree = [
+        "0 in null at 0: multipart/mixed as container",
+        "1 in 0 at 1: multipart/related as container",
+        "2 in 1 at 2: multipart/alternative as container",
+        "3 in 2 at 3: text/plain as text",
+        "4 in 2 at 3: text/html as html",
+        "5 in 1 at 2: image/png as inline",
+        "6 in 0 at 1: application/pdf as attachment",
+    ];
+    assert_eq!(parts.iter().map(shown).collect::<Vec<_>>(), tree);
+    let image = json!({
+        "index": 5, "parent": 1, "depth": 2, "content-type": "image/png", "charset": null, "encoding": "base64",
+        "disposition": "inline", "filename": "../logo\"<b>.png", "content-id": "logo@x", "size": 3, "role": "inline",
+    });
+    assert_eq!(parts[5], image);
+    for part in parts {
+        let answer = house.ask(&format!("GET /api/v2/mailbox/test/latest/parts/{}", part["index"])).await;
+        assert_eq!((answer.status.as_u16(), json!(answer.body.len())), (200, part["size"].clone()), "{part}");
+        assert!(answer.header("content-security-policy").starts_with("sandbox; default-src 'none'"), "{part}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    }
+}
+
+#[tokio::test]
+async fn parts_as_files() {
+    let house = House::with_everything().await;
+    let table = [
+        ("0", "application/octet-stream", "inline; filename=\"part-0.bin\""),
+        ("3", "text/plain; charset=iso-8859-1", "inline; filename=\"part-3.txt\""),
+        ("4", "text/html; charset=utf-8", "inline; filename=\"part-4.html\""),
+        ("6", "application/pdf", "inline; filename=\"attachment-1.pdf\""),
+    ];
+    for (index, kind, disposition) in table {
+        let answer = house.ask(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await;
+        assert_eq!((answer.header("content-type"), answer.header("content-disposition")), (kind, disposition));
+    }
+    let text = house.ask("GET /api/v2/mailbox/test/latest/parts/3").await;
+    assert!(text.body.starts_with(b"Gr\xfc\xdfe <"), "{:?}", text.body);
+    for index in ["7", "-1", "x", "99999999999999999999"] {
+        let detail = house.ask(&format!("GET /api/v2/mailbox/test/latest/parts/{index}")).await.problem(404);
+        assert_eq!(detail, "The message has no such part.", "{index}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_client_knows_is_not_told_again() {
+    let house = house().await;
+    let mut tags = Vec::new();
+    for what in ["links", "codes", "unsubscribe", "parts", "parts/0", "parts/1"] {
+        let path = format!("/api/v2/mailbox/test/{}/{what}", id(0));
+        let first = house.ask(&format!("GET {path}")).await;
+        let tag = first.header("etag").to_owned();
+        let again = house.ask(&format!("GET {path}\nIf-None-Match: {tag}")).await;
+        assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{what}");
+        let remembered = house.ask(&format!("GET {path}")).await;
+        assert_eq!(remembered.body, first.body, "{what}");
+        assert!(!tags.contains(&tag), "{what} has the tag of another answer");
+        tags.push(tag);
+    }
+}
+
+#[tokio::test]
+async fn messages_that_are_not_there() {
+    let house = house().await;
+    for what in ["links", "codes", "unsubscribe", "parts", "parts/0"] {
+        house.ask(&format!("GET /api/v2/mailbox/test/1/{what}")).await.problem(404);
+        house.ask(&format!("GET /api/v2/mailbox/a%20b/1/{what}")).await.problem(400);
+        house.ask(&format!("POST /api/v2/mailbox/test/latest/{what}")).await.problem(405);
+    }
+}
+
+#[tokio::test]
+async fn a_mail_of_links_and_digits_has_a_short_answer() {
+    let house = House::new();
+    let body = "<a href=http://x/?code=482913>482913 </a><td>1".repeat(200_000);
+    house.put(0, "test", &format!("Content-Type: text/html\r\n\r\n{body}")).await;
+    assert_eq!(found(&house, "links").await["links"].as_array().map(Vec::len), Some(1));
+    assert!(found(&house, "codes").await["codes"].as_array().is_some_and(|codes| codes.len() <= 20));
+}
