@@ -19,7 +19,7 @@ use restante_mail::mime::Mime;
 use crate::document::Document;
 
 pub use error::QueryError;
-pub(crate) use term::Term;
+pub(crate) use term::{Phrase, Term};
 
 /// A question, ready to be asked. The default one is answered by every message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,6 +58,19 @@ impl Query {
         let document = Document::new(summary, source);
         self.evaluate(|term| term.matches(&document), |one| !one, |one, other| one && other, |one, other| one || other)
             .unwrap_or(true)
+    }
+
+    /// The phrases that a text shows when it is what was asked for: those that are looked for in texts, and not to be missing.
+    pub(crate) fn shown(&self) -> Vec<&Phrase> {
+        let join = |mut one: Vec<bool>, other: Vec<bool>| {
+            one.extend(other);
+            one
+        };
+        // Whether each term is asked for, and not its opposite, in the order of the terms.
+        let turned = |signs: Vec<bool>| signs.into_iter().map(|sign| !sign).collect();
+        let signs = self.evaluate(|_| vec![true], turned, join, join).unwrap_or_default();
+        let wanted = self.terms().zip(signs).filter(|(_, is_wanted)| *is_wanted);
+        wanted.filter_map(|(term, _)| term.phrase_in_body()).collect()
     }
 
     /// Lets the machine run with answers of whatever kind. There is none when everything is asked for.

@@ -62,6 +62,14 @@ impl Term {
         }
     }
 
+    /// The phrase that is looked for in the text of a mail, if one is.
+    pub(super) fn phrase_in_body(&self) -> Option<&Phrase> {
+        match self {
+            Self::Words { columns, phrase } => columns.contains(&Column::Body).then_some(phrase),
+            _ => None,
+        }
+    }
+
     pub(super) fn matches(&self, document: &Document<'_>) -> bool {
         let summary = document.summary();
         match self {

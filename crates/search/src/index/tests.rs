@@ -1,0 +1,156 @@
+//! The index gives the answers that single messages give, whatever is asked.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::mime::Mime;
+use restante_mail::naming::Naming;
+
+use super::{Asked, Changes, Entry, Found, Index};
+use crate::query::Query;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000).unwrap()
+}
+
+/// A little mail: which words are where, and when it came.
+#[derive(Clone, Debug)]
+struct Mail {
+    mailbox: &'static str,
+    from: &'static str,
+    to: Vec<&'static str>,
+    subject: Vec<&'static str>,
+    body: Vec<&'static str>,
+    tag: Option<Vec<&'static str>>,
+    file: Option<&'static str>,
+    age: i64,
+    size: u64,
+    seen: bool,
+}
+
+impl Mail {
+    fn stored(&self, number: u64) -> (Summary, Mime) {
+        let mut source = String::from("Cc: c <cc@x>\r\n");
+        if let Some(tag) = &self.tag {
+            source.push_str(&format!("X-Tag: {}\r\n", tag.join(" ")));
+        }
+        source.push_str("Content-Type: multipart/mixed; boundary=b\r\n\r\n");
+        source.push_str(&format!("--b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{}\r\n", self.body.join(" ")));
+        if let Some(file) = self.file {
+            source.push_str(&format!("--b\r\nContent-Disposition: attachment; filename={file}\r\n\r\nx\r\n"));
+        }
+        source.push_str("--b--\r\n");
+        let received = Timestamp::from_second(now().as_second() - self.age).unwrap();
+        let summary = Summary {
+            mailbox: Naming::Local.mailbox_named(self.mailbox).unwrap(),
+            id: MessageId::following((u64::try_from(now().as_microsecond()).unwrap() + number).into(), received),
+            headline: Headline::new(self.from, self.to.iter().copied(), &self.subject.join(" ")),
+            received,
+            size: self.size,
+            seen: self.seen,
+        };
+        (summary, Mime::parse(Bytes::from(source)))
+    }
+}
+
+const WORDS: [&str; 8] = ["alpha", "beta", "alphabet", "b\u{e9}ta", "gamma-ray", "\u{78ba}\u{8a8d}", "10", "x"];
+
+fn word() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(&WORDS[..])
+}
+
+fn words() -> impl Strategy<Value = Vec<&'static str>> {
+    prop::collection::vec(word(), 0..4)
+}
+
+fn mail() -> impl Strategy<Value = Mail> {
+    let texts = (word(), words(), words(), words(), prop::option::of(words()));
+    let facts = (
+        prop::sample::select(vec!["ann", "ann.b", "bob"]),
+        prop::option::of(prop::sample::select(vec!["alpha.pdf", "x-beta.txt"])),
+        0..4_i64,
+        0..4_u64,
+        any::<bool>(),
+    );
+    (texts, facts).prop_map(|((from, to, subject, body, tag), (mailbox, file, age, size, seen))| {
+        let (age, size) = (age * 3600, size * 1024);
+        Mail { mailbox, from, to, subject, body, tag, file, age, size, seen }
+    })
+}
+
+fn term() -> impl Strategy<Value = String> {
+    let field =
+        prop::sample::select(vec!["", "", "from:", "to:", "cc:", "subject:", "body:", "filename:", "header:X-Tag="]);
+    let text = prop_oneof![
+        word().prop_map(str::to_owned),
+        (word(), word()).prop_map(|(one, other)| format!("\"{one} {other}\"")),
+        prop::sample::select(vec!["alp*", "b*", "gamma-r*", "\"alpha be\"*", "\u{78ba}*", "alpha.pdf"])
+            .prop_map(str::to_owned),
+    ];
+    let fact = prop::sample::select(vec![
+        "has:attachment",
+        "is:seen",
+        "is:unseen",
+        "before:1h",
+        "after:2h",
+        "after:90m",
+        "larger:1k",
+        "smaller:2k",
+        "mailbox:ann",
+        "mailbox:ann*",
+        "mailbox:nobody",
+        "header:X-Tag",
+        "header:x",
+    ]);
+    prop_oneof![3 => (field, text).prop_map(|(field, text)| format!("{field}{text}")), 1 => fact.prop_map(str::to_owned)]
+}
+
+fn question() -> impl Strategy<Value = String> {
+    term().prop_recursive(4, 12, 3, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(one, other)| format!("{one} {other}")),
+            (inner.clone(), inner.clone()).prop_map(|(one, other)| format!("({one} or {other})")),
+            inner.prop_map(|inner| format!("-({inner})")),
+        ]
+    })
+}
+
+fn ask(index: &mut Index, text: &str, limit: usize, before: MessageId) -> Found {
+    let query = Query::parse(text, now()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let asked = Asked { query: &query, mailbox: None, is_permitted: &|_| true, before, limit, deadline };
+    index.find(&asked).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+proptest! {
+    #[test]
+    fn the_index_agrees_with_every_message(
+        mails in prop::collection::vec(mail(), 0..12),
+        questions in prop::collection::vec(question(), 1..12),
+        removed in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+    ) {
+        let mut index = Index::open(None).unwrap().0;
+        let mut held: BTreeMap<MessageId, (Summary, Mime)> = BTreeMap::new();
+        for (number, mail) in (0..).zip(&mails) {
+            let (summary, mime) = mail.stored(number);
+            index.write(Changes { added: vec![Entry::new(summary.clone(), &mime)], ..Changes::default() }).unwrap();
+            held.insert(summary.id, (summary, mime));
+        }
+        for place in removed.iter().filter(|_| !mails.is_empty()) {
+            let id = *held.keys().nth(place.index(mails.len())).unwrap_or(&MessageId::ZERO);
+            held.remove(&id);
+            index.write(Changes { removed: vec![id], ..Changes::default() }).unwrap();
+        }
+        prop_assert_eq!(index.count(), held.len() as u64);
+        for text in &questions {
+            let query = Query::parse(text, now()).unwrap();
+            let expected = held.values().rev().filter(|(summary, mime)| query.matches(summary, Some(mime)));
+            let expected: Vec<_> = expected.map(|(summary, _)| (summary.mailbox.clone(), summary.id)).collect();
+            prop_assert_eq!(ask(&mut index, text, usize::MAX, MessageId::MAX).messages, expected, "{}", text);
+        }
+    }
+}

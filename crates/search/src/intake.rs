@@ -1,0 +1,318 @@
+//! The box between deliveries, which must not wait, and the librarian: what happened, as little of it as will do. It is bounded. What
+//! does not fit is forgotten, but not that something was: the librarian then asks the store.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use restante_mail::message::MessageId;
+use restante_mail::naming::MailboxName;
+use tokio::sync::watch;
+
+/// How much fits into the box.
+const MAX_NEWS: usize = 65_536;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    Stored(MailboxName, MessageId),
+    Seen(MessageId, bool),
+    Deleted(MessageId),
+}
+
+/// What has to be asked of the store, because nobody knows it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// Messages with ids above this one may have been stored.
+    Above(MessageId),
+    /// Anything may have happened.
+    Anything,
+    /// The index itself is of no use.
+    Index,
+}
+
+/// How far the index has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// How many of the news are in it.
+    pub(crate) done: u64,
+    /// Whether nothing was missed that is not in it yet.
+    pub(crate) is_caught_up: bool,
+}
+
+/// What the librarian takes out.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) news: Vec<News>,
+    pub(crate) missed: Option<Missed>,
+    /// Nothing comes any more, and this was all that is to be done.
+    pub(crate) is_over: bool,
+    /// Whether everything is known that happened until then.
+    pub(crate) is_clean: bool,
+}
+
+/// See the file's documentation.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    /// Whether somebody empties the box.
+    is_open: AtomicBool,
+    state: Mutex<State>,
+    bell: Condvar,
+    progress: watch::Sender<Progress>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    news: VecDeque<News>,
+    missed: Option<Missed>,
+    /// How much was ever put in.
+    count: u64,
+    /// The highest id of a stored message that was heard of.
+    highest: MessageId,
+    /// Whether somebody waits for what is in the box.
+    is_urgent: bool,
+    is_closed: bool,
+    /// See [`Intake::abandon`].
+    is_abandoned: bool,
+}
+
+impl Default for Intake {
+    fn default() -> Self {
+        Self {
+            is_open: AtomicBool::new(false),
+            state: Mutex::default(),
+            bell: Condvar::new(),
+            progress: watch::channel(Progress::default()).0,
+        }
+    }
+}
+
+impl Intake {
+    /// From now on somebody empties the box. What happened before was missed.
+    pub(crate) fn open(&self) {
+        self.is_open.store(true, Relaxed);
+    }
+
+    /// Puts news in. Until the box is open this costs next to nothing.
+    pub(crate) fn put(&self, news: impl FnOnce() -> News) {
+        if !self.is_open.load(Relaxed) {
+            return;
+        }
+        let news = news();
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        if let News::Stored(_, id) = news {
+            state.highest = state.highest.max(id);
+        }
+        if state.news.len() >= MAX_NEWS {
+            state.miss(&news);
+            self.progress.send_if_modified(|progress| std::mem::take(&mut progress.is_caught_up));
+            return;
+        }
+        state.news.push_back(news);
+        state.count += 1;
+        if state.news.len() == 1 {
+            self.bell.notify_all();
+        }
+    }
+
+    /// Notes that something was missed.
+    pub(crate) fn miss(&self, missed: Missed) {
+        let mut state = self.lock();
+        state.missed = Some(state.missed.map_or(missed, |before| before.and(missed)));
+        self.bell.notify_all();
+    }
+
+    /// A message with this id was stored some time, or none was.
+    pub(crate) fn hear_of(&self, id: MessageId) {
+        let mut state = self.lock();
+        state.highest = state.highest.max(id);
+    }
+
+    /// The librarian's: waits for news, gathers for a while what follows unless somebody waits for it, and takes out so many. When
+    /// there is other work to do, it does not wait.
+    pub(crate) fn next(&self, most: usize, gather: Duration, is_busy: bool) -> Batch {
+        let mut state = self.lock();
+        let has_nothing = |state: &State| state.news.is_empty() && state.missed.is_none() && !state.is_closed;
+        while !is_busy && has_nothing(&state) {
+            state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let deadline = Instant::now() + gather;
+        while !is_busy && !state.is_urgent && !state.is_closed && state.news.len() < most {
+            let time = deadline.saturating_duration_since(Instant::now());
+            if time.is_zero() {
+                break;
+            }
+            state = self.bell.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let count = most.min(state.news.len());
+        let news: Vec<News> = state.news.drain(..count).collect();
+        if state.news.is_empty() {
+            state.is_urgent = false;
+        }
+        // What is in the box may be what was missed, so it goes first.
+        let missed = if state.news.is_empty() { state.missed.take() } else { None };
+        // There is no time to ask the store for anything at the end.
+        let is_over = state.is_abandoned || state.is_closed && (news.is_empty() || missed.is_some());
+        Batch { is_over, is_clean: !state.is_abandoned, news, missed }
+    }
+
+    /// The librarian's: waits for so long, or for the end. Whether that has come.
+    pub(crate) fn pause(&self, time: Duration) -> bool {
+        let state = self.lock();
+        let waited = self.bell.wait_timeout_while(state, time, |state| !state.is_closed);
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_closed
+    }
+
+    /// The librarian's: so many news are in the index now, and nothing else is under way, or something is.
+    pub(crate) fn done(&self, count: usize, is_caught_up: bool) {
+        let state = self.lock();
+        let is_caught_up = is_caught_up && state.missed.is_none();
+        self.progress.send_modify(|progress| {
+            progress.done += count as u64;
+            progress.is_caught_up = is_caught_up;
+        });
+    }
+
+    /// Waits until what has happened so far is in the index. Whether it is in time.
+    pub(crate) async fn follow(&self, patience: Duration) -> bool {
+        let count = {
+            let mut state = self.lock();
+            state.is_urgent = true;
+            self.bell.notify_all();
+            state.count
+        };
+        let mut progress = self.progress.subscribe();
+        let followed = progress.wait_for(|progress| progress.is_caught_up && progress.done >= count);
+        tokio::time::timeout(patience, followed).await.is_ok_and(|followed| followed.is_ok())
+    }
+
+    /// Takes no news any more.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.bell.notify_all();
+    }
+
+    /// Nobody waits for what is still in the box, or knows whether it is everything.
+    pub(crate) fn abandon(&self) {
+        self.lock().is_abandoned = true;
+        self.bell.notify_all();
+    }
+
+    /// The highest id of a stored message that was heard of.
+    pub(crate) fn highest(&self) -> MessageId {
+        self.lock().highest
+    }
+
+    /// How much waits.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().news.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn miss(&mut self, news: &News) {
+        let missed = match (news, self.missed) {
+            (News::Stored(_, id), _) => Missed::Above(id.number().saturating_sub(1).into()),
+            // What is still to be looked for will be found as it is then.
+            (News::Seen(id, _) | News::Deleted(id), Some(Missed::Above(above))) if *id > above => return,
+            _ => Missed::Anything,
+        };
+        self.missed = Some(self.missed.map_or(missed, |before| before.and(missed)));
+    }
+}
+
+impl Missed {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Above(one), Self::Above(other)) => Self::Above(one.min(other)),
+            (Self::Index, _) | (_, Self::Index) => Self::Index,
+            _ => Self::Anything,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_mail::naming::Naming;
+
+    use super::*;
+
+    fn stored(id: u64) -> News {
+        News::Stored(Naming::Local.mailbox_named("ann").unwrap(), id.into())
+    }
+
+    #[test]
+    fn nothing_is_kept_before_somebody_empties_the_box() {
+        let intake = Intake::default();
+        intake.put(|| unreachable!("it is not even made"));
+        intake.open();
+        intake.put(|| stored(1));
+        assert_eq!(intake.next(10, Duration::ZERO, false).news, [stored(1)]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_looked_for_later() {
+        let intake = Intake::default();
+        intake.open();
+        for id in 1..=MAX_NEWS as u64 {
+            intake.put(|| stored(id));
+        }
+        let beyond = MAX_NEWS as u64 + 1;
+        for id in (beyond..beyond + 10).rev() {
+            intake.put(|| stored(id));
+            intake.put(|| News::Deleted(id.into()));
+        }
+        let first = intake.next(MAX_NEWS - 1, Duration::ZERO, false);
+        assert_eq!((first.news.len(), first.missed), (MAX_NEWS - 1, None), "what is in the box goes first");
+        let second = intake.next(MAX_NEWS, Duration::ZERO, false);
+        assert_eq!((second.news.len(), second.missed), (1, Some(Missed::Above((beyond - 1).into()))));
+        assert_eq!(intake.highest(), (beyond + 9).into());
+    }
+
+    #[test]
+    fn a_deletion_that_does_not_fit_makes_everything_doubtful() {
+        let intake = Intake::default();
+        intake.open();
+        for id in 1..=MAX_NEWS as u64 {
+            intake.put(|| stored(id));
+        }
+        intake.put(|| News::Deleted(1.into()));
+        intake.put(|| stored(1 << 40));
+        assert_eq!(intake.next(MAX_NEWS, Duration::ZERO, false).missed, Some(Missed::Anything));
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_told_when_it_is_done() {
+        let intake = Intake::default();
+        intake.open();
+        intake.put(|| stored(1));
+        assert!(!intake.follow(Duration::ZERO).await);
+        let batch = intake.next(10, Duration::from_secs(3600), false);
+        assert_eq!(batch.news.len(), 1, "nothing is gathered while somebody waits");
+        intake.done(1, false);
+        assert!(!intake.follow(Duration::ZERO).await, "something else is under way");
+        intake.done(0, true);
+        assert!(intake.follow(Duration::ZERO).await);
+        intake.put(|| stored(2));
+        assert!(!intake.follow(Duration::ZERO).await);
+    }
+
+    #[test]
+    fn after_the_end_the_rest_is_taken() {
+        let intake = Intake::default();
+        intake.open();
+        intake.put(|| stored(1));
+        intake.close();
+        intake.put(|| stored(2));
+        assert_eq!(intake.next(10, Duration::from_secs(3600), false).news, [stored(1)]);
+        assert!(intake.next(10, Duration::ZERO, false).is_over);
+    }
+}

@@ -1,0 +1,109 @@
+//! Where the index stands, for the one who writes and for those who ask. An index in a file is asked beside its writer; one in
+//! memory is asked in turns with it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use restante_mail::message::MessageId;
+use rusqlite::Result;
+
+use crate::index::{Asked, Found, Index, Reader};
+
+/// How many readers are kept for the next question.
+const MAX_IDLE: usize = 2;
+
+/// See the file's documentation.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    /// The data directory, if there is one.
+    directory: Option<PathBuf>,
+    index: Mutex<Option<Index>>,
+    idle: Mutex<Idle>,
+    /// How many messages are in the index.
+    count: AtomicU64,
+}
+
+/// Readers that nobody uses.
+#[derive(Default)]
+struct Idle {
+    /// How many indexes there were; a reader of an earlier one is of no use.
+    generation: u64,
+    /// Whether there is an index to read.
+    is_open: bool,
+    readers: Vec<Reader>,
+}
+
+impl Shelf {
+    /// An empty shelf, in a data directory or in memory.
+    pub(crate) fn new(directory: Option<PathBuf>) -> Self {
+        Self { directory, ..Self::default() }
+    }
+
+    /// Whether what is on it outlives the process.
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// How many messages are in the index.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    /// Opens the index, if it is not. The id up to which everything in it is right, if that is known.
+    pub(crate) fn open(&self) -> Result<Option<MessageId>> {
+        let (index, through) = Index::open(self.directory.as_deref())?;
+        self.count.store(index.count(), Relaxed);
+        *lock(&self.index) = Some(index);
+        lock(&self.idle).is_open = true;
+        Ok(through)
+    }
+
+    /// Does something with the index, if there is one.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Index) -> Result<T>) -> Option<Result<T>> {
+        let mut index = lock(&self.index);
+        let index = index.as_mut()?;
+        let result = work(index);
+        self.count.store(index.count(), Relaxed);
+        Some(result)
+    }
+
+    /// Whether there is no index on it.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.index).is_none()
+    }
+
+    /// Takes the index off the shelf.
+    pub(crate) fn take(&self) -> Option<Index> {
+        let mut idle = lock(&self.idle);
+        let generation = idle.generation + 1;
+        *idle = Idle { generation, ..Idle::default() };
+        lock(&self.index).take()
+    }
+
+    /// Asks the index, if there is one. Blocks.
+    pub(crate) fn find(&self, asked: &Asked<'_>) -> Option<Result<Found>> {
+        let (generation, reader) = {
+            let mut idle = lock(&self.idle);
+            if !idle.is_open {
+                return None;
+            }
+            (idle.generation, idle.readers.pop())
+        };
+        let Some(directory) = &self.directory else { return self.with(|index| index.find(asked)) };
+        let mut reader = match reader.map_or_else(|| Reader::open(directory), Ok) {
+            Ok(reader) => reader,
+            Err(error) => return Some(Err(error)),
+        };
+        let found = reader.find(asked);
+        let mut idle = lock(&self.idle);
+        if found.is_ok() && idle.generation == generation && idle.readers.len() < MAX_IDLE {
+            idle.readers.push(reader);
+        }
+        Some(found)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
