@@ -30,13 +30,10 @@ pub(crate) fn snippet(text: &str, phrases: &[&Phrase]) -> Vec<Piece> {
     let mut pieces = Pieces::default();
     let mut at = window.start;
     for hit in hits.iter().filter(|hit| hit.start < window.end) {
-        // Hits of two phrases can overlap.
-        let (start, end) = (hit.start.max(at), hit.end.min(window.end));
-        if start < end {
-            pieces.push(&text[at..start], false);
-            pieces.push(&text[start..end], true);
-            at = end;
-        }
+        let end = hit.end.min(window.end);
+        pieces.push(&text[at..hit.start], false);
+        pieces.push(&text[hit.start..end], true);
+        at = end;
     }
     pieces.push(&text[at..window.end], false);
     pieces.finish()
@@ -65,6 +62,12 @@ fn first_hits(text: &str, phrases: &[&Phrase]) -> Vec<Range<usize>> {
         ControlFlow::Continue(())
     });
     hits.sort_unstable_by_key(|hit| hit.start);
+    // Those of two phrases can overlap.
+    hits.dedup_by(|next, hit| {
+        let overlap = next.start < hit.end;
+        hit.end = if overlap { hit.end.max(next.end) } else { hit.end };
+        overlap
+    });
     hits
 }
 
@@ -169,14 +172,14 @@ mod tests {
             ("Hello World", "subject:world", "Hello World"),
             ("Un café\u{301}, naïve!", "CAFE naive", "Un [café\u{301}], [naïve]!"),
             ("確認コードは", "コード", "確認[コード]は"),
-            ("a b c d", "\"a b c\" \"b c d\" c", "[a b][ c][ d]"),
+            ("a b c d", "\"a b c\" \"b c d\" c", "[a b c d]"),
             ("<b>&amp;</b>", "amp", "<b>&[amp];</b>"),
         ];
         for (text, query, expected) in table {
             assert_eq!(shown(text, query), expected, "{text} {query}");
         }
         let around = shown(&far, "code 4242");
-        assert!(around.starts_with("Lorem ipsum Lorem ipsum Lorem ipsum Your [code] is [4242]. dolor sit"), "{around}");
+        assert!(around.starts_with("ipsum Lorem ipsum Lorem ipsum Your [code] is [4242]. dolor sit"), "{around}");
         assert!((120..=LENGTH + 4).contains(&around.len()), "{around}");
     }
 

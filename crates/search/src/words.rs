@@ -44,6 +44,7 @@ fn try_each(text: &str, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlo
             }
         });
         flow?;
+        open.extend(start, end);
     }
     open.end(found)
 }
@@ -81,6 +82,13 @@ impl Open {
         self.place.end = place.end;
         if self.word.len() < MAX_WORD {
             self.word.push(c);
+        }
+    }
+
+    /// Makes an accent that stands behind its letter belong to the word, wherever that leads to nothing else.
+    fn extend(&mut self, start: usize, end: usize) {
+        if !self.word.is_empty() && self.place.end == start {
+            self.place.end = end;
         }
     }
 

@@ -1,0 +1,292 @@
+//! Search over a mailroom: what is stored is found, what is deleted is not, whatever happens to the index in between.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::message::{MessageId, Summary};
+use restante_mailroom::hooks::Extensions;
+use restante_mailroom::{Mailroom, Outcome, Settings};
+use restante_search::{Answer, Query, Question, Search};
+use restante_store::disk::{self, DiskStore};
+use restante_store::memory::MemoryStore;
+use restante_store::{Limits, Store};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A mailroom with a search.
+struct Room {
+    mailroom: Arc<Mailroom>,
+    search: Arc<Search>,
+}
+
+impl Room {
+    fn over(store: Arc<dyn Store>, directory: Option<&Path>) -> Self {
+        let search = Arc::new(Search::new(directory.map(Path::to_owned)));
+        let extensions = Extensions { observers: vec![search.clone()], ..Extensions::default() };
+        let mailroom = Arc::new(Mailroom::new(Settings::default(), store, extensions));
+        search.begin(&mailroom);
+        Self { mailroom, search }
+    }
+
+    fn in_memory(limits: Limits) -> Self {
+        Self::over(Arc::new(MemoryStore::new(limits)), None)
+    }
+
+    fn in_directory(directory: &Path) -> Self {
+        Self::over(Arc::new(DiskStore::open(directory, disk::Settings::default()).unwrap()), Some(directory))
+    }
+
+    async fn deliver(&self, mailbox: &str, text: &str) -> Summary {
+        let envelope = Envelope {
+            peer: Peer { ip: None, helo: "client.test".into() },
+            from: None,
+            recipients: vec![Address::parse(&format!("{mailbox}@x.org"), Alphabet::Ascii).unwrap()],
+        };
+        let mail = Bytes::from(format!("Subject: about {text}\r\n\r\nHello, this says {text}.\r\n"));
+        match self.mailroom.deliver(&envelope, mail).await.unwrap() {
+            Outcome::Stored(mut copies) => copies.remove(0),
+            Outcome::Discarded => panic!("discarded"),
+        }
+    }
+
+    async fn ask(&self, text: &str) -> Answer {
+        self.ask_for(text, None, 1000).await
+    }
+
+    /// Asks until everything was looked at.
+    async fn ask_for(&self, text: &str, before: Option<MessageId>, limit: usize) -> Answer {
+        loop {
+            let query = Query::parse(text, Timestamp::now()).unwrap();
+            let is_permitted = Box::new(|_: &_| true);
+            let question = Question { query, mailbox: None, is_permitted, before, limit };
+            let answer = self.search.ask(&self.mailroom, question).await.unwrap();
+            if answer.is_complete {
+                return answer;
+            }
+        }
+    }
+
+    async fn found(&self, text: &str) -> Vec<MessageId> {
+        self.ask(text).await.hits.iter().map(|hit| hit.summary.id).collect()
+    }
+
+    fn end(self) {
+        self.search.end(LONG, true);
+    }
+}
+
+/// A directory that goes with its value.
+struct TestDir(PathBuf);
+
+impl TestDir {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("restante-searching-{}-{number}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for TestDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_in_memory_is_indexed_from_the_first_question_on() {
+    let room = Room::in_memory(Limits::default());
+    let first = room.deliver("ann", "alpha").await;
+    assert_eq!(room.search.counts(), restante_search::Counts::default(), "nobody has asked yet");
+    assert_eq!(room.found("alpha").await, [first.id]);
+    let second = room.deliver("bob", "alpha beta").await;
+    assert_eq!(room.found("alpha").await, [second.id, first.id], "the newest comes first");
+    assert_eq!(room.found("alpha -beta").await, [first.id]);
+    assert_eq!(room.found("mailbox:bob").await, [second.id]);
+    assert_eq!(room.found("gamma").await, []);
+    assert_eq!(room.search.counts().indexed, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_evicted_or_marked_is_known() {
+    let room = Room::in_memory(Limits { messages_per_mailbox: 2, ..Limits::default() });
+    assert_eq!(room.found("alpha").await, []);
+    let gone = room.deliver("ann", "alpha").await;
+    let evicted = room.deliver("ann", "alpha").await;
+    assert!(room.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
+    assert_eq!(room.found("alpha").await, [evicted.id]);
+    let (third, last) = (room.deliver("ann", "alpha").await, room.deliver("ann", "alpha").await);
+    assert_eq!(room.found("alpha").await, [last.id, third.id]);
+    assert!(room.mailroom.set_seen(&last.mailbox, last.id, true).await.unwrap());
+    assert_eq!(room.found("is:seen").await, [last.id]);
+    room.mailroom.set_seen_all(&last.mailbox, vec![last.id], false).await.unwrap();
+    assert_eq!(room.found("is:unseen").await, [last.id, third.id]);
+    room.mailroom.purge(&last.mailbox).await.unwrap();
+    assert_eq!(room.found("").await, []);
+    assert_eq!(room.search.counts().indexed, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_follow_each_other_and_hits_are_shown() {
+    let room = Room::in_memory(Limits::default());
+    let mut ids = Vec::new();
+    for number in 0..5 {
+        ids.insert(0, room.deliver("ann", &format!("word{number}")).await.id);
+    }
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let page = room.ask_for("hello", before, 2).await;
+        assert!(page.hits.len() <= 2);
+        found.extend(page.hits.iter().map(|hit| hit.summary.id));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, ids);
+    let answer = room.ask("subject:about word3").await;
+    let [hit] = answer.hits.as_slice() else { panic!("{answer:?}") };
+    let pieces: Vec<_> = hit.snippet.iter().map(|piece| (piece.text.as_str(), piece.is_hit)).collect();
+    assert_eq!(pieces, [("Hello, this says ", false), ("word3", true), (".", false)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_permitted_mailboxes_are_searched() {
+    let room = Room::in_memory(Limits::default());
+    for number in 0..10 {
+        room.deliver(if number % 5 == 0 { "ann" } else { "bob" }, "alpha").await;
+    }
+    room.ask("").await;
+    let question = |mailbox: Option<&str>| Question {
+        query: Query::parse("alpha", Timestamp::now()).unwrap(),
+        mailbox: mailbox.map(|name| room.mailroom.mailbox(name).unwrap()),
+        is_permitted: Box::new(|mailbox| mailbox.as_str() == "ann"),
+        before: None,
+        limit: 1,
+    };
+    let first = room.search.ask(&room.mailroom, question(None)).await.unwrap();
+    let rest = Question { before: first.next, ..question(None) };
+    let second = room.search.ask(&room.mailroom, rest).await.unwrap();
+    assert_eq!((first.hits.len(), first.next.is_some()), (1, true));
+    assert_eq!((second.hits.len(), second.next), (1, None));
+    assert!(first.hits.iter().chain(&second.hits).all(|hit| hit.summary.mailbox.as_str() == "ann"));
+    assert_eq!(room.search.ask(&room.mailroom, question(Some("bob"))).await.unwrap().hits, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_on_disk_goes_on_where_it_was() {
+    let dir = TestDir::new();
+    let room = Room::in_directory(&dir.0);
+    let first = room.deliver("ann", "alpha").await;
+    assert_eq!(room.found("alpha").await, [first.id]);
+    room.end();
+
+    // Somebody adds mail while nobody searches.
+    let store = DiskStore::open(&dir.0, disk::Settings::default()).unwrap();
+    let bare = Room::over(Arc::new(store), None);
+    let second = bare.deliver("bob", "alpha").await;
+    drop(bare);
+
+    let room = Room::in_directory(&dir.0);
+    assert_eq!(room.found("alpha").await, [second.id, first.id]);
+    room.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_crash_the_index_is_compared_with_the_store() {
+    let dir = TestDir::new();
+    let room = Room::in_directory(&dir.0);
+    let (gone, marked) = (room.deliver("ann", "alpha").await, room.deliver("ann", "alpha").await);
+    assert_eq!(room.found("alpha").await, [marked.id, gone.id]);
+    room.search.end(LONG, false);
+    drop(room);
+
+    // What happens now the index hears nothing of.
+    let store = DiskStore::open(&dir.0, disk::Settings::default()).unwrap();
+    let bare = Room::over(Arc::new(store), None);
+    assert!(bare.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
+    assert!(bare.mailroom.set_seen(&marked.mailbox, marked.id, true).await.unwrap());
+    let new = bare.deliver("bob", "alpha").await;
+    drop(bare);
+
+    let room = Room::in_directory(&dir.0);
+    assert_eq!(room.found("alpha").await, [new.id, marked.id]);
+    assert_eq!(room.found("alpha is:seen").await, [marked.id]);
+    assert_eq!(room.search.counts().indexed, 2, "what is gone is not in the index either");
+    room.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_makes_no_sense_is_made_again() {
+    let dir = TestDir::new();
+    let file = dir.0.join("search.db");
+    let room = Room::in_directory(&dir.0);
+    let mail = room.deliver("ann", "alpha").await;
+    assert_eq!(room.found("alpha").await, [mail.id]);
+    room.end();
+    let whole = fs::read(&file).unwrap();
+
+    let other_version = {
+        let mut bytes = whole.clone();
+        bytes[60..64].copy_from_slice(&[0, 0, 0, 99]);
+        bytes
+    };
+    let hole = {
+        let mut bytes = whole.clone();
+        bytes[4096..].fill(7);
+        bytes
+    };
+    let cases = [
+        ("rubbish", b"no database at all, whatever it is called".repeat(200)),
+        ("empty", Vec::new()),
+        ("cut", whole[..whole.len() / 2].to_vec()),
+        ("another version", other_version),
+        ("a hole", hole),
+    ];
+    for (case, bytes) in cases {
+        fs::write(&file, bytes).unwrap();
+        let room = Room::in_directory(&dir.0);
+        let answer = tokio::time::timeout(LONG, async {
+            loop {
+                let query = Query::parse("alpha", Timestamp::now()).unwrap();
+                let question =
+                    Question { query, mailbox: None, is_permitted: Box::new(|_| true), before: None, limit: 10 };
+                // A damage that a question comes across is an error once.
+                if let Ok(answer) = room.search.ask(&room.mailroom, question).await
+                    && answer.is_complete
+                    && !answer.hits.is_empty()
+                {
+                    return answer;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        let answer = answer.await.unwrap_or_else(|_| panic!("{case}: it was not made again"));
+        assert_eq!(answer.hits[0].summary.id, mail.id, "{case}");
+        room.end();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_nobody_wants_is_thrown_away() {
+    let dir = TestDir::new();
+    let room = Room::in_directory(&dir.0);
+    room.deliver("ann", "alpha").await;
+    room.ask("alpha").await;
+    room.end();
+    assert!(dir.0.join("search.db").exists());
+    Search::forget(&dir.0);
+    let left = fs::read_dir(&dir.0)
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("search"));
+    assert_eq!(left.count(), 0);
+}
