@@ -1,4 +1,4 @@
-//! Those who take part in the mailroom's work without belonging to it: the script and the webhooks. They are started, put
+//! Those who take part in the mailroom's work without belonging to it: the script, the webhooks and the search. They are started, put
 //! in touch with the mailroom, reloaded and ended here; what they do is their own business.
 
 use std::fmt;
@@ -11,6 +11,7 @@ use restante_mail::message::Summary;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{self, Hooks, Observer};
 use restante_script::{Host, Loaded, ScriptError};
+use restante_search::Search;
 use restante_webhook::Webhooks;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -23,16 +24,19 @@ use crate::script;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How much of the time that there is belongs to the webhooks, however long the script takes.
 const FOR_WEBHOOKS: Duration = Duration::from_secs(1);
+/// How long the search index may take to end. What it lacks then is added at the next start.
+const FOR_SEARCH: Duration = Duration::from_secs(1);
 /// How much longer one is waited for that does not keep to its time.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// The script and the webhooks of a server; by default it has none.
+/// The script, the webhooks and the search of a server; by default it has none.
 #[derive(Default)]
 pub struct Extensions {
     script: Option<Arc<Host>>,
     /// Where the script is looked for.
     script_paths: Vec<PathBuf>,
     webhooks: Option<Arc<Webhooks>>,
+    search: Option<Arc<Search>>,
     /// Remembers one wish to reload, however many there are.
     reload_wanted: Notify,
 }
@@ -88,12 +92,24 @@ impl Extensions {
         Ok(())
     }
 
+    /// Adds the search, or removes what is left of one that is no longer wanted. Its index is in the data directory, so the store
+    /// must be open.
+    pub fn add_search(&mut self, config: &Config) {
+        let directory = config.storage.path.clone();
+        if config.search.enabled {
+            self.search = Some(Arc::new(Search::new(directory)));
+        } else if let Some(directory) = directory {
+            Search::forget(&directory);
+        }
+    }
+
     /// What the mailroom has to know of them.
     pub fn for_mailroom(&self) -> hooks::Extensions {
         let hooks = self.script.clone().map(|host| host as Arc<dyn Hooks>);
         let script = self.script.clone().map(|host| host as Arc<dyn Observer>);
         let webhooks = self.webhooks.clone().map(|webhooks| webhooks as Arc<dyn Observer>);
-        hooks::Extensions { hooks, observers: script.into_iter().chain(webhooks).collect() }
+        let search = self.search.clone().map(|search| search as Arc<dyn Observer>);
+        hooks::Extensions { hooks, observers: script.into_iter().chain(webhooks).chain(search).collect() }
     }
 
     /// Puts them in touch with the mailroom, before mail arrives.
@@ -106,6 +122,9 @@ impl Extensions {
             let mailroom = mailroom.clone();
             // That may take its time, in which mail arrives, or somebody wants to end the server.
             tokio::spawn(async move { webhooks.catch_up(&mailroom).await });
+        }
+        if let Some(search) = &self.search {
+            search.begin(mailroom);
         }
     }
 
@@ -145,6 +164,10 @@ impl Extensions {
             let patience = patience.saturating_sub(begun.elapsed());
             ended("webhooks", patience, spawn_blocking(move || webhooks.end(patience, in_good_order))).await;
         }
+        if let Some(search) = self.search.clone() {
+            let patience = patience.saturating_sub(begun.elapsed()).min(FOR_SEARCH);
+            ended("search", patience, spawn_blocking(move || search.end(patience, in_good_order))).await;
+        }
     }
 
     /// Nobody waits for the script any longer: it is told of nothing more, its calls that go on do not reach the mail, and
@@ -175,6 +198,11 @@ impl Extensions {
     /// How many webhooks there are.
     pub fn webhook_count(&self) -> usize {
         self.webhooks.as_ref().map_or(0, |webhooks| webhooks.targets())
+    }
+
+    /// The search, if there is one.
+    pub fn search(&self) -> Option<&Arc<Search>> {
+        self.search.as_ref()
     }
 
     /// What the script has done.

@@ -71,6 +71,7 @@ fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Fail
     let store = storage::open(&config.storage)?;
     storage::tell(&config.storage, runtime.block_on(store.usage()));
     extensions.add_webhooks(config, http::summary_record)?;
+    extensions.add_search(config);
     let ended = runtime.block_on(serve(config, store.clone(), Arc::new(extensions), signals, log));
     // With the runtime goes whoever else holds the store, so that it is this thread that closes it, in peace.
     runtime.shutdown_timeout(LAST_MOMENT);

@@ -509,6 +509,14 @@ pub const SETTINGS: &[Setting] = &[
          outlives the server.",
         |c, v| put(&mut c.webhooks.queue, number(v, 1..=MAX_COUNT)),
     ),
+    // Search
+    Setting::new(
+        "search.enabled", "true", Value::Bool,
+        "Keeps an index of all mail, so that it can be searched. With a data directory it is the file search.db there, filled while \
+         the processors have nothing better to do; without one it is in memory, made at the first search. Without an index, what is \
+         left of an earlier one is removed.",
+        |c, v| put(&mut c.search.enabled, boolean(v)),
+    ),
 ];
 
 impl Default for Config {

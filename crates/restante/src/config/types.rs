@@ -38,6 +38,8 @@ pub struct Config {
     pub scripting: Scripting,
     /// Who is told of mail, and how.
     pub webhooks: Webhooks,
+    /// Searching mail.
+    pub search: Search,
 }
 
 impl Config {
@@ -54,6 +56,7 @@ impl Config {
             storage: Storage::default(),
             scripting: Scripting::default(),
             webhooks: Webhooks::default(),
+            search: Search::default(),
         }
     }
 
@@ -385,6 +388,13 @@ pub struct Webhooks {
     pub give_up_after: Duration,
     /// Events that may wait for one target.
     pub queue: usize,
+}
+
+/// Searching mail.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    /// Whether there is an index, so that all mail can be searched.
+    pub enabled: bool,
 }
 
 /// URLs may hold tokens, so only their number is shown.

@@ -2,8 +2,8 @@
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
-//! `rest`, `view`, `extract`, `mailboxes` or `attachment` from what the mailroom says, or followed up by `monitor` for as long as the
-//! client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
+//! `rest`, `view`, `extract`, `mailboxes`, `search` or `attachment` from what the mailroom says, or followed up by `monitor` for as
+//! long as the client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
 //! with what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. What pages of
 //! other origins may do is said by `cors`. `connection` speaks HTTP/1.1 and `http2` HTTP/2, where a `ledger` says how fast
 //! each answer is taken. Listening and TLS are not done here.
@@ -39,6 +39,7 @@ mod problem;
 mod render;
 mod reply;
 mod rest;
+mod search;
 mod status;
 mod target;
 #[cfg(test)]
@@ -109,7 +110,7 @@ pub struct Settings {
     pub status: Status,
     /// What it tells the web interface about itself.
     pub about: About,
-    /// The script and the webhooks, which it tells about too.
+    /// The script and the webhooks, which it tells about too, and the search, which it asks.
     pub extensions: Arc<Extensions>,
     /// A file of HTML that greets on the home page, instead of the built-in text.
     pub greeting_file: Option<PathBuf>,
@@ -206,6 +207,7 @@ fn below(base: &str, routes: Routes) -> Routes {
         .route(&path("/api/v2/mailbox/{name}/{id}/parts/{index}"), get(attachment::part))
         .route(&path("/api/v2/mailbox/{name}/delete"), post(batch::delete))
         .route(&path("/api/v2/mailbox/{name}/mark"), post(batch::mark))
+        .route(&path("/api/v2/search"), get(search::search))
         .route(&path("/api/v2/monitor/messages"), get(monitor::changes))
         .route(&path("/api/v2/monitor/messages/{name}"), get(monitor::changes))
         .route(&path("/api/v2/events"), get(monitor::events))

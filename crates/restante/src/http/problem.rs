@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use restante_access::Scope;
+use restante_search::SearchError;
 use restante_store::StoreError;
 
 use super::budget::Excess;
@@ -37,6 +38,10 @@ pub(super) enum Problem {
     NoSuchAttachment,
     /// The message has no part of this index.
     NoSuchPart,
+    /// Searching is switched off.
+    NoSearch,
+    /// A search could not be answered.
+    Search(SearchError),
     /// The path does not have this method.
     MethodNotAllowed,
     /// The path speaks WebSocket, and the request does not.
@@ -83,6 +88,15 @@ impl From<NotReady> for Problem {
     }
 }
 
+impl From<SearchError> for Problem {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Store(error) => Self::Store(error),
+            other => Self::Search(other),
+        }
+    }
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
@@ -96,7 +110,11 @@ impl Problem {
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::ForeignOrigin | Self::NotAllowed(_) | Self::NotCode => StatusCode::FORBIDDEN,
-            Self::NoSuchPath | Self::NoSuchMessage | Self::NoSuchAttachment | Self::NoSuchPart => StatusCode::NOT_FOUND,
+            Self::NoSuchPath
+            | Self::NoSuchMessage
+            | Self::NoSuchAttachment
+            | Self::NoSuchPart
+            | Self::NoSearch => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -108,6 +126,7 @@ impl Problem {
             | Self::TooManyMonitors
             | Self::NotReady(_)
             | Self::Busy(_)
+            | Self::Search(_)
             | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -135,6 +154,11 @@ impl Problem {
             Self::NoSuchMessage => "The mailbox has no such message.",
             Self::NoSuchAttachment => "The message has no such attachment.",
             Self::NoSuchPart => "The message has no such part.",
+            Self::NoSearch => "Searching is switched off by the setting search.enabled.",
+            Self::Search(SearchError::TooLong) => {
+                "This search takes too long; one for words that are not in most messages is quicker."
+            }
+            Self::Search(_) => "The search index cannot be used at the moment.",
             Self::MethodNotAllowed => "This path does not have this method; the Allow header lists those it has.",
             Self::NoWebSocket => {
                 "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events."
@@ -167,6 +191,7 @@ impl Problem {
             Self::Busy(_)
             | Self::TooManyMonitors
             | Self::NotReady(NotReady::NotAccepting)
+            | Self::Search(SearchError::Unavailable(_))
             | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) => Some("5"),
             _ => None,
         }
@@ -175,6 +200,7 @@ impl Problem {
     fn log(&self) {
         match self {
             Self::Store(error) => tracing::error!(%error, "HTTP request failed"),
+            Self::Search(error @ SearchError::Unavailable(_)) => tracing::error!(%error, "HTTP request failed"),
             Self::Fault(error) => tracing::error!(%error, "HTTP request failed by a fault of the server"),
             _ => {}
         }

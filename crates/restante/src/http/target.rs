@@ -19,6 +19,9 @@ use super::problem::Problem;
 const LATEST: &str = "latest";
 /// How many mailboxes are listed when the client does not say.
 const MAILBOXES: usize = 100;
+/// How many messages a search finds when the client does not say, and the most at once.
+const HITS: usize = 50;
+const MAX_HITS: usize = 200;
 /// The most mailboxes that are listed at once; who wants more asks again.
 const MAX_MAILBOXES: usize = 1000;
 
@@ -65,6 +68,19 @@ pub(super) struct OnePart {
 /// The part of a listing that the query asks for.
 #[derive(Debug)]
 pub(super) struct Paging(pub(super) Page);
+
+/// What a search looks for, and where, from the query.
+#[derive(Debug)]
+pub(super) struct Sought {
+    /// The question, as it is written.
+    pub(super) text: String,
+    /// The mailbox to look in, if not in all.
+    pub(super) mailbox: Option<MailboxName>,
+    /// Only messages with lower ids.
+    pub(super) before: Option<MessageId>,
+    /// How many messages are wanted at most.
+    pub(super) limit: usize,
+}
 
 /// The part of the list of mailboxes that the query asks for. There is room for at least one.
 #[derive(Debug)]
@@ -151,6 +167,21 @@ impl<S: Sync> FromRequestParts<S> for SomeMailboxes {
     }
 }
 
+impl FromRequestParts<Arc<Server>> for Sought {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        let mailbox = text(&pairs, "mailbox")?.map(|name| mailbox(server, parts, name)).transpose()?;
+        Ok(Self {
+            text: text(&pairs, "q")?.unwrap_or_default().to_owned(),
+            mailbox,
+            before: parameter(&pairs, "before")?.map(id),
+            limit: at_least_one(&pairs)?.unwrap_or(HITS).min(MAX_HITS),
+        })
+    }
+}
+
 /// The parameters of a query.
 pub(super) fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     let Query(pairs) =
@@ -202,12 +233,17 @@ fn page(pairs: &[(String, String)]) -> Result<Page, Problem> {
 /// Names are lower case, so the beginning of one is made so. The name to go on from is taken as it is: the naming may have
 /// been another when it came about.
 fn mailbox_page(pairs: &[(String, String)]) -> Result<MailboxPage, Problem> {
-    let limit = match parameter(pairs, "limit")? {
-        Some(0) => return Err(Problem::Malformed("The parameter limit must be at least 1.".to_owned())),
-        wanted => wanted.unwrap_or(MAILBOXES).min(MAX_MAILBOXES),
-    };
+    let limit = at_least_one(pairs)?.unwrap_or(MAILBOXES).min(MAX_MAILBOXES);
     let prefix = canonical_prefix(text(pairs, "prefix")?.unwrap_or_default());
     Ok(MailboxPage { prefix, after: text(pairs, "after")?.unwrap_or_default().to_owned(), limit })
+}
+
+/// The limit of a page that must hold something, so that there is a way on.
+fn at_least_one(pairs: &[(String, String)]) -> Result<Option<usize>, Problem> {
+    match parameter(pairs, "limit")? {
+        Some(0) => Err(Problem::Malformed("The parameter limit must be at least 1.".to_owned())),
+        limit => Ok(limit),
+    }
 }
 
 fn id(number: u64) -> MessageId {

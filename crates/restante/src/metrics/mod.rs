@@ -31,8 +31,8 @@ pub use scrape::Scrape;
 pub use session::Ending;
 use session::Endings;
 
-/// The upper bounds of the histogram of delivery times, in seconds.
-const DELIVERY_BUCKETS: [f64; 16] =
+/// The upper bounds of the histograms of delivery and search times, in seconds.
+const BUCKETS: [f64; 16] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Everything that the servers count.
@@ -43,6 +43,7 @@ pub struct Metrics {
     protocols: [Counters; Protocol::ALL.len()],
     refusals: [AtomicU64; Reason::ALL.len()],
     delivery: Histogram,
+    searches: Histogram,
     /// The requests over HTTP.
     pub requests: Requests,
     /// The readers of the live monitor.
@@ -124,7 +125,8 @@ impl Metrics {
             retention_period,
             protocols: Default::default(),
             refusals: Default::default(),
-            delivery: Histogram::new(DELIVERY_BUCKETS),
+            delivery: Histogram::new(BUCKETS),
+            searches: Histogram::new(BUCKETS),
             requests: Requests::default(),
             monitors: Arc::default(),
             history: History::default(),
@@ -168,6 +170,11 @@ impl Metrics {
     /// Counts one refusal.
     pub fn refusal(&self, reason: Reason) {
         self.refusals[reason as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Counts a search that took so long, whatever was found.
+    pub fn search(&self, took: Duration) {
+        self.searches.observe(took.as_secs_f64());
     }
 
     /// Counts a delivery that took so long, whatever became of it.

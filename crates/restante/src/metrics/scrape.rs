@@ -29,6 +29,7 @@ pub struct Scrape {
     usage: Option<Usage>,
     script: restante_script::Counts,
     webhooks: Vec<restante_webhook::Counts>,
+    search: Option<restante_search::Counts>,
 }
 
 impl Scrape {
@@ -42,6 +43,7 @@ impl Scrape {
             counts: mailroom.counts(),
             script: extensions.script_counts(),
             webhooks: extensions.webhook_counts(),
+            search: extensions.search().map(|search| search.counts()),
             metrics,
         }
     }
@@ -257,6 +259,17 @@ impl Scrape {
         )
     }
 
+    fn search(&self, page: &mut Page<'_>) -> Result {
+        let Some(counts) = self.search else { return Ok(()) };
+        page.gauge("restante_search_indexed", "Messages that are in the search index.", counts.indexed)?;
+        page.gauge("restante_search_waiting", "Changes that wait to be put into the search index.", counts.waiting)?;
+        page.histogram(
+            "restante_search_seconds",
+            "Time of a search, from its question to what was found.",
+            &self.metrics.searches,
+        )
+    }
+
     fn process(&self, page: &mut Page<'_>) -> Result {
         let version = env!("CARGO_PKG_VERSION");
         page.gauges("restante_build_info", "Which version this is; always 1.", [([("version", version)], 1_u64)])?;
@@ -285,6 +298,7 @@ impl Collector for Scrape {
         self.http(&mut page)?;
         self.script(&mut page)?;
         self.webhooks(&mut page)?;
+        self.search(&mut page)?;
         self.process(&mut page)
     }
 }

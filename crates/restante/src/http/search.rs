@@ -1,0 +1,70 @@
+//! Searching: a question goes to the index, and what it finds is told a page at a time, with a few words around each hit. What can
+//! be asked is the business of the search itself.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_search::{Answer, Hit, Piece, Query, Question};
+
+use super::budget::{Allowance, SMALL};
+use super::problem::Problem;
+use super::target::{Permitted, Sought};
+use super::{Server, json, render, reply};
+
+/// What a snippet takes, at most, as a rule.
+const SNIPPET: usize = 512;
+
+/// Search Messages.
+pub(super) async fn search(
+    State(server): State<Arc<Server>>,
+    Permitted(grant): Permitted,
+    Sought { text, mailbox, before, limit }: Sought,
+) -> Result<Response, Problem> {
+    let search = server.settings.extensions.search().ok_or(Problem::NoSearch)?;
+    let query = Query::parse(&text, Timestamp::now()).map_err(|error| Problem::Malformed(error.to_string()))?;
+    let is_permitted = Box::new(move |mailbox: &_| grant.reaches(mailbox));
+    let begun = Instant::now();
+    let answer = search.ask(&server.mailroom, Question { query, mailbox, is_permitted, before, limit }).await;
+    server.settings.metrics.search(begun.elapsed());
+    let answer = Arc::new(answer?);
+    let (this, answer) = (&server, &answer);
+    let make = |allowance: Allowance| async move {
+        let turn = this.turn(size(answer), SMALL).await?;
+        let answer = answer.clone();
+        Ok(turn.work(move || allowance.cover(rendered(&answer))).await??)
+    };
+    Ok(reply::fresh(server.within_budget(make).await?))
+}
+
+fn rendered(Answer { hits, next, is_complete }: &Answer) -> Bytes {
+    let mut out = Vec::with_capacity(hits.len() * SNIPPET);
+    out.extend_from_slice(b"{\"messages\":");
+    json::array(&mut out, hits, record);
+    match next {
+        Some(id) => json::display(&mut out, format_args!(",\"next\":\"{id}\"")),
+        None => out.extend_from_slice(b",\"next\":null"),
+    }
+    json::display(&mut out, format_args!(",\"complete\":{is_complete}}}\n"));
+    out.into()
+}
+
+fn record(out: &mut Vec<u8>, Hit { summary, snippet }: &Hit) {
+    out.push(b'{');
+    render::summary(out, summary);
+    out.extend_from_slice(b",\"snippet\":");
+    json::array(out, snippet, |out, Piece { text, is_hit }: &Piece| {
+        out.push(b'{');
+        render::field(out, "text", text);
+        json::display(out, format_args!(",\"hit\":{is_hit}}}"));
+    });
+    out.push(b'}');
+}
+
+/// How long the answer becomes, roughly.
+fn size(answer: &Answer) -> usize {
+    answer.hits.iter().map(|hit| render::record_size(&hit.summary) + SNIPPET).sum()
+}
