@@ -14,6 +14,7 @@ mod monitors;
 mod pop3;
 mod report;
 mod rest;
+mod search;
 mod servers;
 mod smtp;
 mod start;
@@ -50,6 +51,8 @@ enum Command {
     Monitors(monitors::Options),
     /// Fetch mailboxes over POP3: log in, STAT, LIST, UIDL, RETR, DELE, QUIT.
     Pop3(maildrop::Options),
+    /// Search very many messages by two words: latency for common and rare ones.
+    Search(search::Options),
 }
 
 /// What a measurement that ran to its end has to say about the server.
@@ -94,6 +97,7 @@ fn run(command: Command) -> Result<Verdict, Error> {
         Command::Lost(options) => runtime.block_on(lost::run(&options)),
         Command::Monitors(options) => runtime.block_on(monitors::run(&options)),
         Command::Pop3(options) => runtime.block_on(maildrop::run(&options)),
+        Command::Search(options) => runtime.block_on(search::run(&options)),
     }
 }
 

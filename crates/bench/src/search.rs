@@ -1,0 +1,300 @@
+//! The `search` command: how long does it take to find a few of very many messages by two words? The messages are made of words
+//! that are as unequally common as those of a language, and the same number always makes the same message, so that it is known
+//! what can be found. Only a server that has `/api/v2/search` can be measured.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Deserialize;
+use tokio::task::JoinSet;
+
+use crate::Verdict;
+use crate::error::Error;
+use crate::http::{Base, Client};
+use crate::load::{at_least_one, envelopes};
+use crate::measure::{Latencies, Sample, Tally, mib, ratio, real};
+use crate::message::END_OF_DATA;
+use crate::report::{Report, Row};
+use crate::servers::Servers;
+use crate::smtp::{self, Pace};
+
+const PREFIX: &str = "search";
+/// How many different words there are.
+const VOCABULARY: u64 = 50_000;
+/// Words that are in many messages, and words that are in few, by their rank.
+const COMMON: std::ops::Range<u64> = 3..30;
+const RARE: std::ops::Range<u64> = 5_000..20_000;
+/// How long the index may take to have everything.
+const PATIENCE: Duration = Duration::from_secs(3600);
+/// How often one looks.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Options of the `search` command.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    servers: Servers,
+    /// Messages to search.
+    #[arg(long, default_value_t = 1_000_000, value_parser = at_least_one)]
+    messages: usize,
+    /// They are there already, from an earlier run with the same numbers.
+    #[arg(long)]
+    filled: bool,
+    /// Mailboxes over which they are spread; the server must not have a lower cap than what each will hold.
+    #[arg(long, default_value_t = 2000, value_parser = at_least_one)]
+    mailboxes: usize,
+    /// Words in each message.
+    #[arg(long, default_value_t = 60, value_parser = at_least_one)]
+    words: usize,
+    /// Connections that send at the same time.
+    #[arg(long, default_value_t = 32, value_parser = at_least_one)]
+    connections: usize,
+    /// Questions of each sort.
+    #[arg(long, default_value_t = 300, value_parser = at_least_one)]
+    operations: usize,
+    /// The server's process, to measure its memory.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What we read of an answer.
+#[derive(Deserialize)]
+struct Answer {
+    messages: Vec<serde::de::IgnoredAny>,
+    complete: bool,
+}
+
+/// Runs the `search` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    let language = Arc::new(Language::new());
+    let base = options.servers.base().await?;
+    let mut client = Client::new(&base);
+    let mut verdict = Verdict::Clean;
+    if !options.filled {
+        let start = Instant::now();
+        let tally = fill(options, &language).await?;
+        verdict = tally.verdict();
+        let sent = real(tally.latencies.len());
+        let filled = start.elapsed();
+        wait_for_index(&base, &mut client).await?;
+        let indexed = start.elapsed();
+        eprintln!(
+            "restante-bench: {sent} messages in {:.1} s, {:.0}/s; all of them can be searched after {:.1} s",
+            filled.as_secs_f64(),
+            ratio(sent, filled.as_secs_f64()),
+            indexed.as_secs_f64(),
+        );
+    }
+    let mut report = Report::new(options.json);
+    for sort in Sort::ALL {
+        let mut latencies = Latencies::default();
+        let mut found = 0;
+        for number in 0..options.operations {
+            let query = language.question(sort, number, options);
+            let start = Instant::now();
+            let answer = ask(&base, &mut client, &query).await?;
+            latencies.push(start.elapsed());
+            found += answer.messages.len();
+        }
+        let mut row = Row::default()
+            .with("words", sort.name())
+            .with("stored", options.messages)
+            .with("questions", options.operations)
+            .with_rounded("found", ratio(real(found), real(options.operations)), 1)
+            .with_percentiles(latencies.percentiles());
+        if let Some(sample) = options.pid.map(Sample::of).transpose()? {
+            row = row.with_rounded("rss_mib", mib(sample.resident), 1);
+        }
+        report.row(&row);
+    }
+    Ok(verdict)
+}
+
+async fn ask(base: &Base, client: &mut Client, query: &str) -> Result<Answer, Error> {
+    let query = query.replace(' ', "%20").replace('"', "%22");
+    let response = client.exchange(&base.request("GET", &format!("/api/v2/search?q={query}"))).await?;
+    serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("an answer that is not the expected JSON"))
+}
+
+async fn wait_for_index(base: &Base, client: &mut Client) -> Result<(), Error> {
+    let deadline = Instant::now() + PATIENCE;
+    while !ask(base, client, "nothing").await?.complete {
+        if Instant::now() > deadline {
+            return Err(Error::Timeout);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+async fn fill(options: &Options, language: &Arc<Language>) -> Result<Tally, Error> {
+    let addresses = options.servers.addresses().await?;
+    let envelopes = Arc::new(envelopes(PREFIX, options.mailboxes, 1));
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut workers = JoinSet::new();
+    for _ in 0..options.connections {
+        let (addresses, envelopes) = (addresses.clone(), envelopes.clone());
+        let (language, next) = (language.clone(), next.clone());
+        let (messages, words) = (options.messages, options.words);
+        workers.spawn(async move {
+            let mut tally = Tally::default();
+            let mut session = smtp::Client::connect(&addresses).await?;
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= messages {
+                    session.quit().await?;
+                    return Ok(tally);
+                }
+                let message = language.message(number, words);
+                let start = Instant::now();
+                session.send(&envelopes[number % envelopes.len()], &message, Pace::Pipelined).await?;
+                tally.success(start.elapsed(), message.len());
+            }
+        });
+    }
+    let tallies: Result<Vec<Tally>, Error> = workers.join_all().await.into_iter().collect();
+    Ok(Tally::of(tallies?))
+}
+
+/// What a question is made of.
+#[derive(Clone, Copy)]
+enum Sort {
+    TwoCommon,
+    CommonAndRare,
+    TwoRare,
+    Phrase,
+}
+
+impl Sort {
+    const ALL: [Self; 4] = [Self::TwoCommon, Self::CommonAndRare, Self::TwoRare, Self::Phrase];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::TwoCommon => "common+common",
+            Self::CommonAndRare => "common+rare",
+            Self::TwoRare => "rare+rare",
+            Self::Phrase => "phrase",
+        }
+    }
+}
+
+/// Words, of which the nth is n times rarer than the first.
+struct Language {
+    /// The sum of the weights of all words up to each one.
+    sums: Vec<u64>,
+}
+
+impl Language {
+    fn new() -> Self {
+        const WEIGHT: u64 = 1 << 32;
+        let mut sum = 0;
+        let sums = (0..VOCABULARY).map(|rank| {
+            sum += WEIGHT / (rank + 1);
+            sum
+        });
+        Self { sums: sums.collect() }
+    }
+
+    /// A message with its end-of-data line. The first words are its subject.
+    fn message(&self, number: usize, words: usize) -> Vec<u8> {
+        let words: Vec<String> = self.words(number, words);
+        let (subject, body) = words.split_at(words.len().min(5));
+        let mut message = format!(
+            "From: {name} <{name}@bench.example>\r\nTo: receiver@bench.example\r\nSubject: {subject}\r\n\
+             Date: Thu, 01 Jan 2026 12:00:00 +0000\r\nMessage-ID: <{number}@bench.example>\r\nMIME-Version: 1.0\r\n\
+             Content-Type: text/plain; charset=utf-8\r\n\r\n",
+            name = word(number as u64 % 1000),
+            subject = subject.join(" "),
+        );
+        for line in body.chunks(12) {
+            message.push_str(&line.join(" "));
+            message.push_str("\r\n");
+        }
+        let mut message = message.into_bytes();
+        message.extend_from_slice(END_OF_DATA);
+        message
+    }
+
+    fn words(&self, number: usize, count: usize) -> Vec<String> {
+        let mut chance = Chance(number as u64);
+        (0..count).map(|_| word(self.rank(chance.next()))).collect()
+    }
+
+    /// The rank of a word that comes up as often as it is common.
+    fn rank(&self, random: u64) -> u64 {
+        let total = self.sums.last().copied().unwrap_or(1);
+        self.sums.partition_point(|&sum| sum <= random % total) as u64
+    }
+
+    fn question(&self, sort: Sort, number: usize, options: &Options) -> String {
+        let mut chance = Chance(u64::MAX - number as u64);
+        match sort {
+            Sort::TwoCommon => format!("{} {}", word(chance.within(COMMON)), word(chance.within(COMMON))),
+            Sort::CommonAndRare => format!("{} {}", word(chance.within(COMMON)), word(chance.within(RARE))),
+            Sort::TwoRare => format!("{} {}", word(chance.within(RARE)), word(chance.within(RARE))),
+            Sort::Phrase => {
+                let of = usize::try_from(chance.next()).unwrap_or(0) % options.messages;
+                let words = self.words(of, options.words);
+                format!("\"{}\"", words[words.len().saturating_sub(2)..].join(" "))
+            }
+        }
+    }
+}
+
+/// The word of a rank: two to four syllables.
+fn word(mut rank: u64) -> String {
+    const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
+    const VOWELS: &[u8; 5] = b"aeiou";
+    let letter = |letters: &[u8], at: u64| char::from(letters[usize::try_from(at).unwrap_or(0) % letters.len()]);
+    let mut word = String::new();
+    while rank > 0 || word.len() < 4 {
+        word.push(letter(CONSONANTS, rank % 16));
+        word.push(letter(VOWELS, rank / 16 % 5));
+        rank /= 80;
+    }
+    word
+}
+
+/// Numbers without a pattern, always the same ones (SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn within(&mut self, range: std::ops::Range<u64>) -> u64 {
+        range.start + self.next() % (range.end - range.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_rank_has_a_word_of_its_own() {
+        let words: HashSet<String> = (0..VOCABULARY).map(word).collect();
+        assert_eq!(words.len() as u64, VOCABULARY);
+        assert!(words.iter().all(|word| word.len() >= 4));
+    }
+
+    #[test]
+    fn some_words_are_much_more_common_than_others() {
+        let language = Language::new();
+        let words: Vec<String> = (0..1000).flat_map(|number| language.words(number, 60)).collect();
+        let count = |rank: u64| words.iter().filter(|&other| *other == word(rank)).count();
+        assert!(count(0) > 50 * count(300).max(1), "{} {}", count(0), count(300));
+        assert_eq!(language.words(7, 60), language.words(7, 60), "a message is always the same");
+    }
+}
