@@ -27,7 +27,7 @@ const VOCABULARY: u64 = 50_000;
 const COMMON: std::ops::Range<u64> = 3..30;
 const RARE: std::ops::Range<u64> = 5_000..20_000;
 /// How long the index may take to have everything.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const PATIENCE: Duration = Duration::from_hours(1);
 /// How often one looks.
 const LOOK: Duration = Duration::from_millis(200);
 

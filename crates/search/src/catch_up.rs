@@ -72,7 +72,7 @@ impl CatchUp {
     fn ask_for_mailboxes(&mut self, librarian: &Librarian) -> Result<bool, Trouble> {
         let states = librarian.ask(async |mailroom| mailroom.mailboxes(self.page.clone()).await)?;
         let Some(last) = states.last() else { return Ok(true) };
-        self.page.after = last.name.as_str().to_owned();
+        last.name.as_str().clone_into(&mut self.page.after);
         let with_news = states.into_iter().filter(|state| state.newest.id > self.above);
         self.mailboxes = with_news.map(|state| state.name).collect::<Vec<_>>().into_iter();
         Ok(false)

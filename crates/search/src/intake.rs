@@ -295,7 +295,7 @@ mod tests {
         intake.open();
         intake.put(|| stored(1));
         assert!(!intake.follow(Duration::ZERO).await);
-        let batch = intake.next(10, Duration::from_secs(3600), false);
+        let batch = intake.next(10, Duration::from_hours(1), false);
         assert_eq!(batch.news.len(), 1, "nothing is gathered while somebody waits");
         intake.done(1, false);
         assert!(!intake.follow(Duration::ZERO).await, "something else is under way");
@@ -312,7 +312,7 @@ mod tests {
         intake.put(|| stored(1));
         intake.close();
         intake.put(|| stored(2));
-        assert_eq!(intake.next(10, Duration::from_secs(3600), false).news, [stored(1)]);
+        assert_eq!(intake.next(10, Duration::from_hours(1), false).news, [stored(1)]);
         assert!(intake.next(10, Duration::ZERO, false).is_over);
     }
 }

@@ -223,10 +223,10 @@ impl Search {
 
     /// Asks the index, away from the network threads.
     async fn found(&self, question: Question, turn: Arc<OwnedSemaphorePermit>) -> Result<Found, SearchError> {
-        let shelf = self.shelf.clone();
+        let index = self.shelf.clone();
         let work = move || {
             let Question { query, mailbox, is_permitted, before, limit } = question;
-            shelf.find(&Asked {
+            index.find(&Asked {
                 query: &query,
                 mailbox: mailbox.as_ref(),
                 is_permitted: &*is_permitted,

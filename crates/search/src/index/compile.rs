@@ -184,10 +184,8 @@ fn quoted(words: &str) -> String {
 
 /// The name of a mailbox as one word. Signs would be taken for the end of it.
 fn mailbox_mark(name: &str) -> String {
-    let moved = |c: char| match c.is_ascii() && !c.is_ascii_alphanumeric() {
-        true => char::from_u32(PRIVATE + u32::from(c)).unwrap_or(c),
-        false => c,
-    };
+    let is_sign = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric();
+    let moved = |c: char| if is_sign(c) { char::from_u32(PRIVATE + u32::from(c)).unwrap_or(c) } else { c };
     std::iter::once(MAILBOX).chain(name.chars().map(moved)).collect()
 }
 

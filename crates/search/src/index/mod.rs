@@ -78,7 +78,7 @@ impl Entry {
         let document = Document::new(&summary, Some(mime));
         let texts = Column::ALL.map(|column| document.text(column).to_owned());
         let facts = compile::facts(&summary.mailbox, document.has_attachment());
-        Self { texts, facts, summary }
+        Self { summary, texts, facts }
     }
 
     /// How much there is to write, about.

@@ -34,16 +34,15 @@ struct Mail {
 
 impl Mail {
     fn stored(&self, number: u64) -> (Summary, Mime) {
-        let mut source = String::from("Cc: c <cc@x>\r\n");
-        if let Some(tag) = &self.tag {
-            source.push_str(&format!("X-Tag: {}\r\n", tag.join(" ")));
-        }
-        source.push_str("Content-Type: multipart/mixed; boundary=b\r\n\r\n");
-        source.push_str(&format!("--b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{}\r\n", self.body.join(" ")));
-        if let Some(file) = self.file {
-            source.push_str(&format!("--b\r\nContent-Disposition: attachment; filename={file}\r\n\r\nx\r\n"));
-        }
-        source.push_str("--b--\r\n");
+        let tag = self.tag.as_ref().map(|tag| format!("X-Tag: {}\r\n", tag.join(" "))).unwrap_or_default();
+        let file =
+            self.file.map(|file| format!("--b\r\nContent-Disposition: attachment; filename={file}\r\n\r\nx\r\n"));
+        let source = format!(
+            "Cc: c <cc@x>\r\n{tag}Content-Type: multipart/mixed; boundary=b\r\n\r\n\
+             --b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{}\r\n{}--b--\r\n",
+            self.body.join(" "),
+            file.unwrap_or_default(),
+        );
         let received = Timestamp::from_second(now().as_second() - self.age).unwrap();
         let summary = Summary {
             mailbox: Naming::Local.mailbox_named(self.mailbox).unwrap(),
@@ -121,7 +120,7 @@ fn question() -> impl Strategy<Value = String> {
 
 fn ask(index: &mut Index, text: &str, limit: usize, before: MessageId) -> Found {
     let query = Query::parse(text, now()).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     let asked = Asked { query: &query, mailbox: None, is_permitted: &|_| true, before, limit, deadline };
     index.find(&asked).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
