@@ -52,6 +52,12 @@ pub(crate) enum Trouble {
     Ended,
 }
 
+impl Trouble {
+    fn is_damage(&self) -> bool {
+        matches!(self, Self::Index(error) if is_damage(error))
+    }
+}
+
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         Self::Index(error)
@@ -91,10 +97,9 @@ impl Librarian {
                 }
                 Err(Trouble::Ended) => return,
                 Err(trouble) => {
-                    let missed = self.after(&trouble);
-                    self.intake.miss(missed);
+                    self.look_again_after(&trouble);
                     self.intake.done(count, false);
-                    if self.intake.pause(if missed == Missed::Index { MOMENT } else { PATIENCE }) {
+                    if self.intake.pause(if trouble.is_damage() { MOMENT } else { PATIENCE }) {
                         return;
                     }
                 }
@@ -226,16 +231,16 @@ impl Librarian {
         }
     }
 
-    /// What has to be looked at again after a failure.
-    fn after(&mut self, trouble: &Trouble) -> Missed {
+    /// After a failure, everything is looked at again, or the index is made again.
+    fn look_again_after(&mut self, trouble: &Trouble) {
         self.catch_up = None;
         match trouble {
-            Trouble::Index(error) if is_damage(error) => return Missed::Index,
-            Trouble::Index(error) => self.tell(error),
+            Trouble::Index(error) if !is_damage(error) => self.tell(error),
             Trouble::Store(error) => self.tell(error),
-            Trouble::Ended => {}
+            _ => {}
         }
-        if self.shelf.is_empty() { Missed::Index } else { Missed::Anything }
+        let is_lost = trouble.is_damage() || self.shelf.is_empty();
+        self.intake.miss(if is_lost { Missed::Index } else { Missed::Anything });
     }
 
     /// Tells the operator once.
