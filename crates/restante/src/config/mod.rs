@@ -42,8 +42,8 @@ pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use transfer::{Export, ExportFormat, Import, ImportFormat};
 pub use types::{
-    CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Origins, Pop3, Scripting, Smtp,
-    Storage, StoreKind, Tls, Web, Webhooks,
+    CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Origins, Pop3, Scripting, Search,
+    Smtp, Storage, StoreKind, Tls, Web, Webhooks,
 };
 
 use self::check::Purpose;

@@ -145,6 +145,7 @@ impl Setting {
             Some("storage") => "Storage",
             Some("lua") => "Scripting",
             Some("webhook") => "Webhooks",
+            Some("search") => "Search",
             _ => "General",
         }
     }
