@@ -48,6 +48,8 @@ pub(crate) enum Trouble {
     Index(Error),
     /// The store.
     Store(StoreError),
+    /// The disk is as good as full.
+    NoRoom,
     /// The server ends, and there is no mailroom any more.
     Ended,
 }
@@ -200,7 +202,13 @@ impl Librarian {
 
     /// Changes the index.
     pub(crate) fn write(&self, changes: Changes) -> Result<(), Trouble> {
-        if changes.is_empty() { Ok(()) } else { self.with_index(|index| index.write(changes)) }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        if !self.shelf.has_room() {
+            return Err(Trouble::NoRoom);
+        }
+        self.with_index(|index| index.write(changes))
     }
 
     /// Does something with the index.
@@ -237,7 +245,8 @@ impl Librarian {
         match trouble {
             Trouble::Index(error) if !is_damage(error) => self.tell(error),
             Trouble::Store(error) => self.tell(error),
-            _ => {}
+            Trouble::NoRoom => self.tell(&"the little space that is left on the disk is for mail"),
+            Trouble::Index(_) | Trouble::Ended => {}
         }
         let is_lost = trouble.is_damage() || self.shelf.is_empty();
         self.intake.miss(if is_lost { Missed::Index } else { Missed::Anything });

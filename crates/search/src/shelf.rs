@@ -13,6 +13,9 @@ use crate::index::{Asked, Found, Index, Reader};
 /// How many readers are kept for the next question.
 const MAX_IDLE: usize = 2;
 
+/// How many bytes of the disk are left to the mail: the index takes no space where there is less.
+const RESERVE: u64 = 64 << 20;
+
 /// See the file's documentation.
 #[derive(Default)]
 pub(crate) struct Shelf {
@@ -43,6 +46,15 @@ impl Shelf {
     /// Whether what is on it outlives the process.
     pub(crate) fn is_lasting(&self) -> bool {
         self.directory.is_some()
+    }
+
+    /// Whether there is room for more than the mail.
+    pub(crate) fn has_room(&self) -> bool {
+        let space = self.directory.as_ref().map(rustix::fs::statvfs);
+        // Where nobody knows, the database finds out.
+        space
+            .and_then(std::result::Result::ok)
+            .is_none_or(|space| space.f_bavail.saturating_mul(space.f_frsize) > RESERVE)
     }
 
     /// How many messages are in the index.

@@ -130,6 +130,8 @@ impl Disk {
 
     fn load<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
+            // The index takes steps of its own, at times of its own, and nothing of it is worth keeping.
+            .arg("--search-enabled=false")
             .env("LD_PRELOAD", library())
             .env("FAULTS_DIR", self.scratch.join("files"))
             .env("FAULTS_LOG", self.scratch.join("log"))

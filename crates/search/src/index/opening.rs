@@ -1,7 +1,6 @@
 //! How the index is opened: its file, its tables, and what is done with a file that is of no use.
 
 use std::fs::{self, OpenOptions};
-use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -90,8 +89,8 @@ pub(super) fn discard(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        if let Err(error) = fs::remove_file(&name)
-            && error.kind() != ErrorKind::NotFound
+        if Path::new(&name).exists()
+            && let Err(error) = fs::remove_file(&name)
         {
             tracing::error!(%error, file = %name.display(), "a file of the search index cannot be removed");
         }
