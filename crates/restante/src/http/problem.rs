@@ -110,11 +110,9 @@ impl Problem {
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::ForeignOrigin | Self::NotAllowed(_) | Self::NotCode => StatusCode::FORBIDDEN,
-            Self::NoSuchPath
-            | Self::NoSuchMessage
-            | Self::NoSuchAttachment
-            | Self::NoSuchPart
-            | Self::NoSearch => StatusCode::NOT_FOUND,
+            Self::NoSuchPath | Self::NoSuchMessage | Self::NoSuchAttachment | Self::NoSuchPart | Self::NoSearch => {
+                StatusCode::NOT_FOUND
+            }
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
