@@ -4,6 +4,7 @@
 //! here. [`Mailroom`] ties the pieces together: [`policy`] decides, [`hooks`] may overrule, the store keeps, [`events`]
 //! tells. No protocol and no wire format is known in this crate.
 
+mod arrivals;
 mod delivery;
 pub mod events;
 pub mod hooks;
@@ -12,6 +13,7 @@ mod retention;
 pub mod seldom;
 mod tally;
 mod to_the_end;
+mod waiters;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,7 @@ use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
 pub use restante_store::{MailboxPage, Page, StoreError, Which};
 use tokio::task::JoinSet;
 
+pub use arrivals::Arrivals;
 pub use delivery::Outcome;
 use events::{Hub, Position, Subscription};
 use hooks::{Extensions, Hooks, Point};
@@ -30,6 +33,7 @@ use policy::Policy;
 use tally::Tally;
 pub use tally::{Cause, Counts};
 use to_the_end::{to_the_end, unfinished};
+use waiters::Waiters;
 
 /// How many messages of a mailbox go at once; deliveries take their turn in between.
 const PURGE_STEP: usize = 1000;
@@ -66,6 +70,7 @@ struct Desk {
     store: Arc<dyn Store>,
     extensions: Extensions,
     hub: Arc<Hub>,
+    waiters: Arc<Waiters>,
     tally: Tally,
 }
 
@@ -73,7 +78,10 @@ impl Mailroom {
     /// A mailroom over this store.
     pub fn new(settings: Settings, store: Arc<dyn Store>, extensions: Extensions) -> Self {
         let hub = Hub::new(settings.history);
-        Self { settings, desk: Arc::new(Desk { store, extensions, hub, tally: Tally::default() }) }
+        Self {
+            settings,
+            desk: Arc::new(Desk { store, extensions, hub, waiters: Arc::default(), tally: Tally::default() }),
+        }
     }
 
     /// The mailbox that a reader means by a name or an address.
@@ -187,15 +195,27 @@ impl Mailroom {
         let change = async move {
             // What arrives from now on stays.
             let Some(latest) = desk.store.find(&mailbox, Which::Latest).await? else { return Ok(0) };
+            desk.purge(&mailbox, latest.id).await
+        };
+        to_the_end(change).await
+    }
+
+    /// Deletes everything in the mailboxes that `concerned` names; returns how much that was. After a failure, some of it
+    /// is gone.
+    pub async fn purge_everything(&self, concerned: impl Fn(&MailboxName) -> bool + Send + 'static) -> Result<usize> {
+        let desk = self.desk.clone();
+        let change = async move {
+            // What arrives from now on stays.
+            let last = desk.store.last_id().await?;
             let (mut count, mut patience) = (0, PATIENCE);
+            let mut page = MailboxPage { limit: STEP, ..MailboxPage::ALL };
             loop {
-                let removed = desk.store.purge(&mailbox, latest.id, PURGE_STEP).await?;
-                let step = removed.len();
-                count += step;
-                desk.announce_deleted(Cause::Request, removed);
-                if step < PURGE_STEP {
-                    return Ok(count);
-                }
+                let mut names: Vec<_> =
+                    desk.store.mailboxes(page.clone()).await?.into_iter().map(|of| of.name).collect();
+                let Some(furthest) = names.last() else { return Ok(count) };
+                page.after = furthest.to_string();
+                names.retain(&concerned);
+                count += desk.purge_each(names, last).await?;
                 patience = desk.hub.let_listeners_follow(patience).await;
             }
         };
@@ -259,11 +279,45 @@ impl Desk {
         (done, failure)
     }
 
+    /// Deletes the messages of a mailbox up to this one, in steps.
+    async fn purge(&self, mailbox: &MailboxName, last: MessageId) -> Result<usize> {
+        let (mut count, mut patience) = (0, PATIENCE);
+        loop {
+            let removed = self.store.purge(mailbox, last, PURGE_STEP).await?;
+            let step = removed.len();
+            count += step;
+            self.announce_deleted(Cause::Request, removed);
+            if step < PURGE_STEP {
+                return Ok(count);
+            }
+            patience = self.hub.let_listeners_follow(patience).await;
+        }
+    }
+
+    /// Deletes the messages of these mailboxes up to this one, in all of them at the same time.
+    async fn purge_each(self: &Arc<Self>, mailboxes: Vec<MailboxName>, last: MessageId) -> Result<usize> {
+        let mut purges = JoinSet::new();
+        for mailbox in mailboxes {
+            let desk = self.clone();
+            purges.spawn(async move { desk.purge(&mailbox, last).await });
+        }
+        let (mut count, mut failure) = (0, None);
+        while let Some(ended) = purges.join_next().await {
+            match ended {
+                Ok(Ok(some)) => count += some,
+                Ok(Err(error)) => failure = Some(error),
+                Err(panic) => failure = Some(unfinished(&panic)),
+            }
+        }
+        failure.map_or(Ok(count), Err)
+    }
+
     fn announce_stored(&self, stored: impl IntoIterator<Item = Summary>) {
         for summary in stored {
             for observer in &self.extensions.observers {
                 observer.message_stored(&summary);
             }
+            self.waiters.wake(&summary.mailbox);
             self.hub.stored(summary);
         }
     }
