@@ -119,6 +119,19 @@ impl Naming {
         self.name(&local, domain.as_deref())
     }
 
+    /// An address whose mail comes to this mailbox, in that domain where the name does not say one. There is none for a name
+    /// that no recipient is given, such as one without a domain under [`Naming::Full`].
+    pub fn address_for(self, mailbox: &MailboxName, domain: &str) -> Option<Address> {
+        let name = mailbox.as_str();
+        let text = match self {
+            Self::Local => format!("{name}@{domain}"),
+            Self::Full => name.to_owned(),
+            Self::Domain => format!("postmaster@{name}"),
+        };
+        let address = Address::parse(&text, Alphabet::Utf8).ok()?;
+        (self.mailbox_of(&address).as_ref() == Ok(mailbox)).then_some(address)
+    }
+
     fn name(self, local: &str, domain: Option<&str>) -> Result<MailboxName, NameError> {
         let local = local_name(local)?;
         match (self, domain) {
@@ -235,6 +248,24 @@ mod tests {
         for naming in ALL {
             let delivered = naming.mailbox_of(&address).unwrap();
             assert_eq!(delivered, naming.mailbox_named("james@x.org").unwrap());
+        }
+    }
+
+    #[test]
+    fn an_address_for_a_name() {
+        // the name, then the address under local, full and domain; "" where there is none
+        let table = [
+            ("james", "james@mx.test", "", "postmaster@james"),
+            ("jöran", "jöran@mx.test", "", "postmaster@jöran"),
+            ("james@x.org", "", "james@x.org", ""),
+            ("x.org", "x.org@mx.test", "", "postmaster@x.org"),
+            ("[192.0.2.1]", "", "", "postmaster@[192.0.2.1]"),
+        ];
+        for (name, local, full, domain) in table {
+            for (naming, expected) in ALL.into_iter().zip([local, full, domain]) {
+                let address = naming.address_for(&name.to_owned().into(), "mx.test");
+                assert_eq!(address.map(|address| address.to_string()).unwrap_or_default(), expected, "{name} {naming}");
+            }
         }
     }
 

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_store::{Page, Result};
@@ -27,9 +26,9 @@ pub struct Arrivals {
     /// The last message that was looked up.
     last: MessageId,
     looked_up: VecDeque<Summary>,
-    /// The end by a clock that cannot be set, and by the one that messages are received by.
     end: Instant,
-    ends: Timestamp,
+    /// Behind the end, the last message that counts: mail can come faster than somebody looks at it.
+    final_id: Option<MessageId>,
 }
 
 impl Mailroom {
@@ -43,7 +42,7 @@ impl Mailroom {
             last: after,
             looked_up: VecDeque::new(),
             end: Instant::now() + within,
-            ends: Timestamp::now().saturating_add(within).unwrap_or(Timestamp::MAX),
+            final_id: None,
         }
     }
 }
@@ -51,29 +50,31 @@ impl Mailroom {
 impl Arrivals {
     /// The next message; none when the time is over. Whoever stops waiting for it can go on later.
     pub async fn next(&mut self) -> Result<Option<Summary>> {
-        let mut is_over = false;
         loop {
             if let Some(next) = self.looked_up.pop_front() {
-                // Mail can come faster than somebody looks at it.
-                return Ok((next.received <= self.ends).then_some(next));
+                return Ok(Some(next));
             }
             if self.look().await? {
                 continue;
             }
-            if is_over {
+            if self.final_id.is_some() {
                 return Ok(None);
             }
             // Behind the end comes one more look, because those who wait in a crowd are woken late.
-            is_over = tokio::select! {
-                () = self.seat.news() => false,
-                () = sleep_until(self.end) => true,
-            };
+            tokio::select! {
+                () = self.seat.news() => {}
+                () = sleep_until(self.end) => {}
+            }
         }
     }
 
     /// Looks up what came since the last time; whether there was anything.
     async fn look(&mut self) -> Result<bool> {
-        let page = Page { after: Some(self.last), limit: Some(LOOK), before: None };
+        if self.final_id.is_none() && Instant::now() >= self.end {
+            self.final_id = Some(self.desk.store.last_id().await?);
+        }
+        let before = self.final_id.map(|last| last.number().saturating_add(1).into());
+        let page = Page { after: Some(self.last), limit: Some(LOOK), before };
         let found = self.desk.store.list(&self.mailbox, page).await?.messages;
         if let Some(newest) = found.last() {
             self.last = newest.id;

@@ -18,6 +18,7 @@ mod waiters;
 use std::sync::Arc;
 use std::time::Duration;
 
+use restante_mail::address::Address;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
@@ -87,6 +88,16 @@ impl Mailroom {
     /// The mailbox that a reader means by a name or an address.
     pub fn mailbox(&self, text: &str) -> std::result::Result<MailboxName, NameError> {
         self.settings.naming.mailbox_named(text)
+    }
+
+    /// An address whose mail comes to this mailbox, if there can be one.
+    pub fn address_of(&self, mailbox: &MailboxName) -> Option<Address> {
+        self.settings.naming.address_for(mailbox, self.domain())
+    }
+
+    /// The host's name.
+    pub fn domain(&self) -> &str {
+        &self.settings.domain
     }
 
     /// See [`Store::version`].
