@@ -5,7 +5,7 @@ use std::time::Duration;
 const ALLOWED: &str = "must be a length of time such as 300s, 24h, 50ms, 1h30m or 0";
 
 /// Parses `1h30m`, `1.5h`, `50ms`, `0`: numbers, each with its unit, added up.
-pub(super) fn parse(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }

@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 pub use address::ListenAddr;
 pub use credential::{Credential, Key};
-pub(crate) use duration::text as duration_text;
+pub(crate) use duration::{parse as parse_duration, text as duration_text};
 pub use load::{Effective, Loaded};
 pub use network::Network;
 pub use problem::{Origin, Problem};

@@ -1,4 +1,4 @@
-//! The bodies of requests: JSON of a bounded size that arrives in bounded time.
+//! The bodies of requests: of a bounded size, arrived in bounded time, and JSON for most.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -30,11 +30,19 @@ pub(super) async fn json<T: DeserializeOwned>(request: Request, most: usize) -> 
     serde_json::from_slice(&body).map(Some).map_err(Problem::BrokenJson)
 }
 
-async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
-    // The length that the client announces is enough to say no; it need not send all that.
-    if body.size_hint().lower() > most as u64 {
+/// How long a body becomes that may have at most so many bytes: what the client announces, or all of that. The length that
+/// it announces is enough to say no; it need not send all that.
+pub(super) fn announced(body: &Body, most: usize) -> Result<usize, Problem> {
+    let hint = body.size_hint();
+    if hint.lower() > most as u64 {
         return Err(Problem::TooLarge);
     }
+    Ok(hint.exact().and_then(|length| length.try_into().ok()).unwrap_or(most))
+}
+
+/// The whole body, in at most so many bytes.
+pub(super) async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
+    announced(&body, most)?;
     let read = timeout(TIMEOUT, to_bytes(body, most)).await.map_err(|_| Problem::TooSlow)?;
     read.map_err(|error| match error.source() {
         Some(cause) if cause.is::<LengthLimitError>() => Problem::TooLarge,

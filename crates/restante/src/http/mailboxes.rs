@@ -38,6 +38,12 @@ pub(super) async fn list(
     Ok(reply::fresh(server.within_budget(make).await?))
 }
 
+/// Deletes everything in all mailboxes that the client reaches.
+pub(super) async fn purge(State(server): State<Arc<Server>>, Permitted(grant): Permitted) -> Result<Response, Problem> {
+    let deleted = server.mailroom.purge_everything(move |mailbox| grant.reaches(mailbox)).await?;
+    Ok(reply::fresh(format!("{{\"deleted\":{deleted}}}\n").into()))
+}
+
 fn rendered(mailboxes: &[MailboxState], next: Option<&MailboxName>) -> Bytes {
     let mut out = Vec::with_capacity(size(mailboxes));
     out.extend_from_slice(b"{\"mailboxes\":");

@@ -2,8 +2,9 @@
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
-//! `rest`, `view`, `extract`, `mailboxes`, `search` or `attachment` from what the mailroom says, or followed up by `monitor` for as
-//! long as the client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
+//! `rest`, `view`, `extract`, `mailboxes`, `search` or `attachment` from what the mailroom says, once there is something to say in
+//! `wait`, taken in by `inject`, or followed up by `monitor` for as long as the client listens, and leaves through `reply`, or
+//! through `problem` when something is wrong. `pages` and `assets` answer
 //! with what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. What pages of
 //! other origins may do is said by `cors`. `connection` speaks HTTP/1.1 and `http2` HTTP/2, where a `ledger` says how fast
 //! each answer is taken. Listening and TLS are not done here.
@@ -12,6 +13,7 @@ mod about;
 mod answers;
 mod assets;
 mod attachment;
+mod attendance;
 mod batch;
 mod body;
 mod budget;
@@ -26,6 +28,7 @@ mod greeting;
 mod guard;
 mod http2;
 mod impatient;
+mod inject;
 mod json;
 mod ledger;
 mod links;
@@ -45,6 +48,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod view;
+mod wait;
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -100,6 +104,8 @@ pub struct Settings {
     pub cache_bytes: usize,
     /// How many may listen to the live monitor at the same time, unless that is not limited.
     pub max_monitors: Option<usize>,
+    /// The largest message that is taken, in bytes, as over SMTP.
+    pub max_message_bytes: usize,
     /// How many requests a client behind a trusted proxy may have open, beside its connections from elsewhere.
     pub clients: Arc<Clients>,
     /// Whether new work is welcome.
@@ -197,7 +203,9 @@ fn below(base: &str, routes: Routes) -> Routes {
         .route(&path("/api/v1/mailbox/{name}/{id}/source"), get(rest::source).delete(rest::remove))
         .route(&path("/api/v1/monitor/messages"), get(monitor::summaries))
         .route(&path("/api/v1/monitor/messages/{name}"), get(monitor::summaries))
-        .route(&path("/api/v2/mailboxes"), get(mailboxes::list))
+        .route(&path("/api/v2/mailboxes"), get(mailboxes::list).delete(mailboxes::purge))
+        .route(&path("/api/v2/mailbox/{name}"), post(inject::inject))
+        .route(&path("/api/v2/mailbox/{name}/wait"), get(wait::wait))
         .route(&path("/api/v2/mailbox/{name}/attachments"), get(view::counts))
         .route(&path("/api/v2/mailbox/{name}/{id}"), get(view::details))
         .route(&path("/api/v2/mailbox/{name}/{id}/links"), get(extract::links))

@@ -56,6 +56,21 @@ pub(super) enum Problem {
     BrokenJson(serde_json::Error),
     /// The request's body is JSON that does not say what is wanted, which is this.
     WrongShape(&'static str),
+    /// The request's body is neither a mail nor the pieces of one, by its own account.
+    NotMail,
+    /// No mail can be made of the request's body, and this is why.
+    Unfit(String),
+    /// Not all the messages came in time that were waited for.
+    NotEnough {
+        /// How many came.
+        came: usize,
+        /// How many were waited for.
+        wanted: usize,
+    },
+    /// A message came where none should.
+    Unexpected,
+    /// The client does not wait any longer.
+    Departed,
     /// There are too many connections, or too many of this client.
     TooMany(TooMany),
     /// Too many listen to the live monitor.
@@ -106,7 +121,7 @@ impl From<StoreError> for Problem {
 impl Problem {
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Malformed(_) | Self::BadHost => StatusCode::BAD_REQUEST,
+            Self::Malformed(_) | Self::BadHost | Self::Departed => StatusCode::BAD_REQUEST,
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::ForeignOrigin | Self::NotAllowed(_) | Self::NotCode => StatusCode::FORBIDDEN,
@@ -115,10 +130,11 @@ impl Problem {
             }
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
-            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::TooSlow | Self::NotEnough { .. } => StatusCode::REQUEST_TIMEOUT,
+            Self::Unexpected => StatusCode::CONFLICT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::BrokenJson(_) | Self::WrongShape(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::NotJson | Self::NotMail => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::BrokenJson(_) | Self::WrongShape(_) | Self::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany(TooMany::FromPeer) => StatusCode::TOO_MANY_REQUESTS,
             Self::TooMany(TooMany::InTotal)
             | Self::TooManyMonitors
@@ -168,6 +184,13 @@ impl Problem {
                 return Cow::Owned(format!("The body of the request is no valid JSON: {error}."));
             }
             Self::WrongShape(wanted) => return Cow::Owned(format!("The body of the request must be {wanted}.")),
+            Self::NotMail => "The body of the request must be message/rfc822 or application/json.",
+            Self::Unfit(why) => return Cow::Owned(format!("The body of the request makes no mail: {why}.")),
+            Self::NotEnough { came, wanted } => {
+                return Cow::Owned(format!("{came} of {wanted} matching messages came in time."));
+            }
+            Self::Unexpected => "A matching message came, and none was expected.",
+            Self::Departed => "The client has closed its side of the connection, so nothing is waited for any longer.",
             Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
             Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
             Self::TooManyMonitors => "Too many listen to the live monitor already.",
@@ -205,6 +228,19 @@ impl Problem {
     }
 
     pub(super) fn body(&self) -> Vec<u8> {
+        let mut out = self.members();
+        out.extend_from_slice(b"}\n");
+        out
+    }
+
+    /// The body up to where members of its own may follow (RFC 9457 section 3.2).
+    pub(super) fn opening(&self) -> Vec<u8> {
+        let mut out = self.members();
+        out.push(b',');
+        out
+    }
+
+    fn members(&self) -> Vec<u8> {
         let status = self.status();
         let mut out = Vec::with_capacity(256);
         // A problem without a type of its own has the phrase of its status as title (RFC 9457 section 4.2.1).
@@ -214,7 +250,6 @@ impl Problem {
         json::display(&mut out, status.as_u16());
         out.extend_from_slice(b",\"detail\":");
         json::string(&mut out, &self.detail());
-        out.extend_from_slice(b"}\n");
         out
     }
 }

@@ -14,6 +14,7 @@ use super::etag::Known;
 use super::links::BaseUrl;
 use super::problem::Problem;
 use super::target::{InMailbox, OneMessage, Paging};
+use super::wait::Patience;
 use super::{Server, body, render, reply};
 
 /// The largest request body that is read; the only sensible one has some twenty bytes.
@@ -61,14 +62,22 @@ pub(super) async fn message(
     State(server): State<Arc<Server>>,
     target: OneMessage,
     BaseUrl(base): BaseUrl,
+    patience: Patience,
     known: Known,
 ) -> Answer {
+    server.await_latest(&target, patience).await?;
     let form = Form::Rest(base.clone());
     server.tell_json(&target, &known, form, move |of, mime| render::message(of, mime, &base)).await
 }
 
 /// Get Message Source.
-pub(super) async fn source(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
+pub(super) async fn source(
+    State(server): State<Arc<Server>>,
+    target: OneMessage,
+    patience: Patience,
+    known: Known,
+) -> Answer {
+    server.await_latest(&target, patience).await?;
     let summary = server.find(&target).await?;
     let tag = server.tags.source(summary.id);
     if known.includes(&tag) {

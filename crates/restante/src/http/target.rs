@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use restante_access::{Grant, Scope};
+use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::MessageId;
 use restante_mail::naming::{MailboxName, canonical_prefix};
 use restante_store::{MailboxPage, Page, Which};
@@ -33,6 +34,10 @@ pub(super) struct Permitted(pub(super) Grant);
 /// A mailbox, from `{name}`.
 #[derive(Debug)]
 pub(super) struct InMailbox(pub(super) MailboxName);
+
+/// An address to deliver to, from `{name}`: the name itself where it is one, otherwise one that belongs to the mailbox.
+#[derive(Debug)]
+pub(super) struct Addressed(pub(super) Address);
 
 /// A mailbox, from `{name}`, or all of them on a path without it.
 #[derive(Debug)]
@@ -101,6 +106,19 @@ impl FromRequestParts<Arc<Server>> for InMailbox {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let name: String = path(parts, server).await?;
         mailbox(server, parts, &name).map(Self)
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for Addressed {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let name: String = path(parts, server).await?;
+        let mailbox = mailbox(server, parts, &name)?;
+        let written = Address::parse(&name, Alphabet::Utf8).ok();
+        let address = written.or_else(|| server.mailroom.address_of(&mailbox));
+        let no_address = || Problem::Malformed("No address belongs to a mailbox of this name.".to_owned());
+        address.map(Self).ok_or_else(no_address)
     }
 }
 
@@ -250,7 +268,8 @@ fn id(number: u64) -> MessageId {
     number.into()
 }
 
-fn parameter<T: FromStr>(pairs: &[(String, String)], name: &str) -> Result<Option<T>, Problem> {
+/// The number of that name, when it is given.
+pub(super) fn parameter<T: FromStr>(pairs: &[(String, String)], name: &str) -> Result<Option<T>, Problem> {
     let Some(value) = text(pairs, name)? else { return Ok(None) };
     match digits(value) {
         Some(number) => Ok(Some(number)),

@@ -88,6 +88,7 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
         trusted_proxies: web.trusted_proxies.clone(),
         cache_bytes: web.cache_bytes,
         max_monitors: web.max_monitors,
+        max_message_bytes: parts.config.largest_message(),
         clients: gate.limits.clients().clone(),
         readiness: gate.readiness.clone(),
         metrics: parts.metrics.clone(),

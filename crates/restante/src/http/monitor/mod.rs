@@ -7,7 +7,6 @@ mod handshake;
 mod socket;
 mod stream;
 
-use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,6 +17,7 @@ use restante_mail::naming::MailboxName;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Server;
+use super::attendance::ending;
 use super::connection::Tenure;
 use super::departure::Departure;
 use super::guard::SameOrigin;
@@ -95,14 +95,6 @@ fn listen(server: &Server, listener: Listener, handshake: Handshake, form: Form)
         socket::serve(stream, events, form, ending(tenure.as_ref()), &open).await;
         drop(place);
     })
-}
-
-/// Waits until the server begins to end.
-async fn ending(tenure: Option<&Tenure>) {
-    match tenure {
-        Some(tenure) => tenure.ending().await,
-        None => pending().await,
-    }
 }
 
 /// One who listens, counted as long as it does.

@@ -2,7 +2,6 @@
 //! listens. A client that comes back says which event it heard last.
 
 use std::convert::Infallible;
-use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +16,9 @@ use futures_util::stream::unfold;
 use restante_mailroom::events::{Event, Lagged, Position, Subscription, Told};
 use tokio::time::sleep;
 
+use super::Open;
 use super::frame::Form;
-use super::{Open, ending};
+use crate::http::attendance::{departed, ending};
 use crate::http::connection::Tenure;
 use crate::http::departure::Departure;
 use crate::http::problem::Problem;
@@ -85,14 +85,6 @@ pub(super) fn answer(
     // A common proxy would otherwise collect events until it has a buffer full of them.
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
-}
-
-/// Waits until nobody listens any more.
-async fn departed(departure: Option<&Departure>) {
-    match departure {
-        Some(departure) => departure.happened().await,
-        None => pending().await,
-    }
 }
 
 struct Feed {

@@ -11,6 +11,7 @@ mod extract;
 mod files;
 mod hostile;
 mod http2;
+mod inject;
 mod mailboxes;
 mod memory;
 mod monitor;
@@ -18,6 +19,7 @@ mod pages;
 mod preview;
 mod trouble;
 mod view;
+mod wait;
 
 use std::sync::Arc;
 
@@ -105,7 +107,9 @@ impl House {
 
     fn with(settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
-        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
+        let rules =
+            restante_mailroom::Settings { domain: "localhost".to_owned(), ..restante_mailroom::Settings::default() };
+        let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
         Self { store, router: router(Arc::new(mailroom), settings) }
     }
 

@@ -1,0 +1,138 @@
+//! Mail that comes by HTTP, and the end of all of it.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const MAIL: &str = "From: Ann <ann@example.org>\r\nSubject: Hello\r\n\r\nHi\n.\r\n";
+
+fn house() -> House {
+    House::with(Settings { max_message_bytes: 10_000, ..Settings::default() })
+}
+
+async fn post(house: &House, path: &str, kind: &str, body: impl Into<Body>) -> Answer {
+    let request = format!("POST /api/v2/mailbox/{path}\nContent-Type: {kind}");
+    house.ask_with(&request, body, Peer::from(Some([192, 0, 2, 7].into()))).await
+}
+
+async fn post_json(house: &House, value: &Value) -> Answer {
+    post(house, "test", "application/json", value.to_string()).await
+}
+
+async fn source(house: &House, mailbox: &str) -> String {
+    house.ask(&format!("GET /api/v1/mailbox/{mailbox}/latest/source")).await.text().to_owned()
+}
+
+#[tokio::test]
+async fn a_mail_is_stored_byte_for_byte() {
+    let house = house();
+    let answer = post(&house, "Test+x", "message/rfc822", MAIL).await;
+    assert_eq!(answer.status, 201);
+    let message = &answer.json()["messages"][0];
+    assert_eq!((&message["mailbox"], &message["subject"]), (&json!("test"), &json!("Hello")));
+    assert_eq!(message["from"], "Ann <ann@example.org>");
+    let location = format!("/api/v1/mailbox/test/{}", message["id"].as_str().unwrap());
+    assert_eq!(answer.header("location"), location);
+    assert_eq!(house.ask(&format!("GET {location}")).await.status, 200);
+    let source = source(&house, "test").await;
+    let (trace, mail) = source.split_at(source.len() - MAIL.len());
+    assert_eq!(mail, MAIL);
+    assert!(
+        trace.starts_with("Return-Path: <ann@example.org>\r\nReceived: from [192.0.2.7] ([192.0.2.7]) by "),
+        "{trace}"
+    );
+}
+
+#[tokio::test]
+async fn the_envelope_has_its_own_sender() {
+    let house = house();
+    for (query, expected) in [("from=bob@x.org", "<bob@x.org>"), ("from=", "<>")] {
+        post(&house, &format!("test?{query}"), "message/rfc822", MAIL).await;
+        assert!(source(&house, "test").await.starts_with(&format!("Return-Path: {expected}\r\n")));
+    }
+    let answer = post(&house, "test?from=nobody", "message/rfc822", MAIL).await;
+    assert!(answer.problem(400).contains("The parameter from must be an address or empty"));
+}
+
+#[tokio::test]
+async fn the_pieces_of_a_mail_become_one() {
+    let house = house();
+    let pieces = json!({
+        "from": "Ännchen <ann@example.org>",
+        "to": ["test@example.org"],
+        "cc": ["Bob <bob@example.org>"],
+        "subject": "Grüße",
+        "text": "Hello",
+        "html": "<img src=cid:logo>",
+        "headers": {"X-Kind": "welcome"},
+        "attachments": [
+            {"filename": "a.txt", "content-type": "text/plain", "content": "SGVsbG8="},
+            {"content-type": "image/png", "content": "AAEC", "content-id": "logo"},
+        ],
+        "date": "2026-11-15T10:00:00Z",
+    });
+    let answer = post_json(&house, &pieces).await;
+    assert_eq!(answer.status, 201, "{:?}", answer.body);
+    let message = house.ask("GET /api/v1/mailbox/test/latest").await.json();
+    assert_eq!(message["from"], "Ännchen <ann@example.org>");
+    assert_eq!(message["subject"], "Grüße");
+    assert_eq!(message["body"], json!({"text": "Hello", "html": "<img src=cid:logo>"}));
+    assert_eq!(message["header"]["X-Kind"], json!(["welcome"]));
+    assert_eq!(message["header"]["Date"], json!(["Sun, 15 Nov 2026 10:00:00 +0000"]));
+    assert_eq!(message["attachments"].as_array().unwrap().len(), 2);
+    // Little is enough.
+    let answer = post_json(&house, &json!({"from": "a@x"})).await;
+    assert_eq!(answer.json()["messages"][0]["to"], json!(["<test@localhost>"]));
+}
+
+#[tokio::test]
+async fn what_makes_no_mail() {
+    let house = house();
+    let table = [
+        (json!({}), "missing field `from`"),
+        (json!({"from": "a@x", "form": "b@x"}), "unknown field `form`"),
+        (json!({"from": "a@x\r\nBcc: b@x"}), "from has a line break or another control character"),
+        (json!({"from": "a@x", "to": ["x"]}), "to[0] is neither an address"),
+        (json!({"from": "a@x", "subject": "a\u{0}b"}), "subject has a line break"),
+        (json!({"from": "a@x", "headers": {"X: y\r\nBcc": "b@x"}}), "is no name of a header field"),
+        (json!({"from": "a@x", "headers": {"X-Foo": "a\nb"}}), "headers.X-Foo has a line break"),
+        (json!({"from": "a@x", "attachments": [{"content": "a"}]}), "attachments[0].content is no base64"),
+        (json!({"from": "a@x", "attachments": [{"content": "", "filename": "a\nb"}]}), "attachments[0].filename has"),
+        (json!({"from": "a@x", "date": "yesterday"}), "date is no time"),
+        (json!([]), "invalid length 0"),
+    ];
+    for (pieces, expected) in table {
+        let sentence = post_json(&house, &pieces).await.problem(422);
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+    for (kind, status) in [("text/plain", 415), ("message/rfc822x", 415), ("message/rfc822; x=y", 422)] {
+        assert_eq!(post(&house, "test", kind, "").await.status, status, "{kind}");
+    }
+    assert!(post(&house, "test", "application/json", "{").await.problem(422).contains("no valid JSON"));
+    assert_eq!(house.ask("GET /api/v1/mailbox/test").await.text(), "[]\n");
+}
+
+#[tokio::test]
+async fn a_mail_is_not_larger_than_over_smtp() {
+    let house = house();
+    let mail = |length| Body::from("x".repeat(length));
+    assert_eq!(post(&house, "test", "message/rfc822", mail(10_000)).await.status, 201);
+    post(&house, "test", "message/rfc822", mail(10_001)).await.problem(413);
+    let pieces = |length| json!({"from": "a@x", "text": "x\n".repeat(length)});
+    assert_eq!(post_json(&house, &pieces(3000)).await.status, 201);
+    post_json(&house, &pieces(3400)).await.problem(413);
+    post_json(&house, &pieces(100_000)).await.problem(413);
+}
+
+#[tokio::test]
+async fn everything_is_deleted() {
+    let house = house();
+    for mailbox in ["ann", "ann", "bob"] {
+        post(&house, mailbox, "message/rfc822", MAIL).await;
+    }
+    for deleted in [3, 0] {
+        let answer = house.ask("DELETE /api/v2/mailboxes").await;
+        assert_eq!((answer.status.as_u16(), answer.text()), (200, format!("{{\"deleted\":{deleted}}}\n").as_str()));
+    }
+    assert_eq!(house.ask("GET /api/v1/mailbox/ann").await.text(), "[]\n");
+}
