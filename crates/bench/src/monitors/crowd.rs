@@ -254,13 +254,13 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 }
 
 /// Asks the system for as many open files as it lets us have, and refuses to begin when that is too few.
-fn allow_open_files(monitors: usize) -> Result<(), Error> {
+pub(crate) fn allow_open_files(connections: usize) -> Result<(), Error> {
     /// For the connections that send, and what every program has open.
     const OTHERS: u64 = 200;
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).map_err(|error| Error::io("raising the limit of open files", error.into()))?;
-    let needed = monitors as u64 + OTHERS;
+    let needed = connections as u64 + OTHERS;
     match limit.maximum {
         Some(maximum) if maximum < needed => {
             Err(Error::Usage(format!("{needed} open files are needed and {maximum} allowed: see ulimit -n")))

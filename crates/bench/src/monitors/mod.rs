@@ -17,6 +17,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tokio::time::{sleep, timeout};
 
+pub(crate) use self::crowd::allow_open_files;
 use self::crowd::{Crowd, Outcome, Plan};
 use self::delivery::Delivery;
 use self::monitor::Protocol;

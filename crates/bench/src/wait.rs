@@ -1,0 +1,129 @@
+//! The `wait` command: how long after the 250 of a mail do those hear of it who wait for it over HTTP, and what does the
+//! server hold for each of them?
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, sleep_until, timeout};
+
+use crate::Verdict;
+use crate::error::Error;
+use crate::load::at_least_one;
+use crate::measure::{Sample, Tally, ratio, real};
+use crate::message::{self, Envelope, Kind, mailbox_name};
+use crate::monitors::allow_open_files;
+use crate::report::{Report, Row};
+use crate::servers::Servers;
+use crate::smtp::{Client, Pace};
+
+const PREFIX: &str = "wait";
+/// What the server gets to read the last requests before anything is sent.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How long an answer may take at most.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Options of the `wait` command. The server has to allow as many connections as there are waiters, and some more.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    servers: Servers,
+    /// Requests that wait at the same time.
+    #[arg(long, default_value_t = 10_000, value_parser = at_least_one)]
+    waiters: usize,
+    /// Let all of them wait for the same mailbox, which gets one message, and not each for its own.
+    #[arg(long)]
+    together: bool,
+    /// Only messages that match this are waited for; all that are sent do so: `subject:wait`, or `measurement` for the text.
+    #[arg(long = "match", value_name = "QUERY")]
+    matching: Option<String>,
+    /// Messages per second.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: u32,
+    /// The server's process, to measure its memory.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// When each waiter, by its number, had its answer.
+type Answers = JoinSet<(usize, Result<Instant, Error>)>;
+
+/// Runs the `wait` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    allow_open_files(options.waiters)?;
+    let sample = || options.pid.map(Sample::of).transpose();
+    let before = sample()?;
+    let mut answers = gather(options).await?;
+    sleep(SETTLE).await;
+    let waiting = sample()?;
+    let acknowledged = send(options).await?;
+    let mut tally = Tally::default();
+    while let Some(ended) = answers.join_next().await {
+        let Ok((number, answer)) = ended else { continue };
+        match answer {
+            // The answer can be there before the sender has read its 250.
+            Ok(at) => tally.success(at.saturating_duration_since(acknowledged[number % acknowledged.len()]), 0),
+            Err(error) => tally.failure(&error),
+        }
+    }
+    let verdict = tally.verdict();
+    let mut row = Row::default().with("waiters", options.waiters).with("errors", tally.errors);
+    row = row.with_percentiles(tally.latencies.percentiles());
+    if let (Some(before), Some(waiting)) = (before, waiting) {
+        let held = real(waiting.resident.saturating_sub(before.resident)) / 1024.0;
+        row = row.with_rounded("kib_per_waiter", ratio(held, real(options.waiters)), 1).with_memory(before, waiting);
+    }
+    Report::new(options.json).row(&row);
+    Ok(verdict)
+}
+
+/// Lets all of them ask.
+async fn gather(options: &Options) -> Result<Answers, Error> {
+    let base = options.servers.base().await?;
+    let matching = options.matching.as_ref().map(|query| format!("&match={query}")).unwrap_or_default();
+    let mut answers = JoinSet::new();
+    for number in 0..options.waiters {
+        let mailbox = mailbox_name(PREFIX, if options.together { 0 } else { number });
+        let path = format!("/api/v2/mailbox/{mailbox}/wait?timeout=10m{matching}");
+        let mut stream = TcpStream::connect(base.addresses()).await.map_err(|error| Error::io("connecting", error))?;
+        let asked = stream.write_all(&base.request("GET", &path)).await;
+        asked.map_err(|error| Error::io("asking", error))?;
+        answers.spawn(async move { (number, answered(stream).await) });
+    }
+    Ok(answers)
+}
+
+/// Waits for the beginning of an answer, which says whether it is the right one.
+async fn answered(mut stream: TcpStream) -> Result<Instant, Error> {
+    let mut head = [0; 64];
+    let read = timeout(PATIENCE, stream.read(&mut head)).await;
+    let at = Instant::now();
+    let length = read.map_err(|_| Error::Timeout)?.map_err(|error| Error::io("reading the answer", error))?;
+    if head[..length].starts_with(b"HTTP/1.1 200 ") {
+        return Ok(at);
+    }
+    Err(Error::refused(&head[..length]))
+}
+
+/// Sends what is waited for; when each message was acknowledged.
+async fn send(options: &Options) -> Result<Vec<Instant>, Error> {
+    let mut client = Client::connect(&options.servers.addresses().await?).await?;
+    let message = message::build(Kind::Text, "wait", 1024);
+    let messages = if options.together { 1 } else { options.waiters };
+    let mut acknowledged = Vec::with_capacity(messages);
+    let mut next = tokio::time::Instant::now();
+    for number in 0..messages {
+        sleep_until(next).await;
+        next += Duration::from_secs(1) / options.rate;
+        let mailbox = mailbox_name(PREFIX, number);
+        client.send(&Envelope::to([mailbox.as_str()]), &message, Pace::Pipelined).await?;
+        acknowledged.push(Instant::now());
+    }
+    client.quit().await?;
+    Ok(acknowledged)
+}
