@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 /// How many are woken at once. All of them look into the store and write an answer, which keeps the processors from the
 /// mail for some milliseconds.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 64;
 /// How long the others wait for their turn.
 const PAUSE: Duration = Duration::from_millis(2);
 

@@ -182,7 +182,8 @@ fn answer(root: &str, stored: &[Summary]) -> Response {
     *response.status_mut() = StatusCode::CREATED;
     let mut location = format!("{root}/api/v1/mailbox/");
     push_segment(&mut location, first.mailbox.as_str());
-    location.push_str(&format!("/{}", first.id));
+    location.push('/');
+    location.push_str(&first.id.to_string());
     if let Ok(location) = HeaderValue::try_from(location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
