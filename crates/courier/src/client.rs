@@ -18,7 +18,7 @@ use url::Url;
 use crate::destination::{checked, destination};
 use crate::proxies::Proxies;
 use crate::resolver::Guide;
-use crate::tls::Tls;
+use crate::tls::{Tls, Trust};
 use crate::witness::{Witness, watched};
 use crate::{Answers, Failure, Http, Request, Response, Rules};
 
@@ -53,8 +53,25 @@ pub struct Courier {
 impl Courier {
     /// A client that keeps to these rules.
     pub fn new(rules: Rules) -> Self {
+        Self::trusting(Trust::default(), rules)
+    }
+
+    /// A client that keeps to these rules, and believes others than the system does.
+    pub fn trusting(trust: Trust, rules: Rules) -> Self {
         let proxies = if rules.proxies { Proxies::of_environment() } else { Proxies::default() };
-        Self::over(Tls::default(), proxies, rules)
+        Self::over(Tls::new(trust), proxies, rules)
+    }
+
+    /// Sends a request, and hands over the body of the answer while it arrives, of any length. The time that the request
+    /// allows is the longest silence, not the whole.
+    pub fn fetch(&self, request: &Request) -> Result<Download, Failure> {
+        let mut errand = Errand::parse(request)?;
+        errand.silence = Some(request.timeout);
+        // Nothing is unpacked on the way.
+        errand.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let (_, answer) = self.arrive(errand, Instant::now() + LONGEST)?;
+        let (head, body) = answer.into_parts();
+        Ok(Download { status: head.status.as_u16(), body: body.into_reader() })
     }
 
     fn over(tls: Tls, proxies: Proxies, rules: Rules) -> Self {
@@ -111,8 +128,29 @@ impl Courier {
             self.agent.run(request.timeout_global(Some(left)).max_idle_age(idle).proxy(proxy).build())
         } else {
             let request = self.agent.configure_request(request);
+            let request = request.timeout_connect(errand.silence).timeout_per_read(errand.silence);
             self.agent.run(request.timeout_global(Some(left)).max_idle_age(idle).proxy(proxy).build())
         }
+    }
+
+    /// The answer behind all redirects, and the request that got it.
+    fn arrive<'a>(
+        &self,
+        mut errand: Errand<'a>,
+        deadline: Instant,
+    ) -> Result<(Errand<'a>, http::Response<ureq::Body>), Failure> {
+        for _ in 0..self.rules.redirects {
+            let answer = self.exchange(&errand, deadline)?;
+            let Some(next) = errand.follow(answer.status(), answer.headers())? else {
+                return Ok((errand, answer));
+            };
+            errand = next;
+        }
+        let answer = self.exchange(&errand, deadline)?;
+        if self.rules.redirects > 0 && errand.follow(answer.status(), answer.headers())?.is_some() {
+            return Err(Failure::Broken("too many redirects".to_owned()));
+        }
+        Ok((errand, answer))
     }
 
     /// Whether the answer may come packed with gzip. Who asks for an encoding, or for a part, wants the bytes as they are.
@@ -150,20 +188,22 @@ impl Courier {
 
 impl Http for Courier {
     fn send(&self, request: &Request) -> Result<Response, Failure> {
-        let mut errand = Errand::parse(request)?;
-        let deadline = Instant::now() + request.timeout.min(LONGEST);
-        for _ in 0..self.rules.redirects {
-            let answer = self.exchange(&errand, deadline)?;
-            let Some(next) = errand.follow(answer.status(), answer.headers())? else {
-                return self.read(errand, answer);
-            };
-            errand = next;
-        }
-        let answer = self.exchange(&errand, deadline)?;
-        if self.rules.redirects > 0 && errand.follow(answer.status(), answer.headers())?.is_some() {
-            return Err(Failure::Broken("too many redirects".to_owned()));
-        }
+        let errand = Errand::parse(request)?;
+        let (errand, answer) = self.arrive(errand, Instant::now() + request.timeout.min(LONGEST))?;
         self.read(errand, answer)
+    }
+}
+
+/// An answer whose body is still under way; reading it fails when the other side falls silent or breaks off.
+pub struct Download {
+    /// 200 and so on.
+    pub status: u16,
+    body: ureq::BodyReader<'static>,
+}
+
+impl Read for Download {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.body.read(buffer)
     }
 }
 
@@ -173,6 +213,8 @@ struct Errand<'a> {
     url: Url,
     headers: HeaderMap,
     body: Option<&'a [u8]>,
+    /// How long the other side may say nothing; without it, only the whole is limited.
+    silence: Option<Duration>,
 }
 
 impl<'a> Errand<'a> {
@@ -195,7 +237,7 @@ impl<'a> Errand<'a> {
         // How long the body is, is known better here.
         headers.remove(CONTENT_LENGTH);
         headers.remove(TRANSFER_ENCODING);
-        Ok(Self { method, url, headers, body: request.body.as_deref() })
+        Ok(Self { method, url, headers, body: request.body.as_deref(), silence: None })
     }
 
     /// What is sent behind the head. For these methods an empty body is told as such (RFC 9110, section 8.6).
@@ -215,7 +257,13 @@ impl<'a> Errand<'a> {
         let url = self.url.join(&location);
         let url = url.map_err(|error| Failure::Malformed(format!("{location} is no URL: {error}")))?;
         let url = checked(url)?;
-        let mut next = Self { method: self.method.clone(), headers: self.headers.clone(), body: self.body, url };
+        let mut next = Self {
+            method: self.method.clone(),
+            headers: self.headers.clone(),
+            body: self.body,
+            silence: self.silence,
+            url,
+        };
         if moves {
             if next.method != Method::HEAD {
                 next.method = Method::GET;
@@ -344,7 +392,7 @@ mod tests {
         serve(secure, certificate.clone(), key);
         redirect(plain, there.clone());
 
-        let trusting = Courier::over(Tls::trusting(&certificate), Proxies::default(), RULES);
+        let trusting = Courier::trusting(Trust::also(made.cert.pem().as_bytes()).unwrap(), RULES);
         // By name, twice, to see that what was set up serves the second one too; and on the way of a redirect.
         for url in [&there, &there, &here] {
             assert_eq!(trusting.send(&request(url)).unwrap().body, b"secret");
@@ -354,6 +402,26 @@ mod tests {
             let result = courier.send(&request(url));
             assert!(matches!(&result, Err(Failure::Broken(why)) if why.contains("certificate")), "{result:?}");
         }
+        let careless = Courier::trusting(Trust::anybody(), RULES);
+        assert_eq!(careless.send(&request(&other_name)).unwrap().body, b"secret");
+        assert!(Trust::also(b"no certificate").is_err());
+    }
+
+    #[test]
+    fn a_download_may_be_longer_than_what_is_kept() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1000]);
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n{}", "x".repeat(10_000));
+        });
+        let mut download = Courier::new(RULES).fetch(&request(&url)).unwrap();
+        assert_eq!(download.status, 200);
+        let mut body = vec![0; 10_000];
+        download.read_exact(&mut body).unwrap();
+        assert!(body.iter().all(|byte| *byte == b'x'));
+        download.read_exact(&mut body).expect_err("the other half is missing");
     }
 
     #[test]

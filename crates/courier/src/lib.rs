@@ -12,8 +12,9 @@ mod witness;
 use std::fmt;
 use std::time::Duration;
 
-pub use client::Courier;
+pub use client::{Courier, Download};
 pub use destination::{destination, is_plainly_private};
+pub use tls::Trust;
 pub use url::Url;
 
 /// Sends requests; blocking, so never called on a network thread. May be shared by threads.
