@@ -7,6 +7,7 @@ pub mod address;
 pub mod compose;
 pub mod date;
 pub mod envelope;
+pub mod mbox;
 pub mod message;
 pub mod mime;
 pub mod naming;

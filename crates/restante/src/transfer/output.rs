@@ -8,10 +8,10 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use restante_mail::mbox;
 use restante_mail::message::{Source, Summary};
 use restante_mail::naming::MailboxName;
 
-use super::mbox;
 use super::names::FileNames;
 use super::trace::Trace;
 use crate::config::{Export, ExportFormat};

@@ -4,28 +4,12 @@
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::rfc2822::DateTimeParser;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::Offset;
 
 /// The month names of asctime, in order.
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 /// The day names of asctime, from Monday.
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-
-/// `Sun Nov 15 02:52:50 2026`, in UTC (RFC 4155 appendix A).
-pub(super) fn asctime(at: Timestamp) -> String {
-    let at = TimeZone::UTC.to_datetime(at);
-    let name = |names: &[&'static str], at: i8| names.get(usize::from(at.unsigned_abs())).copied().unwrap_or_default();
-    format!(
-        "{} {} {:2} {:02}:{:02}:{:02} {}",
-        name(&DAYS, at.weekday().to_monday_zero_offset()),
-        name(&MONTHS, at.month() - 1),
-        at.day(),
-        at.hour(),
-        at.minute(),
-        at.second(),
-        at.year(),
-    )
-}
 
 /// Whether what follows `From ` can hardly be text: it begins with an address, is one word, or has a time at its end.
 pub(super) fn is_one(line: &[u8]) -> bool {

@@ -1,0 +1,77 @@
+//! Writing the mbox form: many mails in one file, each behind a line that begins with `From `, with the quoting called
+//! mboxrd, which can be undone, and with LF as line end.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+
+/// Stands for a sender that is empty or does not fit into one word.
+const NOBODY: &str = "MAILER-DAEMON";
+/// The form of C's `asctime`, in UTC (RFC 4155 appendix A).
+const ASCTIME: &str = "%a %b %e %H:%M:%S %Y";
+
+/// Writes one mail.
+pub fn write(out: &mut dyn Write, sender: &str, received: Timestamp, source: &[u8]) -> io::Result<()> {
+    let fits = !sender.is_empty() && !sender.contains(|c: char| c.is_whitespace() || c.is_control());
+    writeln!(out, "From {} {}", if fits { sender } else { NOBODY }, received.strftime(ASCTIME))?;
+    for line in source.split_inclusive(|byte| *byte == b'\n') {
+        if is_quoted(line) || line.starts_with(b"From ") {
+            out.write_all(b">")?;
+        }
+        match line.strip_suffix(b"\r\n") {
+            Some(text) => {
+                out.write_all(text)?;
+                out.write_all(b"\n")?;
+            }
+            None => out.write_all(line)?,
+        }
+    }
+    // A mail whose last line has no end must not swallow the line that separates it from the next one.
+    let end: &[u8] = if source.ends_with(b"\n") || source.is_empty() { b"\n" } else { b"\n\n" };
+    out.write_all(end)
+}
+
+/// Whether a line is one or more `>` with `From ` behind them.
+pub fn is_quoted(line: &[u8]) -> bool {
+    let marks = line.iter().take_while(|byte| **byte == b'>').count();
+    marks > 0 && line[marks..].starts_with(b"From ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(source: &str) -> String {
+        let mut out = Vec::new();
+        let at = "2026-11-05T02:52:50.9Z".parse().unwrap();
+        write(&mut out, "ann@x.org", at, source.as_bytes()).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_is_written() {
+        let postmark = "From ann@x.org Thu Nov  5 02:52:50 2026\n";
+        let table = [
+            ("A: b\r\n\r\nhi\r\n", "A: b\n\nhi\n\n"),
+            ("A: b\r\n\r\nno end", "A: b\n\nno end\n\n"),
+            ("", "\n"),
+            (
+                "From x\r\n>From x\r\n>>From x\r\n> From x\r\nFromage\r\n",
+                ">From x\n>>From x\n>>>From x\n> From x\nFromage\n\n",
+            ),
+            ("a\rb\nc\r\n", "a\rb\nc\n\n"),
+        ];
+        for (source, expected) in table {
+            assert_eq!(written(source), format!("{postmark}{expected}"));
+        }
+    }
+
+    #[test]
+    fn senders_that_are_no_word_are_left_out() {
+        for sender in ["", "\"a b\"@x.org", "a\nb"] {
+            let mut out = Vec::new();
+            write(&mut out, sender, Timestamp::UNIX_EPOCH, b"x").unwrap();
+            assert_eq!(out, b"From MAILER-DAEMON Thu Jan  1 00:00:00 1970\nx\n\n");
+        }
+    }
+}
