@@ -26,6 +26,11 @@ impl Mailbox {
         Self { name: one_line(name), address: one_line(address) }
     }
 
+    /// The first `limit` mailboxes of a list, such as the value of a To field. What is no mailbox is left out.
+    pub fn list(field: &[u8], limit: usize) -> Vec<Self> {
+        mailboxes(field, limit)
+    }
+
     /// Takes apart what [`Mailbox::display`] has put together. A text that is not of that form is an address.
     pub fn from_display(text: &str) -> Self {
         let parts = text.strip_suffix('>').and_then(|text| match text.rfind(" <") {
