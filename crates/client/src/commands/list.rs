@@ -1,0 +1,145 @@
+//! `restante list`: the mailboxes of a server, or the messages of one.
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::message::{self, Message};
+use super::{Task, mailbox_arg};
+use crate::Session;
+use crate::failure::Failure;
+use crate::screen::{Column, Style, Table, ago, size};
+use crate::server::{Question, Server, shaped};
+
+/// How many mailboxes are asked for at once.
+const PAGE: &str = "1000";
+
+pub(super) fn command() -> Command {
+    Command::new("list")
+        .about("Lists the messages of a mailbox, or the mailboxes")
+        .long_about(
+            "Lists the messages of a mailbox, the oldest first, or without one all mailboxes that hold something. On a \
+             terminal it is a table; in a pipe each line has its columns separated by tabs: ID, DATE, FROM, SUBJECT and \
+             SIZE of a message, NAME, MESSAGES, UNSEEN, BYTES and the DATE of the newest message of a mailbox.",
+        )
+        .arg(mailbox_arg().required(false))
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(1..))
+                .requires("mailbox")
+                .help("Only the newest N messages"),
+        )
+        .arg(
+            Arg::new("prefix")
+                .long("prefix")
+                .value_name("TEXT")
+                .conflicts_with("mailbox")
+                .help("Only mailboxes whose names begin with this"),
+        )
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
+    match matches.get_one::<String>("mailbox") {
+        Some(mailbox) => {
+            let limit = matches.get_one::<u32>("limit").and_then(|limit| usize::try_from(*limit).ok());
+            Box::new(Messages { mailbox: mailbox.clone(), limit })
+        }
+        None => Box::new(Mailboxes { prefix: matches.get_one::<String>("prefix").cloned() }),
+    }
+}
+
+struct Messages {
+    mailbox: String,
+    limit: Option<usize>,
+}
+
+impl Task for Messages {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let found = Value::Array(message::list(&session.server, &self.mailbox, self.limit)?);
+        let messages: Vec<Message> = shaped(&found)?;
+        if session.json {
+            session.screen.json(session.out, &found)?;
+        } else if !messages.is_empty() {
+            message::show(session, &messages)?;
+        }
+        if messages.is_empty() {
+            return Err(Failure::nothing(format!("There is no mail in {}.", self.mailbox)));
+        }
+        Ok(())
+    }
+}
+
+struct Mailboxes {
+    prefix: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Mailbox {
+    name: String,
+    messages: u64,
+    unseen: u64,
+    bytes: u64,
+    newest: Newest,
+}
+
+#[derive(Deserialize)]
+struct Newest {
+    date: String,
+}
+
+impl Task for Mailboxes {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let found = self.all(&session.server)?;
+        let mailboxes: Vec<Mailbox> = shaped(&found)?;
+        let is_empty = mailboxes.is_empty();
+        if session.json {
+            session.screen.json(session.out, &json!({ "mailboxes": found, "next": null }))?;
+        } else if !is_empty {
+            show(session, mailboxes)?;
+        }
+        if is_empty { Err(Failure::nothing("There is no mail.")) } else { Ok(()) }
+    }
+}
+
+impl Mailboxes {
+    fn all(&self, server: &Server) -> Result<Value, Failure> {
+        let mut found = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let mut parameters = vec![("limit", PAGE)];
+            parameters.extend(self.prefix.as_deref().map(|prefix| ("prefix", prefix)));
+            parameters.extend(after.as_deref().map(|after| ("after", after)));
+            let path = &["api", "v2", "mailboxes"];
+            let mut page = server.get(Question { path, parameters: &parameters, ..Question::default() })?;
+            if let Value::Array(mailboxes) = page["mailboxes"].take() {
+                found.extend(mailboxes);
+            }
+            match page["next"].as_str() {
+                Some(next) if after.as_deref() != Some(next) => after = Some(next.to_owned()),
+                _ => return Ok(Value::Array(found)),
+            }
+        }
+    }
+}
+
+fn show(session: &mut Session<'_>, mailboxes: Vec<Mailbox>) -> std::io::Result<()> {
+    let mut table = Table::new([
+        Column::new("MAILBOX").giving().styled(Style::Id),
+        Column::new("MESSAGES").right(),
+        Column::new("UNSEEN").right(),
+        Column::new("SIZE").right(),
+        Column::new("NEWEST").styled(Style::Faint),
+    ]);
+    let is_terminal = session.screen.is_terminal();
+    for Mailbox { name, messages, unseen, bytes, newest: Newest { date } } in mailboxes {
+        let newest = match date.parse() {
+            Ok(at) if is_terminal => ago(at, session.now),
+            _ => date,
+        };
+        let bytes = if is_terminal { size(bytes) } else { bytes.to_string() };
+        table.row([name, messages.to_string(), unseen.to_string(), bytes, newest]);
+    }
+    session.screen.table(session.out, &table)
+}

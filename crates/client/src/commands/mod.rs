@@ -1,0 +1,81 @@
+//! The commands: one file for each, with its flags and what it does, and the table that names them all.
+
+mod extract;
+pub(crate) mod inbucket;
+mod list;
+mod message;
+mod read;
+mod remove;
+mod search;
+mod wait;
+
+use clap::{Arg, ArgMatches, Command};
+
+use crate::Session;
+use crate::failure::Failure;
+use crate::options::Options;
+
+/// What a command line asks for, ready to be done.
+pub(crate) trait Task {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure>;
+
+    /// The exit code that a failure has here.
+    fn code(&self, failure: &Failure) -> u8 {
+        failure.code()
+    }
+}
+
+/// A command: its flags, and how they are read.
+type Entry = (fn() -> Command, fn(&ArgMatches) -> Box<dyn Task>);
+
+/// In the order in which help lists them.
+const COMMANDS: &[Entry] = &[
+    (list::command, list::parse),
+    (read::get_command, read::parse_get),
+    (read::source_command, read::parse_source),
+    (wait::command, wait::parse),
+    (search::command, search::parse),
+    (extract::codes_command, extract::parse_codes),
+    (extract::links_command, extract::parse_links),
+    (remove::delete_command, remove::parse_delete),
+    (remove::purge_command, remove::parse_purge),
+    (inbucket::match_command, inbucket::parse_match),
+    (inbucket::mbox_command, inbucket::parse_mbox),
+];
+
+/// What the exit codes say, for the help of every command that has no others.
+pub const EXIT_CODES: &str = "Exit codes: 0 found or done, 1 nothing there, no match or no mail in time, 2 wrong usage, 3 no \
+                          server answers, 4 the server wants other credentials, 5 an error of the server or of this machine.";
+
+pub(crate) fn all() -> impl Iterator<Item = Command> {
+    let ours = COMMANDS.iter().map(|(command, _)| finished(command()));
+    ours.chain([inbucket::client_command()])
+}
+
+/// What a command was given, and what was said about the server.
+pub(crate) fn parse(name: &str, matches: &ArgMatches) -> Option<(Box<dyn Task>, Options)> {
+    if name == inbucket::CLIENT {
+        return inbucket::parse_client(matches);
+    }
+    let (_, parse) = COMMANDS.iter().find(|(command, _)| command().get_name() == name)?;
+    Some((parse(matches), Options::parse(matches)))
+}
+
+/// A command with the options that all have.
+fn finished(command: Command) -> Command {
+    let command = if command.get_after_help().is_none() { command.after_help(EXIT_CODES) } else { command };
+    Options::on(command).args_override_self(true)
+}
+
+fn mailbox_arg() -> Arg {
+    Arg::new("mailbox").value_name("MAILBOX").required(true).help("A mailbox, given by name or address")
+}
+
+fn id_arg() -> Arg {
+    Arg::new("id").value_name("ID").default_value("latest").help("The id of a message, or latest")
+}
+
+/// The text of an argument; empty where it was not given.
+fn text(matches: &ArgMatches, name: &str) -> String {
+    matches.get_one::<String>(name).cloned().unwrap_or_default()
+}

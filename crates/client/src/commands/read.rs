@@ -1,0 +1,154 @@
+//! `restante get` and `restante source`: one message, for people and byte for byte.
+
+use std::io::{Read as _, Write};
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde::Deserialize;
+
+use super::{Task, id_arg, mailbox_arg, text};
+use crate::Session;
+use crate::failure::Failure;
+use crate::screen::{Column, Style, Table, plain, size};
+use crate::server::{Question, shaped};
+
+/// The header fields that people look at, in this order.
+const USUAL: &[&str] = &["From", "Reply-To", "To", "Cc", "Date", "Subject"];
+
+pub(super) fn get_command() -> Command {
+    Command::new("get")
+        .about("Shows a message: header, text and attachments")
+        .long_about(
+            "Shows a message: the usual header fields, the text, and the list of attachments. With --json it is the whole \
+             message of the REST API, with its HTML and all header fields.",
+        )
+        .arg(mailbox_arg())
+        .arg(id_arg())
+        .arg(Arg::new("headers").long("headers").action(ArgAction::SetTrue).help("Shows all header fields"))
+}
+
+pub(super) fn parse_get(matches: &ArgMatches) -> Box<dyn Task> {
+    Box::new(Get { mailbox: text(matches, "mailbox"), id: text(matches, "id"), headers: matches.get_flag("headers") })
+}
+
+pub(super) fn source_command() -> Command {
+    Command::new("source")
+        .about("Prints the source of a message")
+        .long_about(
+            "Prints the source of a message, byte for byte when it goes to a pipe or a file. On a terminal control \
+             characters are written as their numbers.",
+        )
+        .arg(mailbox_arg())
+        .arg(id_arg())
+}
+
+pub(super) fn parse_source(matches: &ArgMatches) -> Box<dyn Task> {
+    Box::new(Source { mailbox: text(matches, "mailbox"), id: text(matches, "id") })
+}
+
+struct Get {
+    mailbox: String,
+    id: String,
+    headers: bool,
+}
+
+/// What `/api/v2/mailbox/{name}/{id}` tells, as far as it is shown.
+#[derive(Deserialize)]
+struct Details {
+    text: String,
+    headers: Vec<Field>,
+    attachments: Vec<Attachment>,
+}
+
+#[derive(Deserialize)]
+struct Field {
+    name: String,
+    value: String,
+    #[serde(default)]
+    decoded: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Attachment {
+    index: u64,
+    filename: String,
+    content_type: String,
+    size: u64,
+}
+
+impl Task for Get {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let version = if session.json { "v1" } else { "v2" };
+        let path = &["api", version, "mailbox", &self.mailbox, &self.id];
+        let answer = session.server.get(Question { path, ..Question::default() })?;
+        if session.json {
+            return Ok(session.screen.json(session.out, &answer)?);
+        }
+        let details: Details = shaped(&answer)?;
+        for field in self.fields(&details.headers) {
+            let name = session.screen.style(Style::Head, &format!("{}:", plain::line(&field.name)));
+            let value = plain::line(field.decoded.as_ref().unwrap_or(&field.value));
+            writeln!(session.out, "{name} {value}")?;
+        }
+        writeln!(session.out, "\n{}", plain::lines(&details.text.replace("\r\n", "\n")).trim_end())?;
+        if details.attachments.is_empty() {
+            return Ok(());
+        }
+        writeln!(session.out)?;
+        let mut table = Table::new([
+            Column::new("").right().styled(Style::Id),
+            Column::new("ATTACHMENT").giving(),
+            Column::new("TYPE").giving(),
+            Column::new("SIZE").right(),
+        ]);
+        for Attachment { index, filename, content_type, size: bytes } in details.attachments {
+            table.row([index.to_string(), filename, content_type, size(bytes)]);
+        }
+        Ok(session.screen.table(session.out, &table)?)
+    }
+}
+
+impl Get {
+    fn fields<'a>(&self, fields: &'a [Field]) -> Vec<&'a Field> {
+        if self.headers {
+            return fields.iter().collect();
+        }
+        let named = |name: &'static str| fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
+        USUAL.iter().flat_map(|name| named(name)).collect()
+    }
+}
+
+struct Source {
+    mailbox: String,
+    id: String,
+}
+
+impl Task for Source {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let mut download = session.server.download(&["api", "v1", "mailbox", &self.mailbox, &self.id, "source"])?;
+        let is_terminal = session.screen.is_terminal();
+        let mut chunk = vec![0; 64 * 1024];
+        // The beginning of a character, or of a line end, whose rest is in the next chunk.
+        let mut rest: Vec<u8> = Vec::new();
+        loop {
+            let length = download
+                .read(&mut chunk)
+                .map_err(|error| Failure::Unreachable(format!("The source breaks off: {error}.")))?;
+            if length == 0 {
+                break;
+            }
+            if is_terminal {
+                rest.extend_from_slice(&chunk[..length]);
+                let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                shown(session.out, &rest.drain(..end).collect::<Vec<_>>())?;
+            } else {
+                session.out.write_all(&chunk[..length])?;
+            }
+        }
+        Ok(shown(session.out, &rest)?)
+    }
+}
+
+fn shown(out: &mut dyn Write, lines: &[u8]) -> std::io::Result<()> {
+    out.write_all(plain::lines(&String::from_utf8_lossy(lines).replace("\r\n", "\n")).as_bytes())
+}

@@ -1,0 +1,105 @@
+//! `restante delete` and `restante purge`: mail that is no longer wanted.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Value, json};
+
+use super::{Task, mailbox_arg, text};
+use crate::Session;
+use crate::failure::Failure;
+use crate::screen::counted;
+
+/// How many messages are named in one request; the server takes some fifty thousand.
+const AT_ONCE: usize = 10_000;
+
+pub(super) fn delete_command() -> Command {
+    Command::new("delete")
+        .about("Deletes messages of a mailbox")
+        .arg(mailbox_arg())
+        .arg(Arg::new("ids").value_name("ID").required(true).num_args(1..).help("The ids of the messages"))
+}
+
+pub(super) fn parse_delete(matches: &ArgMatches) -> Box<dyn Task> {
+    let ids = matches.get_many::<String>("ids").into_iter().flatten().cloned().collect();
+    Box::new(Delete { mailbox: text(matches, "mailbox"), ids })
+}
+
+pub(super) fn purge_command() -> Command {
+    Command::new("purge")
+        .about("Deletes all messages of a mailbox, or of all mailboxes")
+        .arg(mailbox_arg().required(false).required_unless_present("all"))
+        .arg(
+            Arg::new("all")
+                .long("all")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("mailbox")
+                .help("Deletes everything that the server holds"),
+        )
+}
+
+pub(super) fn parse_purge(matches: &ArgMatches) -> Box<dyn Task> {
+    Box::new(Purge { mailbox: matches.get_one("mailbox").cloned() })
+}
+
+struct Delete {
+    mailbox: String,
+    ids: Vec<String>,
+}
+
+impl Task for Delete {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        // It could be another message by then.
+        if self.ids.iter().any(|id| id == "latest") {
+            return Err(Failure::Usage("Messages are deleted by their ids; latest is none.".to_owned()));
+        }
+        let mut ids: Vec<&String> = self.ids.iter().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut deleted = 0;
+        for ids in ids.chunks(AT_ONCE) {
+            let path = &["api", "v2", "mailbox", &self.mailbox, "delete"];
+            deleted += count(&session.server.post(path, &json!({ "ids": ids }))?);
+        }
+        report(session, deleted)?;
+        let missing = u64::try_from(ids.len()).unwrap_or(u64::MAX).saturating_sub(deleted);
+        match missing {
+            0 => Ok(()),
+            1 => Err(Failure::nothing("One of the messages is not there.")),
+            many => Err(Failure::nothing(format!("{many} of the messages are not there."))),
+        }
+    }
+}
+
+struct Purge {
+    /// All mailboxes when there is none.
+    mailbox: Option<String>,
+}
+
+impl Task for Purge {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let Some(mailbox) = &self.mailbox else {
+            let answer = session.server.delete(&["api", "v2", "mailboxes"])?;
+            return report(session, count(&answer));
+        };
+        let answer = session.server.delete(&["api", "v1", "mailbox", mailbox])?;
+        if session.json {
+            session.screen.json(session.out, &answer)?;
+        } else if session.screen.is_terminal() {
+            writeln!(session.out, "Purged.")?;
+        }
+        Ok(())
+    }
+}
+
+fn count(answer: &Value) -> u64 {
+    answer["deleted"].as_u64().unwrap_or_default()
+}
+
+/// How many were deleted. A script asks for that with `--json`, or not at all.
+fn report(session: &mut Session<'_>, deleted: u64) -> Result<(), Failure> {
+    if session.json {
+        session.screen.json(session.out, &json!({ "deleted": deleted }))?;
+    } else if session.screen.is_terminal() {
+        writeln!(session.out, "Deleted {}.", counted(deleted, "message"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! `restante search`: messages of all mailboxes, or of one, that match a query.
+
+use std::io;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::message::Message;
+use super::{Task, text};
+use crate::failure::Failure;
+use crate::screen::{Column, Screen, Style, Table, cut, plain, width};
+use crate::server::{Question, shaped};
+use crate::{Session, note};
+
+/// The most messages that the server gives at once.
+const PAGE: usize = 200;
+
+pub(super) fn command() -> Command {
+    Command::new("search")
+        .about("Searches all mailboxes, or one")
+        .long_about(
+            "Searches all mailboxes, or one; the newest message comes first. Words and \"phrases\" must all be there; \
+             from: to: cc: subject: body: filename: mailbox: header:Name=value has:attachment is:unseen before: after: \
+             larger: smaller: narrow it, - excludes, `or` is between alternatives. Quote the query, or put -- before one \
+             that begins with a dash. In a pipe each line has MAILBOX, ID, DATE, FROM and SUBJECT, separated by tabs.",
+        )
+        .arg(Arg::new("query").value_name("QUERY").required(true).num_args(1..).help("What to look for"))
+        .arg(Arg::new("mailbox").long("mailbox").value_name("MAILBOX").help("Only in this mailbox"))
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(1..))
+                .default_value("50")
+                .help("At most so many messages"),
+        )
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
+    let words: Vec<&str> = matches.get_many::<String>("query").into_iter().flatten().map(String::as_str).collect();
+    let limit = matches.get_one::<u32>("limit").and_then(|limit| usize::try_from(*limit).ok());
+    let mailbox = matches.get_one::<String>("mailbox").is_some().then(|| text(matches, "mailbox"));
+    Box::new(Search { query: words.join(" "), mailbox, limit: limit.unwrap_or(PAGE) })
+}
+
+struct Search {
+    query: String,
+    mailbox: Option<String>,
+    limit: usize,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(flatten)]
+    message: Message,
+    #[serde(default)]
+    snippet: Vec<Piece>,
+}
+
+/// A piece of the text around what was found.
+#[derive(Deserialize)]
+struct Piece {
+    text: String,
+    hit: bool,
+}
+
+impl Task for Search {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let answer = self.pages(session)?;
+        let found: Vec<Found> = shaped(&answer["messages"])?;
+        if session.json {
+            session.screen.json(session.out, &answer)?;
+        } else if !found.is_empty() {
+            show(session, &found)?;
+        }
+        if answer["complete"] == false {
+            note("The index has not taken in everything yet, so newer mail may be missing.");
+        }
+        if found.is_empty() { Err(Failure::nothing("No message matches.")) } else { Ok(()) }
+    }
+}
+
+impl Search {
+    /// All pages up to the limit as one answer.
+    fn pages(&self, session: &Session<'_>) -> Result<Value, Failure> {
+        let mut found: Vec<Value> = Vec::new();
+        let mut next = Value::Null;
+        let mut complete = true;
+        loop {
+            let limit = (self.limit - found.len()).min(PAGE).to_string();
+            let mut parameters = vec![("q", self.query.as_str()), ("limit", &limit)];
+            parameters.extend(self.mailbox.as_deref().map(|mailbox| ("mailbox", mailbox)));
+            parameters.extend(next.as_str().map(|next| ("before", next)));
+            let path = &["api", "v2", "search"];
+            let mut page = session.server.get(Question { path, parameters: &parameters, ..Question::default() })?;
+            complete &= page["complete"] != false;
+            let before = found.len();
+            if let Value::Array(messages) = page["messages"].take() {
+                found.extend(messages);
+            }
+            next = page["next"].take();
+            if next.is_null() || found.len() >= self.limit || found.len() == before {
+                found.truncate(self.limit);
+                return Ok(json!({ "messages": found, "next": next, "complete": complete }));
+            }
+        }
+    }
+}
+
+fn show(session: &mut Session<'_>, found: &[Found]) -> io::Result<()> {
+    let mut table = Table::new([
+        Column::new("MAILBOX").giving(),
+        Column::new("ID").styled(Style::Id),
+        Column::new("WHEN").styled(Style::Faint),
+        Column::new("FROM").giving(),
+        Column::new("SUBJECT").giving(),
+    ]);
+    for Found { message, .. } in found {
+        let Message { mailbox, id, from, subject, .. } = message.clone();
+        table.row([mailbox, id, message.when(session), from, subject]);
+    }
+    let lines = table.lines(&session.screen);
+    let Some(room) = session.screen.width() else {
+        return session.screen.table(session.out, &table);
+    };
+    // The head comes first, then a line for each message.
+    let (head, rows) = lines.split_at(lines.len().min(1));
+    for line in head {
+        writeln!(session.out, "{}", line.trim_end())?;
+    }
+    for (line, Found { snippet, .. }) in rows.iter().zip(found) {
+        writeln!(session.out, "{}", line.trim_end())?;
+        let snippet = highlighted(&session.screen, snippet, room.saturating_sub(4));
+        if !snippet.is_empty() {
+            writeln!(session.out, "    {snippet}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The text around what was found, in one line of so many cells.
+fn highlighted(screen: &Screen, snippet: &[Piece], mut room: usize) -> String {
+    let mut line = String::new();
+    for Piece { text, hit } in snippet {
+        let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+        let shown = cut(&plain::line(&text), room);
+        room = room.saturating_sub(width(&shown));
+        line.push_str(&screen.style(if *hit { Style::Hit } else { Style::Faint }, &shown));
+    }
+    line
+}

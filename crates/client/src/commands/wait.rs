@@ -1,0 +1,166 @@
+//! `restante wait`: ends when mail is there, or when none came.
+
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde_json::{Value, json};
+
+use super::extract::{self, Kind};
+use super::message::{self, Message};
+use super::{Task, mailbox_arg, text};
+use crate::Session;
+use crate::failure::Failure;
+use crate::options::duration_arg;
+use crate::server::{Question, Server, document, refusal, shaped};
+
+/// How long mail is waited for when nothing is said.
+const DEFAULT: Duration = Duration::from_secs(30);
+
+pub(super) fn command() -> Command {
+    Command::new("wait")
+        .about("Waits until mail is there, or makes sure that none comes")
+        .long_about(
+            "Waits until a mailbox holds messages that match, and lists them; mail that was there before counts, unless \
+             --after says otherwise. With --none it is a success when no such mail comes within the time.",
+        )
+        .arg(mailbox_arg())
+        .arg(duration_arg("patience", "How long to wait, at most 10m [default: 30s]").long("timeout"))
+        .arg(after_arg())
+        .arg(
+            Arg::new("count")
+                .long("count")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(1..=1000))
+                .help("Waits for so many messages [default: 1]"),
+        )
+        .arg(
+            Arg::new("match")
+                .long("match")
+                .value_name("QUERY")
+                .allow_hyphen_values(true)
+                .help("Only messages that match, in the language of the search"),
+        )
+        .arg(
+            Arg::new("none")
+                .long("none")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["count", "codes", "links"])
+                .help("Succeeds when no such message comes, or is there"),
+        )
+        .arg(
+            Arg::new("codes")
+                .long("codes")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("links")
+                .help("Prints the one-time codes of the newest message instead"),
+        )
+        .arg(
+            Arg::new("links")
+                .long("links")
+                .action(ArgAction::SetTrue)
+                .help("Prints the links of the newest message instead"),
+        )
+}
+
+/// `--after ID`.
+pub(super) fn after_arg() -> Arg {
+    Arg::new("after").long("after").value_name("ID").help("Only messages that came after the one with this id")
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
+    let flag = |name: &str| matches.get_flag(name);
+    Box::new(Wait {
+        mailbox: text(matches, "mailbox"),
+        timeout: matches.get_one("patience").copied().unwrap_or(DEFAULT),
+        after: matches.get_one("after").cloned(),
+        count: matches.get_one::<u32>("count").map(ToString::to_string),
+        query: matches.get_one("match").cloned(),
+        none: flag("none"),
+        extract: if flag("codes") {
+            Some(Kind::Codes)
+        } else {
+            flag("links").then_some(Kind::Links { containing: None })
+        },
+    })
+}
+
+struct Wait {
+    mailbox: String,
+    timeout: Duration,
+    after: Option<String>,
+    count: Option<String>,
+    query: Option<String>,
+    none: bool,
+    extract: Option<Kind>,
+}
+
+impl Task for Wait {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let timeout = milliseconds(self.timeout);
+        let mut parameters = vec![("timeout", timeout.as_str())];
+        let given = [("after", &self.after), ("count", &self.count), ("match", &self.query)];
+        parameters.extend(given.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
+        if self.none {
+            parameters.push(("expect", "none"));
+        }
+        let path = &["api", "v2", "mailbox", &self.mailbox, "wait"];
+        let question = Question { path, parameters: &parameters, wait: self.timeout };
+        let answer = session.server.ask("GET", question, None)?;
+        match answer.status {
+            // Nothing came, as it should be.
+            204 => {
+                if session.json {
+                    session.screen.json(session.out, &json!({ "messages": [] }))?;
+                }
+                Ok(())
+            }
+            // Too few in time, or one that should not be there: those are told all the same.
+            408 | 409 => {
+                let told: Option<Value> = serde_json::from_slice(&answer.body).ok();
+                if let Some(told) = told.filter(|told| told["messages"].is_array()) {
+                    self.show(session, &told)?;
+                }
+                Err(refusal(answer.status, &answer.body))
+            }
+            _ => {
+                let found = document(&answer)?;
+                match (&self.extract, newest(&found)) {
+                    (Some(kind), Some(id)) => extract::show(session, kind, &self.mailbox, id),
+                    _ => self.show(session, &found),
+                }
+            }
+        }
+    }
+}
+
+impl Wait {
+    fn show(&self, session: &mut Session<'_>, found: &Value) -> Result<(), Failure> {
+        if session.json {
+            return Ok(session.screen.json(session.out, found)?);
+        }
+        let messages: Vec<Message> = shaped(&found["messages"])?;
+        if !messages.is_empty() && self.extract.is_none() {
+            message::show(session, &messages)?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits for the next message behind this one, and returns its id; none when the time is over.
+pub(super) fn next(server: &Server, mailbox: &str, after: &str, timeout: Duration) -> Result<Option<String>, Failure> {
+    let (path, limit) = (&["api", "v2", "mailbox", mailbox, "wait"], milliseconds(timeout));
+    let parameters = &[("timeout", limit.as_str()), ("after", after)];
+    let answer = server.ask("GET", Question { path, parameters, wait: timeout }, None)?;
+    if answer.status == 408 {
+        return Ok(None);
+    }
+    Ok(newest(&document(&answer)?).map(ToOwned::to_owned))
+}
+
+fn newest(found: &Value) -> Option<&str> {
+    found["messages"].as_array()?.last()?["id"].as_str()
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{}ms", time.as_millis())
+}

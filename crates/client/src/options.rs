@@ -1,0 +1,232 @@
+//! The options that all commands have: which server, who asks, and how the output looks.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use jiff::SignedDuration;
+use restante_courier::Trust;
+
+use crate::failure::Failure;
+use crate::screen::Color;
+use crate::server::{Credentials, Server, base};
+
+/// The variables that the commands read. A server that is started beside them has no such settings.
+pub const VARIABLES: &[&str] = &[SERVER, TOKEN, USER, PASSWORD, SMTP];
+
+const SERVER: &str = "RESTANTE_SERVER";
+const TOKEN: &str = "RESTANTE_TOKEN";
+const USER: &str = "RESTANTE_USER";
+const PASSWORD: &str = "RESTANTE_PASSWORD";
+/// Where mail is sent to.
+pub(crate) const SMTP: &str = "RESTANTE_SMTP";
+
+const DEFAULT_SERVER: &str = "http://localhost:9000";
+/// How long the server may take for an answer.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: &str = "timeout";
+const HEADING: &str = "Server and output";
+
+/// What was said about server and output.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    server: Option<String>,
+    token: Option<String>,
+    user: Option<String>,
+    cacert: Option<PathBuf>,
+    insecure: bool,
+    timeout: Duration,
+    pub(crate) json: bool,
+    pub(crate) color: Color,
+}
+
+impl Options {
+    /// Adds the options to a command.
+    pub(crate) fn on(command: Command) -> Command {
+        // Where a command has a time limit of its own, that one counts.
+        let has_timeout = command.get_arguments().any(|arg| arg.get_long() == Some(TIMEOUT));
+        let command = command.args(args().map(|arg| arg.help_heading(HEADING)));
+        if has_timeout {
+            return command;
+        }
+        let timeout = duration_arg(TIMEOUT, "How long the server may take for an answer [default: 30s]");
+        command.arg(timeout.help_heading(HEADING))
+    }
+
+    pub(crate) fn parse(matches: &ArgMatches) -> Self {
+        let text = |name: &str| matches.get_one::<String>(name).cloned();
+        Self {
+            server: text("server").or_else(|| host_and_port(matches)),
+            token: text("token"),
+            user: text("user"),
+            cacert: matches.get_one("cacert").cloned(),
+            insecure: matches.get_flag("insecure"),
+            timeout: matches.try_get_one(TIMEOUT).ok().flatten().copied().unwrap_or(DEFAULT_TIMEOUT),
+            json: matches.get_flag("json"),
+            color: match text("color").as_deref() {
+                Some("always") => Color::Always,
+                Some("never") => Color::Never,
+                _ => Color::Auto,
+            },
+        }
+    }
+
+    /// Takes host and port, as Inbucket's client does, from a level above, where nothing else was said.
+    pub(crate) fn or_host_and_port(&mut self, above: &ArgMatches) {
+        self.server = self.server.take().or_else(|| host_and_port(above));
+    }
+
+    /// The server that is meant. Flags win over variables.
+    pub(crate) fn server(&self) -> Result<Server, Failure> {
+        let named = self.server.clone().or_else(|| variable(SERVER));
+        let (url, in_url) = base(named.as_deref().unwrap_or(DEFAULT_SERVER))
+            .map_err(|why| Failure::Usage(format!("The server is not understood: {why}.")))?;
+        let credentials = match (&self.token, &self.user) {
+            (Some(token), _) => Credentials::Token(token.clone()),
+            (None, Some(user)) => user_with_password(user)?,
+            (None, None) if in_url != Credentials::None => in_url,
+            (None, None) => match (variable(TOKEN), variable(USER)) {
+                (Some(token), _) => Credentials::Token(token),
+                (None, Some(user)) => user_with_password(&user)?,
+                (None, None) => Credentials::None,
+            },
+        };
+        Ok(Server::new(url, credentials, self.trust()?, self.timeout))
+    }
+
+    fn trust(&self) -> Result<Trust, Failure> {
+        if self.insecure {
+            return Ok(Trust::anybody());
+        }
+        let Some(path) = &self.cacert else { return Ok(Trust::default()) };
+        let wrong = |why: String| Failure::Usage(format!("The certificate {} cannot be used: {why}.", path.display()));
+        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        Trust::also(&pem).map_err(|failure| wrong(failure.to_string()))
+    }
+}
+
+/// A flag whose value is a length of time.
+pub(crate) fn duration_arg(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name("TIME").value_parser(duration).help(help)
+}
+
+/// A variable of the environment that says something.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Where Inbucket's client says which server it means.
+pub(crate) fn inbucket_args() -> [Arg; 2] {
+    [
+        Arg::new("host").long("host").value_name("HOST").help("The host of the server [default: localhost]"),
+        Arg::new("port")
+            .long("port")
+            .value_name("PORT")
+            .value_parser(value_parser!(u16))
+            .help("The HTTP port of the server [default: 9000]"),
+    ]
+}
+
+fn args() -> impl Iterator<Item = Arg> {
+    [
+        Arg::new("server")
+            .long("server")
+            .value_name("URL")
+            .help("The server to talk to; variable RESTANTE_SERVER [default: http://localhost:9000]"),
+        Arg::new("token").long("token").value_name("TOKEN").help("A token for the server; variable RESTANTE_TOKEN"),
+        Arg::new("user").long("user").value_name("NAME").help(
+            "The user to log in as; variable RESTANTE_USER. The password is in RESTANTE_PASSWORD, or is asked for",
+        ),
+        Arg::new("cacert")
+            .long("cacert")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help("Trusts the certificates in this PEM file too, when the server speaks https"),
+        Arg::new("insecure")
+            .long("insecure")
+            .action(ArgAction::SetTrue)
+            .conflicts_with("cacert")
+            .help("Talks to the server whatever its certificate"),
+        Arg::new("json")
+            .long("json")
+            .action(ArgAction::SetTrue)
+            .help("Prints the answer of the REST API, as one JSON document"),
+        Arg::new("color")
+            .long("color")
+            .value_name("WHEN")
+            .value_parser(PossibleValuesParser::new(["auto", "always", "never"]))
+            .help("Whether there are colours [default: auto, on a terminal when NO_COLOR is not set]"),
+    ]
+    .into_iter()
+}
+
+fn host_and_port(matches: &ArgMatches) -> Option<String> {
+    let host = matches.try_get_one::<String>("host").ok().flatten();
+    let port = matches.try_get_one::<u16>("port").ok().flatten();
+    (host.is_some() || port.is_some())
+        .then(|| format!("http://{}:{}", host.map_or("localhost", String::as_str), port.unwrap_or(&9000)))
+}
+
+/// `30s`, `1m30s`, `500ms`; a number alone is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<u32>().map(|seconds| Duration::from_secs(seconds.into()));
+    seconds
+        .ok()
+        .or_else(|| text.parse::<SignedDuration>().ok().and_then(|duration| duration.try_into().ok()))
+        .ok_or_else(|| "must be a length of time such as 30s, 1m30s or 500ms".to_owned())
+}
+
+fn user_with_password(name: &str) -> Result<Credentials, Failure> {
+    let password = match variable(PASSWORD) {
+        Some(password) => password,
+        None => asked_for(name)?,
+    };
+    Ok(Credentials::User { name: name.to_owned(), password })
+}
+
+/// Asks the person at the terminal for a password, and does not show what is typed.
+fn asked_for(name: &str) -> Result<String, Failure> {
+    use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+
+    let stdin = std::io::stdin();
+    let missing = || Failure::Usage(format!("There is no password for {name}: set {PASSWORD}, or use a terminal."));
+    if !stdin.is_terminal() {
+        return Err(missing());
+    }
+    let before = tcgetattr(&stdin).map_err(|_| missing())?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    let _ = write!(std::io::stderr(), "Password of {name}: ");
+    tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(|_| missing())?;
+    let mut line = String::new();
+    let read = stdin.lock().read_line(&mut line);
+    let _ = tcsetattr(&stdin, OptionalActions::Flush, &before);
+    let _ = writeln!(std::io::stderr());
+    read.map_err(|_| missing())?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time() {
+        let table = [
+            ("30", Some(30_000)),
+            ("30s", Some(30_000)),
+            ("1m30s", Some(90_000)),
+            ("500ms", Some(500)),
+            ("0", Some(0)),
+            ("1h", Some(3_600_000)),
+            ("-1s", None),
+            ("soon", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(duration(text).ok(), expected.map(Duration::from_millis), "{text}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a person gets to see: where standard output leads, colours, tables, and texts that are made harmless for a
+//! terminal. What is shown is decided by the commands.
+
+pub mod plain;
+mod table;
+mod times;
+mod width;
+
+use std::io::{self, IsTerminal as _, Write};
+
+use serde_json::Value;
+
+pub(crate) use table::{Column, Table};
+pub(crate) use times::ago;
+pub(crate) use width::{cut, width};
+
+/// The width where a terminal does not tell its own.
+const USUAL_WIDTH: usize = 80;
+
+/// When there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Color {
+    /// On a terminal, unless `NO_COLOR` is set or the terminal cannot.
+    Auto,
+    Always,
+    Never,
+}
+
+/// What a piece of text is, so that it gets a colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    /// Names of columns and fields.
+    Head,
+    Id,
+    /// What was looked for.
+    Hit,
+    /// What is of less interest.
+    Faint,
+}
+
+/// Standard output, as far as it is known what it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Screen {
+    /// The width of the terminal; none when it is a pipe or a file.
+    width: Option<usize>,
+    colors: bool,
+}
+
+impl Screen {
+    /// Standard output of this process.
+    pub(crate) fn stdout(color: Color) -> Self {
+        let stdout = io::stdout();
+        let width = stdout.is_terminal().then(|| {
+            let size = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
+            if size == 0 { USUAL_WIDTH } else { size }
+        });
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let colors = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                width.is_some() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+            }
+        };
+        Self { width, colors }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn terminal(width: usize, colors: bool) -> Self {
+        Self { width: Some(width), colors }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn pipe() -> Self {
+        Self { width: None, colors: false }
+    }
+
+    /// The width of the terminal; none when there is none.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// Whether a person looks at it, as far as one can know.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.width.is_some()
+    }
+
+    /// A text in the colour of its kind.
+    pub(crate) fn style(&self, style: Style, text: &str) -> String {
+        let code = match style {
+            _ if !self.colors || text.is_empty() => return text.to_owned(),
+            Style::Plain => return text.to_owned(),
+            Style::Head | Style::Faint => "2",
+            Style::Id => "36",
+            Style::Hit => "1;33",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    /// Writes a table.
+    pub(crate) fn table<const N: usize>(&self, out: &mut dyn Write, table: &Table<N>) -> io::Result<()> {
+        for line in table.lines(self) {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// Writes a document: laid out for people on a terminal, on one line elsewhere.
+    pub(crate) fn json(&self, out: &mut dyn Write, document: &Value) -> io::Result<()> {
+        let text = if self.is_terminal() { format!("{document:#}") } else { document.to_string() };
+        writeln!(out, "{}", plain::json(&text))
+    }
+}
+
+/// `1 message`, `2 messages`.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A size for people: `312`, `4.6k`, `12M`.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")];
+    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) if bytes < 10 * unit => format!("{}.{}{name}", bytes / unit, bytes % unit * 10 / unit),
+        Some((unit, name)) => format!("{}{name}", bytes / unit),
+        None => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let table = [
+            (0, "0"),
+            (1023, "1023"),
+            (1024, "1.0k"),
+            (4711, "4.6k"),
+            (10 * 1024, "10k"),
+            (10 << 20, "10M"),
+            ((1 << 30) - 1, "1023M"),
+            (u64::MAX, "17179869183G"),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Texts of mails made harmless for a terminal. A mail can hold anything: sequences that move the cursor, set the title or
+//! type for the reader, and characters that turn the direction of writing. None of them gets through; they are written as
+//! their numbers instead.
+
+use std::fmt::Write as _;
+
+/// One line for a table: line ends and tabs are written out as well.
+pub fn line(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+/// Many lines: line feeds and tabs stay.
+pub(crate) fn lines(text: &str) -> String {
+    escaped(text, |c| matches!(c, '\n' | '\t'))
+}
+
+/// A JSON document that means the same, and has nothing in it that a terminal understands. JSON itself leaves most of
+/// these characters as they are; outside of strings there are none.
+pub(crate) fn json(document: &str) -> String {
+    let mut plain = String::with_capacity(document.len());
+    for c in document.chars() {
+        if is_harmful(c) && c != '\n' {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                // Writing into a string does not fail.
+                let _ = write!(plain, "\\u{unit:04x}");
+            }
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if keeps(c) || !is_harmful(c) => plain.push(c),
+            '\n' | '\r' | '\t' => plain.extend(c.escape_default()),
+            c => plain.extend(c.escape_unicode()),
+        }
+    }
+    plain
+}
+
+/// Control characters of both kinds (C0 and C1), and those that change the direction or the lines of a text.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'
+                | '\u{2029}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}'
+                | '\u{206a}'..='\u{206f}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_understands() {
+        let table = [
+            ("plain, grün, 日本 👍", "plain, grün, 日本 👍", "plain, grün, 日本 👍"),
+            ("a\tb\nc\r\n", "a\\tb\\nc\\r\\n", "a\tb\nc\\r\n"),
+            ("\x1b]0;title\x07", "\\u{1b}]0;title\\u{7}", "\\u{1b}]0;title\\u{7}"),
+            ("\u{9b}31m", "\\u{9b}31m", "\\u{9b}31m"),
+            ("\u{202e}gpj.exe", "\\u{202e}gpj.exe", "\\u{202e}gpj.exe"),
+            ("\x7f\x08", "\\u{7f}\\u{8}", "\\u{7f}\\u{8}"),
+        ];
+        for (text, one_line, many_lines) in table {
+            assert_eq!(line(text), one_line);
+            assert_eq!(lines(text), many_lines);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_stands_in_a_mail(text in ".*") {
+            proptest::prop_assert!(!line(&text).contains(is_harmful));
+            proptest::prop_assert!(!lines(&text).replace(['\n', '\t'], "").contains(is_harmful));
+        }
+
+        #[test]
+        fn a_document_means_the_same(text in "\\PC*[\u{80}-\u{9f}\u{202a}-\u{202e}\x7f]*\\PC*") {
+            let document = serde_json::to_string(&text).unwrap();
+            let plain = json(&document);
+            proptest::prop_assert!(!plain.contains(is_harmful));
+            proptest::prop_assert_eq!(serde_json::from_str::<String>(&plain).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A web server that has one answer for each request line, and a command line to ask it with.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use clap::Command;
+
+use crate::screen::Screen;
+use crate::{Errand, Failure};
+
+/// A request line without its version, the status and the body of the answer.
+pub(super) type Answer = (&'static str, u16, &'static str);
+
+pub(super) struct Fake {
+    pub(super) url: String,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fake {
+    /// Serves these answers until the test ends; everything else is an error that names the request.
+    pub(super) fn new(answers: &'static [Answer]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::clone(&seen);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let mut reader = BufReader::new(stream);
+                let Some((head, line)) = request(&mut reader) else { continue };
+                requests.lock().unwrap().push(head);
+                let unknown = format!("{{\"detail\":\"{}\"}}", line.replace('"', "'"));
+                let known = answers.iter().find(|(wanted, ..)| *wanted == line);
+                let (status, body) = known.map_or((500, unknown.as_str()), |(_, status, body)| (*status, *body));
+                let length = body.len();
+                let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+                let _ = reader.get_mut().write_all(&[head.as_bytes(), body.as_bytes()].concat());
+            }
+        });
+        Self { url, seen }
+    }
+
+    /// Runs a command line, given without server, and returns what it printed and how it ended.
+    pub(super) fn run(&self, screen: Screen, args: &[&str]) -> (String, Result<(), Failure>) {
+        run(screen, &[args, &["--server", &self.url]].concat())
+    }
+
+    /// What was asked so far: heads and bodies.
+    pub(super) fn seen(&self) -> String {
+        self.seen.lock().unwrap().join("\n")
+    }
+}
+
+/// Runs a command line.
+pub(super) fn run(screen: Screen, args: &[&str]) -> (String, Result<(), Failure>) {
+    let command = Command::new("restante").subcommands(crate::commands());
+    let matches = command.try_get_matches_from(["restante"].iter().chain(args)).unwrap();
+    let (name, matches) = matches.subcommand().unwrap();
+    let mut out = Vec::new();
+    let ended = Errand::of(name, matches).unwrap().perform(&mut out, screen);
+    (String::from_utf8(out).unwrap(), ended)
+}
+
+/// Head and body of a request, and its first line without the version.
+fn request(reader: &mut impl BufRead) -> Option<(String, String)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let lower = head.to_lowercase();
+    let length = lower.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let line = head.lines().next()?.rsplit_once(' ')?.0.to_owned();
+    Some((head + &String::from_utf8(body).ok()?, line))
+}

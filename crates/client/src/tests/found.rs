@@ -1,0 +1,279 @@
+//! What commands print of what they find.
+
+use super::fake::{Answer, Fake};
+use crate::Failure;
+use crate::screen::Screen;
+
+macro_rules! record {
+    ($id:literal, $subject:literal) => {
+        concat!(
+            r#"{"mailbox":"ann","id":""#,
+            $id,
+            r#"","from":"Shop <shop@x.org>","to":["<ann@x.org>"],"subject":""#,
+            $subject,
+            r#"","date":"2026-01-02T03:04:05.000006+00:00","posix-millis":1767323045000,"size":4711,"seen":false}"#
+        )
+    };
+}
+
+#[test]
+fn lists_of_messages() {
+    const ANSWERS: &[Answer] = &[
+        (
+            "GET /api/v1/mailbox/ann?after=0&limit=1000",
+            200,
+            concat!("[", record!("1", "One"), ",", record!("20", "Your code, at last"), "]\n"),
+        ),
+        ("GET /api/v1/mailbox/ann?limit=1", 200, concat!("[", record!("20", "Two"), "]\n")),
+        ("GET /api/v1/mailbox/nobody?after=0&limit=1000", 200, "[]\n"),
+    ];
+    let fake = Fake::new(ANSWERS);
+    let (out, ended) = fake.run(Screen::terminal(50, false), &["list", "ann"]);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(
+        out,
+        "ID  WHEN        FROM         SUBJECT          SIZE\n\
+         1   2026-01-02  Shop <shop…  One              4.6k\n\
+         20  2026-01-02  Shop <shop…  Your code, at …  4.6k\n"
+    );
+    let (out, _) = fake.run(Screen::pipe(), &["list", "ann", "--limit", "1"]);
+    assert_eq!(out, "20\t2026-01-02T03:04:05.000006+00:00\tShop <shop@x.org>\tTwo\t4711\n");
+    let (out, _) = fake.run(Screen::pipe(), &["list", "ann", "--json"]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&out).unwrap()[1]["id"], "20");
+
+    let (out, ended) = fake.run(Screen::pipe(), &["list", "nobody"]);
+    assert_eq!((out.as_str(), ended), ("", Err(Failure::nothing("There is no mail in nobody."))));
+    let (out, ended) = fake.run(Screen::pipe(), &["list", "nobody", "--json"]);
+    assert_eq!((out.as_str(), ended.unwrap_err().code()), ("[]\n", 1));
+}
+
+#[test]
+fn mailboxes_come_in_pages() {
+    const ANSWERS: &[Answer] = &[
+        (
+            "GET /api/v2/mailboxes?limit=1000",
+            200,
+            r#"{"mailboxes":[{"name":"ann","messages":3,"unseen":1,"bytes":2048,"newest":{"id":"1","date":"2026-01-02T03:04:05Z"}}],"next":"ann"}"#,
+        ),
+        ("GET /api/v2/mailboxes?limit=1000&after=ann", 200, r#"{"mailboxes":[],"next":"b"}"#),
+        (
+            "GET /api/v2/mailboxes?limit=1000&after=b",
+            200,
+            r#"{"mailboxes":[{"name":"bob","messages":1,"unseen":0,"bytes":7,"newest":{"id":"1","date":"2026-01-02T03:04:05Z"}}],"next":null}"#,
+        ),
+    ];
+    let (out, ended) = Fake::new(ANSWERS).run(Screen::terminal(80, false), &["list"]);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(
+        out,
+        "MAILBOX  MESSAGES  UNSEEN  SIZE  NEWEST\n\
+         ann             3       1  2.0k  2026-01-02\n\
+         bob             1       0     7  2026-01-02\n"
+    );
+}
+
+#[test]
+fn waiting() {
+    const ANSWERS: &[Answer] = &[
+        (
+            "GET /api/v2/mailbox/ann/wait?timeout=1500ms&after=7&count=2&match=subject%3Acode",
+            200,
+            concat!(r#"{"messages":["#, record!("8", "Code"), ",", record!("9", "Code"), "]}\n"),
+        ),
+        (
+            "GET /api/v2/mailbox/ann/wait?timeout=30000ms",
+            408,
+            concat!(r#"{"detail":"1 of 2 came.","messages":["#, record!("8", "Code"), "]}\n"),
+        ),
+        ("GET /api/v2/mailbox/ann/wait?timeout=1000ms&expect=none", 204, ""),
+        (
+            "GET /api/v2/mailbox/bob/wait?timeout=1000ms&expect=none",
+            409,
+            concat!(r#"{"detail":"One came.","messages":["#, record!("8", "Code"), "]}\n"),
+        ),
+        ("GET /api/v2/mailbox/ann/wait?timeout=0ms&match=-a", 408, r#"{"detail":"None came."}"#),
+        ("GET /api/v2/mailbox/ann/wait?timeout=30000ms&match=%28", 400, r#"{"detail":"A ) is missing."}"#),
+        ("GET /api/v2/mailbox/ann/9/codes", 200, r#"{"codes":[{"code":"123456","score":0.9}]}"#),
+    ];
+    let fake = Fake::new(ANSWERS);
+    let line = |id: &str| format!("{id}\t2026-01-02T03:04:05.000006+00:00\tShop <shop@x.org>\tCode\t4711\n");
+    let found = ["wait", "ann", "--timeout", "1.5s", "--after", "7", "--count", "2", "--match", "subject:code"];
+    let with_codes = [&found[..], &["--codes"]].concat();
+    let nothing = |detail: &str| Err(Failure::nothing(detail));
+    let table: &[(&[&str], String, Result<(), Failure>)] = &[
+        (&found, line("8") + &line("9"), Ok(())),
+        (&with_codes, "123456\n".to_owned(), Ok(())),
+        (&["wait", "ann"], line("8"), nothing("1 of 2 came.")),
+        (&["wait", "ann", "--none", "--timeout", "1"], String::new(), Ok(())),
+        (&["wait", "ann", "--none", "--timeout", "1", "--json"], "{\"messages\":[]}\n".to_owned(), Ok(())),
+        (&["wait", "bob", "--none", "--timeout", "1"], line("8"), nothing("One came.")),
+        (&["wait", "ann", "--match", "-a", "--timeout", "0"], String::new(), nothing("None came.")),
+        (&["wait", "ann", "--match", "("], String::new(), Err(Failure::Usage("A ) is missing.".to_owned()))),
+    ];
+    for (args, out, ended) in table {
+        let (printed, result) = fake.run(Screen::pipe(), args);
+        assert_eq!((&printed, &result), (out, ended), "{args:?}");
+    }
+}
+
+#[test]
+fn searches_go_on_until_the_limit() {
+    const ANSWERS: &[Answer] = &[
+        (
+            "GET /api/v2/search?q=the+code&limit=3",
+            200,
+            concat!(
+                r#"{"messages":["#,
+                r#"{"mailbox":"ann","id":"9","from":"x","subject":"Code","date":"2026-01-02T03:04:05Z","snippet":[{"text":"the\nnew ","hit":false},{"text":"code","hit":true},{"text":"\u001b[2J is","hit":false}]},"#,
+                record!("8", "Old code"),
+                r#"],"next":"8","complete":true}"#
+            ),
+        ),
+        (
+            "GET /api/v2/search?q=the+code&limit=1&before=8",
+            200,
+            concat!(r#"{"messages":["#, record!("7", "Older"), r#"],"next":"7","complete":false}"#),
+        ),
+        ("GET /api/v2/search?q=no&limit=50&mailbox=ann", 200, r#"{"messages":[],"next":null,"complete":true}"#),
+    ];
+    let fake = Fake::new(ANSWERS);
+    let (out, ended) = fake.run(Screen::terminal(70, false), &["search", "the", "code", "--limit", "3"]);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(
+        out,
+        "MAILBOX  ID  WHEN        FROM               SUBJECT\n\
+         ann      9   2026-01-02  x                  Code\n    \
+             the new code\\u{1b}[2J is\n\
+         ann      8   2026-01-02  Shop <shop@x.org>  Old code\n\
+         ann      7   2026-01-02  Shop <shop@x.org>  Older\n"
+    );
+    let (out, _) = fake.run(Screen::terminal(20, true), &["search", "the", "code", "--limit", "3"]);
+    assert!(out.contains("\x1b[2mthe new \x1b[0m\x1b[1;33mcode\x1b[0m\x1b[2m\\u{…\x1b[0m\n"), "{out:?}");
+    let (out, _) = fake.run(Screen::pipe(), &["search", "the code", "--limit", "3", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(document["messages"].as_array().unwrap().len(), 3);
+    assert_eq!((&document["next"], &document["complete"]), (&"7".into(), &false.into()));
+    let (_, ended) = fake.run(Screen::pipe(), &["search", "no", "--mailbox", "ann"]);
+    assert_eq!(ended, Err(Failure::nothing("No message matches.")));
+}
+
+#[test]
+fn codes_are_for_scripts_and_for_people() {
+    const ANSWERS: &[Answer] = &[
+        (
+            "GET /api/v2/mailbox/ann/latest/codes",
+            200,
+            r#"{"codes":[{"code":"123456","score":0.97,"before":"code is","after":"valid","where":"text"},{"code":"2026","score":0.1,"before":"","after":"","where":"text"}]}"#,
+        ),
+        ("GET /api/v2/mailbox/ann/7/codes", 200, r#"{"codes":[]}"#),
+        ("GET /api/v1/mailbox/ann?limit=1", 200, concat!("[", record!("7", "No code"), "]")),
+        (
+            "GET /api/v2/mailbox/ann/10/codes",
+            200,
+            r#"{"codes":[{"code":"987","score":0.9,"before":"","after":"","where":"text"}]}"#,
+        ),
+    ];
+    let fake = Fake::new(ANSWERS);
+    let (out, ended) = fake.run(Screen::pipe(), &["codes", "ann"]);
+    assert_eq!((out.as_str(), ended), ("123456\n", Ok(())));
+    let (out, _) = fake.run(Screen::terminal(80, false), &["codes", "ann"]);
+    assert_eq!(out, "CODE    SCORE  AROUND IT\n123456   0.97  code is 123456 valid\n2026     0.10  2026\n");
+    let (_, ended) = fake.run(Screen::pipe(), &["codes", "ann", "7"]);
+    assert_eq!(ended, Err(Failure::nothing("Message 7 has no codes.")));
+}
+
+/// The newest message has no code, so the next one is waited for; ids of different lengths are told apart as numbers.
+#[test]
+fn codes_are_waited_for() {
+    const ANSWERS: &[Answer] = &[
+        ("GET /api/v1/mailbox/ann?limit=1", 200, concat!("[", record!("10", "No code"), "]")),
+        ("GET /api/v2/mailbox/ann/10/codes", 200, r#"{"codes":[]}"#),
+        ("GET /api/v2/mailbox/ann/11/codes", 200, r#"{"codes":[{"code":"987","score":0.9}]}"#),
+    ];
+    const LATE: &[Answer] = &[("GET /api/v1/mailbox/ann?limit=1", 200, "[]")];
+    let fake = Fake::new(ANSWERS);
+    let (_, ended) = fake.run(Screen::pipe(), &["codes", "ann", "--after", "9"]);
+    assert_eq!(ended, Err(Failure::nothing("No message with codes came in time.")));
+    assert!(fake.seen().contains("GET /api/v2/mailbox/ann/10/codes"), "10 is behind 9");
+    // How long it waits depends on the clock, so the made-up server does not know the question and repeats it.
+    let (_, ended) = fake.run(Screen::pipe(), &["codes", "ann", "--wait", "30s"]);
+    let asked = ended.unwrap_err().to_string();
+    assert!(asked.starts_with("GET /api/v2/mailbox/ann/wait?timeout=") && asked.ends_with("&after=10"), "{asked}");
+    let (_, ended) = Fake::new(LATE).run(Screen::pipe(), &["codes", "ann", "--wait", "30s", "--after", "10"]);
+    assert!(ended.unwrap_err().to_string().ends_with("&after=10"));
+}
+
+#[test]
+fn links() {
+    const ANSWERS: &[Answer] = &[(
+        "GET /api/v2/mailbox/ann/latest/links",
+        200,
+        r#"{"links":[{"href":"https://x.org/confirm?a=1","text":"Confirm","image-alt":null,"where":"html","kind":"http"},{"href":"https://x.org/","text":"","image-alt":"Logo\u009b1m","where":"html","kind":"http"}]}"#,
+    )];
+    let fake = Fake::new(ANSWERS);
+    let all = "https://x.org/confirm?a=1\nhttps://x.org/\n";
+    let table: &[(&[&str], &str)] = &[
+        (&["links", "ann"], all),
+        (&["links", "ann", "--match", "CONFIRM"], "https://x.org/confirm?a=1\n"),
+        (&["links", "ann", "--match", "logo"], "https://x.org/\n"),
+    ];
+    for (args, expected) in table {
+        assert_eq!(fake.run(Screen::pipe(), args), ((*expected).to_owned(), Ok(())), "{args:?}");
+    }
+    let (out, _) = fake.run(Screen::terminal(80, false), &["links", "ann"]);
+    assert_eq!(out, "https://x.org/confirm?a=1\n    Confirm\nhttps://x.org/\n    Logo\\u{9b}1m\n");
+    let (_, ended) = fake.run(Screen::pipe(), &["links", "ann", "--match", "reset"]);
+    assert_eq!(ended, Err(Failure::nothing("The newest message has no such links.")));
+}
+
+#[test]
+fn messages_for_people() {
+    const ANSWERS: &[Answer] = &[(
+        "GET /api/v2/mailbox/ann/latest",
+        200,
+        r#"{"text":"Hi\r\n\u001b]0;gotcha\u0007there\r\n","headers":[{"name":"Received","value":"from x"},{"name":"subject","value":"=?x","decoded":"Grüße \u202egpj"},{"name":"From","value":"a@x.org"}],"attachments":[{"index":0,"filename":"a\nb.pdf","content-type":"application/pdf","size":4096}]}"#,
+    )];
+    let fake = Fake::new(ANSWERS);
+    let text = "\nHi\n\\u{1b}]0;gotcha\\u{7}there\n\n   ATTACHMENT  TYPE             SIZE\n0  a\\nb.pdf    application/pdf  4.0k\n";
+    let (out, ended) = fake.run(Screen::terminal(80, false), &["get", "ann"]);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(out, format!("From: a@x.org\nsubject: Grüße \\u{{202e}}gpj\n{text}"));
+    let (out, _) = fake.run(Screen::terminal(80, false), &["get", "ann", "--headers"]);
+    assert!(out.starts_with("Received: from x\nsubject: Grüße"), "{out}");
+}
+
+#[test]
+fn regular_expressions_of_inbucket() {
+    const ANSWERS: &[Answer] = &[
+        (
+            "GET /api/v1/mailbox/ann?after=0&limit=1000",
+            200,
+            concat!("[", record!("1", "Your code"), ",", record!("2", "Hello"), "]"),
+        ),
+        ("GET /api/v1/mailbox/ann/1/source", 200, "A: b\r\n\r\nFrom x\r\n"),
+        ("POST /api/v2/mailbox/ann/delete", 200, r#"{"deleted":1}"#),
+    ];
+    let fake = Fake::new(ANSWERS);
+    let table: &[(&[&str], &str)] = &[
+        (&[], "1\n2\n"),
+        (&["--subject", "^Your"], "1\n"),
+        (&["--subject", "(?i)hello|CODE"], "1\n2\n"),
+        (&["--from", "^shop@x\\.org$"], "1\n2\n"),
+        (&["--to", "^ann@", "--subject", "lo$"], "2\n"),
+        (&["--from", "Shop"], ""),
+        (&["--to", "bob"], ""),
+        (&["--maxage", "1h"], ""),
+        (&["--output", "mbox", "--subject", "code"], "From shop@x.org Fri Jan  2 03:04:05 2026\nA: b\n\n>From x\n\n"),
+    ];
+    for (args, expected) in table {
+        let (out, ended) = fake.run(Screen::pipe(), &[&["match", "ann"], *args].concat());
+        assert_eq!(out, *expected, "{args:?}");
+        assert_eq!(ended, if expected.is_empty() { Err(Failure::Nothing(None)) } else { Ok(()) }, "{args:?}");
+    }
+    assert!(!fake.seen().contains("POST"));
+    assert_eq!(
+        fake.run(Screen::pipe(), &["match", "ann", "--delete", "--subject", "code"]),
+        ("1\n".to_owned(), Ok(()))
+    );
+    assert!(fake.seen().ends_with("{\"ids\":[\"1\"]}"), "{}", fake.seen());
+}
