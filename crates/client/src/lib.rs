@@ -1,19 +1,22 @@
 //! The commands that talk to a server: they list, wait for, search and delete mail, and send some.
 //!
-//! Each command is one file in `commands`: its flags, and what it does. They know the server only through its REST API. What a mail says never reaches the terminal as
+//! Each command is one file in `commands`: its flags, and what it does. They know the server only through its REST API,
+//! and sending only through SMTP, so they work with any server of either. What a mail says never reaches the terminal as
 //! it is, see [`plain`].
 
 mod commands;
 mod failure;
 mod options;
 mod screen;
+mod send;
 mod server;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
@@ -79,6 +82,12 @@ impl fmt::Debug for Errand {
         // The options may hold a token.
         f.debug_struct("Errand").finish_non_exhaustive()
     }
+}
+
+/// Acts as `sendmail` when the program is called by that name: the exit code, or none when it has another name.
+pub fn sendmail(args: &[OsString]) -> Option<ExitCode> {
+    let name = args.first().map(Path::new).and_then(Path::file_name);
+    (name == Some(OsStr::new("sendmail"))).then(|| send::sendmail(args))
 }
 
 /// What a command works with.

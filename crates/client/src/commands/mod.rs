@@ -14,6 +14,7 @@ use clap::{Arg, ArgMatches, Command};
 use crate::Session;
 use crate::failure::Failure;
 use crate::options::Options;
+use crate::send;
 
 /// What a command line asks for, ready to be done.
 pub(crate) trait Task {
@@ -37,6 +38,7 @@ const COMMANDS: &[Entry] = &[
     (search::command, search::parse),
     (extract::codes_command, extract::parse_codes),
     (extract::links_command, extract::parse_links),
+    (send::command, send::parse),
     (remove::delete_command, remove::parse_delete),
     (remove::purge_command, remove::parse_purge),
     (inbucket::match_command, inbucket::parse_match),

@@ -3,4 +3,5 @@
 
 mod fake;
 mod found;
+mod sent;
 mod trouble;

@@ -1,0 +1,322 @@
+//! `restante send`: composes a mail, or takes a ready one as `sendmail` does, and hands it to a server by SMTP. `compose` makes
+//! mails of flags, `ready` completes those that others have made, `smtp` sends them.
+
+mod compose;
+mod ready;
+mod smtp;
+
+use std::ffi::OsString;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use restante_mail::address::{Address, Alphabet, is_domain};
+use restante_mail::compose::Mark;
+use restante_mail::mime::Mailbox;
+use serde_json::json;
+
+use self::compose::Pieces;
+use self::ready::{Missing, Ready, addresses, until_dot};
+use self::smtp::{Letter, Way, deliver};
+use crate::commands::Task;
+use crate::failure::Failure;
+use crate::options::{Options, SMTP, variable};
+use crate::server::{Question, Server};
+use crate::{Errand, Session};
+
+/// Where mail goes when nobody knows better.
+const DEFAULT_PLACE: &str = "localhost:2500";
+const DEFAULT_PORT: u16 = 2500;
+/// The most that is read of one file, or of standard input.
+const MAX_INPUT: u64 = 256 * 1024 * 1024;
+/// How long the mail server may take for a reply.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// The flags that compose a mail.
+const COMPOSING: &[&str] = &["from", "to", "cc", "bcc", "subject", "text", "html", "header", "attach"];
+/// Flags of `sendmail` that take a value and change nothing here.
+const IGNORED_VALUES: &str = "BCLNORVXdep";
+/// Flags of `sendmail` that change nothing here.
+const IGNORED: &str = "GUmnv";
+
+/// The exit codes of `sendmail` (`sysexits.h`).
+mod sysexits {
+    pub(super) const USAGE: u8 = 64;
+    pub(super) const NO_USER: u8 = 67;
+    pub(super) const UNAVAILABLE: u8 = 69;
+    pub(super) const IO: u8 = 74;
+    pub(super) const TEMPORARY: u8 = 75;
+    pub(super) const NO_PERMISSION: u8 = 77;
+}
+
+pub(crate) fn command() -> Command {
+    let composing = composing_args().map(|arg| arg.help_heading("A new mail"));
+    let ready = sendmail_args().map(|arg| {
+        let arg = arg.help_heading("A ready mail, as sendmail takes it");
+        if arg.get_id() == "sender" { arg } else { arg.conflicts_with_all(COMPOSING) }
+    });
+    Command::new("send")
+        .about("Sends a mail by SMTP: a new one, or a ready one as sendmail does")
+        .long_about(
+            "Sends a mail by SMTP. With --to and the like it is composed here; otherwise a ready one is read from standard \
+             input, as sendmail does: restante send -t -i < mail.eml. Called by the name sendmail, the program does just \
+             that.",
+        )
+        .after_help(
+            "Exit codes: as for the other commands; 4 when the server does not take the mail, 5 when it cannot at the \
+             moment. For a ready mail they are those of sendmail: 64 wrong usage, 67 no such recipient, 69 not taken, 74 \
+             the input cannot be read, 75 try again later, 77 wrong credentials.",
+        )
+        .arg(smtp_arg())
+        .args(composing)
+        .args(ready)
+}
+
+pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
+    let smtp = matches.get_one("smtp").cloned();
+    let sender = matches.get_one::<String>("sender").cloned();
+    if COMPOSING.iter().any(|name| matches.contains_id(name)) {
+        return Box::new(Compose { smtp, sender, pieces: Pieces::parse(matches) });
+    }
+    let texts = |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<_>>();
+    Box::new(Stand {
+        smtp,
+        sender,
+        name: matches.get_one("name").cloned().unwrap_or_default(),
+        from_header: matches.get_flag("t"),
+        ignores_dots: matches.get_flag("i") || texts("o").iter().any(|option| option == "i"),
+        mode: matches.get_one("b").cloned(),
+        queue: matches.contains_id("q"),
+        recipients: texts("recipients"),
+    })
+}
+
+/// The program under the name `sendmail`.
+pub(crate) fn sendmail(args: &[OsString]) -> ExitCode {
+    let command = Options::on(
+        Command::new("sendmail")
+            .about("Hands a mail from standard input to a server by SMTP; restante send has more")
+            .disable_version_flag(true)
+            .arg(smtp_arg())
+            .args(sendmail_args())
+            .args(composing_args().map(|arg| arg.hide(true))),
+    );
+    let command = command.args_override_self(true);
+    match command.try_get_matches_from(args) {
+        Ok(matches) => Errand { task: parse(&matches), options: Options::parse(&matches) }.run(),
+        Err(error) => {
+            let is_help = error.exit_code() == 0;
+            // The exit code tells it too.
+            let _ = error.print();
+            if is_help { ExitCode::SUCCESS } else { ExitCode::from(sysexits::USAGE) }
+        }
+    }
+}
+
+fn smtp_arg() -> Arg {
+    Arg::new("smtp")
+        .long("smtp")
+        .value_name("HOST:PORT")
+        .help("Where to send it; variable RESTANTE_SMTP [default: the SMTP port of the server, or localhost:2500]")
+}
+
+fn composing_args() -> impl Iterator<Item = Arg> {
+    let one = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    let many = move |name, value| one(name, value).action(ArgAction::Append);
+    [
+        one("from", "PERSON").help("The author, as an address or 'Name <address>' [default: you at this machine]"),
+        many("to", "PERSON").help("Who gets it; may be repeated, or a list with commas"),
+        many("cc", "PERSON").help("Who else gets it"),
+        many("bcc", "PERSON").help("Who gets it without being named in it"),
+        one("subject", "TEXT").allow_hyphen_values(true).help("What it is about"),
+        one("text", "TEXT")
+            .allow_hyphen_values(true)
+            .help("The text; @FILE takes it from a file, - from standard input"),
+        one("html", "HTML").allow_hyphen_values(true).help("The same as HTML; @FILE and - as well"),
+        many("header", "FIELD").help("One more header field: 'X-Name: value'"),
+        many("attach", "FILE").value_parser(value_parser!(PathBuf)).help("Files that come with it"),
+    ]
+    .into_iter()
+}
+
+fn sendmail_args() -> impl Iterator<Item = Arg> {
+    let flag = |short: char, name: &'static str| Arg::new(name).short(short);
+    let shown = [
+        flag('t', "t").action(ArgAction::SetTrue).help("Takes recipients from To, Cc and Bcc too, and drops Bcc"),
+        flag('i', "i")
+            .action(ArgAction::SetTrue)
+            .help("A line with nothing but a dot does not end the mail (also -oi)"),
+        flag('f', "sender").short_alias('r').value_name("ADDRESS").help("The sender of the envelope (also -r)"),
+        flag('F', "name").value_name("NAME").help("The name of the sender, where the mail has no From"),
+        flag('b', "b").value_name("MODE").hide(true),
+        flag('q', "q").value_name("TIME").num_args(0..=1).hide(true),
+        flag('o', "o").value_name("OPTION").action(ArgAction::Append).hide(true),
+        Arg::new("recipients").value_name("RECIPIENT").num_args(0..).help("Who gets it"),
+    ];
+    let with_value = IGNORED_VALUES
+        .chars()
+        .map(|short| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Append).hide(true));
+    let without = IGNORED
+        .chars()
+        .map(|short| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Count).hide(true));
+    shown.into_iter().chain(with_value).chain(without)
+}
+
+/// A mail from flags.
+struct Compose {
+    smtp: Option<String>,
+    sender: Option<String>,
+    pieces: Pieces,
+}
+
+impl Task for Compose {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let place = Place::here();
+        let (draft, to) = self.pieces.draft(&place)?;
+        let mark = Mark::new(session.now, &place.host, chance());
+        let mail =
+            draft.compose(&mark).map_err(|flaw| Failure::Usage(format!("The mail cannot be written: {flaw}.")))?;
+        let sender = self.sender.as_ref().map_or_else(|| Mailbox::from_display(&draft.from).address, Clone::clone);
+        send(session, self.smtp.as_deref(), &place, &sender, &to, mail)
+    }
+}
+
+/// A mail from standard input, in the place of `sendmail`.
+struct Stand {
+    smtp: Option<String>,
+    sender: Option<String>,
+    name: String,
+    from_header: bool,
+    ignores_dots: bool,
+    mode: Option<String>,
+    queue: bool,
+    recipients: Vec<String>,
+}
+
+impl Task for Stand {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        if let Some(mode) = self.mode.as_deref().filter(|mode| *mode != "m") {
+            return Err(Failure::Usage(format!("Mail is only delivered here: there is no -b{mode}.")));
+        }
+        if self.queue {
+            return Err(Failure::Usage("There is no queue, so there is no -q.".to_owned()));
+        }
+        if self.recipients.is_empty() && !self.from_header {
+            return Err(Failure::Usage("There are no recipients: name some, or use -t or --to.".to_owned()));
+        }
+        let place = Place::here();
+        let input = input()?;
+        let ready = Ready::parse(if self.ignores_dots { &input } else { until_dot(&input) });
+
+        let named = self.recipients.iter().flat_map(|list| addresses(list.as_bytes()));
+        let in_header = if self.from_header { ready.recipients() } else { Vec::new() };
+        let mut to: Vec<String> = named.chain(in_header).map(|address| place.qualified(&address)).collect();
+        to.sort_unstable();
+        to.dedup();
+        let sender = match &self.sender {
+            Some(sender) => sender.trim_matches(['<', '>']).to_owned(),
+            None => ready.from().map_or_else(|| place.sender(), |from| place.qualified(&from)),
+        };
+        let author = if sender.is_empty() { place.sender() } else { place.qualified(&sender) };
+        let unique = format!("{:x}.{:016x}", session.now.as_microsecond(), chance());
+        let missing = Missing { now: session.now, unique: &unique, host: &place.host, from: (&author, &self.name) };
+        let mail = ready.complete(&missing, self.from_header);
+        send(session, self.smtp.as_deref(), &place, &sender, &to, mail)
+    }
+
+    fn code(&self, failure: &Failure) -> u8 {
+        match failure {
+            Failure::Unread => 0,
+            Failure::Usage(_) => sysexits::USAGE,
+            Failure::Refused(_) => sysexits::NO_PERMISSION,
+            Failure::Local(_) => sysexits::IO,
+            Failure::Unreachable(_) | Failure::Undelivered { for_now: true, .. } => sysexits::TEMPORARY,
+            Failure::Undelivered { recipient: true, .. } => sysexits::NO_USER,
+            Failure::Undelivered { .. } | Failure::Server(_) | Failure::Nothing(_) => sysexits::UNAVAILABLE,
+        }
+    }
+}
+
+fn send(
+    session: &mut Session<'_>,
+    smtp: Option<&str>,
+    place: &Place,
+    sender: &str,
+    to: &[String],
+    mail: Vec<u8>,
+) -> Result<(), Failure> {
+    let from = if sender.is_empty() { None } else { Some(address(&place.qualified(sender))?) };
+    let to = to.iter().map(|to| address(to)).collect::<Result<Vec<_>, _>>()?;
+    if to.is_empty() {
+        return Err(Failure::Usage("The mail has no recipients.".to_owned()));
+    }
+    let server = destination(smtp, &session.server);
+    let way = Way { place: &server, name: &place.host, credentials: session.server.credentials(), timeout: PATIENCE };
+    let reply = deliver(&way, &Letter { from, to, mail })?;
+    if session.json {
+        session.screen.json(session.out, &json!({ "reply": reply }))?;
+    } else if session.screen.is_terminal() {
+        writeln!(session.out, "Sent to {server}: {}", crate::screen::plain::line(&reply))?;
+    }
+    Ok(())
+}
+
+/// Where the mail goes. The server knows its port, also when the system has chosen it.
+fn destination(smtp: Option<&str>, server: &Server) -> String {
+    let named = smtp.map(ToOwned::to_owned).or_else(|| variable(SMTP));
+    if let Some(place) = named {
+        let has_port = place
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| port.parse::<u16>().is_ok() && (!host.contains(':') || host.starts_with('[')));
+        return if has_port { place } else { format!("{place}:{DEFAULT_PORT}") };
+    }
+    let about = server.get(Question { path: &["api", "v2", "server"], ..Question::default() });
+    let port = about.ok().and_then(|about| about["smtp"]["port"].as_u64());
+    match (server.host(), port) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        _ => DEFAULT_PLACE.to_owned(),
+    }
+}
+
+fn address(text: &str) -> Result<Address, Failure> {
+    Address::parse(text, Alphabet::Utf8).map_err(|error| Failure::Usage(format!("{text:?} is no address: {error}.")))
+}
+
+/// All of standard input, within reason.
+fn input() -> Result<Vec<u8>, Failure> {
+    let mut input = Vec::new();
+    let read = std::io::stdin().lock().take(MAX_INPUT).read_to_end(&mut input);
+    read.map_err(|error| Failure::Local(format!("Standard input cannot be read: {error}.")))?;
+    Ok(input)
+}
+
+/// A number that nobody can guess: the key of a hash map.
+fn chance() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Who sends, where nobody says it.
+struct Place {
+    user: String,
+    host: String,
+}
+
+impl Place {
+    fn here() -> Self {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let user = ["LOGNAME", "USER"].into_iter().find_map(variable).unwrap_or_else(|| "nobody".to_owned());
+        Self { user, host: if is_domain(&host) { host } else { "localhost".to_owned() } }
+    }
+
+    /// The address of whoever runs this.
+    fn sender(&self) -> String {
+        format!("{}@{}", self.user, self.host)
+    }
+
+    /// An address with a domain; a name alone is somebody on this machine.
+    fn qualified(&self, address: &str) -> String {
+        if address.contains('@') { address.to_owned() } else { format!("{address}@{}", self.host) }
+    }
+}
