@@ -4,6 +4,8 @@
 use std::io::{IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
+use restante_client::plain;
+
 /// Problems that are told one by one; more are only counted.
 const MAX_SHOWN: u64 = 20;
 /// How often the bar is drawn.
@@ -83,22 +85,8 @@ impl Console {
 
     fn line(&mut self, text: &str) {
         let clear = if self.drawn.is_some() { "\r\x1b[K" } else { "" };
-        let _ = writeln!(self.out, "{clear}restante: {}", plain(text));
+        let _ = writeln!(self.out, "{clear}restante: {}", plain::line(text));
     }
-}
-
-/// A text that says something to a reader and nothing to a terminal: names of files and what stands in mail can hold
-/// anything. Control characters, and those that change the direction of writing, are written as their numbers.
-pub(super) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => plain.extend(c.escape_unicode()),
-            c if c.is_control() => plain.extend(c.escape_default()),
-            c => plain.push(c),
-        }
-    }
-    plain
 }
 
 /// A number that can be read: `1,234,567`.

@@ -22,6 +22,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use restante_client::plain;
 use restante_mail::naming::{MailboxName, Naming};
 use restante_store::disk::{DiskStore, OpenError};
 use tokio::sync::watch;
@@ -29,7 +30,7 @@ use tokio::sync::watch;
 use crate::config::{Config, Export, Import};
 use crate::process::Signals;
 use crate::storage;
-use console::{Console, messages, period, plain, size, thousands};
+use console::{Console, messages, period, size, thousands};
 use export::Exported;
 use import::{Imported, Rules};
 use walk::Walk;
@@ -78,7 +79,7 @@ impl From<OpenError> for Refused {
 fn finish(outcome: Result<ExitCode, Refused>) -> ExitCode {
     outcome.unwrap_or_else(|refused| {
         // The exit code tells it too, when nobody reads this any more.
-        let _ = writeln!(io::stderr(), "restante: {}", plain(&refused.text));
+        let _ = writeln!(io::stderr(), "restante: {}", plain::line(&refused.text));
         ExitCode::from(refused.code)
     })
 }
