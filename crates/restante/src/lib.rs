@@ -11,6 +11,7 @@ pub mod html;
 pub mod http;
 pub mod log;
 pub mod mailserver;
+pub mod manual;
 pub mod metrics;
 pub mod net;
 pub mod pop3;

@@ -1,18 +1,25 @@
 //! The `restante` program: reads the configuration and does what the command line asks for.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use restante::config::{self, Command};
-use restante::{health, script, serve, transfer};
+use restante::{health, manual, script, serve, transfer};
 
 fn main() -> ExitCode {
-    match config::parse(std::env::args_os(), std::env::vars_os(), &|path| std::fs::read(path)) {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = restante_client::sendmail(&args) {
+        return code;
+    }
+    match config::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
         Command::Exit(exit) => exit.print(),
         Command::Health(loaded) => health::run(&loaded),
         Command::Export(loaded, request) => transfer::export(&loaded.config, &request),
         Command::Import(loaded, request) => transfer::import(&loaded.config, &request),
         Command::Script(loaded, request) => script::run(&loaded.config, &request),
+        Command::Client(errand) => errand.run(),
+        Command::Manual(manual) => manual::run(&manual),
         Command::Serve(loaded) => match serve::run(&loaded) {
             Ok(code) => code,
             Err(problem) => {

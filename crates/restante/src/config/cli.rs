@@ -1,12 +1,15 @@
-//! The command line: flags made from the table, and the few subcommands. Values are taken as text; what they mean is
+//! The command line: flags made from the table, and the subcommands; those that talk to a server come with their flags from
+//! `restante_client`. Values are taken as text; what they mean is
 //! decided later, together with those of the other sources, so that all errors are told at once.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use restante_client::Errand;
 
 use super::Exit;
+use super::manual::{self, Manual};
 use super::script::{Script, ScriptTask};
 use super::setting::{Setting, Status, Value};
 use super::table::SETTINGS;
@@ -14,12 +17,20 @@ use super::transfer::{Export, ExportFormat, Import, ImportFormat};
 use super::values::boolean;
 
 /// What the command line asks for.
+pub(super) enum Request {
+    /// Something that needs settings.
+    Configured(Task, Flags),
+    Client(Errand),
+    Manual(Manual),
+    ConfigDocs,
+}
+
+/// What is done with settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
     Serve,
     Health,
     ConfigCheck,
-    ConfigDocs,
     Export(Export),
     Import(Import),
     Script(Script),
@@ -44,8 +55,9 @@ const SCRIPT_SETTINGS: &[&str] = &["mailboxnaming", "lua.sandbox", "lua.timeout"
 const DATA: &str = "storage.path";
 
 /// Reads the command line, program name first. Help, version and mistakes come back as the text to end with.
-pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<(Task, Flags), Exit> {
+pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, Exit> {
     let args: Vec<OsString> = args.into_iter().map(with_two_dashes).collect();
+    let args = restante_client::with_two_dashes(args);
     let matches = command().try_get_matches_from(&args).map_err(|error| {
         let code = u8::try_from(error.exit_code()).unwrap_or(2);
         let hint = equals_sign(&args).filter(|_| code != 0).unwrap_or_default();
@@ -54,8 +66,14 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<(Task, Fl
     let mut flags = Flags::default();
     flags.take(&matches);
     let Some((name, matches)) = matches.subcommand() else {
-        return Ok((Task::Serve, flags));
+        return Ok(Request::Configured(Task::Serve, flags));
     };
+    if let Some(errand) = Errand::of(name, matches) {
+        return Ok(Request::Client(errand));
+    }
+    if let Some(manual) = manual::parse(name, matches) {
+        return Ok(Request::Manual(manual));
+    }
     flags.take(matches);
     let below = matches.subcommand();
     if let Some((_, matches)) = below {
@@ -67,9 +85,9 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<(Task, Fl
         ("import", _) => Task::Import(import(matches)),
         ("script", Some((name, matches))) => Task::Script(script(name, matches)),
         (_, Some(("check", _))) => Task::ConfigCheck,
-        _ => Task::ConfigDocs,
+        _ => return Ok(Request::ConfigDocs),
     };
-    Ok((task, flags))
+    Ok(Request::Configured(task, flags))
 }
 
 impl Flags {
@@ -111,7 +129,8 @@ fn script(name: &str, matches: &ArgMatches) -> Script {
     }
 }
 
-fn command() -> Command {
+/// All of it: help, completions, man pages and the reference page are made from this.
+pub(crate) fn command() -> Command {
     let check = Command::new("check")
         .about("Checks the configuration and prints the effective settings with their origin")
         .args(flags());
@@ -141,6 +160,8 @@ fn command() -> Command {
         .subcommand(import_command())
         .subcommand(script_command())
         .subcommand(config)
+        .subcommands(restante_client::commands())
+        .subcommands(manual::commands())
 }
 
 fn export_command() -> Command {

@@ -192,6 +192,8 @@ impl Variables {
         self.named
             .iter()
             .filter(move |(name, _)| name.starts_with(prefix) && !known(name))
+            // A shell that talks to a server may also start one.
+            .filter(|(name, _)| !restante_client::VARIABLES.contains(&name.as_str()))
             .filter(|(name, value)| !is_service_link(name, value))
             .map(|(name, _)| name.as_str())
     }

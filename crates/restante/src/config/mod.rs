@@ -13,6 +13,7 @@ mod credential;
 mod duration;
 mod file;
 mod load;
+mod manual;
 mod network;
 mod problem;
 mod render;
@@ -31,10 +32,14 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use restante_client::Errand;
+
 pub use address::ListenAddr;
+pub(crate) use cli::command;
 pub use credential::{Credential, Key};
 pub(crate) use duration::{parse as parse_duration, text as duration_text};
 pub use load::{Effective, Loaded};
+pub use manual::{Manual, Shell};
 pub use network::Network;
 pub use problem::{Origin, Problem};
 pub use script::{Script, ScriptTask};
@@ -64,6 +69,10 @@ pub enum Command {
     Import(Box<Loaded>, Import),
     /// Try a script without serving.
     Script(Box<Loaded>, Script),
+    /// Ask something of a server, or send it a mail.
+    Client(Errand),
+    /// Tell what is known about the command line.
+    Manual(Manual),
     /// Print a text and end: help, version, `config check`, `config docs`, or what is wrong with the configuration.
     Exit(Exit),
 }
@@ -97,12 +106,12 @@ pub fn parse(
     read_file: ReadFile<'_>,
 ) -> Command {
     let (task, flags) = match cli::read(args) {
-        Ok(request) => request,
+        Ok(cli::Request::Configured(task, flags)) => (task, flags),
+        Ok(cli::Request::Client(errand)) => return Command::Client(errand),
+        Ok(cli::Request::Manual(manual)) => return Command::Manual(manual),
+        Ok(cli::Request::ConfigDocs) => return Command::Exit(Exit { text: docs(), code: 0 }),
         Err(exit) => return Command::Exit(exit),
     };
-    if task == cli::Task::ConfigDocs {
-        return Command::Exit(Exit { text: docs(), code: 0 });
-    }
     let purpose = match task {
         cli::Task::Export(_) => Purpose::Read,
         cli::Task::Import(_) => Purpose::Write,
@@ -120,7 +129,6 @@ pub fn parse(
         cli::Task::Import(request) => Command::Import(loaded, request),
         cli::Task::Script(request) => Command::Script(loaded, request),
         cli::Task::ConfigCheck => Command::Exit(Exit { text: render::effective(&loaded), code: 0 }),
-        cli::Task::ConfigDocs => Command::Exit(Exit { text: docs(), code: 0 }),
     }
 }
 

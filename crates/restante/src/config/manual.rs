@@ -1,0 +1,56 @@
+//! What the command line asks about itself, as values: completions, man pages, the reference page.
+
+use std::path::PathBuf;
+
+use clap::builder::EnumValueParser;
+use clap::{Arg, ArgMatches, Command, value_parser};
+pub use clap_complete::Shell;
+
+/// What can be told about the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Manual {
+    /// `restante completions`: what a shell needs to complete a command line.
+    Completions(Shell),
+    /// `restante man`: the man page of a command, or of the program.
+    Page(Vec<String>),
+    /// `restante man --out`: all man pages, into a folder.
+    Pages(PathBuf),
+    /// `restante docs`: the reference page of all commands.
+    Reference,
+}
+
+pub(super) fn commands() -> impl Iterator<Item = Command> {
+    let completions = Command::new("completions").about("Prints what a shell needs to complete command lines").arg(
+        Arg::new("shell")
+            .value_name("SHELL")
+            .required(true)
+            .value_parser(EnumValueParser::<Shell>::new())
+            .help("The shell"),
+    );
+    let man = Command::new("man")
+        .about("Prints the man page of a command, or writes all of them into a folder")
+        .arg(Arg::new("command").value_name("COMMAND").num_args(0..).help("A command, such as send or config check"))
+        .arg(
+            Arg::new("out")
+                .long("out")
+                .value_name("DIR")
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with("command")
+                .help("Writes all pages into this folder, which must exist"),
+        );
+    let docs = Command::new("docs").about("Prints the reference page of all commands in Markdown").hide(true);
+    [completions, man, docs].into_iter()
+}
+
+/// What one of these commands was given; none when it is another one.
+pub(super) fn parse(name: &str, matches: &ArgMatches) -> Option<Manual> {
+    match name {
+        "completions" => matches.get_one("shell").copied().map(Manual::Completions),
+        "man" => Some(match matches.get_one::<PathBuf>("out") {
+            Some(folder) => Manual::Pages(folder.clone()),
+            None => Manual::Page(matches.get_many::<String>("command").into_iter().flatten().cloned().collect()),
+        }),
+        "docs" => Some(Manual::Reference),
+        _ => None,
+    }
+}
