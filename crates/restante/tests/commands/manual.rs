@@ -1,0 +1,58 @@
+//! What the program tells about its own command line.
+
+use std::process::Command;
+
+use restante::manual::reference;
+
+use crate::run;
+
+fn plain() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
+    command.env_clear();
+    command
+}
+
+#[test]
+fn the_reference_page_is_up_to_date() {
+    let stored = include_str!("../../../../docs/cli.md");
+    assert!(stored == reference(), "docs/cli.md is old: write the output of `restante docs` into it");
+    assert_eq!(run(plain().arg("docs")), (0, stored.to_owned(), String::new()));
+}
+
+#[test]
+fn completions_for_every_shell() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let (code, out, told) = run(plain().args(["completions", shell]));
+        assert_eq!((code, told.as_str()), (0, ""), "{shell}");
+        assert!(out.contains("restante") && out.contains("search") && out.contains("server"), "{shell}");
+    }
+    assert_eq!(run(plain().args(["completions", "cmd"])).0, 2);
+}
+
+#[test]
+fn man_pages() {
+    let (_, page, _) = run(plain().args(["man", "send"]));
+    assert!(page.contains(".TH restante-send 1") && page.contains("sendmail"), "{page}");
+    assert!(run(plain().arg("man")).1.contains(".TH restante 1"));
+    assert_eq!(run(plain().args(["man", "nothing"])).0, 2);
+
+    let folder = std::env::temp_dir().join(format!("restante-man-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let written = run(plain().args(["man", "--out", folder.to_str().unwrap()]));
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(written, (0, String::new(), String::new()));
+    for name in ["restante.1", "restante-config-check.1", "restante-client-match.1"] {
+        assert!(names.iter().any(|written| written == name), "{name} {names:?}");
+    }
+    let (code, _, told) = run(plain().args(["man", "--out", "/nowhere/at/all"]));
+    assert!(code == 2 && told.contains("/nowhere/at/all"), "{told}");
+}
+
+#[test]
+fn settings_of_the_server_are_not_in_the_way() {
+    for command in ["list", "send", "match", "wait"] {
+        let (_, help, _) = run(plain().args([command, "--help"]));
+        assert!(help.contains("--server") && !help.contains("--smtp-addr") && !help.contains("--config"), "{help}");
+    }
+}
