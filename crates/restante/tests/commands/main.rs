@@ -1,5 +1,6 @@
 //! The commands that talk to a server as people and scripts meet them: the real program on both sides.
 
+mod extracting;
 mod inbucket;
 mod manual;
 mod reading;

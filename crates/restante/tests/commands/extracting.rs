@@ -1,0 +1,23 @@
+//! Codes and links of real mails.
+
+use crate::support::Server;
+use crate::{done, restante, run};
+
+#[test]
+fn a_script_gets_the_code_alone() {
+    let server = Server::start(&[]);
+    server.deliver("ann@x.org", b"Subject: Hello\r\n\r\nNothing in it.\r\n");
+    let (code, out, told) = run(restante(&server).args(["codes", "ann"]));
+    assert_eq!((code, out.as_str(), told.as_str()), (1, "", "restante: The newest message has no codes.\n"));
+    let before = server.ids("ann").pop().unwrap();
+
+    let mail = b"Subject: Sign up\r\n\r\nYour verification code is 482913.\r\nOr: https://x.org/confirm?t=1\r\nhttps://x.org/\r\n";
+    server.deliver("ann@x.org", mail);
+    assert_eq!(done(&server, &["codes", "ann"]), "482913\n");
+    assert_eq!(done(&server, &["codes", "ann", "--after", &before]), "482913\n");
+    assert_eq!(done(&server, &["links", "ann", "--match", "confirm"]), "https://x.org/confirm?t=1\n");
+    assert_eq!(done(&server, &["links", "ann"]).lines().count(), 2);
+    assert_eq!(run(restante(&server).args(["codes", "ann", &before])).0, 1);
+    let newest = server.ids("ann").pop().unwrap();
+    assert_eq!(run(restante(&server).args(["codes", "ann", "--after", &newest])).0, 1);
+}
