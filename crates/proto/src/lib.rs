@@ -13,5 +13,5 @@ mod secret;
 pub mod smtp;
 mod wording;
 
-pub use record::{Recorded, Scope, Speaker};
+pub use record::{Dialogue, Recorded, Scope, Speaker, Stage};
 pub use secret::Secret;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use restante_mailroom::Mailroom;
-use restante_proto::{Recorded, Scope, Speaker};
+use restante_proto::{Dialogue, Recorded, Scope, Speaker};
 
 use crate::metrics::{Ending, Metrics, Protocol};
 use crate::net::{Shutdown, Stream, Tls, Wire};
@@ -111,8 +111,8 @@ impl Call<'_> {
     }
 
     /// The dialogue, for those who asked for it, and what was refused, for those who look closely.
-    pub fn log(&self, dialogue: Vec<Recorded>) {
-        for Recorded { speaker, text, refusal } in dialogue {
+    pub fn log(&self, dialogue: &Dialogue) {
+        for Recorded { speaker, text, refusal, .. } in dialogue.lines() {
             if refusal {
                 tracing::debug!(session = self.name, reply = text, "refused");
             }

@@ -34,7 +34,7 @@ impl Session {
         let action = match line {
             Line::Whole(line) => {
                 if let Some(recording) = &mut self.recording {
-                    recording.command(|| mask::show(line));
+                    recording.command(|out| mask::show(out, line));
                 }
                 self.obey(idle, line)
             }

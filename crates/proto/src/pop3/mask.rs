@@ -4,18 +4,22 @@ use crate::record::{escape, hidden, masked_auth};
 
 use super::command::{self, Command, Verb};
 
-/// What is shown of a command line. A line that is no command may be a password that the peer sent without being asked
+/// Writes what is shown of a command line. A line that is no command may be a password that the peer sent without being asked
 /// for it, so nothing is shown of it.
-pub(crate) fn show(line: &[u8]) -> String {
-    let Ok(verb) = command::verb(line) else { return hidden(line) };
+pub(crate) fn show(out: &mut String, line: &[u8]) {
+    let Ok(verb) = command::verb(line) else { return hidden(out, line) };
     match (verb, command::parse(line)) {
-        (Verb::Pass, _) => "PASS ***".to_owned(),
-        (Verb::Apop, Ok(Command::Apop { user, .. })) => format!("APOP {} ***", escape(user.as_bytes())),
-        (Verb::Apop, _) => "APOP ***".to_owned(),
-        (Verb::Auth, _) => masked_auth(line[4..].trim_ascii()),
+        (Verb::Pass, _) => out.push_str("PASS ***"),
+        (Verb::Apop, Ok(Command::Apop { user, .. })) => {
+            out.push_str("APOP ");
+            escape(out, user.as_bytes());
+            out.push_str(" ***");
+        }
+        (Verb::Apop, _) => out.push_str("APOP ***"),
+        (Verb::Auth, _) => masked_auth(out, line[4..].trim_ascii()),
         // Somebody may have written the password behind the name.
-        (Verb::User, Err(_)) => "USER ***".to_owned(),
-        _ => escape(line),
+        (Verb::User, Err(_)) => out.push_str("USER ***"),
+        _ => escape(out, line),
     }
 }
 
@@ -45,7 +49,9 @@ mod tests {
             (b"", "*** (0 octets)"),
         ];
         for (line, expected) in table {
-            assert_eq!(show(line), *expected);
+            let mut shown = String::new();
+            show(&mut shown, line);
+            assert_eq!(shown, *expected);
         }
     }
 }

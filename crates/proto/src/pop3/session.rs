@@ -7,7 +7,7 @@ use restante_mail::message::Source;
 
 use crate::line::LineReader;
 use crate::link::Link;
-use crate::record::{Recorded, Recording, Scope, Speaker};
+use crate::record::{Dialogue, Recording, Scope, Speaker};
 
 use super::answer::{Answer, Mail};
 use super::request::Extent;
@@ -183,9 +183,9 @@ impl Session {
         self.recording = Some(Recording::new(scope, |line| line.starts_with(b"-ERR")));
     }
 
-    /// What was said since the record was started or last taken.
-    pub fn take_recording(&mut self) -> Vec<Recorded> {
-        self.recording.as_mut().map(Recording::take).unwrap_or_default()
+    /// What was said since the record was started or last cleared; `None` without a record.
+    pub fn dialogue(&mut self) -> Option<&mut Dialogue> {
+        self.recording.as_mut().map(|recording| &mut recording.dialogue)
     }
 
     /// Queues a reply that never changes.

@@ -2,7 +2,7 @@
 //! [`super::obey`].
 
 use crate::line::Line;
-use crate::record::Speaker;
+use crate::record::{Speaker, Stage};
 use crate::sasl;
 
 use super::auth::Exchange;
@@ -40,10 +40,11 @@ impl Session {
         let (taken, line) = self.lines.take(input, command::line_limit(input));
         let action = match line {
             Line::Whole(line) => {
+                let command = command::split(line);
                 if let Some(recording) = &mut self.recording {
-                    recording.command(|| self.mask.show(line));
+                    recording.command(|out| self.mask.show(out, line, command.as_ref()));
                 }
-                self.obey(idle, line)
+                self.obey(idle, command)
             }
             Line::TooLong => {
                 self.state = State::Idle(idle);
@@ -111,6 +112,7 @@ impl Session {
         } else if body.is_too_long() {
             self.state = State::Idle(Idle::Ready(mail.into_client()));
             self.reply(reply::TOO_LONG);
+            self.mark(Stage::Refused);
             None
         } else {
             self.state = State::Idle(Idle::Chunked(mail, body));
@@ -147,6 +149,7 @@ impl Session {
         let Ok(body) = body else {
             self.state = State::Idle(Idle::Ready(mail.into_client()));
             (0..replies).for_each(|_| self.reply(reply::TOO_LONG));
+            self.mark(Stage::Refused);
             return None;
         };
         let client = Client { peer: mail.envelope.peer.clone(), trust: mail.trust };

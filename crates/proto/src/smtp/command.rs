@@ -41,9 +41,11 @@ pub(crate) enum Verb {
 
 /// What MAIL says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Mail {
+pub(crate) struct Mail<'a> {
     pub(crate) from: ReversePath,
     pub(crate) parameters: MailParameters,
+    /// The parameters as they were sent.
+    pub(crate) parameter_text: &'a str,
 }
 
 /// Splits a line into its verb and the rest without blanks around it.
@@ -106,36 +108,41 @@ pub(crate) fn peer_name(arguments: &[u8]) -> Result<String, Fault> {
     Ok(name.iter().copied().map(harmless).collect())
 }
 
-impl Mail {
+impl<'a> Mail<'a> {
     /// Parses what follows the verb: `FROM:<address>` and parameters.
-    pub(crate) fn parse(arguments: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(arguments: &'a [u8]) -> Result<Self, Fault> {
         let malformed = Fault::Bad(reply::SYNTAX_MAIL);
         let arguments = text(arguments)?;
-        let (path, parameters) = split_path(arguments, "FROM:").ok_or(malformed.clone())?;
-        let parameters = MailParameters::parse(parameters)?;
+        let (path, text) = split_path(arguments, "FROM:").ok_or(malformed.clone())?;
+        let parameters = MailParameters::parse(text)?;
         let from = match path {
             Path::Bracketed("") => None,
             Path::Bracketed(address) => Some(Address::parse(address, parameters.alphabet).map_err(bad_sender)?),
             Path::Bare(address) => Some(Address::parse(address, parameters.alphabet).map_err(|_| malformed)?),
         };
-        Ok(Self { from, parameters })
+        Ok(Self { from, parameters, parameter_text: text.trim() })
     }
 }
 
-/// Parses what follows RCPT: `TO:<address>` and parameters, of which nothing is kept. `domain` is where the postmaster
-/// without a domain lives (RFC 5321 section 4.5.1).
-pub(crate) fn parse_rcpt(arguments: &[u8], alphabet: Alphabet, domain: &str) -> Result<Address, Fault> {
+/// Parses what follows RCPT: `TO:<address>` and parameters, which are returned as they were sent. `domain` is where the
+/// postmaster without a domain lives (RFC 5321 section 4.5.1).
+pub(crate) fn parse_rcpt<'a>(
+    arguments: &'a [u8],
+    alphabet: Alphabet,
+    domain: &str,
+) -> Result<(Address, &'a str), Fault> {
     let malformed = Fault::Bad(reply::SYNTAX_RCPT);
     let arguments = text(arguments)?;
     let (path, parameters) = split_path(arguments, "TO:").ok_or(malformed.clone())?;
     check_rcpt_parameters(parameters, alphabet)?;
-    match path {
+    let recipient = match path {
         Path::Bracketed(name) | Path::Bare(name) if name.eq_ignore_ascii_case("postmaster") => {
-            Ok(Address::at(name, domain))
+            Address::at(name, domain)
         }
-        Path::Bracketed(address) => Address::parse(address, alphabet).map_err(bad_recipient),
-        Path::Bare(address) => Address::parse(address, alphabet).map_err(|_| malformed),
-    }
+        Path::Bracketed(address) => Address::parse(address, alphabet).map_err(bad_recipient)?,
+        Path::Bare(address) => Address::parse(address, alphabet).map_err(|_| malformed)?,
+    };
+    Ok((recipient, parameters.trim()))
 }
 
 /// An address as it stands in the command. Brackets are a must, but clients that forget them harm nobody.
@@ -322,7 +329,8 @@ mod tests {
             ("TO:", bad()),
         ];
         for (arguments, expected) in table {
-            let recipient = parse_rcpt(arguments.as_bytes(), Alphabet::Ascii, "mx.test").map(|to| to.to_string());
+            let recipient = parse_rcpt(arguments.as_bytes(), Alphabet::Ascii, "mx.test");
+            let recipient = recipient.map(|(to, _)| to.to_string());
             assert_eq!(recipient.as_deref(), expected.as_ref().map(|text| *text), "{arguments:?}");
         }
     }

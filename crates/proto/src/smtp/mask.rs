@@ -2,7 +2,8 @@
 
 use crate::record::{escape, hidden, masked_auth};
 
-use super::command::{self, Verb};
+use super::command::Verb;
+use super::fault::Fault;
 
 /// Whether a line that is no command may be a password that the peer sent without being asked for it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -15,18 +16,18 @@ pub(crate) enum Mask {
 }
 
 impl Mask {
-    /// What is shown of a command line.
-    pub(crate) fn show(&mut self, line: &[u8]) -> String {
-        match command::split(line) {
+    /// Writes what is shown of a command line, by the command that it was found to be.
+    pub(crate) fn show(&mut self, out: &mut String, line: &[u8], command: Result<&(Verb, &[u8]), &Fault>) {
+        match command {
             Ok((Verb::Auth, arguments)) => {
                 *self = Self::AuthWasTried;
-                masked_auth(arguments)
+                masked_auth(out, arguments);
             }
             Err(_) if *self == Self::AuthWasTried || mentions_auth(line) => {
                 *self = Self::AuthWasTried;
-                hidden(line)
+                hidden(out, line);
             }
-            Ok(_) | Err(_) => escape(line),
+            Ok(_) | Err(_) => escape(out, line),
         }
     }
 }
@@ -38,6 +39,7 @@ fn mentions_auth(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::command;
     use super::*;
 
     #[test]
@@ -58,7 +60,9 @@ mod tests {
         ];
         let mut mask = Mask::default();
         for (line, expected) in table {
-            assert_eq!(mask.show(line), *expected);
+            let mut shown = String::new();
+            mask.show(&mut shown, line, command::split(line).as_ref());
+            assert_eq!(shown, *expected);
         }
     }
 }

@@ -4,6 +4,7 @@
 use restante_mail::envelope::{Envelope, Peer};
 
 use crate::link::Link;
+use crate::record::Stage;
 
 use super::auth::{self, Progress};
 use super::body::Body;
@@ -16,9 +17,9 @@ use super::state::{Client, Idle, State, Transaction, Trust};
 use super::{Action, Dialect, reply};
 
 impl Session {
-    /// Obeys one command line.
-    pub(super) fn obey(&mut self, idle: Idle, line: &[u8]) -> Option<Action> {
-        let (verb, arguments) = match command::split(line) {
+    /// Obeys one command.
+    pub(super) fn obey(&mut self, idle: Idle, command: Result<(Verb, &[u8]), Fault>) -> Option<Action> {
+        let (verb, arguments) = match command {
             Ok(command) => command,
             Err(fault) => return self.fault(idle, &fault),
         };
@@ -77,8 +78,14 @@ impl Session {
         let trust = match idle {
             Idle::Fresh => Trust::Anonymous,
             Idle::Ready(client) => client.trust,
-            Idle::Mail(mail) | Idle::Chunked(mail, _) => mail.trust,
+            Idle::Mail(mail) | Idle::Chunked(mail, _) => {
+                self.mark(Stage::Abandoned);
+                mail.trust
+            }
         };
+        if self.recording.is_some() {
+            self.helo = Some(helo.clone());
+        }
         self.state = State::Idle(Idle::Ready(Client { peer: Peer { ip: self.ip, helo }, trust }));
         None
     }
@@ -101,6 +108,8 @@ impl Session {
             Ok(size) if size <= self.settings.max_message_bytes => size,
             _ => return self.stay(Idle::Ready(client), reply::TOO_LONG),
         };
+        self.mark(Stage::Begun);
+        self.note_parameters(mail.parameter_text);
         self.state = State::Sender(Transaction {
             envelope: Envelope { peer: client.peer, from: mail.from, recipients: Vec::new() },
             trust: client.trust,
@@ -117,13 +126,14 @@ impl Session {
             Idle::Ready(_) => return self.stay(idle, reply::MAIL_FIRST),
             Idle::Chunked(..) => return self.stay(idle, reply::CHUNKS_BEGUN),
         };
-        let recipient = match command::parse_rcpt(arguments, mail.alphabet, &self.settings.domain) {
-            Ok(recipient) => recipient,
+        let (recipient, parameters) = match command::parse_rcpt(arguments, mail.alphabet, &self.settings.domain) {
+            Ok(parsed) => parsed,
             Err(fault) => return self.fault(Idle::Mail(mail), &fault),
         };
         if mail.envelope.recipients.len() >= self.settings.max_recipients {
             return self.stay(Idle::Mail(mail), reply::TOO_MANY_RECIPIENTS);
         }
+        self.note_parameters(parameters);
         self.state = State::Recipient(mail, recipient.clone());
         Some(Action::Recipient(recipient))
     }
@@ -186,6 +196,9 @@ impl Session {
             Link::Plain => {
                 self.state = State::Tls;
                 self.reply(reply::GO_AHEAD_TLS);
+                if let Idle::Mail(_) | Idle::Chunked(..) = idle {
+                    self.mark(Stage::Abandoned);
+                }
                 return None;
             }
         };
@@ -196,11 +209,13 @@ impl Session {
         if !arguments.is_empty() {
             return self.fault(idle, &Fault::Bad(reply::NO_ARGUMENT));
         }
-        let idle = match idle {
-            Idle::Mail(mail) | Idle::Chunked(mail, _) => Idle::Ready(mail.into_client()),
-            Idle::Fresh | Idle::Ready(_) => idle,
+        let mail = match idle {
+            Idle::Mail(mail) | Idle::Chunked(mail, _) => mail,
+            Idle::Fresh | Idle::Ready(_) => return self.stay(idle, reply::RESET),
         };
-        self.stay(idle, reply::RESET)
+        self.stay(Idle::Ready(mail.into_client()), reply::RESET);
+        self.mark(Stage::Abandoned);
+        None
     }
 
     fn quit(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {

@@ -8,7 +8,7 @@ use restante_mail::envelope::{Envelope, Refusal};
 
 use crate::line::LineReader;
 use crate::link::Link;
-use crate::record::{Recorded, Recording, Scope};
+use crate::record::{Dialogue, Recording, Scope, Stage};
 
 use super::fault::Fault;
 use super::mask::Mask;
@@ -30,6 +30,10 @@ pub struct Session {
     bad_commands: usize,
     pub(super) recording: Option<Recording>,
     pub(super) mask: Mask,
+    /// What the peer calls itself; only while a record is made.
+    pub(super) helo: Option<String>,
+    /// The parameters of the last MAIL or RCPT; only while a record is made.
+    parameters: String,
 }
 
 impl Session {
@@ -45,6 +49,8 @@ impl Session {
             bad_commands: 0,
             recording: None,
             mask: Mask::default(),
+            helo: None,
+            parameters: String::new(),
         }
     }
 
@@ -119,7 +125,11 @@ impl Session {
                     self.reply(reply::SENDER_OK);
                     State::Idle(Idle::Mail(mail))
                 }
-                Err(refusal) => self.refuse(&refusal, 1, Idle::Ready(mail.into_client())),
+                Err(refusal) => {
+                    let state = self.refuse(&refusal, 1, Idle::Ready(mail.into_client()));
+                    self.mark(Stage::Refused);
+                    state
+                }
             },
             other => other,
         };
@@ -169,9 +179,14 @@ impl Session {
             State::Delivering(client, replies) => match answer {
                 Ok(()) => {
                     (0..replies).for_each(|_| self.reply(reply::DELIVERED));
+                    self.mark(Stage::Accepted);
                     State::Idle(Idle::Ready(client))
                 }
-                Err(refusal) => self.refuse(&refusal, replies, Idle::Ready(client)),
+                Err(refusal) => {
+                    let state = self.refuse(&refusal, replies, Idle::Ready(client));
+                    self.mark(Stage::Refused);
+                    state
+                }
             },
             other => other,
         };
@@ -210,9 +225,28 @@ impl Session {
         self.recording = Some(Recording::new(scope, |line| line.starts_with(b"4") || line.starts_with(b"5")));
     }
 
-    /// What was said since the record was started or last taken.
-    pub fn take_recording(&mut self) -> Vec<Recorded> {
-        self.recording.as_mut().map(Recording::take).unwrap_or_default()
+    /// What was said since the record was started or last cleared; `None` without a record.
+    pub fn dialogue(&mut self) -> Option<&mut Dialogue> {
+        self.recording.as_mut().map(|recording| &mut recording.dialogue)
+    }
+
+    /// The connection is gone. What has come of a mail that will not be finished is recorded.
+    pub fn hang_up(&mut self) {
+        self.state = State::Closed;
+        if let Some(recording) = &mut self.recording {
+            recording.end();
+        }
+    }
+
+    /// What the peer calls itself, as far as it is recorded.
+    pub fn helo(&self) -> Option<&str> {
+        self.helo.as_deref()
+    }
+
+    /// The parameters behind the address that [`Action::Sender`] or [`Action::Recipient`] asks about, such as `SIZE=10
+    /// BODY=8BITMIME`, as far as they are recorded.
+    pub fn parameters(&self) -> &str {
+        &self.parameters
     }
 
     /// Queues a reply that never changes.
@@ -226,6 +260,21 @@ impl Session {
         write(&mut self.replies, &self.settings);
         if let Some(recording) = &mut self.recording {
             recording.replies(&self.replies[start..]);
+        }
+    }
+
+    /// Records what the last line means for the mail under way.
+    pub(super) fn mark(&mut self, stage: Stage) {
+        if let Some(recording) = &mut self.recording {
+            recording.mark(stage);
+        }
+    }
+
+    /// Records the parameters of MAIL or RCPT.
+    pub(super) fn note_parameters(&mut self, text: &str) {
+        if self.recording.is_some() {
+            self.parameters.clear();
+            self.parameters.push_str(text);
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use restante_mail::message::{MessageId, Source};
 use restante_proto::pop3::{Action, Proof, Refusal, Session, Settings};
-use restante_proto::{Recorded, Scope, Speaker};
+use restante_proto::{Scope, Speaker};
 
 use crate::driver::{Driver, TIMESTAMP, Wants, default_settings};
 
@@ -107,9 +107,9 @@ fn secrets_and_mails_stay_out_of_the_record() {
     driver.deliver(b"hunter2\r\n");
     driver.feed(b"PASS hunter2\r\nhunter2\r\nAUTH PLAIN\r\nhunter2\r\nAPOP james 000102030405060708090a0b0c0d0e0f\r\n");
     driver.feed(b"RETR 1\r\nTOP 1 0\r\nQUIT\r\n");
-    let record = driver.session.take_recording();
-    assert!(record.iter().all(|line| !line.text.contains("hunter2") && !line.text.contains("0001")));
-    let said: Vec<(Speaker, &str)> = record.iter().map(|line| (line.speaker, line.text.as_str())).collect();
+    let record = driver.record();
+    assert!(record.iter().all(|(_, line)| !line.contains("hunter2") && !line.contains("0001")));
+    let said: Vec<(Speaker, &str)> = record.iter().map(|(who, line)| (*who, line.as_str())).collect();
     assert_eq!(
         said,
         [
@@ -135,7 +135,7 @@ fn secrets_and_mails_stay_out_of_the_record() {
             (Server, "+OK Bye"),
         ]
     );
-    assert_eq!(driver.session.take_recording(), [] as [Recorded; 0]);
+    assert_eq!(driver.record(), []);
 }
 
 #[test]

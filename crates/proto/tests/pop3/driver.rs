@@ -5,6 +5,7 @@ use std::sync::Arc;
 use md5::{Digest as _, Md5};
 use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::Naming;
+use restante_proto::Speaker;
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session, Settings};
 
 /// What stands in the greeting.
@@ -124,6 +125,14 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// The lines on record since the last time, each with who said it.
+    pub(crate) fn record(&mut self) -> Vec<(Speaker, String)> {
+        let dialogue = self.session.dialogue().expect("a record is made");
+        let lines = dialogue.lines().map(|line| (line.speaker, line.text.to_owned())).collect();
+        dialogue.clear();
+        lines
     }
 
     /// The replies since the last time.

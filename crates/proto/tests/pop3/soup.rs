@@ -2,8 +2,8 @@
 //! mailbox, a client that follows the protocol reads it as it is.
 
 use proptest::prelude::*;
-use restante_proto::Scope;
 use restante_proto::pop3::Settings;
+use restante_proto::{Scope, Speaker};
 
 use crate::driver::{Driver, TRACE, Wants, default_settings};
 
@@ -98,7 +98,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 struct Outcome {
     replies: Vec<u8>,
     mails_left: usize,
-    record: Vec<String>,
+    record: Vec<(Speaker, String)>,
     wants: Wants,
 }
 
@@ -116,12 +116,7 @@ fn converse(settings: Settings, mails: &[Vec<u8>], input: &[u8], cuts: &[usize])
         driver.feed(&input[cut[0]..cut[1]]);
         assert_eq!(driver.session.sending(), 0, "an answer was left in the middle");
     }
-    Outcome {
-        replies: driver.replies(),
-        mails_left: driver.mails.len(),
-        record: driver.session.take_recording().into_iter().map(|line| line.text).collect(),
-        wants: driver.wants,
-    }
+    Outcome { replies: driver.replies(), mails_left: driver.mails.len(), record: driver.record(), wants: driver.wants }
 }
 
 /// Reads the replies as a client does that ends lines at LF, and gives back the messages in them.
@@ -173,8 +168,8 @@ proptest! {
         }
         let said_goodbye = whole.replies.ends_with(b"+OK Bye\r\n");
         prop_assert!(whole.mails_left == mails.len() || said_goodbye);
-        prop_assert!(whole.record.iter().all(|line| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
-        prop_assert!(whole.record.iter().all(|line| !line.contains(PLAIN_BASE64)));
+        prop_assert!(whole.record.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
+        prop_assert!(whole.record.iter().all(|(_, line)| !line.contains(PLAIN_BASE64)));
         prop_assert_eq!(whole, converse(settings, &mails, &input, &cuts));
     }
 

@@ -111,10 +111,10 @@ fn passwords_stay_out_of_the_record() {
     driver.feed(b"AUTH LOGIN\r\naHVudGVyMg==\r\naHVudGVyMg==\r\nEHLO client.test\r\n");
     driver
         .feed(b"AUTH PLAIN AGEAaHVudGVyMg==\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhunter2\r\n.\r\n");
-    let record = driver.session.take_recording();
-    assert!(record.iter().all(|line| !line.text.contains("aHVudGVyMg") && !line.text.contains("hunter2")));
+    let record = driver.record();
+    assert!(record.iter().all(|(_, line)| !line.contains("aHVudGVyMg") && !line.contains("hunter2")));
     let said: Vec<&str> =
-        record.iter().filter(|line| line.speaker == Speaker::Client).map(|line| line.text.as_str()).collect();
+        record.iter().filter(|(who, _)| *who == Speaker::Client).map(|(_, line)| line.as_str()).collect();
     assert_eq!(
         said,
         [
@@ -129,7 +129,7 @@ fn passwords_stay_out_of_the_record() {
             "(12 octets of mail)",
         ]
     );
-    assert_eq!(driver.session.take_recording(), []);
+    assert_eq!(driver.record(), []);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
+use restante_proto::Speaker;
 use restante_proto::smtp::{Action, Dialect, Session, Settings};
 
 /// What the questions of the session are answered from.
@@ -124,6 +125,14 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// The lines on record since the last time, each with who said it.
+    pub(crate) fn record(&mut self) -> Vec<(Speaker, String)> {
+        let dialogue = self.session.dialogue().expect("a record is made");
+        let lines = dialogue.lines().map(|line| (line.speaker, line.text.to_owned())).collect();
+        dialogue.clear();
+        lines
     }
 
     /// The replies since the last time.

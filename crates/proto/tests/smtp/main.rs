@@ -5,6 +5,7 @@ mod conversations;
 #[path = "../script/cuts.rs"]
 mod cuts;
 mod driver;
+mod record;
 #[path = "../script/mod.rs"]
 mod script;
 mod soup;

@@ -1,8 +1,8 @@
 //! Random input: whatever comes in whatever pieces, the session goes on or ends, and says the same.
 
 use proptest::prelude::*;
-use restante_proto::Scope;
 use restante_proto::smtp::{Dialect, Settings};
+use restante_proto::{Scope, Speaker};
 
 use crate::driver::{Driver, Policy, Wants, default_settings};
 
@@ -76,7 +76,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 }
 
 /// Everything that the session did, with the input cut at these places.
-fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> (String, Vec<Vec<u8>>, Vec<String>, Wants) {
+fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> (String, Vec<Vec<u8>>, Vec<(Speaker, String)>, Wants) {
     let policy = Policy { reject_domains: vec!["spam.test".to_owned()], ..Policy::default() };
     let mut driver = Driver::new(settings, policy);
     driver.session.record(Scope::Everything);
@@ -88,7 +88,7 @@ fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> (String, Vec<Ve
         assert!(driver.session.receiving() <= 50);
     }
     let replies = driver.replies();
-    let record = driver.session.take_recording().into_iter().map(|line| line.text).collect();
+    let record = driver.record();
     (replies, driver.delivered.into_iter().map(|(_, body)| body).collect(), record, driver.wants)
 }
 
@@ -105,7 +105,7 @@ proptest! {
             let code = line.get(..4).unwrap_or_default();
             prop_assert!(code[..3].bytes().all(|byte| byte.is_ascii_digit()) && line.len() <= 510, "{:?}", line);
         }
-        prop_assert!(whole.2.iter().all(|line| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
+        prop_assert!(whole.2.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
         prop_assert_eq!(whole, converse(settings, &input, &cuts));
     }
 

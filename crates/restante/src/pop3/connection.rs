@@ -239,7 +239,10 @@ impl<'a> Connection<'a> {
     /// Writes what is to be said. The peer must take all the pieces of an answer at a minimal rate, and even so not at any
     /// price when the server stops: then the connection breaks in the middle, which no client takes for the end.
     async fn flush(&mut self) -> io::Result<()> {
-        self.call.log(self.session.take_recording());
+        if let Some(dialogue) = self.session.dialogue() {
+            self.call.log(dialogue);
+            dialogue.clear();
+        }
         let replies = self.session.replies();
         if !replies.is_empty() {
             let length = replies.len() as u64;

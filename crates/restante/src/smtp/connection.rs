@@ -188,7 +188,10 @@ impl<'a> Connection<'a> {
     }
 
     async fn flush(&mut self) -> io::Result<()> {
-        self.call.log(self.session.take_recording());
+        if let Some(dialogue) = self.session.dialogue() {
+            self.call.log(dialogue);
+            dialogue.clear();
+        }
         if !self.session.replies().is_empty() {
             self.server.host.metrics.replies(self.session.replies());
             self.call.wire.write(self.session.replies()).await?;

@@ -1,0 +1,126 @@
+//! What is on record of a session beside its words: where each mail begins and ends, and what the peer says of itself. And
+//! what is never on record, whatever is said: passwords.
+
+use proptest::prelude::*;
+use restante_proto::Scope::Everything;
+use restante_proto::Stage::{self, Abandoned, Accepted, Begun, Refused};
+use restante_proto::smtp::{Dialect, Settings};
+
+use crate::driver::{Driver, Policy, default_settings};
+
+fn recorded(settings: Settings) -> Driver {
+    let policy = Policy {
+        reject_domains: vec!["no.test".to_owned()],
+        reject_origin_domains: vec!["spam.test".to_owned()],
+        ..Policy::default()
+    };
+    let mut driver = Driver::new(settings, policy);
+    driver.session.record(Everything);
+    driver
+}
+
+/// The lines that mean something for a mail, each by its first word.
+fn stages(driver: &mut Driver) -> Vec<(&str, Stage)> {
+    let dialogue = driver.session.dialogue().unwrap();
+    let meaningful = dialogue.lines().filter_map(|line| Some((line.text, line.stage?)));
+    meaningful.map(|(text, stage)| (text.split(' ').next().unwrap(), stage)).collect()
+}
+
+#[test]
+fn where_mails_begin_and_end() {
+    let table: &[(&str, &[(&str, Stage)])] = &[
+        ("NOOP\r\nMAIL FROM:broken\r\nRCPT TO:<b@y.test>\r\nRSET\r\n", &[]),
+        ("MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhi\r\n.\r\n", &[("MAIL", Begun), ("250", Accepted)]),
+        ("MAIL FROM:<a@spam.test>\r\nRCPT TO:<b@y.test>\r\n", &[("MAIL", Begun), ("550", Refused)]),
+        ("MAIL FROM:<a@x.test>\r\nRCPT TO:<b@no.test>\r\nRSET\r\n", &[("MAIL", Begun), ("250", Abandoned)]),
+        ("MAIL FROM:<a@x.test>\r\nEHLO again.test\r\n", &[("MAIL", Begun), ("250", Abandoned)]),
+        ("MAIL FROM:<a@x.test>\r\nSTARTTLS\r\n", &[("MAIL", Begun), ("220", Abandoned)]),
+        ("MAIL FROM:<a@x.test>\r\nQUIT\r\n", &[("MAIL", Begun)]),
+        (
+            "MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nBDAT 2\r\nhiBDAT 2 LAST\r\nho",
+            &[("MAIL", Begun), ("250", Accepted)],
+        ),
+        (
+            "MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\n12345678901\r\n.\r\n",
+            &[("MAIL", Begun), ("552", Refused)],
+        ),
+        ("MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nBDAT 11\r\n12345678901", &[("MAIL", Begun), ("552", Refused)]),
+    ];
+    for (input, expected) in table {
+        let mut driver = recorded(Settings { starttls: true, max_message_bytes: 10, ..default_settings() });
+        driver.feed(b"EHLO client.test\r\n");
+        driver.feed(input.as_bytes());
+        assert_eq!(stages(&mut driver), *expected, "{input:?}");
+    }
+}
+
+#[test]
+fn the_last_of_several_replies_ends_a_mail() {
+    let mut driver = recorded(Settings { dialect: Dialect::Lmtp, ..default_settings() });
+    driver.feed(b"LHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\n");
+    driver.feed(b"DATA\r\nhi\r\n.\r\n");
+    let dialogue = driver.session.dialogue().unwrap();
+    let ends: Vec<Option<Stage>> = dialogue.lines().map(|line| line.stage).collect();
+    assert_eq!(ends[ends.len() - 2..], [None, Some(Accepted)]);
+}
+
+#[test]
+fn what_the_peer_says_of_itself_and_of_the_mail() {
+    let mut driver = recorded(default_settings());
+    assert_eq!((driver.session.helo(), driver.session.parameters()), (None, ""));
+    driver.feed(b"EHLO (client)\r\nMAIL FROM:<a@x.test>  SIZE=10 RET=HDRS ENVID=QQ314159 \r\n");
+    assert_eq!(driver.session.helo(), Some("?client?"));
+    assert_eq!(driver.session.parameters(), "SIZE=10 RET=HDRS ENVID=QQ314159");
+    driver.feed(b"RCPT TO:<b@y.test> NOTIFY=NEVER ORCPT=rfc822;b@y.test\r\n");
+    assert_eq!(driver.session.parameters(), "NOTIFY=NEVER ORCPT=rfc822;b@y.test");
+    driver.feed(b"RCPT TO:<c@y.test>\r\n");
+    assert_eq!(driver.session.parameters(), "");
+}
+
+#[test]
+fn a_mail_that_breaks_off_is_on_record() {
+    let mut driver = recorded(default_settings());
+    driver.feed(b"EHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhalf a li");
+    driver.record();
+    driver.session.hang_up();
+    let record = driver.record();
+    assert_eq!(record.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>(), ["(9 octets of mail)"]);
+}
+
+/// A secret as it may stand in a line of AUTH: it is found again in whatever form it is in.
+const SECRETS: [&str; 4] =
+    ["hunter2hunter2", "aHVudGVyMmh1bnRlcjI=", "AGphbWVzAGh1bnRlcjJodW50ZXIy", "aHVudGVyMmh1bnRlcjIK"];
+
+/// A line with which a client, or a person who types, may try to log in.
+fn attempt() -> impl Strategy<Value = String> {
+    let verb = prop::sample::select(vec!["AUTH", "auth", " AUTH", "AUTH\t", "AUTHPLAIN", "\0AUTH", "AUTH\0"]);
+    let mechanism =
+        prop::sample::select(vec!["PLAIN", "login", "LOGIN ", "CRAM-MD5", "XOAUTH2", "", "hunter2hunter2", "PLAIN="]);
+    let secret = prop::sample::select(SECRETS.to_vec());
+    let end = prop::sample::select(vec!["\r\n", "\n", " \r\n", "  x\r\n"]);
+    (verb, mechanism, secret, any::<bool>(), end).prop_map(|(verb, mechanism, secret, at_once, end)| {
+        let first =
+            if at_once { format!("{verb} {mechanism} {secret}{end}") } else { format!("{verb} {mechanism}{end}") };
+        format!("{first}{secret}{end}")
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_tried_no_secret_is_on_record(
+        attempts in prop::collection::vec(attempt(), 1..6),
+        others in prop::collection::vec(prop::sample::select(vec!["EHLO c.test\r\n", "*\r\n", "NOOP\r\n", "\r\n"]), 6),
+        right in any::<bool>(),
+    ) {
+        let credentials = if right { Vec::new() } else { vec![("a".to_owned(), "b".to_owned())] };
+        let mut driver = Driver::new(default_settings(), Policy { credentials, ..Policy::default() });
+        driver.session.record(Everything);
+        for (attempt, other) in attempts.iter().zip(&others) {
+            driver.feed(other.as_bytes());
+            driver.feed(attempt.as_bytes());
+        }
+        for (_, line) in driver.record() {
+            prop_assert!(SECRETS.iter().all(|secret| !line.contains(secret)), "{}", line);
+        }
+    }
+}
