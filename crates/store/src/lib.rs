@@ -9,6 +9,7 @@ pub mod cache;
 mod conformance;
 pub mod disk;
 mod error;
+pub mod journal;
 pub mod memory;
 #[cfg(test)]
 mod testdir;

@@ -1,0 +1,205 @@
+//! The rules of [`Journal`] as tests that every backend runs: [`run`] asks for a fresh journal per rule, and
+//! [`what_was_noted_lasts`] is for those that outlive the process.
+
+use std::borrow::Cow;
+
+use super::*;
+
+/// A journal that holds all that a test notes.
+const PLENTY: usize = 1 << 20;
+
+/// Runs every rule against journals that `open` makes with the bound that the rule is about.
+pub(super) async fn run<J: Journal>(open: impl Fn(usize) -> J) {
+    an_empty_journal_knows_nothing(&open(PLENTY)).await;
+    ids_ascend(&open(PLENTY));
+    a_session_is_told_as_it_was_noted(&open(PLENTY)).await;
+    a_message_has_the_head_and_its_own_piece(&open(PLENTY)).await;
+    sessions_come_in_pages(&open(PLENTY)).await;
+    refused_ones_can_be_asked_for(&open(PLENTY)).await;
+    a_long_session_is_listed_by_its_end(&open(PLENTY)).await;
+    the_first_go_when_there_is_too_much(&open(20_000)).await;
+    what_is_too_old_goes(&open(PLENTY)).await;
+}
+
+/// A piece of a session.
+pub(super) fn piece(session: u64, number: u32, text: &str) -> Piece {
+    let cover = Cover {
+        dialect: Dialect::Lmtp,
+        client: Some([192, 0, 2, 1].into()),
+        helo: Some("client.test".to_owned()),
+        tls: Some(Tls { version: Cow::Borrowed("TLSv1.3"), cipher: Cow::Borrowed("TLS_AES_256_GCM_SHA384") }),
+        user: Some("james".to_owned()),
+        started: second(session),
+        end: None,
+        refused: 0,
+    };
+    let mut lines = Lines::default();
+    lines.push(Line { micros: 7, side: Side::Server, text });
+    Piece { session: session.into(), number, at: second(session), cover: Arc::new(cover), transaction: None, lines }
+}
+
+/// A piece with a mail that was stored.
+pub(super) fn mail(session: u64, number: u32, mailbox: &str, id: u64) -> Piece {
+    let transaction = Transaction {
+        from: "a@x.test".to_owned(),
+        parameters: "RET=HDRS ENVID=1".to_owned(),
+        to: vec![
+            Recipient { address: "bob@y.test".to_owned(), parameters: "NOTIFY=NEVER".to_owned() },
+            Recipient { address: "\"a b\"@y.test".to_owned(), parameters: String::new() },
+        ],
+        outcome: Outcome::Stored,
+        reply: Some("250 2.0.0 Mail accepted".to_owned()),
+        messages: vec![(mailbox.to_owned().into(), id.into()), ("other".to_owned().into(), (id + 1).into())],
+    };
+    Piece { transaction: Some(transaction), ..piece(session, number, &format!("mail {number}")) }
+}
+
+fn second(second: u64) -> Timestamp {
+    Timestamp::from_second(i64::try_from(second).unwrap()).unwrap()
+}
+
+fn changed(mut piece: Piece, change: impl FnOnce(&mut Cover)) -> Piece {
+    change(Arc::make_mut(&mut piece.cover));
+    piece
+}
+
+fn first(limit: usize) -> SessionPage {
+    SessionPage { before: None, refused: false, limit }
+}
+
+async fn ids(journal: &impl Journal, page: SessionPage) -> Vec<u64> {
+    journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect()
+}
+
+async fn an_empty_journal_knows_nothing(journal: &impl Journal) {
+    assert_eq!(journal.sessions(first(10)).await.unwrap(), []);
+    assert_eq!(journal.session(7.into()).await.unwrap(), None);
+    assert_eq!(journal.of_message(&"bob".to_owned().into(), 7.into()).await.unwrap(), None);
+}
+
+fn ids_ascend(journal: &impl Journal) {
+    let noon = second(1);
+    let given = [noon, noon, second(0)].map(|now| journal.begin(now).number());
+    assert_eq!(given, [1_000_000, 1_000_001, 1_000_002]);
+}
+
+async fn a_session_is_told_as_it_was_noted(journal: &impl Journal) {
+    let end = End { at: Some(second(9)), how: Cow::Borrowed("quit") };
+    let pieces = [
+        piece(5, 0, "220 mx.test"),
+        mail(5, 1, "bob", 70),
+        changed(piece(5, 2, "221 Bye"), |cover| cover.end = Some(end)),
+    ];
+    for piece in pieces.clone() {
+        journal.note(piece);
+    }
+    journal.note(changed(piece(6, 0, "a stranger"), |cover| {
+        *cover = Cover { client: None, helo: None, tls: None, user: None, ..cover.clone() };
+    }));
+    let told = journal.session(5.into()).await.unwrap().unwrap();
+    assert_eq!(told.cover, pieces[2].cover, "the last word counts");
+    let without_cover = |piece: &Piece| (piece.number, piece.at, piece.transaction.clone(), piece.lines.clone());
+    let as_noted: Vec<_> = pieces.iter().map(without_cover).collect();
+    assert_eq!(told.pieces.iter().map(|piece| without_cover(piece)).collect::<Vec<_>>(), as_noted);
+    let texts: Vec<&str> = told.lines().map(|line| line.text).collect();
+    assert_eq!(texts, ["220 mx.test", "mail 1", "221 Bye"]);
+    let stranger = journal.session(6.into()).await.unwrap().unwrap();
+    assert_eq!((stranger.cover.client, &stranger.cover.tls, &stranger.cover.helo), (None, &None, &None));
+}
+
+async fn a_message_has_the_head_and_its_own_piece(journal: &impl Journal) {
+    for piece in [piece(5, 0, "head"), mail(5, 1, "bob", 70), mail(5, 2, "bob", 80), piece(5, 3, "tail")] {
+        journal.note(piece);
+    }
+    for (mailbox, id, expected) in [("bob", 70, 1), ("other", 71, 1), ("bob", 80, 2)] {
+        let told = journal.of_message(&mailbox.to_owned().into(), id.into()).await.unwrap().unwrap();
+        let numbers: Vec<u32> = told.pieces.iter().map(|piece| piece.number).collect();
+        assert_eq!((told.session.number(), numbers), (5, vec![0, expected]), "{mailbox} {id}");
+        let texts: Vec<&str> = told.lines().map(|line| line.text).collect();
+        assert_eq!(texts, ["head", &format!("mail {expected}")]);
+    }
+    for (mailbox, id) in [("bob", 71), ("bob", 1), ("eve", 70)] {
+        assert_eq!(journal.of_message(&mailbox.to_owned().into(), id.into()).await.unwrap(), None, "{mailbox} {id}");
+    }
+}
+
+async fn sessions_come_in_pages(journal: &impl Journal) {
+    for session in [3, 1, 5, 2, 4] {
+        journal.note(piece(session, 0, "head"));
+    }
+    assert_eq!(ids(journal, first(10)).await, [5, 4, 3, 2, 1]);
+    assert_eq!(ids(journal, first(2)).await, [5, 4]);
+    assert_eq!(ids(journal, SessionPage { before: Some(4.into()), ..first(2) }).await, [3, 2]);
+    assert_eq!(ids(journal, SessionPage { before: Some(1.into()), ..first(2) }).await, []);
+    assert_eq!(ids(journal, first(0)).await, []);
+}
+
+async fn refused_ones_can_be_asked_for(journal: &impl Journal) {
+    journal.note(changed(piece(1, 0, "554 no"), |cover| cover.refused = 1));
+    journal.note(piece(2, 0, "220 yes"));
+    journal.note(changed(piece(2, 1, "550 no"), |cover| cover.refused = 2));
+    journal.note(piece(3, 0, "220 yes"));
+    assert_eq!(ids(journal, SessionPage { refused: true, ..first(10) }).await, [2, 1]);
+    assert_eq!(ids(journal, SessionPage { refused: true, ..first(1) }).await, [2]);
+    assert_eq!(ids(journal, SessionPage { refused: true, before: Some(2.into()), ..first(9) }).await, [1]);
+}
+
+async fn a_long_session_is_listed_by_its_end(journal: &impl Journal) {
+    for number in 0..=u32::try_from(MAX_LISTED_PIECES).unwrap() {
+        journal.note(piece(1, number, "x"));
+    }
+    let listed = journal.sessions(first(1)).await.unwrap();
+    let numbers: Vec<u32> = listed[0].pieces.iter().map(|piece| piece.number).collect();
+    assert_eq!((numbers.len(), numbers.first(), numbers.last()), (MAX_LISTED_PIECES, Some(&1), Some(&100)));
+    assert_eq!(journal.session(1.into()).await.unwrap().unwrap().pieces.len(), MAX_LISTED_PIECES + 1);
+}
+
+async fn the_first_go_when_there_is_too_much(journal: &impl Journal) {
+    for session in 1..=100 {
+        journal.note(piece(session, 0, "head"));
+        journal.note(changed(mail(session, 1, "bob", 10 * session), |cover| cover.refused = 1));
+    }
+    let left = ids(journal, first(1000)).await;
+    assert!((5..40).contains(&left.len()), "{}", left.len());
+    let oldest = *left.last().unwrap();
+    assert_eq!(left, (oldest..=100).rev().collect::<Vec<_>>(), "the latest are left");
+    let bob = "bob".to_owned().into();
+    assert!(journal.of_message(&bob, 1000.into()).await.unwrap().is_some());
+    assert!(journal.of_message(&bob, 10.into()).await.unwrap().is_none());
+    // A session may have lost its head; the rest of it is told nevertheless.
+    let told = journal.session(oldest.into()).await.unwrap().unwrap();
+    assert_eq!((told.pieces.last().unwrap().number, told.cover.helo.as_deref()), (1, Some("client.test")));
+}
+
+async fn what_is_too_old_goes(journal: &impl Journal) {
+    for session in 1..=9 {
+        journal.note(mail(session, 1, "bob", 10 * session));
+    }
+    journal.forget_before(second(5));
+    // That may take a moment.
+    while ids(journal, first(10)).await.len() > 5 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(ids(journal, first(10)).await, [9, 8, 7, 6, 5]);
+    assert!(journal.of_message(&"bob".to_owned().into(), 40.into()).await.unwrap().is_none());
+}
+
+/// What was noted is told by the next one who opens the same journal, also what was noted just before the end.
+pub(super) async fn what_was_noted_lasts<J: Journal>(open: impl Fn() -> J) {
+    let journal = open();
+    let end = End { at: Some(second(9)), how: Cow::Borrowed("quit") };
+    journal.note(piece(5, 0, "head"));
+    journal.note(changed(mail(5, 1, "bob", 70), |cover| cover.end = Some(end.clone())));
+    journal.note(piece(6, 0, "cut off"));
+    drop(journal);
+    let journal = open();
+    let told = journal.of_message(&"bob".to_owned().into(), 70.into()).await.unwrap().unwrap();
+    assert_eq!(told.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
+    assert_eq!(told.pieces[1].transaction, mail(5, 1, "bob", 70).transaction);
+    assert_eq!(told.cover.end, Some(end));
+    // A session without an end is over nevertheless.
+    let cut_off = journal.session(6.into()).await.unwrap().unwrap();
+    assert_eq!(cut_off.cover.end, Some(End { at: None, how: Cow::Borrowed("lost") }));
+    journal.note(piece(7, 0, "later"));
+    assert_eq!(ids(&journal, first(10)).await, [7, 6, 5]);
+}

@@ -1,0 +1,275 @@
+//! The file: its tables, how it is opened, and how pieces come into it and go.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+
+use jiff::Timestamp;
+use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, params};
+
+use crate::journal::{Piece, SessionId};
+
+/// Says that a database is ours: the letters `rses`.
+const APPLICATION: i64 = 0x7273_6573;
+/// Files of another version are not read: nobody needs what was said long ago.
+const VERSION: i64 = 1;
+/// When the log begins anew, its file is not kept longer than this.
+const MAX_LOG: i64 = 1 << 20;
+/// How much of the file is held in memory, in KiB.
+const CACHE: i64 = 512;
+/// What the writer waits for somebody who looks into the file.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const SCHEMA: &str = "
+    CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY,
+        dialect TEXT NOT NULL,
+        client TEXT,
+        helo TEXT,
+        tls_version TEXT,
+        tls_cipher TEXT,
+        user TEXT,
+        started INTEGER NOT NULL,        -- Unix microseconds
+        ended INTEGER,                   -- Unix microseconds
+        ending TEXT,
+        refused INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX refused_sessions ON sessions (id) WHERE refused > 0;
+    CREATE TABLE pieces (
+        place INTEGER PRIMARY KEY,       -- ascends with the order in which they were noted
+        session INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        at INTEGER NOT NULL,             -- Unix microseconds
+        bytes INTEGER NOT NULL,
+        outcome TEXT,                    -- of the mail that ends here, and so are the next four
+        sender TEXT,
+        parameters TEXT,
+        recipients TEXT,                 -- address and parameters, each with a line feed
+        reply TEXT,
+        lines BLOB NOT NULL,
+        UNIQUE (session, number)
+    ) STRICT;
+    CREATE TABLE messages (
+        mailbox TEXT NOT NULL,
+        id INTEGER NOT NULL,
+        session INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        PRIMARY KEY (mailbox, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX messages_of_pieces ON messages (session, number);
+";
+
+/// The file, open for its one writer.
+pub(super) struct File {
+    connection: Connection,
+    /// What all pieces in it take.
+    bytes: usize,
+    last_session: SessionId,
+}
+
+impl File {
+    /// Opens the file. One that cannot be read is thrown away. The error is a sentence for the operator.
+    pub(super) fn open(path: &Path) -> Result<Self, String> {
+        let told = |error: &dyn std::fmt::Display| format!("{} cannot be used: {error}", path.display());
+        make(path).map_err(|error| told(&error))?;
+        match Self::read(path) {
+            Ok(file) => return Ok(file),
+            Err(error) if !is_damage(&error) => return Err(told(&error)),
+            Err(error) => tracing::warn!(problem = told(&error), "the transcripts of earlier sessions are thrown away"),
+        }
+        throw_away(path).map_err(|error| told(&error))?;
+        make(path).map_err(|error| told(&error))?;
+        Self::read(path).map_err(|error| told(&error))
+    }
+
+    /// The highest id of a session in it.
+    pub(super) fn last_session(&self) -> SessionId {
+        self.last_session
+    }
+
+    /// Writes these pieces, after it has emptied the file where that is wanted; then lets go what was noted before the
+    /// deadline and what is too much. All of it or nothing.
+    pub(super) fn write(
+        &mut self,
+        pieces: &[Arc<Piece>],
+        anew: bool,
+        deadline: Option<Timestamp>,
+        max_bytes: usize,
+    ) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        let mut bytes = self.bytes;
+        if anew {
+            transaction.execute_batch("DELETE FROM messages; DELETE FROM pieces; DELETE FROM sessions")?;
+            bytes = 0;
+        }
+        for piece in pieces {
+            insert(&transaction, piece)?;
+            bytes += piece.bytes();
+        }
+        let deadline = deadline.map_or(i64::MIN, Timestamp::as_microsecond);
+        while let Some(oldest) = oldest(&transaction)?
+            && (bytes > max_bytes || oldest.at < deadline)
+        {
+            oldest.remove(&transaction)?;
+            bytes = bytes.saturating_sub(oldest.bytes);
+        }
+        transaction.commit()?;
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    fn read(path: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
+        connection.pragma_update(None, "cache_size", -CACHE)?;
+        prepare(&mut connection)?;
+        // Whoever was here when the process ended is here no more.
+        connection.execute("UPDATE sessions SET ending = 'lost' WHERE ending IS NULL", [])?;
+        let bytes = connection.query_row("SELECT coalesce(sum(bytes), 0) FROM pieces", [], |row| row.get(0))?;
+        let last = connection.query_row("SELECT coalesce(max(id), 0) FROM sessions", [], |row| row.get::<_, u64>(0))?;
+        Ok(Self { connection, bytes, last_session: last.into() })
+    }
+}
+
+/// A connection that only reads.
+pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    Ok(connection)
+}
+
+/// Makes an empty file where there is none. SQLite would let everybody read it.
+fn make(path: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(|_| ())
+}
+
+fn throw_away(path: &Path) -> io::Result<()> {
+    for suffix in ["-wal", "-shm", ""] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        match fs::remove_file(PathBuf::from(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether the file is to blame, and not who wants to read it.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+/// Fills an empty file, and makes sure that another one is ours and whole.
+fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    match (number("application_id")?, number("user_version")?) {
+        (0, 0) => {
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(SCHEMA)?;
+            transaction.pragma_update(None, "application_id", APPLICATION)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+            transaction.commit()
+        }
+        (APPLICATION, VERSION) => {
+            let health: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+            if health == "ok" { Ok(()) } else { Err(damaged(health)) }
+        }
+        _ => Err(damaged("it belongs to another program, or to another version of this one".to_owned())),
+    }
+}
+
+fn damaged(why: String) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), Some(why))
+}
+
+fn insert(transaction: &Transaction<'_>, piece: &Piece) -> rusqlite::Result<()> {
+    let (session, cover) = (piece.session.number(), &piece.cover);
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?
+        .execute(params![
+            session,
+            cover.dialect.name(),
+            cover.client.map(|ip| ip.to_string()),
+            cover.helo,
+            cover.tls.as_ref().map(|tls| &tls.version),
+            cover.tls.as_ref().map(|tls| &tls.cipher),
+            cover.user,
+            cover.started.as_microsecond(),
+            cover.end.as_ref().and_then(|end| end.at).map(Timestamp::as_microsecond),
+            cover.end.as_ref().map(|end| &end.how),
+            cover.refused,
+        ])?;
+    let mail = piece.transaction.as_ref();
+    let recipients = mail.map(|mail| {
+        let lines = mail.to.iter().flat_map(|to| [&to.address, "\n", &to.parameters, "\n"]);
+        lines.collect::<String>()
+    });
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO pieces VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
+        .execute(params![
+            session,
+            piece.number,
+            piece.at.as_microsecond(),
+            piece.bytes(),
+            mail.map(|mail| mail.outcome.name()),
+            mail.map(|mail| &mail.from),
+            mail.map(|mail| &mail.parameters),
+            recipients,
+            mail.and_then(|mail| mail.reply.as_ref()),
+            piece.lines.as_bytes(),
+        ])?;
+    for (mailbox, id) in mail.iter().flat_map(|mail| &mail.messages) {
+        transaction.prepare_cached("INSERT OR REPLACE INTO messages VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+            mailbox.as_str(),
+            id.number(),
+            session,
+            piece.number
+        ])?;
+    }
+    Ok(())
+}
+
+/// The piece that goes next.
+struct Oldest {
+    place: i64,
+    session: u64,
+    number: u32,
+    at: i64,
+    bytes: usize,
+}
+
+fn oldest(transaction: &Transaction<'_>) -> rusqlite::Result<Option<Oldest>> {
+    let mut first =
+        transaction.prepare_cached("SELECT place, session, number, at, bytes FROM pieces ORDER BY place LIMIT 1")?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let (place, session, number) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Oldest { place, session, number, at: row.get(3)?, bytes: row.get(4)? })
+    };
+    first.query_row([], read).optional()
+}
+
+impl Oldest {
+    fn remove(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        let Self { place, session, number, .. } = self;
+        transaction.prepare_cached("DELETE FROM pieces WHERE place = ?1")?.execute([place])?;
+        transaction
+            .prepare_cached("DELETE FROM messages WHERE session = ?1 AND number = ?2")?
+            .execute(params![session, number])?;
+        transaction
+            .prepare_cached(
+                "DELETE FROM sessions WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM pieces WHERE session = ?1)",
+            )?
+            .execute([session])?;
+        Ok(())
+    }
+}

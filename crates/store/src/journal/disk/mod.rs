@@ -1,0 +1,185 @@
+//! The journal that lasts: one file beside the mail, written by a thread of its own after the fact.
+//!
+//! What was noted waits in memory until the thread has written it, at a pace that leaves the disk and the processors to
+//! the mail; whoever asks is told of both. The file is of no use without the mail and can be lost: one that makes no sense
+//! is thrown away, and a new one begun.
+
+mod file;
+mod read;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::{io, thread};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use restante_mail::message::MessageId;
+use restante_mail::naming::MailboxName;
+use tokio::task::spawn_blocking;
+
+use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
+use crate::{Result, StoreError};
+use read::Reading;
+use writer::{Waiting, Writer};
+
+/// The name of the file.
+const FILE: &str = "sessions.db";
+
+/// A [`Journal`] in a file.
+pub struct DiskJournal {
+    path: PathBuf,
+    numbers: Arc<Numbers>,
+    waiting: Arc<Waiting>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl DiskJournal {
+    /// The journal of this data directory, which holds so many bytes. The file is opened by the thread that writes it, so
+    /// that nobody waits for it here.
+    pub fn open(directory: &Path, max_bytes: usize) -> io::Result<Self> {
+        let (path, numbers) = (directory.join(FILE), Arc::<Numbers>::default());
+        let waiting = Arc::new(Waiting::new(max_bytes));
+        let writer = Writer::new(path.clone(), max_bytes, waiting.clone(), numbers.clone());
+        let writer = thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run())?;
+        Ok(Self { path, numbers, waiting, writer: Some(writer) })
+    }
+
+    async fn ask<T: Send + 'static>(&self, question: impl FnOnce(Reading) -> Result<T> + Send + 'static) -> Result<T> {
+        let (waiting, path) = (self.waiting.clone(), self.path.clone());
+        let answer = move || question(Reading::begin(&waiting, &path)?);
+        spawn_blocking(answer).await.map_err(|panic| StoreError::Broken(panic.to_string()))?
+    }
+}
+
+#[async_trait]
+impl Journal for DiskJournal {
+    fn begin(&self, now: Timestamp) -> SessionId {
+        self.numbers.next(now)
+    }
+
+    fn note(&self, mut piece: Piece) {
+        piece.lines.shrink();
+        self.waiting.add(piece);
+    }
+
+    fn forget_before(&self, deadline: Timestamp) {
+        self.waiting.forget_before(deadline);
+    }
+
+    async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
+        self.ask(move |reading| reading.sessions(page)).await
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
+        self.ask(move |reading| reading.session(id)).await
+    }
+
+    async fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
+        let mailbox = mailbox.clone();
+        self.ask(move |reading| reading.of_message(&mailbox, id)).await
+    }
+}
+
+impl Drop for DiskJournal {
+    /// Writes what still waits.
+    fn drop(&mut self) {
+        self.waiting.close();
+        if let Some(writer) = self.writer.take() {
+            // Should it have panicked, the log has it.
+            let _ = writer.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::journal::conformance::{self, mail, piece};
+    use crate::testdir::TestDir;
+
+    #[tokio::test]
+    async fn it_is_a_journal() {
+        let dirs = RefCell::new(Vec::new());
+        conformance::run(|max_bytes| {
+            let dir = TestDir::new();
+            let journal = DiskJournal::open(dir.path(), max_bytes).unwrap();
+            dirs.borrow_mut().push(dir);
+            journal
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn it_lasts() {
+        let dir = TestDir::new();
+        conformance::what_was_noted_lasts(|| DiskJournal::open(dir.path(), 1 << 20).unwrap()).await;
+        let mode = fs::metadata(dir.path().join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it is nobody else's business");
+    }
+
+    #[tokio::test]
+    async fn ids_ascend_across_a_restart_when_the_clock_goes_back() {
+        let dir = TestDir::new();
+        let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
+        let last = journal.begin(Timestamp::MAX);
+        journal.note(Piece { session: last, ..piece(1, 0, "head") });
+        drop(journal);
+        let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
+        assert!(journal.session(last).await.unwrap().is_some(), "the file is open by now");
+        assert!(journal.begin(Timestamp::UNIX_EPOCH) > last);
+    }
+
+    #[tokio::test]
+    async fn the_bound_holds_in_the_file_too() {
+        let dir = TestDir::new();
+        for round in 0..5 {
+            let journal = DiskJournal::open(dir.path(), 50_000).unwrap();
+            for session in 1..=60 {
+                journal.note(mail(100 * round + session, 1, "bob", 1000 * round + 10 * session));
+            }
+        }
+        let journal = DiskJournal::open(dir.path(), 50_000).unwrap();
+        let page = SessionPage { before: None, refused: false, limit: 1000 };
+        let left: Vec<u64> = journal.sessions(page).await.unwrap().iter().map(|told| told.session.number()).collect();
+        assert!((20..100).contains(&left.len()), "{}", left.len());
+        assert_eq!(left[0], 460);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_makes_no_sense_is_begun_anew() {
+        let spoil: [fn(&Path); 2] = [
+            |path| fs::write(path, "this is no database").unwrap(),
+            |path| {
+                let mut bytes = fs::read(path).unwrap();
+                bytes[4096..].fill(0xff);
+                fs::write(path, bytes).unwrap();
+            },
+        ];
+        for spoil in spoil {
+            let dir = TestDir::new();
+            let open = || DiskJournal::open(dir.path(), 1 << 20).unwrap();
+            open().note(piece(1, 0, "lost"));
+            spoil(&dir.path().join(FILE));
+            open().note(piece(2, 0, "kept"));
+            let journal = open();
+            assert_eq!(journal.session(1.into()).await.unwrap(), None);
+            assert!(journal.session(2.into()).await.unwrap().is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_file_it_is_a_journal_in_memory() {
+        let dir = TestDir::new();
+        fs::create_dir(dir.path().join(FILE)).unwrap();
+        let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
+        journal.note(mail(1, 1, "bob", 7));
+        assert!(journal.session(1.into()).await.unwrap().is_some());
+        assert!(journal.of_message(&"bob".to_owned().into(), 7.into()).await.unwrap().is_some());
+    }
+}

@@ -1,0 +1,181 @@
+//! The journal that forgets: everything in memory, gone with the process. One lock guards it all and is held for
+//! microseconds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use restante_mail::message::MessageId;
+use restante_mail::naming::MailboxName;
+
+use super::{Cover, Journal, MAX_LISTED_PIECES, Numbers, Piece, SessionId, SessionPage, Transcript};
+use crate::Result;
+
+/// A [`Journal`] in memory.
+#[derive(Debug)]
+pub struct MemoryJournal {
+    max_bytes: usize,
+    numbers: Numbers,
+    book: Mutex<Book>,
+}
+
+impl MemoryJournal {
+    /// An empty journal that holds so many bytes.
+    pub fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, numbers: Numbers::default(), book: Mutex::default() }
+    }
+
+    /// A panic elsewhere must not take the journal with it: no change of [`Book`] stops half-way.
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Journal for MemoryJournal {
+    fn begin(&self, now: Timestamp) -> SessionId {
+        self.numbers.next(now)
+    }
+
+    fn note(&self, mut piece: Piece) {
+        piece.lines.shrink();
+        let piece = Arc::new(piece);
+        // What goes is freed after the lock is let go.
+        let mut gone = Vec::new();
+        let mut book = self.book();
+        book.add(piece);
+        while book.bytes > self.max_bytes {
+            let Some(oldest) = book.remove_oldest() else { break };
+            gone.push(oldest);
+        }
+        drop(book);
+    }
+
+    fn forget_before(&self, deadline: Timestamp) {
+        let mut gone = Vec::new();
+        let mut book = self.book();
+        while book.oldest().is_some_and(|piece| piece.at < deadline) {
+            gone.extend(book.remove_oldest());
+        }
+        drop(book);
+    }
+
+    async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
+        let book = self.book();
+        let before = page.before.unwrap_or(SessionId(u64::MAX));
+        let ids: Vec<SessionId> = if page.refused {
+            book.refused.range(..before).rev().take(page.limit).copied().collect()
+        } else {
+            book.sessions.range(..before).rev().take(page.limit).map(|(id, _)| *id).collect()
+        };
+        Ok(ids.into_iter().filter_map(|id| book.transcript(id, MAX_LISTED_PIECES)).collect())
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
+        Ok(self.book().transcript(id, usize::MAX))
+    }
+
+    async fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
+        let book = self.book();
+        let place = book.messages.get(&(id, mailbox.clone()));
+        Ok(place.and_then(|&(session, number)| book.excerpt(session, number)))
+    }
+}
+
+/// Everything behind the lock.
+#[derive(Debug, Default)]
+struct Book {
+    sessions: BTreeMap<SessionId, Held>,
+    /// Those of them in which something was refused.
+    refused: BTreeSet<SessionId>,
+    /// In which piece a message came.
+    messages: HashMap<(MessageId, MailboxName), (SessionId, u32)>,
+    /// Whose first piece goes next: every piece stands for itself, in the order in which they were noted.
+    order: VecDeque<SessionId>,
+    bytes: usize,
+}
+
+/// What is left of a session.
+#[derive(Debug)]
+struct Held {
+    cover: Arc<Cover>,
+    pieces: VecDeque<Arc<Piece>>,
+}
+
+impl Book {
+    fn add(&mut self, piece: Arc<Piece>) {
+        self.bytes += piece.bytes();
+        self.order.push_back(piece.session);
+        if piece.cover.refused > 0 {
+            self.refused.insert(piece.session);
+        }
+        for (mailbox, id) in piece.transaction.iter().flat_map(|mail| &mail.messages) {
+            self.messages.insert((*id, mailbox.clone()), (piece.session, piece.number));
+        }
+        let cover = piece.cover.clone();
+        let held = self.sessions.entry(piece.session);
+        let held = held.or_insert_with(|| Held { cover: cover.clone(), pieces: VecDeque::with_capacity(3) });
+        held.cover = cover;
+        held.pieces.push_back(piece);
+    }
+
+    fn oldest(&self) -> Option<&Arc<Piece>> {
+        self.sessions.get(self.order.front()?)?.pieces.front()
+    }
+
+    fn remove_oldest(&mut self) -> Option<Arc<Piece>> {
+        let session = self.order.pop_front()?;
+        let held = self.sessions.get_mut(&session)?;
+        let piece = held.pieces.pop_front()?;
+        if held.pieces.is_empty() {
+            self.sessions.remove(&session);
+            self.refused.remove(&session);
+        }
+        for (mailbox, id) in piece.transaction.iter().flat_map(|mail| &mail.messages) {
+            self.messages.remove(&(*id, mailbox.clone()));
+        }
+        self.bytes -= piece.bytes();
+        Some(piece)
+    }
+
+    /// A session with its last pieces.
+    fn transcript(&self, session: SessionId, most: usize) -> Option<Transcript> {
+        let held = self.sessions.get(&session)?;
+        let first = held.pieces.len().saturating_sub(most);
+        let pieces = held.pieces.range(first..).cloned().collect();
+        Some(Transcript { session, cover: held.cover.clone(), pieces })
+    }
+
+    /// A session with its head and one other piece.
+    fn excerpt(&self, session: SessionId, number: u32) -> Option<Transcript> {
+        let held = self.sessions.get(&session)?;
+        let place = held.pieces.binary_search_by_key(&number, |piece| piece.number).ok()?;
+        let head = held.pieces.front().filter(|piece| piece.number == 0 && number > 0);
+        let pieces = head.into_iter().chain(held.pieces.get(place)).cloned().collect();
+        Some(Transcript { session, cover: held.cover.clone(), pieces })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::conformance;
+
+    #[tokio::test]
+    async fn it_is_a_journal() {
+        conformance::run(|max_bytes| MemoryJournal::new(max_bytes)).await;
+    }
+
+    #[tokio::test]
+    async fn what_has_gone_leaves_no_trace() {
+        let journal = MemoryJournal::new(10_000);
+        for session in 1..1000 {
+            journal.note(conformance::mail(session, 1, "bob", session));
+        }
+        journal.forget_before(Timestamp::MAX);
+        let book = journal.book();
+        assert_eq!((book.bytes, book.order.len(), book.sessions.len()), (0, 0, 0));
+        assert_eq!((book.messages.len(), book.refused.len()), (0, 0));
+    }
+}

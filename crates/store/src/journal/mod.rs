@@ -1,0 +1,289 @@
+//! What was said when mail came in: the [`Journal`] contract, its values, and its backends.
+//!
+//! A session is noted in pieces: its head, up to the first mail; each mail when it ends; and what follows the last one. The
+//! journal is an aid for people, not part of the mail: it is bounded by bytes, its oldest pieces go first, and nobody ever
+//! waits for it. Every backend passes the suite in `conformance.rs`.
+
+#[cfg(test)]
+mod conformance;
+pub mod disk;
+mod lines;
+pub mod memory;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, NoSuchId};
+use restante_mail::naming::MailboxName;
+
+use crate::Result;
+pub use lines::{Line, Lines, Side};
+
+/// The most pieces of each session that a list of sessions shows: the last ones.
+pub const MAX_LISTED_PIECES: usize = 100;
+/// What a piece takes beside its texts, about.
+const PIECE: usize = 512;
+
+/// Sessions and what was said in them.
+///
+/// All methods may be called at the same time from any number of tasks.
+#[async_trait]
+pub trait Journal: Send + Sync + 'static {
+    /// An id for a session that begins now, above every id that was given before.
+    fn begin(&self, now: Timestamp) -> SessionId;
+
+    /// Takes a piece. Returns at once, whatever the backend is busy with; whoever asks from now on is told of it. When
+    /// there is more than the journal holds, the pieces go that were noted first.
+    fn note(&self, piece: Piece);
+
+    /// Lets everything go that was noted before the deadline, within some seconds. Returns at once.
+    fn forget_before(&self, deadline: Timestamp);
+
+    /// Sessions, the latest first, restricted to a page. Each has its last [`MAX_LISTED_PIECES`] at most, and their lines
+    /// may be left out. Costs what it returns, however many sessions there are.
+    async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>>;
+
+    /// All that is left of a session.
+    async fn session(&self, id: SessionId) -> Result<Option<Transcript>>;
+
+    /// The head of the session that brought this message, as far as it is left, and the piece in which it came.
+    async fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>>;
+}
+
+/// A session's identity: the microsecond of its beginning, moved up where that one is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(u64);
+
+impl SessionId {
+    /// The id as a number.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<u64> for SessionId {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = NoSuchId;
+
+    /// Takes only the form that [`fmt::Display`] prints, so that one session has one address.
+    fn from_str(text: &str) -> Result<Self, NoSuchId> {
+        text.parse::<MessageId>().map(|id| Self(id.number()))
+    }
+}
+
+/// Part of a session, of which there is nothing more to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The session.
+    pub session: SessionId,
+    /// Its place in the session. The head is number 0, and each has the number behind the one before.
+    pub number: u32,
+    /// When it was noted.
+    pub at: Timestamp,
+    /// What is known of the session by now.
+    pub cover: Arc<Cover>,
+    /// The mail that ends in this piece.
+    pub transaction: Option<Transaction>,
+    /// What was said.
+    pub lines: Lines,
+}
+
+/// What is known of a session as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// What was spoken.
+    pub dialect: Dialect,
+    /// The client's address; none on a unix socket.
+    pub client: Option<IpAddr>,
+    /// What the client calls itself.
+    pub helo: Option<String>,
+    /// How the connection is encrypted.
+    pub tls: Option<Tls>,
+    /// Who has logged in.
+    pub user: Option<String>,
+    /// When it began.
+    pub started: Timestamp,
+    /// How it ended.
+    pub end: Option<End>,
+    /// How often the server has refused something.
+    pub refused: u32,
+}
+
+/// The protocol of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// SMTP.
+    Smtp,
+    /// LMTP.
+    Lmtp,
+}
+
+/// What was agreed upon in a TLS handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The version of the protocol, such as `TLSv1.3`.
+    pub version: Cow<'static, str>,
+    /// The cipher suite.
+    pub cipher: Cow<'static, str>,
+}
+
+/// The end of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// When that was; none when the server ended before the session.
+    pub at: Option<Timestamp>,
+    /// A word for how it ended.
+    pub how: Cow<'static, str>,
+}
+
+/// A mail that a client has sent, or tried to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// The sender, empty for the null reverse-path.
+    pub from: String,
+    /// The parameters of MAIL, such as `SIZE=10 RET=HDRS`.
+    pub parameters: String,
+    /// The recipients that were taken.
+    pub to: Vec<Recipient>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The reply that decided it; none when the mail was never finished and nothing refused.
+    pub reply: Option<String>,
+    /// Where it is stored.
+    pub messages: Vec<(MailboxName, MessageId)>,
+}
+
+/// A recipient of a mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipient {
+    /// The address.
+    pub address: String,
+    /// The parameters of RCPT, such as `NOTIFY=NEVER`.
+    pub parameters: String,
+}
+
+/// What became of a mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is in the store.
+    Stored,
+    /// It was taken and thrown away, as policy or script wanted.
+    Discarded,
+    /// The server did not take it.
+    Refused,
+    /// The client did not finish it.
+    Aborted,
+}
+
+/// A part of the list of sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionPage {
+    /// Only sessions that began before this one.
+    pub before: Option<SessionId>,
+    /// Only sessions in which something was refused.
+    pub refused: bool,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// What is left of a session, or a part of that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// The session.
+    pub session: SessionId,
+    /// What is known of it as a whole.
+    pub cover: Arc<Cover>,
+    /// The pieces in their order; never none.
+    pub pieces: Vec<Arc<Piece>>,
+}
+
+impl Transcript {
+    /// The mails in it.
+    pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
+        self.pieces.iter().filter_map(|piece| piece.transaction.as_ref())
+    }
+
+    /// What was said, line by line.
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        self.pieces.iter().flat_map(|piece| piece.lines.iter())
+    }
+}
+
+impl Dialect {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Smtp, Self::Lmtp];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Smtp => "smtp",
+            Self::Lmtp => "lmtp",
+        }
+    }
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Stored, Self::Discarded, Self::Refused, Self::Aborted];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Discarded => "discarded",
+            Self::Refused => "refused",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
+impl Piece {
+    /// What it takes in a journal, about.
+    fn bytes(&self) -> usize {
+        let cover = [&self.cover.helo, &self.cover.user].into_iter().flatten().map(String::len).sum::<usize>();
+        let mail = self.transaction.as_ref().map_or(0, |mail| {
+            let to: usize = mail.to.iter().map(|to| 48 + to.address.len() + to.parameters.len()).sum();
+            mail.from.len()
+                + mail.parameters.len()
+                + mail.reply.as_ref().map_or(0, String::len)
+                + to
+                + 96 * mail.messages.len()
+        });
+        PIECE + cover + mail + self.lines.bytes()
+    }
+}
+
+/// Gives ids to sessions.
+#[derive(Debug, Default)]
+struct Numbers(AtomicU64);
+
+impl Numbers {
+    fn next(&self, now: Timestamp) -> SessionId {
+        let arrival = u64::try_from(now.as_microsecond()).unwrap_or(0);
+        // The clock may stand still or go back, and others may ask at the same time.
+        let following = |last: u64| arrival.max(last + 1);
+        SessionId(following(self.0.update(Ordering::Relaxed, Ordering::Relaxed, following)))
+    }
+
+    /// Whatever is given from now on is above this one.
+    fn skip_to(&self, last: SessionId) {
+        self.0.fetch_max(last.0, Ordering::Relaxed);
+    }
+}
