@@ -75,8 +75,11 @@ fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
+/// What a session says, the mails it took, what is on record of it, and what it wants then.
+type Deeds = (String, Vec<Vec<u8>>, Vec<(Speaker, String)>, Wants);
+
 /// Everything that the session did, with the input cut at these places.
-fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> (String, Vec<Vec<u8>>, Vec<(Speaker, String)>, Wants) {
+fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> Deeds {
     let policy = Policy { reject_domains: vec!["spam.test".to_owned()], ..Policy::default() };
     let mut driver = Driver::new(settings, policy);
     driver.session.record(Scope::Everything);
