@@ -21,6 +21,7 @@ use std::time::Duration;
 use restante_mail::address::Address;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
+use restante_store::journal::Journal;
 use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
 /// What readers ask with, and what they get when the store cannot answer.
 pub use restante_store::{MailboxPage, Page, StoreError, Which};
@@ -63,6 +64,7 @@ pub struct Settings {
 pub struct Mailroom {
     settings: Settings,
     desk: Arc<Desk>,
+    journal: Option<Arc<dyn Journal>>,
 }
 
 /// Where the store is changed and the change is told. Shared with the changes that are under way, which outlive the
@@ -79,10 +81,19 @@ impl Mailroom {
     /// A mailroom over this store.
     pub fn new(settings: Settings, store: Arc<dyn Store>, extensions: Extensions) -> Self {
         let hub = Hub::new(settings.history);
-        Self {
-            settings,
-            desk: Arc::new(Desk { store, extensions, hub, waiters: Arc::default(), tally: Tally::default() }),
-        }
+        let desk = Arc::new(Desk { store, extensions, hub, waiters: Arc::default(), tally: Tally::default() });
+        Self { settings, desk, journal: None }
+    }
+
+    /// The same with a journal, in which those who bring mail note what was said.
+    #[must_use]
+    pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
+        Self { journal: Some(journal), ..self }
+    }
+
+    /// The journal, where one is kept.
+    pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
+        self.journal.as_ref()
     }
 
     /// The mailbox that a reader means by a name or an address.

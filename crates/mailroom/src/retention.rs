@@ -42,6 +42,9 @@ impl Mailroom {
     async fn expire(&self, period: SignedDuration) -> Result<()> {
         // A period longer than history itself removes nothing.
         let Ok(deadline) = Timestamp::now().checked_sub(period) else { return Ok(()) };
+        if let Some(journal) = &self.journal {
+            journal.forget_before(deadline);
+        }
         let (mut late, mut patience) = (false, PATIENCE);
         loop {
             let desk = self.desk.clone();

@@ -6,7 +6,7 @@ const MAX_BYTES: usize = 64 * 1024;
 /// What stands for what was said then.
 const CUT: &str = "(what was said here is too much to be kept)";
 /// How much room a piece gets at first; most need no more.
-const ROOM: usize = 1024;
+const ROOM: usize = 512;
 /// Moment and length stand before each text.
 const HEAD: usize = 10;
 /// The bit of the moment that says who speaks.
