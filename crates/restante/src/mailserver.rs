@@ -45,6 +45,21 @@ pub struct Call<'a> {
     pub shutdown: Shutdown,
 }
 
+/// Why a connection ends before anything could be said on it, or said on.
+#[derive(Debug)]
+pub struct Parting {
+    /// How it ends.
+    pub ending: Ending,
+    /// What went wrong, where something has.
+    pub why: Option<io::Error>,
+}
+
+impl From<Ending> for Parting {
+    fn from(ending: Ending) -> Self {
+        Self { ending, why: None }
+    }
+}
+
 impl Host {
     /// What the log calls the next session: its protocol, its number, and the peer.
     pub fn name(&self, ip: Option<IpAddr>) -> String {
@@ -61,10 +76,10 @@ impl Host {
         admitted: bool,
         mut shutdown: Shutdown,
         name: &'a str,
-    ) -> Result<Call<'a>, Ending> {
+    ) -> Result<Call<'a>, Parting> {
         let stream = match &self.tls {
             // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
-            Some(_) if self.implicit_tls && !admitted => return Err(Ending::Refused),
+            Some(_) if self.implicit_tls && !admitted => return Err(Ending::Refused.into()),
             Some(tls) if self.implicit_tls => self.handshake(name, tls.accept(stream), &mut shutdown).await?,
             _ => stream,
         };
@@ -72,7 +87,7 @@ impl Host {
     }
 
     /// Takes note of how a session has ended, be it that its connection broke.
-    pub fn ended(&self, name: &str, ended: io::Result<Ending>) {
+    pub fn ended(&self, name: &str, ended: io::Result<Ending>) -> Ending {
         let ending = ended.unwrap_or_else(|error| {
             tracing::debug!(session = name, %error, "the connection broke");
             match error.kind() {
@@ -82,6 +97,7 @@ impl Host {
         });
         self.metrics.session_ended(self.protocol, ending);
         tracing::debug!(session = name, ?ending, "ended");
+        ending
     }
 
     /// Waits for a handshake, but not when the server ends: nothing was said yet that could be finished.
@@ -90,15 +106,15 @@ impl Host {
         name: &str,
         handshake: impl Future<Output = io::Result<T>>,
         shutdown: &mut Shutdown,
-    ) -> Result<T, Ending> {
+    ) -> Result<T, Parting> {
         let outcome = tokio::select! {
             biased;
             outcome = handshake => outcome,
-            () = shutdown.begun() => return Err(Ending::Shutdown),
+            () = shutdown.begun() => return Err(Ending::Shutdown.into()),
         };
         self.metrics.handshake(self.protocol, outcome).map_err(|error| {
             tracing::debug!(session = name, %error, "TLS handshake failed");
-            Ending::Tls
+            Parting { ending: Ending::Tls, why: Some(error) }
         })
     }
 }
@@ -112,6 +128,9 @@ impl Call<'_> {
 
     /// The dialogue, for those who asked for it, and what was refused, for those who look closely.
     pub fn log(&self, dialogue: &Dialogue) {
+        if self.recorded().is_none() {
+            return;
+        }
         for Recorded { speaker, text, refusal, .. } in dialogue.lines() {
             if refusal {
                 tracing::debug!(session = self.name, reply = text, "refused");
@@ -127,7 +146,7 @@ impl Call<'_> {
     }
 
     /// Does the handshake that the peer has asked for.
-    pub async fn start_tls(self) -> Result<Self, Ending> {
+    pub async fn start_tls(self) -> Result<Self, Parting> {
         let Self { host, name, wire, mut shutdown } = self;
         let started = async {
             match &host.tls {

@@ -14,6 +14,7 @@ use restante_mailroom::{Mailroom, Settings};
 use restante_script::ScriptError;
 use restante_store::Store;
 use restante_store::disk::OpenError;
+use restante_store::journal::Journal;
 use tokio::runtime::Runtime;
 
 use crate::config::{self, Config, Loaded};
@@ -72,10 +73,13 @@ fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Fail
     storage::tell(&config.storage, runtime.block_on(store.usage()));
     extensions.add_webhooks(config, http::summary_record)?;
     extensions.add_search(config);
-    let ended = runtime.block_on(serve(config, store.clone(), Arc::new(extensions), signals, log));
-    // With the runtime goes whoever else holds the store, so that it is this thread that closes it, in peace.
+    let journal = storage::open_journal(config);
+    let extensions = Arc::new(extensions);
+    let mailroom = mailroom(config, store.clone(), journal.clone(), &extensions);
+    let ended = runtime.block_on(serve(config, Arc::new(mailroom), extensions, signals, log));
+    // With the runtime goes whoever else holds store and journal, so that it is this thread that closes them, in peace.
     runtime.shutdown_timeout(LAST_MOMENT);
-    drop(store);
+    drop((store, journal));
     Ok(ended?)
 }
 
@@ -126,7 +130,7 @@ async fn load_script(extensions: &Extensions, signals: &mut Signals) -> Result<b
 
 async fn serve(
     config: &Config,
-    store: Arc<dyn Store>,
+    mailroom: Arc<Mailroom>,
     extensions: Arc<Extensions>,
     mut signals: Signals,
     log: &log::Handle,
@@ -136,7 +140,7 @@ async fn serve(
     let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &http::PROTOCOLS)?;
     let parts = Parts {
         config,
-        mailroom: Arc::new(mailroom(config, store, &extensions)),
+        mailroom,
         extensions,
         metrics: Arc::new(Metrics::new(config.storage.retention_period)),
         readiness: Arc::default(),
@@ -236,12 +240,21 @@ fn reload<'a>(log: &log::Handle, certificates: impl Iterator<Item = &'a Arc<Tls>
     }
 }
 
-fn mailroom(config: &Config, store: Arc<dyn Store>, extensions: &Extensions) -> Mailroom {
+fn mailroom(
+    config: &Config,
+    store: Arc<dyn Store>,
+    journal: Option<Arc<dyn Journal>>,
+    extensions: &Extensions,
+) -> Mailroom {
     let settings = Settings {
         domain: config.smtp.domain.clone(),
         naming: config.mailbox_naming,
         policy: config.smtp.policy.clone(),
         history: config.web.monitor_history,
     };
-    Mailroom::new(settings, store, extensions.for_mailroom())
+    let mailroom = Mailroom::new(settings, store, extensions.for_mailroom());
+    match journal {
+        Some(journal) => mailroom.with_journal(journal),
+        None => mailroom,
+    }
 }

@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use restante_mailroom::Mailroom;
 use restante_store::disk::{self, DiskStore, Durability, OpenError};
+use restante_store::journal::Journal;
+use restante_store::journal::disk::DiskJournal;
+use restante_store::journal::memory::MemoryJournal;
 use restante_store::memory::MemoryStore;
 use restante_store::{Limits, Result, Store, StoreError, Usage};
 use tokio::time::timeout;
 
-use crate::config::Storage;
+use crate::config::{Config, Storage};
 
 /// So many entries of a directory say what it is.
 const ENOUGH: usize = 100;
@@ -27,6 +30,23 @@ pub fn open(storage: &Storage) -> Result<Arc<dyn Store>, OpenError> {
     let (durability, cache_bytes) = (storage.durability, storage.cache_bytes);
     let settings = disk::Settings { limits, durability, cache_bytes, ..disk::Settings::default() };
     Ok(Arc::new(DiskStore::open(dir, settings)?))
+}
+
+/// Opens the journal of sessions beside the store, unless none is wanted. Whatever is wrong with it, mail comes first.
+pub fn open_journal(config: &Config) -> Option<Arc<dyn Journal>> {
+    let max_bytes = config.smtp.transcript_bytes;
+    if max_bytes == 0 {
+        return None;
+    }
+    let in_memory = || Arc::new(MemoryJournal::new(max_bytes));
+    let Some(dir) = &config.storage.path else { return Some(in_memory()) };
+    Some(match DiskJournal::open(dir, max_bytes) {
+        Ok(journal) => Arc::new(journal),
+        Err(error) => {
+            tracing::error!(%error, "transcripts of sessions are kept in memory only");
+            in_memory()
+        }
+    })
 }
 
 /// Logs where mail is kept, how much is there, and what to do about mail that Inbucket has left there.

@@ -189,6 +189,12 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| put(&mut c.smtp.max_inflight_bytes, kibibytes(v, 1..=MAX_KIB)),
     ),
     Setting::new(
+        "smtp.transcriptkb", "8192", Value::Number,
+        "How many KiB of transcripts of SMTP and LMTP sessions are kept: what was said, without passwords and without \
+         mail. The oldest go first, and those beyond the retention period; 0 means that nothing is recorded.",
+        |c, v| put(&mut c.smtp.transcript_bytes, kibibytes(v, 0..=MAX_KIB)),
+    ),
+    Setting::new(
         "smtp.proxyprotocol", "", NETWORKS,
         "Addresses or networks of proxies whose SMTP and LMTP connections begin with a PROXY protocol header, version 1 or \
          2, which names the client. Connections from elsewhere must not have one.",

@@ -141,6 +141,8 @@ pub struct Smtp {
     pub max_bad_commands: u32,
     /// Bytes of messages being received at the same time; never less than one message.
     pub max_inflight_bytes: usize,
+    /// Bytes of transcripts of SMTP and LMTP sessions that are kept; 0 keeps none.
+    pub transcript_bytes: usize,
     /// Proxies whose connections begin with a PROXY protocol header; for LMTP too.
     pub proxies: Vec<Network>,
 }

@@ -26,8 +26,8 @@ impl Ending {
     pub const ALL: [Self; 7] =
         [Self::Quit, Self::Left, Self::Timeout, Self::Errors, Self::Tls, Self::Refused, Self::Shutdown];
 
-    /// What it is called in a label.
-    pub(super) fn label(self) -> &'static str {
+    /// What it is called, in labels and elsewhere.
+    pub fn label(self) -> &'static str {
         match self {
             Self::Quit => "quit",
             Self::Left => "left",

@@ -22,7 +22,7 @@ pub use listener::{Listener, bind};
 pub use patience::Patience;
 pub use readiness::{NotReady, Readiness};
 pub use shutdown::{GRACE, Shutdown, ShutdownTrigger};
-pub use stream::Stream;
+pub use stream::{Agreed, Stream};
 pub use tally::Tally;
 pub use tls::{Opening, Tls};
 pub use wire::{Heard, Wire};

@@ -1,11 +1,13 @@
 //! One connection, whatever it runs over: TCP, a unix socket, or TLS on top of either.
 
+use std::borrow::Cow;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use rustix::net::{RecvFlags, recv};
+use rustls::ProtocolVersion;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
@@ -20,7 +22,35 @@ pub enum Stream {
     Tls(Box<TlsStream<Stream>>),
 }
 
+/// What was agreed upon in a TLS handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// The version, such as `TLSv1.3`.
+    pub version: &'static str,
+    /// The cipher suite by the name that is registered for it.
+    pub cipher: Cow<'static, str>,
+}
+
 impl Stream {
+    /// How the connection is encrypted, where it is.
+    pub fn tls(&self) -> Option<Agreed> {
+        let Self::Tls(stream) = self else { return None };
+        let (_, connection) = stream.get_ref();
+        let version = match connection.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "TLS",
+        };
+        let suite = connection.negotiated_cipher_suite();
+        let cipher = suite.and_then(|suite| suite.suite().as_str()).unwrap_or_default();
+        // The library has a prefix of its own for the suites of version 1.3.
+        let cipher = match cipher.strip_prefix("TLS13_") {
+            Some(name) => Cow::Owned(format!("TLS_{name}")),
+            None => Cow::Borrowed(cipher),
+        };
+        Some(Agreed { version, cipher })
+    }
+
     /// Whether the connection is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Stream, Tls};
+use super::{Agreed, Stream, Tls};
 
 /// How much room for replies an idle connection keeps.
 const REPLY_BUFFER: usize = 1024;
@@ -46,6 +46,11 @@ impl Wire {
     /// Whether the connection is encrypted.
     pub fn is_tls(&self) -> bool {
         self.stream.is_tls()
+    }
+
+    /// How it is encrypted, where it is.
+    pub fn tls(&self) -> Option<Agreed> {
+        self.stream.tls()
     }
 
     /// Makes sure that so many bytes can be read at once.

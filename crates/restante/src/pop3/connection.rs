@@ -119,7 +119,7 @@ impl<'a> Connection<'a> {
                     self.flush().await?;
                     self.call = match self.call.start_tls().await {
                         Ok(call) => call,
-                        Err(ending) => return Ok(ending),
+                        Err(parting) => return Ok(parting.ending),
                     };
                     self.session.tls_started();
                 }

@@ -48,7 +48,7 @@ impl Server {
                 let connection = Connection::new(&self, call, session);
                 if admission.is_ok() { connection.run().await } else { connection.refuse().await }
             }
-            Err(ending) => Ok(ending),
+            Err(parting) => Ok(parting.ending),
         };
         self.host.ended(&name, ended);
     }

@@ -8,9 +8,10 @@ use bytes::{Buf as _, Bytes};
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mailroom::Outcome;
 use restante_proto::smtp::{Action, Session};
+use restante_proto::{Dialogue, Scope};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Server, refusal};
+use super::{Scribe, Server, refusal};
 use crate::mailserver::Call;
 use crate::metrics::{Ending, Reason};
 use crate::net::{GRACE, Heard, Patience, Reservation};
@@ -25,7 +26,9 @@ const MIN_RATE: u64 = 1024;
 pub(super) struct Connection<'a> {
     server: &'a Server,
     call: Call<'a>,
-    session: Session,
+    session: &'a mut Session,
+    /// Who takes down what is said, where somebody does.
+    scribe: Option<&'a mut Scribe>,
     /// The memory that the message under way has been granted.
     reservation: Reservation,
     patience: Patience,
@@ -41,17 +44,26 @@ enum Read {
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(server: &'a Server, call: Call<'a>, mut session: Session) -> Self {
-        if let Some(scope) = call.recorded() {
+    pub(super) fn new(
+        server: &'a Server,
+        call: Call<'a>,
+        session: &'a mut Session,
+        mut scribe: Option<&'a mut Scribe>,
+    ) -> Self {
+        let scope = if scribe.is_some() { Some(Scope::Everything) } else { call.recorded() };
+        if let Some(scope) = scope {
             session.record(scope);
+        }
+        if let Some(scribe) = &mut scribe {
+            scribe.encrypted(call.wire.tls());
         }
         let reservation = server.budget.reservation();
         let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
-        Self { server, call, session, reservation, patience, in_mail: false }
+        Self { server, call, session, scribe, reservation, patience, in_mail: false }
     }
 
     /// Says that there is too much to do, and closes.
-    pub(super) async fn refuse(mut self) -> io::Result<Ending> {
+    pub(super) async fn refuse(self) -> io::Result<Ending> {
         self.server.host.metrics.refusal(Reason::Busy);
         self.session.refuse_busy();
         self.part(Ending::Refused).await
@@ -82,6 +94,10 @@ impl<'a> Connection<'a> {
                 }
                 Action::Write => self.flush().await?,
                 Action::Sender => {
+                    self.take_down();
+                    if let (Some(scribe), Some(envelope)) = (&mut self.scribe, self.session.envelope()) {
+                        scribe.sender(&envelope.from, self.session.parameters());
+                    }
                     let verdict = match self.session.envelope() {
                         Some(envelope) => self.server.host.mailroom.check_sender(envelope).await,
                         None => Err(no_mail_under_way()),
@@ -89,10 +105,14 @@ impl<'a> Connection<'a> {
                     self.session.sender(verdict);
                 }
                 Action::Recipient(candidate) => {
+                    self.take_down();
                     let verdict = match self.session.envelope() {
                         Some(envelope) => self.server.host.mailroom.check_recipient(envelope, &candidate).await,
                         None => Err(no_mail_under_way()),
                     };
+                    if let (Some(scribe), Ok(())) = (&mut self.scribe, &verdict) {
+                        scribe.recipient(&candidate, self.session.parameters());
+                    }
                     self.session.recipient(verdict);
                 }
                 Action::Authenticate { user, password } => {
@@ -101,10 +121,13 @@ impl<'a> Connection<'a> {
                     if !accepted {
                         // Not even the name is logged: people type passwords into the wrong field.
                         tracing::info!(session = self.call.name, "login failed");
+                    } else if let Some(scribe) = &mut self.scribe {
+                        scribe.logged_in(user);
                     }
                     self.session.authenticated(Ok(accepted));
                 }
                 Action::Deliver { envelope, body } => {
+                    self.take_down();
                     let outcome = self.deliver(&envelope, body.into()).await;
                     self.session.delivered(outcome);
                     self.patience.restart(Instant::now());
@@ -113,8 +136,16 @@ impl<'a> Connection<'a> {
                     self.flush().await?;
                     self.call = match self.call.start_tls().await {
                         Ok(call) => call,
-                        Err(ending) => return Ok(ending),
+                        Err(parting) => {
+                            if let Some(scribe) = self.scribe {
+                                scribe.turn_away(&parting);
+                            }
+                            return Ok(parting.ending);
+                        }
                     };
+                    if let Some(scribe) = &mut self.scribe {
+                        scribe.encrypted(self.call.wire.tls());
+                    }
                     self.session.tls_started();
                 }
                 Action::Quit => break Ending::Quit,
@@ -124,14 +155,17 @@ impl<'a> Connection<'a> {
         self.part(ending).await
     }
 
-    async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<(), Refusal> {
+    async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), Refusal> {
         let begun = Instant::now();
         let outcome = self.server.host.mailroom.deliver(envelope, body).await;
         self.server.host.metrics.delivery(begun.elapsed());
         match outcome {
             Ok(Outcome::Stored(copies)) => {
-                for copy in copies {
+                for copy in &copies {
                     tracing::debug!(session = self.call.name, mailbox = %copy.mailbox, id = %copy.id, "stored");
+                }
+                if let Some(scribe) = &mut self.scribe {
+                    scribe.stored(copies);
                 }
                 Ok(())
             }
@@ -187,11 +221,19 @@ impl<'a> Connection<'a> {
         }
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
+    /// Has taken down what was said until now: before an answer that may take a while, and before replies are written.
+    fn take_down(&mut self) {
         if let Some(dialogue) = self.session.dialogue() {
             self.call.log(dialogue);
-            dialogue.clear();
         }
+        match &mut self.scribe {
+            Some(scribe) => scribe.take_down(self.session, Instant::now()),
+            None => self.session.dialogue().into_iter().for_each(Dialogue::clear),
+        }
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.take_down();
         if !self.session.replies().is_empty() {
             self.server.host.metrics.replies(self.session.replies());
             self.call.wire.write(self.session.replies()).await?;

@@ -4,17 +4,20 @@
 mod connection;
 mod login;
 pub(crate) mod refusal;
+mod scribe;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use restante_proto::smtp::{Session, Settings};
+use tokio::time::Instant;
 
 use crate::mailserver::Host;
 use crate::net::{Admission, Budget, Shutdown, Stream, TooMany};
 
 use connection::Connection;
 pub use login::Login;
+use scribe::Scribe;
 
 /// What the connections of one listener share.
 pub struct Server {
@@ -38,14 +41,28 @@ impl Server {
         shutdown: Shutdown,
     ) {
         let name = self.host.name(ip);
+        let mut scribe = self.host.mailroom.journal().map(|journal| Scribe::begin(journal, self.settings.dialect, ip));
         let ended = match self.host.take(stream, admission.is_ok(), shutdown, &name).await {
             Ok(call) => {
-                let session = Session::new(self.settings.clone(), ip, call.wire.is_tls());
-                let connection = Connection::new(&self, call, session);
-                if admission.is_ok() { connection.run().await } else { connection.refuse().await }
+                let mut session = Session::new(self.settings.clone(), ip, call.wire.is_tls());
+                let connection = Connection::new(&self, call, &mut session, scribe.as_mut());
+                let ended = if admission.is_ok() { connection.run().await } else { connection.refuse().await };
+                session.hang_up();
+                if let Some(scribe) = &mut scribe {
+                    scribe.take_down(&mut session, Instant::now());
+                }
+                ended
             }
-            Err(ending) => Ok(ending),
+            Err(parting) => {
+                if let Some(scribe) = &mut scribe {
+                    scribe.turn_away(&parting);
+                }
+                Ok(parting.ending)
+            }
         };
-        self.host.ended(&name, ended);
+        let ending = self.host.ended(&name, ended);
+        if let Some(scribe) = scribe {
+            scribe.end(ending);
+        }
     }
 }

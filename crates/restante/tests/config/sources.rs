@@ -25,6 +25,7 @@ fn defaults() {
     assert_eq!(config.smtp.tls.certificate(), None);
     assert_eq!(config.smtp.max_connections_per_ip, None);
     assert_eq!(config.smtp.max_inflight_bytes, 256 << 20);
+    assert_eq!(config.smtp.transcript_bytes, 8 << 20);
     assert_eq!(config.web.addr, [ListenAddr::Localhost(9000)]);
     assert_eq!(config.web.hosts, Hosts::Only(Vec::new()));
     assert_eq!(config.storage.max_bytes, 1 << 30);
