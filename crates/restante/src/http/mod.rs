@@ -43,6 +43,7 @@ mod render;
 mod reply;
 mod rest;
 mod search;
+mod sessions;
 mod status;
 mod target;
 #[cfg(test)]
@@ -216,6 +217,9 @@ fn below(base: &str, routes: Routes) -> Routes {
         .route(&path("/api/v2/mailbox/{name}/delete"), post(batch::delete))
         .route(&path("/api/v2/mailbox/{name}/mark"), post(batch::mark))
         .route(&path("/api/v2/search"), get(search::search))
+        .route(&path("/api/v2/mailbox/{name}/{id}/transcript"), get(sessions::transcript))
+        .route(&path("/api/v2/sessions"), get(sessions::list))
+        .route(&path("/api/v2/sessions/{id}"), get(sessions::session))
         .route(&path("/api/v2/monitor/messages"), get(monitor::changes))
         .route(&path("/api/v2/monitor/messages/{name}"), get(monitor::changes))
         .route(&path("/api/v2/events"), get(monitor::events))

@@ -42,6 +42,10 @@ pub(super) enum Problem {
     NoSearch,
     /// A search could not be answered.
     Search(SearchError),
+    /// The message is there, but what was said when it came is not, or never was.
+    NoTranscript,
+    /// There is no such session, or not any more.
+    NoSuchSession,
     /// The path does not have this method.
     MethodNotAllowed,
     /// The path speaks WebSocket, and the request does not.
@@ -125,9 +129,13 @@ impl Problem {
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::ForeignOrigin | Self::NotAllowed(_) | Self::NotCode => StatusCode::FORBIDDEN,
-            Self::NoSuchPath | Self::NoSuchMessage | Self::NoSuchAttachment | Self::NoSuchPart | Self::NoSearch => {
-                StatusCode::NOT_FOUND
-            }
+            Self::NoSuchPath
+            | Self::NoSuchMessage
+            | Self::NoSuchAttachment
+            | Self::NoSuchPart
+            | Self::NoSearch
+            | Self::NoTranscript
+            | Self::NoSuchSession => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
             Self::TooSlow | Self::NotEnough { .. } => StatusCode::REQUEST_TIMEOUT,
@@ -173,6 +181,8 @@ impl Problem {
                 "This search takes too long; one for words that are not in most messages is quicker."
             }
             Self::Search(_) => "The search index cannot be used at the moment.",
+            Self::NoTranscript => "No transcript of the session that brought this message is kept.",
+            Self::NoSuchSession => "There is no such session, or nothing of it is kept any more.",
             Self::MethodNotAllowed => "This path does not have this method; the Allow header lists those it has.",
             Self::NoWebSocket => {
                 "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events."

@@ -10,6 +10,7 @@ use restante_access::{Grant, Scope};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::MessageId;
 use restante_mail::naming::{MailboxName, canonical_prefix};
+use restante_store::journal::{SessionId, SessionPage};
 use restante_store::{MailboxPage, Page, Which};
 use serde::de::DeserializeOwned;
 
@@ -26,10 +27,19 @@ const MAX_HITS: usize = 200;
 /// The most mailboxes that are listed at once; who wants more asks again.
 const MAX_MAILBOXES: usize = 1000;
 
+/// How many sessions are listed when the client does not say.
+const SESSIONS: usize = 50;
+/// The most sessions that are listed at once; who wants more asks again.
+const MAX_SESSIONS: usize = 200;
+
 /// What the client is allowed, at least somewhere, to do with the request's method. What an answer tells about mailboxes
 /// that the path does not name must be among those that the grant reaches.
 #[derive(Debug)]
 pub(super) struct Permitted(pub(super) Grant);
+
+/// The client may see what concerns all mailboxes.
+#[derive(Debug)]
+pub(super) struct Overseer;
 
 /// A mailbox, from `{name}`.
 #[derive(Debug)]
@@ -91,12 +101,29 @@ pub(super) struct Sought {
 #[derive(Debug)]
 pub(super) struct SomeMailboxes(pub(super) MailboxPage);
 
+/// A session of a client that brings mail, from `{id}`.
+#[derive(Debug)]
+pub(super) struct OneSession(pub(super) SessionId);
+
+/// The part of the list of sessions that the query asks for. There is room for at least one.
+#[derive(Debug)]
+pub(super) struct SomeSessions(pub(super) SessionPage);
+
 impl<S: Sync> FromRequestParts<S> for Permitted {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let (grant, scope) = (granted(parts)?, needed(parts));
         if grant.allows_somewhere(scope) { Ok(Self(grant.clone())) } else { Err(Problem::NotAllowed(scope)) }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Overseer {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let allowed = granted(parts)?.allows_everywhere(Scope::Admin);
+        if allowed { Ok(Self) } else { Err(Problem::NotAllowed(Scope::Admin)) }
     }
 }
 
@@ -195,8 +222,25 @@ impl FromRequestParts<Arc<Server>> for Sought {
             text: text(&pairs, "q")?.unwrap_or_default().to_owned(),
             mailbox,
             before: parameter(&pairs, "before")?.map(id),
-            limit: at_least_one(&pairs)?.unwrap_or(HITS).min(MAX_HITS),
+            limit: limit(&pairs, HITS, MAX_HITS)?,
         })
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for OneSession {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let id: String = path(parts, server).await?;
+        id.parse().map(Self).map_err(|_| Problem::NoSuchSession)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for SomeSessions {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        session_page(&query(parts)?).map(Self)
     }
 }
 
@@ -251,16 +295,26 @@ fn page(pairs: &[(String, String)]) -> Result<Page, Problem> {
 /// Names are lower case, so the beginning of one is made so. The name to go on from is taken as it is: the naming may have
 /// been another when it came about.
 fn mailbox_page(pairs: &[(String, String)]) -> Result<MailboxPage, Problem> {
-    let limit = at_least_one(pairs)?.unwrap_or(MAILBOXES).min(MAX_MAILBOXES);
+    let limit = limit(pairs, MAILBOXES, MAX_MAILBOXES)?;
     let prefix = canonical_prefix(text(pairs, "prefix")?.unwrap_or_default());
     Ok(MailboxPage { prefix, after: text(pairs, "after")?.unwrap_or_default().to_owned(), limit })
 }
 
-/// The limit of a page that must hold something, so that there is a way on.
-fn at_least_one(pairs: &[(String, String)]) -> Result<Option<usize>, Problem> {
+fn session_page(pairs: &[(String, String)]) -> Result<SessionPage, Problem> {
+    let refused = match text(pairs, "refused")? {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(Problem::Malformed("The parameter refused must be true or false.".to_owned())),
+    };
+    let before = parameter::<u64>(pairs, "before")?.map(SessionId::from);
+    Ok(SessionPage { before, refused, limit: limit(pairs, SESSIONS, MAX_SESSIONS)? })
+}
+
+/// How many of something are listed: so many when the client does not say, and never more than the most.
+fn limit(pairs: &[(String, String)], usual: usize, most: usize) -> Result<usize, Problem> {
     match parameter(pairs, "limit")? {
         Some(0) => Err(Problem::Malformed("The parameter limit must be at least 1.".to_owned())),
-        limit => Ok(limit),
+        wanted => Ok(wanted.unwrap_or(usual).min(most)),
     }
 }
 

@@ -1,0 +1,187 @@
+//! What was said when mail came in: the transcript of a message, the list of sessions, and one of them. The mailroom's
+//! journal has it; here it becomes JSON.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::naming::MailboxName;
+use restante_store::journal::{Cover, Line, SessionId, SessionPage, Transaction, Transcript};
+
+use super::budget::{Allowance, SMALL};
+use super::problem::Problem;
+use super::render::{date, field};
+use super::target::{OneMessage, OneSession, Overseer, Permitted, SomeSessions};
+use super::{Server, json, reply};
+
+/// What a session takes beside its mails and lines, roughly; a mail and a line take less.
+const RECORD: usize = 512;
+
+type Answer = Result<Response, Problem>;
+
+/// What was said when a message came: the head of its session, and the mail itself. Of the session's other mails, and of
+/// copies in mailboxes that the client may not see, nothing is told.
+pub(super) async fn transcript(
+    State(server): State<Arc<Server>>,
+    Permitted(grant): Permitted,
+    target: OneMessage,
+) -> Answer {
+    let message = server.find(&target).await?;
+    let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoTranscript) };
+    let told = journal.of_message(&message.mailbox, message.id).await?.ok_or(Problem::NoTranscript)?;
+    server.tell_session(told, move |mailbox| grant.reaches(mailbox)).await
+}
+
+/// One session, as far as it is kept.
+pub(super) async fn session(State(server): State<Arc<Server>>, _: Overseer, OneSession(id): OneSession) -> Answer {
+    let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoSuchSession) };
+    let told = journal.session(id).await?.ok_or(Problem::NoSuchSession)?;
+    server.tell_session(told, |_| true).await
+}
+
+/// The list of sessions, the latest first.
+pub(super) async fn list(State(server): State<Arc<Server>>, _: Overseer, SomeSessions(page): SomeSessions) -> Answer {
+    let this = &server;
+    let make = |allowance: Allowance| async move {
+        // One more tells whether there are more.
+        let one_more = SessionPage { limit: page.limit.saturating_add(1), ..page };
+        let mut sessions = match this.mailroom.journal() {
+            Some(journal) => journal.sessions(one_more).await?,
+            None => Vec::new(),
+        };
+        let is_last = sessions.len() <= page.limit;
+        sessions.truncate(page.limit);
+        let next = sessions.last().filter(|_| !is_last).map(|last| last.session);
+        let size = sessions.iter().map(size).sum();
+        let turn = this.turn(size, SMALL).await?;
+        Ok(turn.work(move || allowance.cover(listing(&sessions, next, size))).await??)
+    };
+    Ok(reply::fresh(server.within_budget(make).await?))
+}
+
+impl Server {
+    /// Tells what is known of a session, and what was said. Only messages in the mailboxes that are shown are mentioned.
+    async fn tell_session<F>(&self, told: Transcript, shows: F) -> Answer
+    where
+        F: Fn(&MailboxName) -> bool + Clone + Send + 'static,
+    {
+        let size =
+            size(&told) + told.pieces.iter().map(|piece| 2 * piece.lines.iter().count() * RECORD / 4).sum::<usize>();
+        let (this, told, shows) = (self, &told, &shows);
+        let make = |allowance: Allowance| async move {
+            let turn = this.turn(size, SMALL).await?;
+            let (told, shows) = (told.clone(), shows.clone());
+            Ok(turn.work(move || allowance.cover(whole(&told, shows, size))).await??)
+        };
+        Ok(reply::fresh(self.within_budget(make).await?))
+    }
+}
+
+fn listing(sessions: &[Transcript], next: Option<SessionId>, size: usize) -> Bytes {
+    let mut out = Vec::with_capacity(size);
+    out.extend_from_slice(b"{\"sessions\":");
+    json::array(&mut out, sessions, |out, told| record(out, told, |_| true));
+    out.extend_from_slice(b",\"next\":");
+    match next {
+        Some(id) => json::display(&mut out, format_args!("\"{id}\"")),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b"}\n");
+    out.into()
+}
+
+fn whole(told: &Transcript, shows: impl Fn(&MailboxName) -> bool, size: usize) -> Bytes {
+    let mut out = Vec::with_capacity(size);
+    out.extend_from_slice(b"{\"session\":");
+    record(&mut out, told, shows);
+    out.extend_from_slice(b",\"lines\":");
+    let started = told.cover.started;
+    json::array(&mut out, told.lines(), |out, said| line(out, started, &said));
+    out.extend_from_slice(b"}\n");
+    out.into()
+}
+
+fn record(out: &mut Vec<u8>, told: &Transcript, shows: impl Fn(&MailboxName) -> bool) {
+    let Cover { dialect, client, helo, tls, user, started, end, refused } = told.cover.as_ref();
+    json::display(out, format_args!("{{\"id\":\"{}\",\"protocol\":\"{}\",\"client\":", told.session, dialect.name()));
+    match client {
+        Some(ip) => json::display(out, format_args!("\"{ip}\"")),
+        None => out.extend_from_slice(b"null"),
+    }
+    optional(out, "helo", helo.as_deref());
+    out.extend_from_slice(b",\"tls\":");
+    match tls {
+        Some(tls) => {
+            out.push(b'{');
+            field(out, "version", &tls.version);
+            out.push(b',');
+            field(out, "cipher", &tls.cipher);
+            out.push(b'}');
+        }
+        None => out.extend_from_slice(b"null"),
+    }
+    optional(out, "user", user.as_deref());
+    out.extend_from_slice(b",\"started\":\"");
+    date(out, *started);
+    json::display(out, format_args!("\",\"started-millis\":{},\"ended-millis\":", started.as_millisecond()));
+    match end.as_ref().and_then(|end| end.at) {
+        Some(at) => json::display(out, at.as_millisecond()),
+        None => out.extend_from_slice(b"null"),
+    }
+    optional(out, "ending", end.as_ref().map(|end| end.how.as_ref()));
+    out.extend_from_slice(b",\"transactions\":");
+    json::array(out, told.transactions(), |out, mail| transaction(out, mail, &shows));
+    json::display(out, format_args!(",\"refused\":{refused}}}"));
+}
+
+fn transaction(out: &mut Vec<u8>, of: &Transaction, shows: impl Fn(&MailboxName) -> bool) {
+    out.push(b'{');
+    field(out, "from", &of.from);
+    out.extend_from_slice(b",\"to\":");
+    json::array(out, &of.to, |out, to| json::string(out, &to.address));
+    out.extend_from_slice(b",\"parameters\":{");
+    field(out, "mail", &of.parameters);
+    out.extend_from_slice(b",\"rcpt\":");
+    json::array(out, &of.to, |out, to| json::string(out, &to.parameters));
+    out.extend_from_slice(b"},");
+    field(out, "outcome", of.outcome.name());
+    optional(out, "reply", of.reply.as_deref());
+    out.extend_from_slice(b",\"messages\":");
+    json::array(out, of.messages.iter().filter(|(mailbox, _)| shows(mailbox)), |out, (mailbox, id)| {
+        out.push(b'{');
+        field(out, "mailbox", mailbox.as_str());
+        json::display(out, format_args!(",\"id\":\"{id}\"}}"));
+    });
+    out.push(b'}');
+}
+
+fn line(out: &mut Vec<u8>, started: Timestamp, said: &Line<'_>) {
+    // A time that no calendar has was never noted.
+    let micros = started.as_microsecond().saturating_add_unsigned(said.micros);
+    let at = Timestamp::from_microsecond(micros).unwrap_or(started);
+    out.extend_from_slice(b"{\"at\":\"");
+    date(out, at);
+    let (millis, after) = (at.as_millisecond(), said.micros / 1000);
+    json::display(out, format_args!("\",\"posix-millis\":{millis},\"after-millis\":{after},"));
+    field(out, "from", said.side.name());
+    out.push(b',');
+    field(out, "text", said.text);
+    out.push(b'}');
+}
+
+/// Appends one more field, which may have no value.
+fn optional(out: &mut Vec<u8>, name: &str, value: Option<&str>) {
+    out.push(b',');
+    match value {
+        Some(value) => field(out, name, value),
+        None => json::display(out, format_args!("\"{name}\":null")),
+    }
+}
+
+/// How long the record of a session becomes, roughly.
+fn size(told: &Transcript) -> usize {
+    let recipients = told.transactions().map(|mail| mail.to.len() + mail.messages.len()).sum::<usize>();
+    RECORD * (1 + told.transactions().count()) + RECORD / 4 * recipients
+}
