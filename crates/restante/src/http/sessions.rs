@@ -16,8 +16,10 @@ use super::render::{date, field};
 use super::target::{OneMessage, OneSession, Overseer, Permitted, SomeSessions};
 use super::{Server, json, reply};
 
-/// What a session takes beside its mails and lines, roughly; a mail and a line take less.
+/// What a session takes beside its mails and lines, roughly; a mail takes less.
 const RECORD: usize = 512;
+/// What a line takes beside its text, roughly.
+const LINE: usize = 128;
 
 type Answer = Result<Response, Problem>;
 
@@ -67,8 +69,7 @@ impl Server {
     where
         F: Fn(&MailboxName) -> bool + Clone + Send + 'static,
     {
-        let size =
-            size(&told) + told.pieces.iter().map(|piece| 2 * piece.lines.iter().count() * RECORD / 4).sum::<usize>();
+        let size = size(&told) + told.lines().map(|said| LINE + said.text.len()).sum::<usize>();
         let (this, told, shows) = (self, &told, &shows);
         let make = |allowance: Allowance| async move {
             let turn = this.turn(size, SMALL).await?;

@@ -17,6 +17,7 @@ mod memory;
 mod monitor;
 mod pages;
 mod preview;
+mod sessions;
 mod trouble;
 mod view;
 mod wait;

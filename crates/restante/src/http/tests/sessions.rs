@@ -1,0 +1,164 @@
+//! What was said when mail came in. How it comes into the journal is tested with the real program.
+
+use std::borrow::Cow;
+
+use restante_store::journal::memory::MemoryJournal;
+use restante_store::journal::{
+    Cover, Dialect, End, Journal, Line, Lines, Outcome, Piece, Recipient, Side, Tls, Transaction,
+};
+use serde_json::json;
+
+use super::*;
+
+/// A house with a journal and one message in mailbox `test`.
+async fn with_journal() -> (House, Arc<MemoryJournal>) {
+    let journal = Arc::new(MemoryJournal::new(1 << 20));
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
+    let mailroom = mailroom.with_journal(journal.clone());
+    let house = House { store, router: router(Arc::new(mailroom), Settings::default()) };
+    house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
+    (house, journal)
+}
+
+fn cover(session: u64) -> Cover {
+    Cover {
+        dialect: Dialect::Smtp,
+        client: Some([192, 0, 2, 1].into()),
+        helo: None,
+        tls: None,
+        user: None,
+        started: Timestamp::from_microsecond(session.cast_signed()).unwrap(),
+        end: None,
+        refused: 0,
+    }
+}
+
+fn piece(session: u64, number: u32, cover: Cover, said: &[(u64, Side, &str)]) -> Piece {
+    let mut lines = Lines::default();
+    for &(micros, side, text) in said {
+        lines.push(Line { micros, side, text });
+    }
+    let at = Timestamp::UNIX_EPOCH;
+    Piece { session: session.into(), number, at, cover: Arc::new(cover), transaction: None, lines }
+}
+
+fn mail(messages: &[(&str, u64)]) -> Transaction {
+    Transaction {
+        from: "a@example.org".to_owned(),
+        parameters: "SIZE=22 RET=HDRS".to_owned(),
+        to: vec![Recipient { address: "test@example.org".to_owned(), parameters: "NOTIFY=NEVER".to_owned() }],
+        outcome: Outcome::Stored,
+        reply: Some("250 2.0.0 Mail accepted".to_owned()),
+        messages: messages.iter().map(|(mailbox, id)| ((*mailbox).to_owned().into(), (*id).into())).collect(),
+    }
+}
+
+#[tokio::test]
+async fn the_transcript_of_a_message() {
+    let (house, journal) = with_journal().await;
+    let known = Cover {
+        helo: Some("client".to_owned()),
+        tls: Some(Tls { version: Cow::Borrowed("TLSv1.3"), cipher: Cow::Borrowed("TLS_AES_256_GCM_SHA384") }),
+        user: Some("ann".to_owned()),
+        ..cover(FIRST)
+    };
+    journal.note(piece(
+        FIRST,
+        0,
+        known.clone(),
+        &[(0, Side::Server, "220 mx \"x\""), (1500, Side::Client, "EHLO client")],
+    ));
+    let brought = piece(FIRST, 1, known.clone(), &[(2_000_000, Side::Client, "MAIL FROM:<a@example.org>")]);
+    journal.note(Piece { transaction: Some(mail(&[("test", id(0))])), ..brought });
+    let other = piece(FIRST, 2, known.clone(), &[(3_000_000, Side::Client, "MAIL FROM:<secret@example.org>")]);
+    journal.note(Piece { transaction: Some(mail(&[("other", 7)])), ..other });
+    let end =
+        Some(End { at: Some(Timestamp::from_millisecond(1_794_699_775_000).unwrap()), how: Cow::Borrowed("quit") });
+    journal.note(piece(FIRST, 3, Cover { end, refused: 1, ..known }, &[]));
+
+    let answer = house.ask(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
+    assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, "no-store"));
+    assert!(answer.body.ends_with(b"}\n"));
+    let expected = json!({
+        "session": {
+            "id": FIRST.to_string(),
+            "protocol": "smtp",
+            "client": "192.0.2.1",
+            "helo": "client",
+            "tls": {"version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"},
+            "user": "ann",
+            "started": "2026-11-14T23:42:50.123456+00:00",
+            "started-millis": 1_794_699_770_123_u64,
+            "ended-millis": 1_794_699_775_000_u64,
+            "ending": "quit",
+            "transactions": [{
+                "from": "a@example.org",
+                "to": ["test@example.org"],
+                "parameters": {"mail": "SIZE=22 RET=HDRS", "rcpt": ["NOTIFY=NEVER"]},
+                "outcome": "stored",
+                "reply": "250 2.0.0 Mail accepted",
+                "messages": [{"mailbox": "test", "id": id(0).to_string()}],
+            }],
+            "refused": 1,
+        },
+        "lines": [
+            {"at": "2026-11-14T23:42:50.123456+00:00", "posix-millis": 1_794_699_770_123_u64, "after-millis": 0,
+             "from": "server", "text": "220 mx \"x\""},
+            {"at": "2026-11-14T23:42:50.124956+00:00", "posix-millis": 1_794_699_770_124_u64, "after-millis": 1,
+             "from": "client", "text": "EHLO client"},
+            {"at": "2026-11-14T23:42:52.123456+00:00", "posix-millis": 1_794_699_772_123_u64, "after-millis": 2000,
+             "from": "client", "text": "MAIL FROM:<a@example.org>"},
+        ],
+    });
+    assert_eq!(answer.json(), expected);
+    assert_eq!(house.ask("GET /api/v2/mailbox/test/latest/transcript").await.json(), expected);
+    let whole = house.ask(&format!("GET /api/v2/sessions/{FIRST}")).await.json();
+    assert_eq!(
+        (whole["session"]["transactions"].as_array().unwrap().len(), whole["lines"][3]["after-millis"].as_u64()),
+        (2, Some(3000))
+    );
+}
+
+#[tokio::test]
+async fn what_there_is_no_transcript_of() {
+    let (house, _) = with_journal().await;
+    let answer = house.ask(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
+    assert_eq!(answer.problem(404), "No transcript of the session that brought this message is kept.");
+    let answer = house.ask("GET /api/v2/mailbox/test/7/transcript").await;
+    assert_eq!(answer.problem(404), "The mailbox has no such message.");
+    for id in ["7", "x", "-1", "07"] {
+        let answer = house.ask(&format!("GET /api/v2/sessions/{id}")).await;
+        assert_eq!(answer.problem(404), "There is no such session, or nothing of it is kept any more.");
+    }
+    let without = House::with_two_messages().await;
+    assert_eq!(without.ask("GET /api/v2/sessions").await.text(), "{\"sessions\":[],\"next\":null}\n");
+    without.ask("GET /api/v2/sessions/7").await.problem(404);
+    without.ask("GET /api/v2/mailbox/test/latest/transcript").await.problem(404);
+}
+
+#[tokio::test]
+async fn the_list_of_sessions() {
+    let (house, journal) = with_journal().await;
+    for session in 1..=60 {
+        let refused = u32::from(session % 10 == 0);
+        journal.note(piece(session, 0, Cover { refused, ..cover(session) }, &[(0, Side::Server, "220 mx")]));
+    }
+    let list = async |query: &str| {
+        let list = house.ask(&format!("GET /api/v2/sessions{query}")).await.json();
+        let number = |session: &serde_json::Value| session["id"].as_str().unwrap().parse::<u64>().unwrap();
+        let ids: Vec<u64> = list["sessions"].as_array().unwrap().iter().map(number).collect();
+        (ids, list["next"].as_str().map(str::to_owned))
+    };
+    assert_eq!(list("").await, ((11..=60).rev().collect(), Some("11".to_owned())));
+    assert_eq!(list("?limit=2").await, (vec![60, 59], Some("59".to_owned())));
+    assert_eq!(list("?before=3&refused=false").await, (vec![2, 1], None));
+    assert_eq!(list("?refused=true&limit=2").await, (vec![60, 50], Some("50".to_owned())));
+    assert_eq!(list("?refused=true&before=20").await, (vec![10], None));
+    assert_eq!(list("?limit=1000").await.0.len(), 60);
+    let record = &house.ask("GET /api/v2/sessions?limit=1").await.json()["sessions"][0];
+    assert_eq!((record["refused"].as_u64(), &record["ending"], &record["helo"]), (Some(1), &json!(null), &json!(null)));
+    for bad in ["limit=0", "limit=x", "before=x", "refused=1", "refused=true&refused=true"] {
+        house.ask(&format!("GET /api/v2/sessions?{bad}")).await.problem(400);
+    }
+}
