@@ -270,7 +270,7 @@ fn a_disk_that_does_not_answer_for_a_while() {
 fn a_disk_that_does_not_answer_does_not_keep_the_server_from_ending() {
     let disk = Disk::new("faults-stuck-end");
     let promises = Promises::default();
-    let mut server = disk.faulty(&[]);
+    let mut server = disk.faulty(&["--smtp-transcriptkb", "8192"]);
     let mut client = Client::new(&server, &promises).unwrap();
     assert_eq!(client.send("before", &["anna"], 2000).unwrap(), 250);
     disk.plan(Plan::lasting("HANG", "s"));

@@ -20,6 +20,8 @@ const BATCH: usize = 500;
 const REST: Duration = Duration::from_millis(250);
 /// How long it rests after a failure.
 const LONG_REST: Duration = Duration::from_secs(10);
+/// How long the end waits for what is left to be written.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// What is too old goes at most so much later.
 const TARDINESS: SignedDuration = SignedDuration::from_secs(5);
 
@@ -53,8 +55,9 @@ enum Stage {
     #[default]
     Opening,
     Usable,
-    Unusable,
     Closing,
+    /// The thread has ended: what was noted stays where it is.
+    Closed,
 }
 
 impl Waiting {
@@ -98,10 +101,15 @@ impl Waiting {
         drop(line);
     }
 
-    /// Nothing more comes.
-    pub(super) fn close(&self) {
-        self.line().file = Stage::Closing;
+    /// Nothing more comes: waits a moment until everything is written. Whether it is.
+    pub(super) fn close(&self) -> bool {
+        let mut line = self.line();
+        if line.file != Stage::Closed {
+            line.file = Stage::Closing;
+        }
         self.changed.notify_all();
+        let closed = self.changed.wait_timeout_while(line, PATIENCE, |line| line.file == Stage::Closing);
+        !closed.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     /// What waits, and whether there is a file beside it, once that is known.
@@ -117,9 +125,10 @@ impl Waiting {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells what the file is good for now. That it is closing stays true until it is closed.
     fn tell(&self, stage: Stage) {
         let mut line = self.line();
-        if line.file != Stage::Closing {
+        if line.file != Stage::Closing || stage == Stage::Closed {
             line.file = stage;
         }
         drop(line);
@@ -166,11 +175,16 @@ impl Writer {
 
     /// Writes until nothing more comes.
     pub(super) fn run(self) {
+        self.keep_writing();
+        self.waiting.tell(Stage::Closed);
+    }
+
+    fn keep_writing(&self) {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(problem) => {
                 tracing::error!(problem, "transcripts of sessions are kept in memory only");
-                return self.waiting.tell(Stage::Unusable);
+                return;
             }
         };
         self.numbers.skip_to(file.last_session());
