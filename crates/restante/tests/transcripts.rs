@@ -123,6 +123,9 @@ fn a_mail_by_tls_from_somebody_who_has_logged_in() {
     assert_eq!(lines(&whole).last().unwrap(), "S: 221 2.0.0 Bye");
 }
 
+/// What is said behind EHLO and answered by which codes; the outcome of the mail, its recipients, and how much was refused.
+type Attempt<'a> = (&'a [(&'a str, &'a str)], &'a str, Value, u64);
+
 #[test]
 fn mails_that_are_not_taken() {
     let server = Server::start(&[
@@ -136,7 +139,7 @@ fn mails_that_are_not_taken() {
         "100",
     ]);
     let long = format!("{}\r\n.", "x".repeat(200));
-    let table: &[(&[(&str, &str)], &str, Value, u64)] = &[
+    let table: &[Attempt<'_>] = &[
         (&[("MAIL FROM:<a@spam.test>", "5"), ("QUIT", "221")], "refused", json!([]), 1),
         (
             &[("MAIL FROM:<a@x.org>", "250"), ("RCPT TO:<b@no.test>", "5"), ("RSET", "250"), ("QUIT", "221")],

@@ -73,7 +73,9 @@ async fn ids(journal: &impl Journal, page: SessionPage) -> Vec<u64> {
 
 async fn an_empty_journal_knows_nothing(journal: &impl Journal) {
     assert_eq!(journal.sessions(first(10)).await.unwrap(), []);
+    assert_eq!(journal.sessions(SessionPage { before: Some(u64::MAX.into()), ..first(10) }).await.unwrap(), []);
     assert_eq!(journal.session(7.into()).await.unwrap(), None);
+    assert_eq!(journal.session(u64::MAX.into()).await.unwrap(), None);
     assert_eq!(journal.of_message(&"bob".to_owned().into(), 7.into()).await.unwrap(), None);
 }
 

@@ -131,7 +131,9 @@ mod tests {
         ];
         let mut lines = Lines::default();
         assert!(lines.is_empty());
-        said.iter().for_each(|line| lines.push(*line));
+        for line in said {
+            lines.push(line);
+        }
         assert_eq!(lines.iter().collect::<Vec<_>>(), said);
         let mut torn = lines.as_bytes().to_vec();
         torn.pop();

@@ -151,8 +151,8 @@ impl Book {
     fn excerpt(&self, session: SessionId, number: u32) -> Option<Transcript> {
         let held = self.sessions.get(&session)?;
         let place = held.pieces.binary_search_by_key(&number, |piece| piece.number).ok()?;
-        let head = held.pieces.front().filter(|piece| piece.number == 0 && number > 0);
-        let pieces = head.into_iter().chain(held.pieces.get(place)).cloned().collect();
+        let opening = held.pieces.front().filter(|piece| piece.number == 0 && number > 0);
+        let pieces = opening.into_iter().chain(held.pieces.get(place)).cloned().collect();
         Some(Transcript { session, cover: held.cover.clone(), pieces })
     }
 }
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_a_journal() {
-        conformance::run(|max_bytes| MemoryJournal::new(max_bytes)).await;
+        conformance::run(MemoryJournal::new).await;
     }
 
     #[tokio::test]

@@ -77,12 +77,13 @@ impl Reading {
     }
 
     fn told(&self, session: SessionId, part: Part) -> Result<Option<Transcript>> {
-        let stored = match &self.file {
-            Some(file) => stored(file, session, part).map_err(|error| trouble(&error))?,
-            None => None,
-        };
-        let (mut cover, stored) = stored.map_or((None, Vec::new()), |(cover, pieces)| (Some(cover), pieces));
-        let mut pieces: BTreeMap<u32, Arc<Piece>> = stored.into_iter().map(|piece| (piece.number, piece)).collect();
+        let (mut cover, mut pieces) = (None, BTreeMap::new());
+        if let Some(file) = &self.file
+            && let Some(stored) = stored(file, session, part).map_err(|error| trouble(&error))?
+        {
+            cover = Some(stored.cover);
+            pieces.extend(stored.pieces.into_iter().map(|piece| (piece.number, piece)));
+        }
         for piece in self.waiting.iter().filter(|piece| piece.session == session) {
             cover = Some(piece.cover.clone());
             if part.includes(piece.number) {
@@ -126,12 +127,11 @@ fn place_of(file: &Connection, mailbox: &MailboxName, id: MessageId) -> rusqlite
     .optional()
 }
 
-fn stored(
-    file: &Connection,
-    session: SessionId,
-    part: Part,
-) -> rusqlite::Result<Option<(Arc<Cover>, Vec<Arc<Piece>>)>> {
-    let cover = file.query_row("SELECT * FROM sessions WHERE id = ?1", [session.number()], cover).optional()?;
+/// What the file has of a session, the last piece first.
+fn stored(file: &Connection, session: SessionId, part: Part) -> rusqlite::Result<Option<Transcript>> {
+    // The file has no numbers above this, and so no such session.
+    let Ok(number) = i64::try_from(session.number()) else { return Ok(None) };
+    let cover = file.query_row("SELECT * FROM sessions WHERE id = ?1", [number], cover).optional()?;
     let Some(cover) = cover.map(Arc::new) else { return Ok(None) };
     let columns = match part {
         Part::Listed => "number, at, outcome, sender, parameters, recipients, reply, x''",
@@ -148,12 +148,12 @@ fn stored(
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = file.prepare(&query)?;
-    let mut rows = rows.query(params![session.number(), only, limit])?;
+    let mut rows = rows.query(params![number, only, limit])?;
     let mut pieces = Vec::new();
     while let Some(row) = rows.next()? {
         pieces.push(Arc::new(piece(file, session, &cover, row)?));
     }
-    Ok(Some((cover, pieces)))
+    Ok(Some(Transcript { session, cover, pieces }))
 }
 
 fn cover(row: &Row<'_>) -> rusqlite::Result<Cover> {
