@@ -1,6 +1,26 @@
 //! Who may do what: users and tokens, and what they are allowed. How a protocol asks for credentials, and what it answers
 //! when they are wrong, is its own business.
+//!
+//! [`Keeper`] is the one that everything asks. Behind it, `users` and `tokens` are the two files, each `watched` for changes;
+//! `memory` remembers who was let in, `debts` who was not, and `session` is the cookie of those who logged in by a page.
+//! [`tokens`] and [`users`] are also what the commands use that change the files, by way of `replace`.
 
+mod client;
+mod debts;
+mod denied;
 mod grant;
+mod hash;
+mod keeper;
+mod memory;
+mod replace;
+mod session;
+#[cfg(test)]
+mod testdir;
+pub mod tokens;
+pub mod users;
+mod watched;
 
+pub use client::Client;
+pub use denied::{Denied, Reason};
 pub use grant::{Grant, Scope, Scopes};
+pub use keeper::{Keeper, Pass, Settings};

@@ -1,0 +1,135 @@
+//! Hashes of passwords: reading them, checking a password against one, and making a new one. The first and the last are
+//! quick or rare; checking takes a noticeable part of a second and, with Argon2, much memory.
+
+use std::str::FromStr as _;
+
+use argon2::password_hash::{PasswordHash as Phc, PasswordHasher as _, PasswordVerifier as _, Salt, SaltString};
+use argon2::{ARGON2I_IDENT, ARGON2ID_IDENT, Argon2, Params};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::rand;
+
+/// The most memory that checking one password may take, in KiB.
+const MAX_MEMORY_KIB: u32 = 256 * 1024;
+/// The most passes over it.
+const MAX_PASSES: u32 = 32;
+/// The most threads that a hash may ask for; they run one behind the other here.
+const MAX_LANES: u32 = 16;
+/// The most rounds of bcrypt, as a power of two: some seconds.
+const MAX_COST: u32 = 16;
+
+/// A hash that a password can be checked against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PasswordHash {
+    text: Box<str>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Argon2,
+    Bcrypt,
+}
+
+impl PasswordHash {
+    /// Reads a hash. The error says what is wrong with it, and shows none of it.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        let kind = match text.split('$').nth(1) {
+            Some("argon2id" | "argon2i") => check_argon2(text).map(|()| Kind::Argon2)?,
+            Some("2y" | "2b" | "2a") => check_bcrypt(text).map(|()| Kind::Bcrypt)?,
+            _ => return Err("the hash must be of the kind $argon2id$, $argon2i$, $2y$, $2b$ or $2a$"),
+        };
+        Ok(Self { text: text.into(), kind })
+    }
+
+    /// A new hash of this password, by Argon2id.
+    pub(crate) fn of(password: &str) -> Result<String, Unspecified> {
+        let mut salt = [0; Salt::RECOMMENDED_LENGTH];
+        rand::fill(&mut salt)?;
+        let salt = SaltString::encode_b64(&salt).map_err(|_| Unspecified)?;
+        let hash = Argon2::default().hash_password(password.as_bytes(), &salt).map_err(|_| Unspecified)?;
+        Ok(hash.to_string())
+    }
+
+    /// Whether it is this password's. This takes its time.
+    pub(crate) fn is_of(&self, password: &str) -> bool {
+        match self.kind {
+            Kind::Argon2 => Phc::new(&self.text)
+                .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()),
+            // What lies behind 72 bytes never counts, here as everywhere.
+            Kind::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
+        }
+    }
+
+    /// The hash as it is written.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+fn check_argon2(text: &str) -> Result<(), &'static str> {
+    const MALFORMED: &str = "the Argon2 hash is malformed";
+    let hash = Phc::new(text).map_err(|_| MALFORMED)?;
+    let params = Params::try_from(&hash).map_err(|_| MALFORMED)?;
+    if ![ARGON2ID_IDENT, ARGON2I_IDENT].contains(&hash.algorithm) || hash.salt.is_none() || hash.hash.is_none() {
+        return Err(MALFORMED);
+    }
+    if params.m_cost() > MAX_MEMORY_KIB || params.t_cost() > MAX_PASSES || params.p_cost() > MAX_LANES {
+        return Err("the Argon2 hash asks for more than 256 MiB, 32 passes or 16 lanes");
+    }
+    Ok(())
+}
+
+fn check_bcrypt(text: &str) -> Result<(), &'static str> {
+    let parts = bcrypt::HashParts::from_str(text).map_err(|_| "the bcrypt hash is malformed")?;
+    if parts.get_cost() > MAX_COST {
+        return Err("the bcrypt hash has a cost above 16");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of "secret", made by crypt(3).
+    const FOREIGN: &str = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
+
+    #[test]
+    fn a_hash_is_of_one_password_only() {
+        let text = PasswordHash::of("secret").unwrap();
+        assert!(text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{text}");
+        assert_ne!(text, PasswordHash::of("secret").unwrap());
+        let cheap = bcrypt::hash_with_salt("secret", 4, *b"0123456789abcdef").unwrap();
+        let versions = [bcrypt::Version::TwoA, bcrypt::Version::TwoB, bcrypt::Version::TwoY];
+        let bcrypts = versions.map(|version| cheap.format_for_version(version));
+        for text in bcrypts.iter().chain([&text, &FOREIGN.to_owned()]) {
+            let hash = PasswordHash::parse(text).unwrap();
+            assert!(hash.is_of("secret"), "{text}");
+            for wrong in ["", "Secret", "secret ", "secre"] {
+                assert!(!hash.is_of(wrong), "{wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let huge = "$argon2id$v=19$m=4194304,t=1,p=1$c29tZXNhbHQ$IMit9qkFULCMA/ViizL57cnTLOa5DiVM9eMwpAvPwr4";
+        let costly = "$2y$17$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
+        let table = [
+            ("", "must be of the kind"),
+            ("secret", "must be of the kind"),
+            ("{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", "must be of the kind"),
+            ("$apr1$salt$hash", "must be of the kind"),
+            ("$argon2d$v=19$m=64,t=1,p=1$c29tZXNhbHQ$IMit9qkFULCMA", "must be of the kind"),
+            ("$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$", "malformed"),
+            ("$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ", "malformed"),
+            ("$2y$04$", "malformed"),
+            (huge, "more than 256 MiB"),
+            (costly, "cost above 16"),
+        ];
+        for (text, expected) in table {
+            let problem = PasswordHash::parse(text).unwrap_err();
+            assert!(problem.contains(expected), "{text}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The one that everything asks who somebody is. Checking a password is slow on purpose, so it is done away from the network
+//! threads, for few at the same time, and the answer is remembered for a while.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::{hmac, rand};
+use jiff::Timestamp;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::client::Client;
+use crate::debts::Debts;
+use crate::denied::{Denied, Reason};
+use crate::grant::{Grant, Scopes};
+use crate::hash::PasswordHash;
+use crate::memory::Memory;
+use crate::session::{Holder, Sessions};
+use crate::tokens::{self, Token, Tokens};
+use crate::users::Users;
+use crate::watched::{Source, Watched};
+
+/// How many passwords are checked at the same time: each takes a processor, and some tens of megabytes.
+const MAX_CHECKS: usize = 2;
+/// The longest password that is looked at, in bytes.
+const MAX_PASSWORD: usize = 1024;
+/// The longest name that failures are kept by, in bytes; no user has a longer one.
+const MAX_NAME: usize = 255;
+
+/// What a keeper is told at its start.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// The file of users; none means that there are no users.
+    pub users: Option<PathBuf>,
+    /// The file of tokens, which need not be there.
+    pub tokens: Option<PathBuf>,
+    /// How long a login by a page lasts.
+    pub session_time: Duration,
+    /// What the cookies of such logins are signed with; none means that they are good for this process only.
+    pub secret: Option<Vec<u8>>,
+}
+
+/// Knows who may do what.
+pub struct Keeper {
+    users: Option<Arc<Watched<Users>>>,
+    tokens: Option<Arc<Watched<Tokens>>>,
+    sessions: Sessions,
+    memory: Memory,
+    debts: Arc<Debts>,
+    checks: Arc<Semaphore>,
+}
+
+/// Somebody who was let in: what they are allowed, and by what it can be found out whether they still are.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// What they are allowed.
+    pub grant: Grant,
+    holder: Holder,
+    fingerprint: [u8; 16],
+}
+
+impl Keeper {
+    /// Reads the files. The error is a sentence for the operator.
+    pub fn open(settings: Settings) -> Result<Self, String> {
+        let Settings { users, tokens, session_time, secret } = settings;
+        let users = users.map(|path| Watched::open(Source { path, what: "users", parse: Users::parse, absent: None }));
+        let tokens = tokens.map(|path| {
+            Watched::open(Source { path, what: "tokens", parse: Tokens::parse, absent: Some(Tokens::default) })
+        });
+        let chance = || {
+            let mut key = [0; 32];
+            rand::fill(&mut key).map_err(|_| "the system gives no random numbers".to_owned())?;
+            Ok::<_, String>(hmac::Key::new(hmac::HMAC_SHA256, &key))
+        };
+        let signing = secret.map_or_else(chance, |secret| Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret)))?;
+        Ok(Self {
+            users: users.transpose()?,
+            tokens: tokens.transpose()?,
+            sessions: Sessions::new(signing, session_time),
+            memory: Memory::new(chance()?),
+            debts: Arc::default(),
+            checks: Arc::new(Semaphore::new(MAX_CHECKS)),
+        })
+    }
+
+    /// Checks what a client sends as user name and password: the password may be a token, and then the name does not matter.
+    pub async fn check(&self, user: &str, secret: &str, client: Client) -> Result<Pass, Denied> {
+        if tokens::looks_like_one(secret) {
+            self.check_token(secret, client).await
+        } else {
+            self.check_password(user, secret, client).await
+        }
+    }
+
+    /// Checks a user's password. Users may do everything everywhere. A wrong one, and every try behind it, takes its time,
+    /// and it takes the same for a user that there is not.
+    pub async fn check_password(&self, user: &str, password: &str, client: Client) -> Result<Pass, Denied> {
+        let users = self.users().await;
+        let found = users.find(user);
+        let knows = || found.is_some_and(|(name, hash)| self.memory.knows(client, name, hash.as_str(), password));
+        let denied = |reason| Denied::to(found.map(|(name, _)| name.as_ref()), reason);
+        if let Some((name, hash)) = found
+            && knows()
+        {
+            return Ok(self.pass_of_user(name, hash));
+        }
+        let name = &user[..user.floor_char_boundary(MAX_NAME)];
+        let attempt = self.debts.password(client, name).await.map_err(|_| denied(Reason::TooMany))?;
+        let turn = self.checks.clone().acquire_owned().await.map_err(|_| denied(Reason::TooMany))?;
+        // Another request of the same client may have brought the same password meanwhile.
+        let is_right = knows() || {
+            let hash = found.map_or_else(|| users.somebody(), |(_, hash)| Ok(hash.clone()));
+            let password = password.to_owned();
+            let checked = spawn_blocking(move || {
+                // The turn goes with the work, which does not end when nobody waits for it any more.
+                let _turn = turn;
+                password.len() <= MAX_PASSWORD && hash.is_ok_and(|hash| hash.is_of(&password))
+            });
+            checked.await.unwrap_or(false)
+        };
+        match found {
+            Some((name, hash)) if is_right => {
+                attempt.succeeded();
+                self.memory.remember(client, name, hash.as_str(), password);
+                Ok(self.pass_of_user(name, hash))
+            }
+            _ => Err(denied(Reason::WrongPassword)),
+        }
+    }
+
+    /// Checks a token. One that is known costs no time; one that is not, more every time.
+    pub async fn check_token(&self, text: &str, client: Client) -> Result<Pass, Denied> {
+        let tokens = self.tokens().await;
+        if let Some(token) = tokens.find(text) {
+            return self.pass_of_token(token);
+        }
+        let attempt = self.debts.token(client).await.map_err(|_| Reason::TooMany)?;
+        drop(attempt);
+        Err(Reason::UnknownToken.into())
+    }
+
+    /// Checks the cookie of a login. One that was never ours is as good as none.
+    pub async fn check_cookie(&self, cookie: &str) -> Result<Pass, Denied> {
+        let (session, is_good) = self.sessions.read(cookie, Timestamp::now()).ok_or(Reason::NoCredentials)?;
+        let pass = self.pass_of(&session.holder).await.ok_or(Reason::Expired)?;
+        let is_the_same = verify_slices_are_equal(&pass.fingerprint, &session.fingerprint).is_ok();
+        if is_good && is_the_same { Ok(pass) } else { Err(Denied::to(pass.grant.holder(), Reason::Expired)) }
+    }
+
+    /// The cookie for somebody who has logged in, and how long it is good for. None when there is no chance to be had.
+    pub fn log_in(&self, pass: &Pass) -> Option<(String, Duration)> {
+        let cookie = self.sessions.cookie(&pass.holder, &pass.fingerprint, Timestamp::now()).ok()?;
+        Some((cookie, self.sessions.lifetime()))
+    }
+
+    /// Ends the login that a cookie stands for.
+    pub fn log_out(&self, cookie: &str) {
+        if let Some((session, _)) = self.sessions.read(cookie, Timestamp::now()) {
+            self.sessions.end(&session);
+        }
+    }
+
+    /// Whether somebody who was let in would be let in again.
+    pub async fn still_admits(&self, pass: &Pass) -> bool {
+        self.pass_of(&pass.holder).await.is_some_and(|now| now.fingerprint == pass.fingerprint)
+    }
+
+    /// Reads the files again, whatever they look like.
+    pub async fn reload(&self) {
+        if let Some(users) = &self.users {
+            users.reload().await;
+        }
+        if let Some(tokens) = &self.tokens {
+            tokens.reload().await;
+        }
+    }
+
+    async fn users(&self) -> Arc<Users> {
+        match &self.users {
+            Some(users) => users.fresh().await,
+            None => Arc::default(),
+        }
+    }
+
+    async fn tokens(&self) -> Arc<Tokens> {
+        match &self.tokens {
+            Some(tokens) => tokens.fresh().await,
+            None => Arc::default(),
+        }
+    }
+
+    async fn pass_of(&self, holder: &Holder) -> Option<Pass> {
+        match holder {
+            Holder::User(name) => {
+                let users = self.users().await;
+                users.find(name).map(|(name, hash)| self.pass_of_user(name, hash))
+            }
+            Holder::Token(digest) => self.tokens().await.kept(digest).and_then(|token| self.pass_of_token(token).ok()),
+        }
+    }
+
+    fn pass_of_user(&self, name: &str, hash: &PasswordHash) -> Pass {
+        Pass {
+            grant: Grant::new(name, Scopes::ALL, None),
+            holder: Holder::User(name.to_owned()),
+            fingerprint: self.sessions.fingerprint(hash.as_str().as_bytes()),
+        }
+    }
+
+    fn pass_of_token(&self, token: &Token) -> Result<Pass, Denied> {
+        if token.has_expired(Timestamp::now()) {
+            return Err(Denied::to(Some(&token.name), Reason::Expired));
+        }
+        let fingerprint = self.sessions.fingerprint(token.digest());
+        Ok(Pass { grant: token.grant().clone(), holder: Holder::Token(*token.digest()), fingerprint })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use restante_mail::naming::MailboxName;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::grant::Scope;
+    use crate::testdir::TestDir;
+    use crate::tokens::Wish;
+
+    /// A line of the file of users, made as cheap as it can be.
+    fn line(name: &str, password: &str) -> String {
+        let hash = bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef").unwrap();
+        format!("{name}:{}\n", hash.format_for_version(bcrypt::Version::TwoY))
+    }
+
+    struct House {
+        dir: TestDir,
+        keeper: Keeper,
+    }
+
+    impl House {
+        fn new() -> Self {
+            let dir = TestDir::new();
+            fs::write(dir.path().join("users"), line("ann", "one") + &line("bob", "two")).unwrap();
+            let keeper = Keeper::open(Self::settings(dir.path())).unwrap();
+            Self { dir, keeper }
+        }
+
+        fn settings(dir: &Path) -> Settings {
+            let (users, tokens) = (Some(dir.join("users")), Some(dir.join("tokens.toml")));
+            Settings { users, tokens, session_time: Duration::from_hours(1), secret: Some(vec![7; 32]) }
+        }
+
+        async fn try_password(&self, user: &str, password: &str, last: u8) -> Result<(), Reason> {
+            let checked = self.keeper.check(user, password, client(last)).await;
+            checked.map(|_| ()).map_err(|denied| denied.reason)
+        }
+
+        async fn token(&self, expires: Option<Timestamp>) -> String {
+            let name = format!("ci {expires:?}");
+            let wish =
+                Wish { name, scopes: [Scope::Read].into_iter().collect(), mailboxes: vec!["ci-*".to_owned()], expires };
+            let text = tokens::create(&self.dir.path().join("tokens.toml"), wish).unwrap().1;
+            self.keeper.reload().await;
+            text
+        }
+    }
+
+    fn client(last: u8) -> Client {
+        Some([192, 0, 2, last].into()).into()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn passwords() {
+        let house = House::new();
+        let pass = house.keeper.check_password("ann", "one", client(1)).await.unwrap();
+        assert!(pass.grant.allows_everywhere(Scope::Admin) && pass.grant.holder() == Some("ann"));
+        let wrong = Err(Reason::WrongPassword);
+        let long = "x".repeat(MAX_PASSWORD + 1);
+        let table = [
+            ("ann", "two", wrong),
+            ("Ann", "one", wrong),
+            ("", "", wrong),
+            ("ann", &long, wrong),
+            ("bob", "two", Ok(())),
+        ];
+        for (user, password, expected) in table {
+            assert_eq!(house.try_password(user, password, 1).await, expected, "{user} {password}");
+        }
+        let told = house.keeper.check_password("ann", "x", client(2)).await.unwrap_err();
+        assert_eq!(told.holder.as_deref(), Some("ann"));
+        assert_eq!(house.keeper.check_password("eve", "x", client(2)).await.unwrap_err().holder, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hundred_wrong_passwords_take_long_and_stop_nobody_else() {
+        let house = House::new();
+        assert_eq!(house.try_password("bob", "two", 1).await, Ok(()));
+        let begun = Instant::now();
+        for _ in 0..100 {
+            assert_eq!(house.try_password("ann", "wrong", 1).await, Err(Reason::WrongPassword));
+        }
+        assert!(begun.elapsed() > Duration::from_mins(15), "{:?}", begun.elapsed());
+        let begun = Instant::now();
+        // Whoever comes from elsewhere, whoever was let in before and whoever has a token.
+        assert_eq!(house.try_password("bob", "two", 2).await, Ok(()));
+        let token = house.token(None).await;
+        assert!(house.keeper.check_token(&token, client(1)).await.is_ok());
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_let_in_is_remembered_until_the_line_changes() {
+        let house = House::new();
+        assert_eq!(house.try_password("ann", "one", 1).await, Ok(()));
+        let users = house.dir.path().join("users");
+        fs::write(&users, line("ann", "new")).unwrap();
+        house.keeper.reload().await;
+        assert_eq!(house.try_password("ann", "one", 1).await, Err(Reason::WrongPassword));
+        assert_eq!(house.try_password("ann", "new", 1).await, Ok(()));
+        fs::write(&users, "ann:broken").unwrap();
+        house.keeper.reload().await;
+        assert_eq!(house.try_password("ann", "new", 2).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tokens_are_good_until_they_end_or_are_revoked() {
+        let house = House::new();
+        let token = house.token(None).await;
+        let pass = house.keeper.check("whoever", &token, client(1)).await.unwrap();
+        let mailbox = |name: &str| MailboxName::from(name.to_owned());
+        assert!(pass.grant.allows(Scope::Read, &mailbox("ci-1")) && !pass.grant.allows(Scope::Read, &mailbox("ann")));
+        assert!(house.keeper.still_admits(&pass).await);
+        tokens::revoke(&house.dir.path().join("tokens.toml"), "ci None").unwrap();
+        house.keeper.reload().await;
+        assert!(!house.keeper.still_admits(&pass).await);
+        assert_eq!(house.try_password("whoever", &token, 1).await, Err(Reason::UnknownToken));
+        let old = house.token(Some(Timestamp::now())).await;
+        let denied = house.keeper.check_token(&old, client(1)).await.unwrap_err();
+        assert!(denied.reason == Reason::Expired && denied.holder.is_some_and(|name| name.starts_with("ci ")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn logins_end_with_what_they_were_made_with() {
+        let house = House::new();
+        let token = house.token(None).await;
+        let reason =
+            async |cookie: &str| house.keeper.check_cookie(cookie).await.map(|_| ()).map_err(|denied| denied.reason);
+        let mut cookies = Vec::new();
+        for (user, secret) in [("ann", "one"), ("bob", "two"), ("", &token)] {
+            let pass = house.keeper.check(user, secret, client(1)).await.unwrap();
+            let (cookie, lifetime) = house.keeper.log_in(&pass).unwrap();
+            assert_eq!((reason(&cookie).await, lifetime), (Ok(()), Duration::from_hours(1)));
+            cookies.push(cookie);
+        }
+        // Other processes with the same secret know them too.
+        let other = Keeper::open(House::settings(house.dir.path())).unwrap();
+        assert!(other.check_cookie(&cookies[0]).await.is_ok());
+        house.keeper.log_out(&cookies[1]);
+        assert_eq!(reason(&cookies[1]).await, Err(Reason::Expired));
+        fs::write(house.dir.path().join("users"), line("ann", "one") + &line("ann2", "x")).unwrap();
+        house.keeper.reload().await;
+        assert_eq!(reason(&cookies[0]).await, Ok(()));
+        fs::write(house.dir.path().join("users"), line("ann", "new")).unwrap();
+        tokens::revoke(&house.dir.path().join("tokens.toml"), "ci None").unwrap();
+        house.keeper.reload().await;
+        assert_eq!(
+            (reason(&cookies[0]).await, reason(&cookies[2]).await),
+            (Err(Reason::Expired), Err(Reason::Expired))
+        );
+        assert_eq!(reason("made up").await, Err(Reason::NoCredentials));
+    }
+
+    #[test]
+    fn a_file_with_a_mistake_stops_the_start() {
+        let dir = TestDir::new();
+        fs::write(dir.path().join("users"), "ann:one\n").unwrap();
+        let problem = Keeper::open(House::settings(dir.path())).err().unwrap();
+        assert!(problem.contains("users: line 1: the hash must be of the kind"), "{problem}");
+    }
+}

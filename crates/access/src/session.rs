@@ -1,0 +1,182 @@
+//! The cookie of somebody who has logged in by a page. It says who that is and until when, and is signed, so that nothing has
+//! to be remembered of it here. With it goes a fingerprint of what the login was made with: who changes a password or
+//! revokes a token ends the logins made with it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::{hmac, rand};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+
+/// The bytes of a signature, a nonce and a fingerprint.
+const MAC: usize = 32;
+const NONCE: usize = 16;
+const FINGERPRINT: usize = 16;
+/// The longest cookie that is looked at.
+const MAX_COOKIE: usize = 1024;
+/// How many logins are remembered that were ended before their time; their nonces, to be exact.
+const MAX_ENDED: usize = 4096;
+/// What the signature is about, beside the content: the same key signs nothing else by the same words.
+const PURPOSE: &[u8] = b"restante session 1\0";
+
+/// Makes cookies and reads them.
+pub(crate) struct Sessions {
+    key: hmac::Key,
+    lifetime: Duration,
+    ended: Mutex<VecDeque<[u8; NONCE]>>,
+}
+
+/// What a cookie that is ours says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    /// Whose it is.
+    pub(crate) holder: Holder,
+    /// Of what the login was made with.
+    pub(crate) fingerprint: [u8; FINGERPRINT],
+    nonce: [u8; NONCE],
+    until: i64,
+}
+
+/// Who can log in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// A user, by name.
+    User(String),
+    /// A token, by what is kept of it.
+    Token([u8; 32]),
+}
+
+impl Sessions {
+    pub(crate) fn new(key: hmac::Key, lifetime: Duration) -> Self {
+        Self { key, lifetime, ended: Mutex::default() }
+    }
+
+    /// How long a login lasts.
+    pub(crate) fn lifetime(&self) -> Duration {
+        self.lifetime
+    }
+
+    /// A fingerprint of what somebody logged in with.
+    pub(crate) fn fingerprint(&self, of: &[u8]) -> [u8; FINGERPRINT] {
+        let mut context = hmac::Context::with_key(&self.key);
+        context.update(b"restante fingerprint\0");
+        context.update(of);
+        let mut fingerprint = [0; FINGERPRINT];
+        fingerprint.copy_from_slice(&context.sign().as_ref()[..FINGERPRINT]);
+        fingerprint
+    }
+
+    /// A new cookie.
+    pub(crate) fn cookie(&self, holder: &Holder, fingerprint: &[u8], now: Timestamp) -> Result<String, Unspecified> {
+        let mut nonce = [0; NONCE];
+        rand::fill(&mut nonce)?;
+        let lifetime = i64::try_from(self.lifetime.as_secs()).unwrap_or(i64::MAX);
+        let until = now.as_second().saturating_add(lifetime);
+        let (kind, name) = match holder {
+            Holder::User(name) => (b'u', name.as_bytes()),
+            Holder::Token(digest) => (b't', &digest[..]),
+        };
+        let content = [&[kind], &until.to_be_bytes()[..], &nonce, fingerprint, name].concat();
+        Ok(URL_SAFE_NO_PAD.encode([self.sign(&content).as_ref(), &content].concat()))
+    }
+
+    /// What a cookie says, when it is ours and was not ended. Whether it is still good is the second value.
+    pub(crate) fn read(&self, cookie: &str, now: Timestamp) -> Option<(Session, bool)> {
+        if cookie.len() > MAX_COOKIE {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(cookie).ok()?;
+        let (mac, content) = bytes.split_at_checked(MAC)?;
+        verify_slices_are_equal(self.sign(content).as_ref(), mac).ok()?;
+        let session = Session::parse(content)?;
+        let is_good = session.until > now.as_second() && !self.has_ended(&session);
+        Some((session, is_good))
+    }
+
+    /// Ends a login before its time.
+    pub(crate) fn end(&self, session: &Session) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ended.contains(&session.nonce) {
+            if ended.len() >= MAX_ENDED {
+                ended.pop_front();
+            }
+            ended.push_back(session.nonce);
+        }
+    }
+
+    fn has_ended(&self, session: &Session) -> bool {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).contains(&session.nonce)
+    }
+
+    fn sign(&self, content: &[u8]) -> hmac::Tag {
+        let mut signing = hmac::Context::with_key(&self.key);
+        signing.update(PURPOSE);
+        signing.update(content);
+        signing.sign()
+    }
+}
+
+impl Session {
+    fn parse(content: &[u8]) -> Option<Self> {
+        let (kind, rest) = content.split_first()?;
+        let (until, rest) = rest.split_first_chunk()?;
+        let (nonce, rest) = rest.split_first_chunk()?;
+        let (fingerprint, name) = rest.split_first_chunk()?;
+        let holder = match kind {
+            b'u' => Holder::User(str::from_utf8(name).ok()?.to_owned()),
+            b't' => Holder::Token(name.try_into().ok()?),
+            _ => return None,
+        };
+        Some(Self { holder, fingerprint: *fingerprint, nonce: *nonce, until: i64::from_be_bytes(*until) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn sessions(key: u8) -> Sessions {
+        Sessions::new(hmac::Key::new(hmac::HMAC_SHA256, &[key; 32]), HOUR)
+    }
+
+    #[test]
+    fn a_cookie_says_who_it_is_for_some_time() {
+        let (sessions, now) = (sessions(1), Timestamp::UNIX_EPOCH);
+        for holder in [Holder::User("ann".to_owned()), Holder::Token([7; 32])] {
+            let fingerprint = sessions.fingerprint(b"hash");
+            let cookie = sessions.cookie(&holder, &fingerprint, now).unwrap();
+            assert!(cookie.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{cookie}");
+            let (session, is_good) = sessions.read(&cookie, now).unwrap();
+            assert_eq!((&session.holder, session.fingerprint, is_good), (&holder, fingerprint, true));
+            assert!(!sessions.read(&cookie, now + HOUR).unwrap().1);
+            assert_eq!(self::sessions(2).read(&cookie, now), None);
+            sessions.end(&session);
+            assert!(!sessions.read(&cookie, now).unwrap().1);
+            assert_ne!(sessions.cookie(&holder, &fingerprint, now).unwrap(), cookie);
+        }
+        assert_ne!(sessions.fingerprint(b"hash"), sessions.fingerprint(b"another"));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_else_is_a_cookie(text in ".{0,200}", place in 0_usize..100, letter in "[A-Za-z0-9_-]") {
+            let (sessions, now) = (sessions(1), Timestamp::UNIX_EPOCH);
+            prop_assert_eq!(sessions.read(&text, now), None);
+            let cookie = sessions.cookie(&Holder::User("ann".to_owned()), &[0; FINGERPRINT], now).unwrap();
+            let place = place % cookie.len();
+            let mut forged = cookie.clone();
+            forged.replace_range(place..=place, &letter);
+            prop_assume!(forged != cookie);
+            prop_assert_eq!(sessions.read(&forged, now), None);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A file that is read again when it has changed. It is looked at when somebody asks, at most once a second, and away from
+//! the network threads. What cannot be used does not replace what can.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use tokio::task::spawn_blocking;
+
+/// How long a look is good for.
+const FRESH: Duration = Duration::from_secs(1);
+/// A file that was written so shortly before it was read may have been written again without a trace: clocks of file
+/// systems are coarse.
+const SETTLED: Duration = Duration::from_secs(2);
+/// The largest file.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What is made of a file, and the file.
+pub(crate) struct Watched<T> {
+    source: Source<T>,
+    state: Mutex<State<T>>,
+}
+
+/// Where it comes from.
+#[derive(Clone)]
+pub(crate) struct Source<T> {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// What it is called in the log.
+    pub(crate) what: &'static str,
+    /// What becomes of its content; the error is told after the path.
+    pub(crate) parse: fn(&[u8]) -> Result<T, String>,
+    /// What stands in for a file that is not there; without it, that is an error.
+    pub(crate) absent: Option<fn() -> T>,
+}
+
+struct State<T> {
+    current: Arc<T>,
+    content: [u8; 32],
+    /// None when the file has to be read whatever it looks like.
+    stamp: Option<Stamp>,
+    looked: Instant,
+}
+
+/// By what it is seen that a file has changed; none when there is no file.
+type Stamp = Option<(SystemTime, u64, u64)>;
+
+/// What a file was when it was read.
+struct Taken<T> {
+    value: Result<T, String>,
+    content: [u8; 32],
+    stamp: Option<Stamp>,
+}
+
+impl<T: Send + Sync + 'static> Watched<T> {
+    /// Reads a file for the first time. The error is a sentence for the operator.
+    pub(crate) fn open(source: Source<T>) -> Result<Arc<Self>, String> {
+        let Taken { value, content, stamp } = source.take();
+        let value = value.map_err(|problem| format!("{}: {problem}", source.path.display()))?;
+        let state = State { current: Arc::new(value), content, stamp, looked: Instant::now() };
+        Ok(Arc::new(Self { source, state: Mutex::new(state) }))
+    }
+
+    /// What the file says, as of a second ago at the most.
+    pub(crate) async fn fresh(self: &Arc<Self>) -> Arc<T> {
+        let is_due = {
+            let mut state = self.state();
+            let is_due = state.looked.elapsed() >= FRESH;
+            if is_due {
+                // Whoever comes meanwhile does not look as well.
+                state.looked = Instant::now();
+            }
+            is_due
+        };
+        if is_due {
+            self.look(false).await;
+        }
+        self.state().current.clone()
+    }
+
+    /// Looks at the file now, and reads it whatever it looks like.
+    pub(crate) async fn reload(self: &Arc<Self>) {
+        self.look(true).await;
+    }
+
+    async fn look(self: &Arc<Self>, in_any_case: bool) {
+        let this = self.clone();
+        let looked = spawn_blocking(move || this.look_now(in_any_case)).await;
+        if let Err(error) = looked {
+            tracing::error!(%error, "a file could not be looked at by a fault of the server");
+        }
+    }
+
+    fn look_now(&self, in_any_case: bool) {
+        let Source { path, what, .. } = &self.source;
+        let known = self.state().stamp;
+        if !in_any_case && known.is_some() && known == Some(stamp(fs::metadata(path).ok().as_ref())) {
+            return;
+        }
+        let Taken { value, content, stamp } = self.source.take();
+        let mut state = self.state();
+        state.stamp = stamp;
+        if content == state.content {
+            return;
+        }
+        // What cannot be used is told of once, not at every look.
+        state.content = content;
+        match value {
+            Ok(value) => {
+                state.current = Arc::new(value);
+                tracing::info!(path = %path.display(), "{what} read again");
+            }
+            Err(problem) => {
+                tracing::error!(path = %path.display(), problem, "{what} cannot be used: those from before still count");
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Source<T> {
+    fn take(&self) -> Taken<T> {
+        let read = || -> io::Result<(Vec<u8>, Metadata)> {
+            let file = File::open(&self.path)?;
+            let metadata = file.metadata()?;
+            let mut content = Vec::new();
+            file.take(MAX_BYTES + 1).read_to_end(&mut content)?;
+            Ok((content, metadata))
+        };
+        match (read(), self.absent) {
+            (Ok((content, _)), _) if content.len() as u64 > MAX_BYTES => {
+                Taken { value: Err("is larger than any sensible one".to_owned()), content: [2; 32], stamp: None }
+            }
+            (Ok((content, metadata)), _) => {
+                let is_settled = metadata.modified().is_ok_and(|at| at.elapsed().is_ok_and(|since| since > SETTLED));
+                let stamp = is_settled.then(|| stamp(Some(&metadata)));
+                let mut hash = [0; 32];
+                hash.copy_from_slice(digest(&SHA256, &content).as_ref());
+                Taken { value: (self.parse)(&content), content: hash, stamp }
+            }
+            (Err(error), Some(absent)) if error.kind() == io::ErrorKind::NotFound => {
+                Taken { value: Ok(absent()), content: [0; 32], stamp: Some(None) }
+            }
+            (Err(error), _) => Taken { value: Err(format!("cannot be read: {error}")), content: [1; 32], stamp: None },
+        }
+    }
+}
+
+fn stamp(metadata: Option<&Metadata>) -> Stamp {
+    let metadata = metadata?;
+    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdir::TestDir;
+
+    fn number(content: &[u8]) -> Result<u32, String> {
+        str::from_utf8(content).ok().and_then(|text| text.trim().parse().ok()).ok_or("is no number".to_owned())
+    }
+
+    /// A file about which a look is never fresh.
+    async fn look(watched: &Arc<Watched<u32>>) -> u32 {
+        watched.look(false).await;
+        *watched.state().current
+    }
+
+    #[tokio::test]
+    async fn what_has_changed_is_read_again_and_what_is_broken_is_not() {
+        let dir = TestDir::new();
+        let path = dir.path().join("file");
+        let source = |absent| Source { path: path.clone(), what: "numbers", parse: number, absent };
+        assert!(Watched::open(source(None)).err().is_some_and(|problem| problem.contains("cannot be read")));
+        let watched = Watched::open(source(Some(|| 0))).unwrap();
+        assert_eq!(look(&watched).await, 0);
+        for (content, expected) in [("1", 1), ("2", 2), ("no number", 2), ("3", 3)] {
+            fs::write(&path, content).unwrap();
+            assert_eq!(look(&watched).await, expected, "{content}");
+        }
+        fs::remove_file(&path).unwrap();
+        assert_eq!(look(&watched).await, 0);
+        fs::write(&path, vec![b'1'; 5 << 20]).unwrap();
+        assert_eq!(look(&watched).await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_needed_stays_when_it_is_gone() {
+        let dir = TestDir::new();
+        let path = dir.path().join("file");
+        fs::write(&path, "7").unwrap();
+        let watched =
+            Watched::open(Source { path: path.clone(), what: "numbers", parse: number, absent: None }).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_eq!(look(&watched).await, 7);
+        fs::write(&path, "8").unwrap();
+        watched.reload().await;
+        assert_eq!(*watched.fresh().await, 8);
+    }
+}
