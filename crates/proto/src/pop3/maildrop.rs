@@ -17,6 +17,7 @@ pub struct Maildrop {
     whole: Total,
     /// Those that are not marked.
     kept: Total,
+    is_protected: bool,
 }
 
 /// How much mail there is.
@@ -68,6 +69,16 @@ impl FromIterator<(MessageId, u64)> for Maildrop {
 }
 
 impl Maildrop {
+    /// Forbids to mark anything as deleted: whoever has opened the mailbox may only read it.
+    pub fn protect(&mut self) {
+        self.is_protected = true;
+    }
+
+    /// Whether nothing may be marked as deleted.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.is_protected
+    }
+
     /// The memory that it takes, when all messages are marked too.
     pub fn bytes(&self) -> usize {
         self.whole.messages * size_of::<Entry>() + self.whole.messages.div_ceil(8)

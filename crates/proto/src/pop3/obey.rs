@@ -86,6 +86,7 @@ impl Session {
             Command::Top { number, lines } => {
                 return self.fetch(maildrop, Request { number, extent: Extent::Top(lines) });
             }
+            Command::Dele(_) if maildrop.is_protected() => self.reply(reply::PROTECTED),
             Command::Dele(number) => match maildrop.mark(number) {
                 Ok(()) => self.say(|out, _| reply::marked(out, number)),
                 Err(absent) => return self.absent(maildrop, number, absent),
