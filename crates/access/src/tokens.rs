@@ -133,6 +133,11 @@ impl Tokens {
     }
 }
 
+/// Whether the content of a file can be used; the error says what is wrong, and shows no hashes.
+pub fn check(content: &[u8]) -> Result<(), String> {
+    Tokens::parse(content).map(drop)
+}
+
 /// All tokens of a file; none when there is no file. The error is a sentence for the operator, here and below.
 pub fn list(path: &Path) -> Result<Vec<Token>, String> {
     let tokens = read(path)?;

@@ -67,6 +67,11 @@ impl Users {
     }
 }
 
+/// Whether the content of a file can be used; the error says what is wrong, and shows none of it.
+pub fn check(content: &[u8]) -> Result<(), String> {
+    Users::parse(content).map(drop)
+}
+
 /// Whether a name can be a user's; the error says what is wrong.
 pub fn check_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() || name.len() > MAX_NAME {

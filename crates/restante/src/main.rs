@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use restante::config::{self, Command};
-use restante::{health, manual, script, serve, transfer};
+use restante::{health, manual, script, serve, token, transfer, user};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -20,6 +20,8 @@ fn main() -> ExitCode {
         Command::Script(loaded, request) => script::run(&loaded.config, &request),
         Command::Client(errand) => errand.run(),
         Command::Manual(manual) => manual::run(&manual),
+        Command::Token(loaded, task) => token::run(&loaded.config, &task),
+        Command::User(loaded, task) => user::run(&loaded.config, &task),
         Command::Serve(loaded) => match serve::run(&loaded) {
             Ok(code) => code,
             Err(problem) => {

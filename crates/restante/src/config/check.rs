@@ -1,6 +1,7 @@
 //! What settings mean together: contradictions that stop the start, values that follow from others, and what the
 //! operator should be warned of.
 
+mod access;
 mod storage;
 
 use std::io;
@@ -28,8 +29,6 @@ const SMTP_TLS: &Setting = row("smtp.tlsenabled");
 const SMTP_FORCE_TLS: &Setting = row("smtp.forcetls");
 const SMTP_CERT: &Setting = row("smtp.tlscert");
 const SMTP_KEY: &Setting = row("smtp.tlsprivkey");
-const SMTP_CREDENTIALS: &Setting = row("smtp.credentials");
-const SMTP_REQUIRE_AUTH: &Setting = row("smtp.requireauth");
 const LMTP_ADDR: &Setting = row("lmtp.addr");
 const POP3_ADDR: &Setting = row("pop3.addr");
 const POP3_TLS_ADDR: &Setting = row("pop3.tlsaddr");
@@ -93,6 +92,7 @@ pub(super) fn problems(
 /// Fills in what follows from other settings.
 pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     storage::complete(&mut config.storage, sources);
+    access::complete(config, sources);
 
     // With less room than one message needs, that message could never be received.
     let smtp = &mut config.smtp;
@@ -205,8 +205,8 @@ fn forbidden_webhooks(webhooks: &Webhooks) -> Option<String> {
 fn open_to_all(config: &Config) -> Option<String> {
     let asks_for_credentials = |setting: &Setting| match setting.section() {
         "SMTP" | "LMTP" => config.smtp.require_auth,
-        "POP3" => !config.pop3.credentials.is_empty(),
-        _ => false,
+        "POP3" => !config.pop3.credentials.is_empty() || config.auth.is_on(),
+        _ => config.auth.is_on(),
     };
     let open: Vec<String> = listeners(config)
         .into_iter()
@@ -265,7 +265,6 @@ impl Found<'_> {
         let needs = [
             (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
             (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
-            (smtp.require_auth, SMTP_REQUIRE_AUTH, !smtp.credentials.is_empty(), SMTP_CREDENTIALS),
             (pop3.tls.force, POP3_FORCE_TLS, pop3.tls.enabled, POP3_TLS),
             (!pop3.tls_addr.is_empty(), POP3_TLS_ADDR, pop3.tls.enabled, POP3_TLS),
         ];
@@ -281,6 +280,7 @@ impl Found<'_> {
             Ok(keys) => config.pop3.keys = keys,
             Err(error) => self.add(POP3_CREDENTIALS, &error),
         }
+        self.access(config, read_file);
         if let LogOutput::File(path) = &config.log.output {
             self.writable(LOG_FILE, path);
         }

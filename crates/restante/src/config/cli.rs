@@ -4,11 +4,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use restante_access::Scopes;
 use restante_client::Errand;
 
 use super::Exit;
+use super::access::{TokenTask, UserTask, lifetime, scopes};
 use super::manual::{self, Manual};
 use super::script::{Script, ScriptTask};
 use super::setting::{Setting, Status, Value};
@@ -34,6 +37,8 @@ pub(super) enum Task {
     Export(Export),
     Import(Import),
     Script(Script),
+    Token(TokenTask),
+    User(UserTask),
 }
 
 /// The flags that were given.
@@ -51,6 +56,10 @@ const EXPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA];
 const IMPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA, "storage.retentionperiod", "storage.mailboxmsgcap"];
 /// The settings that matter to a script that is tried.
 const SCRIPT_SETTINGS: &[&str] = &["mailboxnaming", "lua.sandbox", "lua.timeout", "lua.memorykb"];
+/// The settings that say where tokens are.
+const TOKEN_SETTINGS: &[&str] = &[DATA, "auth.tokens"];
+/// The setting that says where users are.
+const USER_SETTINGS: &[&str] = &["auth.users"];
 /// The setting that names the data directory.
 const DATA: &str = "storage.path";
 
@@ -84,6 +93,8 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, 
         ("export", _) => Task::Export(export(matches)),
         ("import", _) => Task::Import(import(matches)),
         ("script", Some((name, matches))) => Task::Script(script(name, matches)),
+        ("token", Some((name, matches))) => Task::Token(token(name, matches)),
+        ("user", Some((_, matches))) => Task::User(UserTask::Add(named(matches))),
         (_, Some(("check", _))) => Task::ConfigCheck,
         _ => return Ok(Request::ConfigDocs),
     };
@@ -129,6 +140,23 @@ fn script(name: &str, matches: &ArgMatches) -> Script {
     }
 }
 
+fn token(name: &str, matches: &ArgMatches) -> TokenTask {
+    match name {
+        "create" => TokenTask::Create {
+            name: named(matches),
+            scopes: matches.get_one::<Scopes>("scope").copied().unwrap_or_default(),
+            mailboxes: matches.get_many::<String>("mailbox").into_iter().flatten().cloned().collect(),
+            expires: matches.get_one::<Duration>("expires").copied(),
+        },
+        "revoke" => TokenTask::Revoke(named(matches)),
+        _ => TokenTask::List { json: matches.get_flag("json") },
+    }
+}
+
+fn named(matches: &ArgMatches) -> String {
+    matches.get_one::<String>("name").cloned().unwrap_or_default()
+}
+
 /// All of it: help, completions, man pages and the reference page are made from this.
 pub(crate) fn command() -> Command {
     let check = Command::new("check")
@@ -159,6 +187,8 @@ pub(crate) fn command() -> Command {
         .subcommand(export_command())
         .subcommand(import_command())
         .subcommand(script_command())
+        .subcommand(token_command())
+        .subcommand(user_command())
         .subcommand(config)
         .subcommands(restante_client::commands())
         .subcommands(manual::commands())
@@ -259,6 +289,66 @@ fn script_command() -> Command {
         .arg_required_else_help(true)
         .subcommand(check)
         .subcommand(test)
+}
+
+fn token_command() -> Command {
+    let create = Command::new("create")
+        .about("Makes a token and prints it, this once")
+        .args_override_self(true)
+        .arg(Arg::new("name").value_name("NAME").required(true).help("What it is for"))
+        .arg(
+            Arg::new("scope")
+                .long("scope")
+                .value_name("SCOPE,...")
+                .value_parser(scopes)
+                .default_value("read")
+                .help("What it allows: read, write, admin"),
+        )
+        .arg(
+            Arg::new("mailbox")
+                .long("mailbox")
+                .value_name("PATTERN")
+                .action(ArgAction::Append)
+                .help("Only in mailboxes whose names match; * and ? are wildcards; may be repeated"),
+        )
+        .arg(
+            Arg::new("expires")
+                .long("expires")
+                .value_name("TIME")
+                .value_parser(lifetime)
+                .help("How long it is good for: 30d, 12h [default: for ever]"),
+        )
+        .args(some_flags(TOKEN_SETTINGS));
+    let list = Command::new("list")
+        .about("Lists the tokens that there are, without what is secret of them")
+        .args_override_self(true)
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
+        .args(some_flags(TOKEN_SETTINGS));
+    let revoke = Command::new("revoke")
+        .about("Revokes a token: a server that runs refuses it within a second")
+        .args_override_self(true)
+        .arg(Arg::new("name").value_name("ID|NAME").required(true).help("The token, by its id or its name"))
+        .args(some_flags(TOKEN_SETTINGS));
+    Command::new("token")
+        .about("Makes, lists and revokes the tokens that programs show")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(create)
+        .subcommand(list)
+        .subcommand(revoke)
+}
+
+fn user_command() -> Command {
+    let add = Command::new("add")
+        .about("Writes a user with a password into the file of users, or another password for one")
+        .long_about(
+            "Writes a user with a password into the file of users, or another password for one. The password is asked for or, \
+             where that is no terminal, read from standard input. The file is made if it is not there.",
+        )
+        .args_override_self(true)
+        .arg(Arg::new("name").value_name("NAME").required(true).help("The user's name"))
+        .args(some_flags(USER_SETTINGS));
+    Command::new("user").about("Writes users").subcommand_required(true).arg_required_else_help(true).subcommand(add)
 }
 
 fn flags() -> impl Iterator<Item = Arg> {

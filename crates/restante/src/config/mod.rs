@@ -6,6 +6,7 @@
 //! to do. Beside that it asks the file system only whether log, pid file and data directory can be written, and whether a
 //! greeting is there. Nothing here opens a socket, writes a file or starts the log.
 
+mod access;
 mod address;
 mod check;
 mod cli;
@@ -34,6 +35,7 @@ use std::process::ExitCode;
 
 use restante_client::Errand;
 
+pub use access::{TokenTask, UserTask};
 pub use address::ListenAddr;
 pub(crate) use cli::command;
 pub use credential::{Credential, Key};
@@ -47,7 +49,7 @@ pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use transfer::{Export, ExportFormat, Import, ImportFormat};
 pub use types::{
-    CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Origins, Pop3, Scripting, Search,
+    Auth, CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Origins, Pop3, Scripting, Search,
     Smtp, Storage, StoreKind, Tls, Web, Webhooks,
 };
 
@@ -73,6 +75,10 @@ pub enum Command {
     Client(Errand),
     /// Tell what is known about the command line.
     Manual(Manual),
+    /// Make, list or revoke tokens.
+    Token(Box<Loaded>, TokenTask),
+    /// Write users.
+    User(Box<Loaded>, UserTask),
     /// Print a text and end: help, version, `config check`, `config docs`, or what is wrong with the configuration.
     Exit(Exit),
 }
@@ -113,7 +119,7 @@ pub fn parse(
         Err(exit) => return Command::Exit(exit),
     };
     let purpose = match task {
-        cli::Task::Export(_) => Purpose::Read,
+        cli::Task::Export(_) | cli::Task::Token(_) | cli::Task::User(_) => Purpose::Read,
         cli::Task::Import(_) => Purpose::Write,
         cli::Task::Script(_) => Purpose::Script,
         _ => Purpose::Serve,
@@ -128,6 +134,8 @@ pub fn parse(
         cli::Task::Export(request) => Command::Export(loaded, request),
         cli::Task::Import(request) => Command::Import(loaded, request),
         cli::Task::Script(request) => Command::Script(loaded, request),
+        cli::Task::Token(task) => Command::Token(loaded, task),
+        cli::Task::User(task) => Command::User(loaded, task),
         cli::Task::ConfigCheck => Command::Exit(Exit { text: render::effective(&loaded), code: 0 }),
     }
 }

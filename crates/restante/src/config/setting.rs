@@ -142,6 +142,7 @@ impl Setting {
             Some("lmtp") => "LMTP",
             Some("pop3") => "POP3",
             Some("web") => "Web",
+            Some("auth") => "Access",
             Some("storage") => "Storage",
             Some("lua") => "Scripting",
             Some("webhook") => "Webhooks",

@@ -24,6 +24,8 @@ const MIN_LUA_KIB: u64 = 1024;
 const MAX_LUA_CALLS: u64 = 4096;
 /// The upper bound of counts that cost memory only when they are reached.
 const MAX_COUNT: u64 = 1_000_000;
+/// Whoever guesses the key of logins is anybody.
+const SHORTEST_KEY: usize = 32;
 /// One day, in seconds.
 const DAY: u64 = 86_400;
 
@@ -157,13 +159,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "smtp.credentials", "", Value::List("USER:PASSWORD"),
-        "Who may authenticate. With none, AUTH accepts every name and password. Everybody on the machine can read \
-         flags, so prefer the variable or the file.",
+        "Who may authenticate, beside auth.users and auth.tokens. With none of these, AUTH accepts every name and password. \
+         Everybody on the machine can read flags, so prefer the variable or the file.",
         |c, v| put(&mut c.smtp.credentials, Credential::parse_list(&list(v))),
     ).secret(),
     Setting::new(
         "smtp.requireauth", "false", Value::Bool,
-        "Takes mail only from clients that have authenticated. Needs smtp.credentials.",
+        "Takes mail only from clients that have authenticated. Needs smtp.credentials, auth.users or auth.tokens.",
         |c, v| put(&mut c.smtp.require_auth, boolean(v)),
     ),
     Setting::new(
@@ -251,8 +253,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "pop3.credentials", "", Value::List("USER:PASSWORD"),
         "The passwords that open mailboxes; the user is the mailbox or an address of it, and `*` stands for all of them. \
-         With none, every password opens every mailbox. Everybody on the machine can read flags, so prefer the variable \
-         or the file.",
+         With none, nor auth.users or auth.tokens, every password opens every mailbox. Everybody on the machine can read \
+         flags, so prefer the variable or the file.",
         |c, v| put(&mut c.pop3.credentials, Credential::parse_list(&list(v))),
     ).secret(),
     Setting::new(
@@ -387,6 +389,31 @@ pub const SETTINGS: &[Setting] = &[
         "Go's profiler in Inbucket.",
         |_, _| Ok(()),
     ).ignored(),
+    // Access
+    Setting::new(
+        "auth.users", "", FILE,
+        "The users who may do everything: a file of name:hash lines, as htpasswd and restante user write it, with hashes by \
+         Argon2 or bcrypt. It is read again when it changes. With users or tokens nobody is let in without.",
+        |c, v| put(&mut c.auth.users, Ok(optional_path(v))),
+    ),
+    Setting::new(
+        "auth.tokens", "", FILE,
+        "The tokens of programs, as restante token writes them; read again when it changes. Without it, tokens.toml in the data \
+         directory counts if it is there when the server starts.",
+        |c, v| put(&mut c.auth.tokens, Ok(optional_path(v))),
+    ),
+    Setting::new(
+        "auth.sessiontime", "12h", Value::Duration,
+        "How long a login on the web page lasts.",
+        |c, v| put(&mut c.auth.session_time, time(v, "1m", "8760h")),
+    ),
+    Setting::new(
+        "auth.secret", "", Value::Text("KEY"),
+        "The key that logins on the web page are signed with, of at least 32 bytes; several servers with the same users share \
+         one. Without it, logins end with the process. Everybody on the machine can read flags, so prefer the variable or the \
+         file.",
+        |c, v| put(&mut c.auth.secret, session_key(v)),
+    ).secret(),
     // Storage
     Setting::new(
         "storage.type", "memory", Value::Text("TYPE"),
@@ -648,6 +675,15 @@ fn storage_params(config: &mut Config, text: &str) -> Result<(), String> {
     config.storage.max_bytes = max_bytes;
     config.storage.params_path = path;
     Ok(())
+}
+
+/// A key that nobody guesses, or none when empty; the error does not show it.
+fn session_key(text: &str) -> Result<Option<Secret>, String> {
+    match text.len() {
+        0 => Ok(None),
+        1..SHORTEST_KEY => Err(format!("must be a key of at least {SHORTEST_KEY} bytes")),
+        _ => Ok(Some(Secret::new(text))),
+    }
 }
 
 fn database_url(text: &str) -> Result<Option<Secret>, String> {

@@ -32,6 +32,8 @@ pub struct Config {
     pub pop3: Pop3,
     /// The HTTP listeners.
     pub web: Web,
+    /// Who is let in.
+    pub auth: Auth,
     /// Where mail is kept, and for how long.
     pub storage: Storage,
     /// The script.
@@ -53,6 +55,7 @@ impl Config {
             lmtp: Lmtp::default(),
             pop3: Pop3::default(),
             web: Web::default(),
+            auth: Auth::default(),
             storage: Storage::default(),
             scripting: Scripting::default(),
             webhooks: Webhooks::default(),
@@ -68,6 +71,12 @@ impl Config {
             room => usize::try_from(room - room / 64).unwrap_or(usize::MAX),
         };
         self.smtp.max_message_bytes.min(room)
+    }
+
+    /// The file of tokens: the one that is named, or the one that belongs into the data directory.
+    pub fn token_file(&self) -> Option<PathBuf> {
+        let in_data_directory = || self.storage.path.as_ref().map(|dir| dir.join(TOKENS_FILE));
+        self.auth.tokens.clone().or_else(in_data_directory)
     }
 }
 
@@ -317,6 +326,30 @@ impl Origins {
             Self::Any => true,
             Self::Only(origins) => origins.iter().any(|allowed| allowed == origin),
         }
+    }
+}
+
+/// The file of tokens in a data directory.
+pub(super) const TOKENS_FILE: &str = "tokens.toml";
+
+/// Who is let in.
+#[derive(Debug, Clone, Default)]
+pub struct Auth {
+    /// The file of users.
+    pub users: Option<PathBuf>,
+    /// The file of tokens. In a loaded configuration it is also the one in the data directory, when there is one.
+    pub tokens: Option<PathBuf>,
+    /// How long a login by a page lasts.
+    pub session_time: Duration,
+    /// What the cookies of such logins are signed with.
+    pub secret: Option<Secret>,
+}
+
+impl Auth {
+    /// Whether anybody has to say who they are. A file of tokens that is empty, or not there, lets nobody in: to revoke the
+    /// last token must not open the doors.
+    pub fn is_on(&self) -> bool {
+        self.users.is_some() || self.tokens.is_some()
     }
 }
 

@@ -48,7 +48,7 @@ fn all_errors_at_once() {
         "loglevel = \"trace\" (variable RESTANTE_LOGLEVEL): must be debug, info, warn or error",
         "smtp.addr = \"example.org:25\" (flag --smtp-addr): \"example.org:25\" is no address: IP:PORT",
         "smtp.timeout = \"300\" (variable INBUCKET_SMTP_TIMEOUT): must be a length of time such as 300s",
-        "smtp.requireauth = \"true\" (variable RESTANTE_SMTP_REQUIREAUTH): needs smtp.credentials",
+        "smtp.requireauth = \"true\" (variable RESTANTE_SMTP_REQUIREAUTH): needs smtp.credentials, auth.users or auth.tokens",
         "web.basepath = \"/a b\" (file r.toml:2): must be a path",
         "storage.type = \"file\" (flag --storage-type): needs a data directory: --data DIR, storage.path or path:DIR",
     ];

@@ -1,0 +1,83 @@
+//! What the command line asks about users and tokens, as values. How the flags are spelt is known to `cli`.
+
+use std::time::Duration;
+
+use restante_access::{Scope, Scopes};
+
+use super::duration;
+
+/// The longest time that a token can be made for: some more than anybody plans ahead.
+const LONGEST: Duration = Duration::from_hours(24 * 36_500);
+
+/// `restante token`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenTask {
+    /// Make one, and tell it.
+    Create {
+        /// What it is for.
+        name: String,
+        /// What it allows.
+        scopes: Scopes,
+        /// The mailboxes that it is about, as patterns; none means all of them.
+        mailboxes: Vec<String>,
+        /// After how long it ends, if it does.
+        expires: Option<Duration>,
+    },
+    /// Tell which ones there are.
+    List {
+        /// As JSON.
+        json: bool,
+    },
+    /// Revoke the one that has this id or name.
+    Revoke(String),
+}
+
+/// `restante user`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserTask {
+    /// Add one of this name, or give it another password.
+    Add(String),
+}
+
+/// Parses scopes, separated by commas.
+pub(super) fn scopes(text: &str) -> Result<Scopes, String> {
+    let scopes = text.split(',').map(|scope| scope.trim().parse::<Scope>());
+    scopes.collect::<Result<_, _>>().map_err(|allowed| format!("must be {allowed}, or several of them with commas"))
+}
+
+/// Parses a length of time, which may be so many days.
+pub(super) fn lifetime(text: &str) -> Result<Duration, String> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    let time = match days {
+        Some(days) => Duration::from_hours(24 * u64::from(days)),
+        None => duration::parse(text)?,
+    };
+    if time.is_zero() || time > LONGEST {
+        Err("must be a length of time from 1s to 36500d".to_owned())
+    } else {
+        Ok(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lifetimes() {
+        for (text, hours) in [("30d", 720), ("1d", 24), ("12h", 12), ("1h30m0s", 1)] {
+            assert_eq!(lifetime(text).map(|time| time.as_secs() / 3600), Ok(hours), "{text}");
+        }
+        for text in ["", "d", "-1d", "0", "0d", "soon", "36501d", "99999999999d"] {
+            assert!(lifetime(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn scopes_with_commas() {
+        assert_eq!(scopes("read, write"), Ok([Scope::Read, Scope::Write].into_iter().collect()));
+        for text in ["", "all", "read,", "Read"] {
+            assert!(scopes(text).is_err(), "{text}");
+        }
+    }
+}

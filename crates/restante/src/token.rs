@@ -1,0 +1,117 @@
+//! `restante token`: makes, lists and revokes tokens. A server that runs with the same file knows of it within a second.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use restante_access::tokens::{self, Token, Wish};
+use serde_json::{Value, json};
+
+use crate::config::{Config, TokenTask};
+
+/// Does what the command line asks for.
+pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
+    let told = match config.token_file() {
+        Some(path) => obey(&path, task),
+        None => {
+            Err("there is no file of tokens: name one by --auth-tokens, or the data directory by --data".to_owned())
+        }
+    };
+    match told {
+        Ok(Told { result, note }) => {
+            // Whoever closed the pipe has seen enough, here as below.
+            let _ = io::stdout().write_all(result.as_bytes());
+            let _ = io::stderr().write_all(note.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            let _ = writeln!(io::stderr(), "restante: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What is said: the result for programs, and a note for people.
+#[derive(Debug, Default)]
+struct Told {
+    result: String,
+    note: String,
+}
+
+fn obey(path: &Path, task: &TokenTask) -> Result<Told, String> {
+    match task {
+        TokenTask::Create { name, scopes, mailboxes, expires } => {
+            let end = |time: Duration| {
+                let time = SignedDuration::try_from(time).map_err(|error| error.to_string())?;
+                Timestamp::now().checked_add(time).map_err(|error| error.to_string())
+            };
+            let expires = expires.map(end).transpose()?;
+            let is_first = !path.exists();
+            let wish = Wish { name: name.clone(), scopes: *scopes, mailboxes: mailboxes.clone(), expires };
+            let (token, text) = tokens::create(path, wish)?;
+            let mut note =
+                format!("Token {} of the name {name} is in {}. It is not shown again.\n", token.id, path.display());
+            if is_first {
+                note.push_str("A server that runs without a file of tokens must be started anew to ask for them.\n");
+            }
+            Ok(Told { result: format!("{text}\n"), note })
+        }
+        TokenTask::List { json: true } => {
+            let tokens: Vec<Value> = tokens::list(path)?.iter().map(record).collect();
+            let text = serde_json::to_string_pretty(&tokens).map_err(|error| error.to_string())?;
+            Ok(Told { result: format!("{text}\n"), ..Told::default() })
+        }
+        TokenTask::List { json: false } => Ok(Told { result: table(&tokens::list(path)?), ..Told::default() }),
+        TokenTask::Revoke(which) => {
+            let token = tokens::revoke(path, which)?;
+            let note = format!("Token {} of the name {} is revoked.\n", token.id, token.name);
+            Ok(Told { note, ..Told::default() })
+        }
+    }
+}
+
+fn record(token: &Token) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "scopes": token.scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>(),
+        "mailboxes": token.mailboxes,
+        "created": token.created.to_string(),
+        "expires": token.expires.map(|end| end.to_string()),
+        "expired": token.has_expired(Timestamp::now()),
+    })
+}
+
+/// One line for each, in columns; nothing at all when there are none.
+fn table(tokens: &[Token]) -> String {
+    let now = Timestamp::now();
+    let row = |token: &Token| {
+        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
+        let mailboxes = if token.mailboxes.is_empty() { "all".to_owned() } else { token.mailboxes.join(",") };
+        let expires = token.expires.map_or_else(|| "never".to_owned(), |end| end.to_string());
+        let expires = if token.has_expired(now) { format!("{expires} (expired)") } else { expires };
+        [token.id.clone(), token.name.clone(), scopes.join(","), mailboxes, token.created.to_string(), expires]
+    };
+    let heading = ["ID", "NAME", "SCOPES", "MAILBOXES", "CREATED", "EXPIRES"].map(str::to_owned);
+    let rows: Vec<[String; 6]> = tokens.iter().map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<[String; 6]> = [heading].into_iter().chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            // Writing to a string cannot fail.
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
