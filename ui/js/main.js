@@ -7,6 +7,7 @@ import * as connection from './lib/connection.js';
 import * as keys from './lib/keys.js';
 import * as paths from './lib/paths.js';
 import * as prefs from './lib/prefs.js';
+import * as session from './lib/session.js';
 import * as theme from './lib/theme.js';
 import { fill, find, h, set } from './lib/dom.js';
 import { opens } from './lib/go-to.js';
@@ -14,6 +15,7 @@ import { icon } from './lib/icons.js';
 import { go, moves } from './lib/router.js';
 import { hush, show } from './lib/talk.js';
 import { title } from './lib/title.js';
+import { visible } from './lib/visible.js';
 import './components/time-ago.js';
 import './pages/home.js';
 import './pages/mailbox.js';
@@ -142,12 +144,17 @@ function explained({ keys: combinations, label }) {
 /** @type {Record<string, string>} */
 const SIGNS = { ArrowDown: '↓', ArrowUp: '↑', Delete: 'Del', Escape: 'Esc', ' ': 'Space' };
 
-async function monitorLink() {
-  const link = find(document, '[data-place=monitor]', HTMLElement);
+/** Shows in the bar what depends on the server. */
+async function serverParts() {
   const server = await api.about().catch(() => null);
+  const link = find(document, '[data-place=monitor]', HTMLElement);
   // A server that cannot be asked now may still have one.
   link.hidden = server?.['monitor-visible'] === false;
   link.classList.remove('soon');
+  if (!server) return;
+  const account = find(document, '.account', HTMLElement);
+  account.hidden = !server.locked;
+  find(account, '.account-name', HTMLElement).textContent = visible(server.user ?? '');
 }
 
 anchor();
@@ -163,8 +170,9 @@ keys.add([
 gotoForm();
 themeButton();
 connectionSign();
-monitorLink();
+find(document, '.account button', HTMLButtonElement).addEventListener('click', session.end);
+serverParts();
 // It may be another server after that.
-connection.changes.addEventListener('change', () => connection.isLost() || monitorLink());
+connection.changes.addEventListener('change', () => connection.isLost() || serverParts());
 moves.addEventListener('move', move);
 arrive();

@@ -77,6 +77,8 @@
  * @property {{ port: number | null, tls: Tls }} pop3
  * @property {string | null} script The name of its file.
  * @property {number} webhooks How many there are.
+ * @property {string | null} user Who is logged in, where one has to be.
+ * @property {boolean} locked Whether one has to be.
  */
 
 /** @typedef {'off' | 'starttls' | 'implicit'} Tls */

@@ -15,6 +15,10 @@ pub(crate) struct Shells {
     pub(crate) pages: Vec<String>,
     /// What the page may load and do: `Content-Security-Policy`.
     pub(crate) policy: String,
+    /// The same for the page with the form to log in, which has the style too.
+    pub(crate) login_policy: String,
+    /// The style.
+    pub(crate) style: String,
 }
 
 /// Makes the pages, which find the other files under the hash.
@@ -22,8 +26,9 @@ pub(crate) fn make(ui: &Interface, hash: &str) -> Result<Shells, String> {
     check_references(ui)?;
     let pages: Result<Vec<String>, String> = ROOTS.into_iter().map(|root| fill(ui, root, hash)).collect();
     let pages = pages?;
-    let style = inlined_style(&pages[0])?;
-    Ok(Shells { policy: policy(&STANDARD.encode(Sha256::digest(style))), pages })
+    let style = inlined_style(&pages[0])?.to_owned();
+    let hash = STANDARD.encode(Sha256::digest(&style));
+    Ok(Shells { policy: policy(&hash), login_policy: login_policy(&hash), style, pages })
 }
 
 /// Scripts are files of ours, the only style is the one in the page, and nothing comes from elsewhere. What becomes HTML
@@ -42,6 +47,19 @@ fn policy(style: &str) -> String {
         "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
         "trusted-types greeting",
+    ]
+    .join("; ")
+}
+
+/// It has no scripts, and its form goes nowhere else.
+fn login_policy(style: &str) -> String {
+    [
+        "default-src 'none'",
+        &format!("style-src 'sha256-{style}'"),
+        "img-src 'self'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
     ]
     .join("; ")
 }

@@ -19,11 +19,14 @@ pub(crate) fn write(packer: &mut Packer, assets: &[File], shells: &Shells, hash:
         // Writing to a string cannot fail.
         let _ = write!(files, "({path:?}, {}),", row(packer, content_type, content)?);
     }
-    let (count, policy) = (shells.pages.len(), &shells.policy);
+    let Shells { policy, login_policy, style, .. } = shells;
+    let count = shells.pages.len();
     let icon = assets.iter().position(|file| file.path == ICON).unwrap_or_default();
     Ok(format!(
         "pub(super) const HASH: &str = {hash:?};\n\
          pub(super) const POLICY: &str = {policy:?};\n\
+         pub(super) const LOGIN_POLICY: &str = {login_policy:?};\n\
+         pub(super) const STYLE: &str = {style:?};\n\
          pub(super) static PAGES: [Packed; {count}] = [{pages}];\n\
          pub(super) static ASSETS: &[(&str, Packed)] = &[{files}];\n\
          pub(super) static ICON: &Packed = &ASSETS[{icon}].1;\n"

@@ -3,6 +3,7 @@
 /** @import { Summary, Message, MailboxPage, Server, Status, Vars } from '../types.js' */
 
 import * as connection from './connection.js';
+import * as session from './session.js';
 import { below } from './paths.js';
 
 /** A request that the server refused, or that did not reach it. */
@@ -186,6 +187,7 @@ async function answered(path, how) {
     throw new ApiError(0, 'The server does not answer. Is it still running?');
   });
   if (response.ok) return response;
+  if (response.status === 401) session.ask();
   const problem = await response.json().catch(() => ({}));
   const said = typeof problem.detail === 'string' ? problem.detail : problem.title;
   throw new ApiError(response.status, said || `The server answered ${response.status} ${response.statusText}.`);

@@ -5,6 +5,7 @@
 
 import { below } from './paths.js';
 import * as connection from './connection.js';
+import * as session from './session.js';
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
@@ -12,6 +13,8 @@ const LONGEST_WAIT = 10_000;
 const SILENCE = 45_000;
 /** How often that is looked at. */
 const LOOK = 5_000;
+/** What the server closes with when the login has ended. */
+const REVOKED = 1008;
 /** How long the server may take to say that it is there. */
 const PATIENCE = 5_000;
 
@@ -84,7 +87,10 @@ class Ear {
       this.#heard = performance.now();
       tell(this.#listener, data);
     };
-    socket.onclose = () => socket === this.#socket && this.#lost();
+    socket.onclose = ({ code }) => {
+      if (code === REVOKED) session.ask();
+      else if (socket === this.#socket) this.#lost();
+    };
   }
 
   /** Connects now if it waits. Returns whether it did. */

@@ -28,6 +28,15 @@ export const monitor = () => below('monitor');
 export const status = () => below('status');
 
 /**
+ * The page that asks who one is, and then leads to this one.
+ * @param {Location} from
+ */
+export function login({ pathname, search }) {
+  const next = pathname.slice(ROOT.pathname.length) + search;
+  return below('login') + (next && `?next=${encodeURIComponent(next)}`);
+}
+
+/**
  * The page of a mailbox, or of one of its messages.
  * @param {string} mailbox
  * @param {string | null} [id]
