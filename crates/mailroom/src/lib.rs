@@ -111,6 +111,11 @@ impl Mailroom {
         &self.settings.domain
     }
 
+    /// The mailbox of a recipient.
+    pub fn mailbox_of(&self, recipient: &Address) -> std::result::Result<MailboxName, NameError> {
+        self.settings.naming.mailbox_of(recipient)
+    }
+
     /// See [`Store::version`].
     pub async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
         self.desk.store.version(mailbox).await

@@ -19,6 +19,7 @@ use tokio::runtime::Runtime;
 
 use crate::config::{self, Config, Loaded};
 use crate::extensions::Extensions;
+use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::net::{Readiness, ShutdownTrigger, Tls};
 use crate::process::{self, PidFile, Signals, Told};
@@ -114,6 +115,7 @@ struct Parts<'a> {
     extensions: Arc<Extensions>,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
+    locks: Option<Arc<Locks>>,
 }
 
 /// Loads the script, which may take its time. Whether nobody has asked for the end meanwhile.
@@ -138,12 +140,15 @@ async fn serve(
     let smtp_tls = certificate(&config.smtp.tls, from_ref(&config.smtp.domain), &[])?;
     let pop3_tls = certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
     let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &http::PROTOCOLS)?;
+    let metrics = Arc::new(Metrics::new(config.storage.retention_period));
+    let locks = Locks::of(&config.auth, metrics.clone())?;
     let parts = Parts {
         config,
         mailroom,
         extensions,
-        metrics: Arc::new(Metrics::new(config.storage.retention_period)),
+        metrics,
         readiness: Arc::default(),
+        locks,
     };
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
@@ -156,7 +161,7 @@ async fn serve(
     }
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
-    let Parts { mailroom, extensions, metrics, readiness, .. } = parts;
+    let Parts { mailroom, extensions, metrics, readiness, locks, .. } = parts;
     extensions.connect(&mailroom).await;
     let end_of_mail = start(mail);
     let end_of_web = start(web);
@@ -170,6 +175,9 @@ async fn serve(
     while signals.next().await == Told::Reload {
         reload(log, [&smtp_tls, &pop3_tls, &web_tls].into_iter().flatten());
         extensions.reload();
+        if let Some(locks) = &locks {
+            locks.keeper.reload().await;
+        }
     }
     readiness.end();
     tracing::info!("shutting down");

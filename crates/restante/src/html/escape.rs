@@ -1,7 +1,7 @@
 //! Text as a part of HTML: the one place that knows which characters mean something there.
 
 /// Appends the text so that a browser shows it, or reads it as the value of a quoted attribute, as it is.
-pub(super) fn push_escaped(html: &mut String, text: &str) {
+pub(crate) fn push_escaped(html: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find(['&', '<', '>', '"', '\'', '\0']) {
         let (plain, special) = rest.split_at(at);

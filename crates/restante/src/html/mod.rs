@@ -22,6 +22,7 @@ use dress::Dresser;
 use policy::STRICT;
 use tame::tame;
 
+pub(crate) use escape::push_escaped;
 pub use linked::linked;
 pub use preview::{preview, remote_hosts};
 

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
+use restante_access::Grant;
 use serde::Serialize;
 
 use super::problem::Problem;
@@ -93,13 +95,21 @@ struct Answer<'a> {
     about: &'a About,
     script: Option<String>,
     webhooks: usize,
+    /// Who asks, where one has to say so.
+    user: Option<&'a str>,
+    /// Whether one has to.
+    locked: bool,
 }
 
 /// About this server, as JSON.
-pub(super) async fn about(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
-    let Settings { about, extensions, .. } = &server.settings;
+pub(super) async fn about(
+    State(server): State<Arc<Server>>,
+    Extension(grant): Extension<Grant>,
+) -> Result<Response, Problem> {
+    let Settings { about, extensions, locks, .. } = &server.settings;
     let (script, webhooks) = (extensions.script_name(), extensions.webhook_count());
-    reply::current(&Answer { about, script, webhooks }).map_err(|error| fault(&error))
+    reply::current(&Answer { about, script, webhooks, user: grant.holder(), locked: locks.is_some() })
+        .map_err(|error| fault(&error))
 }
 
 #[cfg(test)]

@@ -55,6 +55,11 @@ impl Forwarded {
         }
     }
 
+    /// Its address.
+    pub(super) fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
     /// Passes the request on as this client's. The place is held until the answer's body has ended. It is an extension of
     /// the request too, so that whoever goes on when the answer has ended can hold it as well.
     pub(super) async fn serve(self, mut request: Request, next: Next) -> Response {

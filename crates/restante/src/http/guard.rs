@@ -1,6 +1,6 @@
 //! The door: whether a request is meant for this server, what the client calls it, and whether a web page that the
 //! request comes from may change anything, or use the answer as its own code. What every answer tells a browser not to do
-//! is said here too. Who the client is, is not asked here but in `client`.
+//! is said here too. Where the client is and who it is, is not asked here but in `client` and `access`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use restante_access::Grant;
+use restante_access::{Denied, Grant};
 
+use super::access;
 use super::assets::ASSETS;
 use super::client::Forwarded;
 use super::connection::Peer;
@@ -21,6 +22,7 @@ use super::observe::Asked;
 use super::probe::{LIVE, READY};
 use super::problem::Problem;
 use super::{Server, Settings};
+use crate::metrics::Protocol;
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -44,8 +46,7 @@ pub(super) struct Visit {
 pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let asked = Asked::now(&server, &request);
     let mut response = match let_in(&server, &mut request) {
-        Ok(Some(client)) => client.serve(request, next).await,
-        Ok(None) => next.run(request).await,
+        Ok(client) => admitted(&server, request, client, next).await,
         Err(problem) => problem.into_response(),
     };
     // Mail is hostile, and almost every answer holds some: what is no HTML must not be taken for it, the names in it are
@@ -58,11 +59,36 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
     response
 }
 
+/// Passes a request on as that of whoever it comes from, and tells of it when they are denied what they ask for.
+async fn admitted(server: &Server, mut request: Request, client: Option<Forwarded>, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
+    let ip = client.as_ref().map_or(peer.ip, |client| Some(client.ip()));
+    let asked = server.settings.locks.is_some().then(|| (request.method().clone(), request.uri().clone()));
+    let mut holder = None;
+    let response = match access::identify(server, &mut request, ip).await {
+        Ok(()) => {
+            holder = request.extensions().get::<Grant>().and_then(Grant::holder).map(str::to_owned);
+            match client {
+                Some(client) => client.serve(request, next).await,
+                None => next.run(request).await,
+            }
+        }
+        Err(answer) => answer,
+    };
+    if let (Some(locks), Some((method, uri)), Some(denied)) =
+        (&server.settings.locks, asked, response.extensions().get::<Denied>())
+    {
+        let denied = Denied::to(denied.holder.as_deref().or(holder.as_deref()), denied.reason);
+        // The query is left out: it may hold a token.
+        locks.tell(Protocol::Http, ip, &format_args!("{method} {}", uri.path()), &denied);
+    }
+    response
+}
+
 /// Checks a request and notes how its client sees the server. A probe may ask for any host, or none: supervisors know
 /// an address only, and the answer reveals nothing.
 fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
     check_destination(&server.settings, request)?;
-    request.extensions_mut().insert(Grant::EVERYTHING);
     if !is_probe(&server.settings, request) {
         let visit = visit(&server.settings, request)?;
         if !request.method().is_safe() {
@@ -74,10 +100,19 @@ fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, P
 }
 
 fn is_probe(settings: &Settings, request: &Request) -> bool {
-    let Some(template) = request.extensions().get::<MatchedPath>() else { return false };
-    let path = template.as_str();
+    [LIVE, READY].contains(&template(settings, request))
+}
+
+/// Which of our paths a request is for, without the base path and with names in the place of values; empty when it is none.
+pub(super) fn template<'r>(settings: &Settings, request: &'r Request) -> &'r str {
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let below = path.strip_prefix(&settings.base_path).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    [LIVE, READY].contains(&below.unwrap_or(path))
+    below.unwrap_or(path)
+}
+
+/// Whether a request says where it comes from, which [`check_origin`] has then found to be here.
+pub(super) fn has_origin(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
 }
 
 /// Refuses what a page wants to run, or to be shaped by, unless it is a file of the web interface: an attachment has the type

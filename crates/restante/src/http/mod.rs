@@ -1,15 +1,16 @@
 //! HTTP: the REST API, the attachment links, the web interface, and what a supervisor asks.
 //!
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
-//! meant for us, may it write) and `client` (who asks, by a proxy's word), is turned into values by `target`, answered by
-//! `rest`, `view`, `extract`, `mailboxes`, `search` or `attachment` from what the mailroom says, once there is something to say in
-//! `wait`, taken in by `inject`, or followed up by `monitor` for as long as the client listens, and leaves through `reply`, or
-//! through `problem` when something is wrong. `pages` and `assets` answer
+//! meant for us, may it write), `client` (where it comes from, by a proxy's word) and `access` (who asks), is turned into
+//! values by `target`, answered by `rest`, `view`, `extract`, `mailboxes`, `search`, `sessions` or `attachment` from what the
+//! mailroom says, once there is something to say in `wait`, taken in by `inject`, or followed up by `monitor` for as long as the
+//! client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
 //! with what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. What pages of
 //! other origins may do is said by `cors`. `connection` speaks HTTP/1.1 and `http2` HTTP/2, where a `ledger` says how fast
 //! each answer is taken. Listening and TLS are not done here.
 
 mod about;
+mod access;
 mod answers;
 mod assets;
 mod attachment;
@@ -70,6 +71,7 @@ use tokio::task::spawn_blocking;
 
 use crate::config::{Hosts, Network, Origins};
 use crate::extensions::Extensions;
+use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::net::{Clients, Readiness};
 use answers::Key;
@@ -119,6 +121,8 @@ pub struct Settings {
     pub about: About,
     /// The script and the webhooks, which it tells about too, and the search, which it asks.
     pub extensions: Arc<Extensions>,
+    /// What keeps out those who are not known; without it everybody is let in.
+    pub locks: Option<Arc<Locks>>,
     /// A file of HTML that greets on the home page, instead of the built-in text.
     pub greeting_file: Option<PathBuf>,
 }
@@ -133,6 +137,14 @@ impl Settings {
     /// What links start with that are for a page of this server: they say the same whatever a client calls it.
     fn root(&self) -> &str {
         self.public_url.as_deref().unwrap_or(&self.base_path)
+    }
+
+    /// The path of the root as browsers see it: empty, or without a slash at the end.
+    fn public_path(&self) -> &str {
+        let Some((_, rest)) = self.public_url.as_deref().and_then(|url| url.split_once("://")) else {
+            return &self.base_path;
+        };
+        rest.find('/').map_or("", |at| &rest[at..])
     }
 
     fn is_proxy(&self, ip: IpAddr) -> bool {
@@ -198,6 +210,8 @@ fn below(base: &str, routes: Routes) -> Routes {
         .route(&path("/monitor/"), get(pages::without_slash))
         .route(&path("/status/"), get(pages::without_slash))
         .route(&path(assets::ASSETS), get(assets::asset))
+        .route(&path(access::LOGIN), get(access::form).post(access::log_in))
+        .route(&path(access::LOGOUT), post(access::log_out))
         .route(&path("/api/v1/mailbox/{name}"), get(rest::list).delete(rest::purge))
         .route(&path("/api/v1/mailbox/{name}/{id}"), get(rest::message).patch(rest::mark).delete(rest::remove))
         // One of the clients in use deletes a message by the path of its source.

@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 
 use super::problem::Problem;
+use super::target::Administrator;
 use super::{Server, Turn, fault, reply};
 use crate::metrics::{Route, Scrape, method_label};
 
@@ -18,7 +19,7 @@ pub(super) const METRICS: &str = "/metrics";
 pub(super) const VARS: &str = "/debug/vars";
 
 /// Everything, for Prometheus.
-pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+pub(super) async fn metrics(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     let settings = &server.settings;
     let scrape = Scrape::take(settings.metrics.clone(), &server.mailroom, &settings.extensions).await;
     let text = Turn::away(&server.scrapes).await?.work(move || scrape.into_text()).await?;
@@ -29,7 +30,7 @@ pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Result<Respons
 }
 
 /// What clients of Inbucket know.
-pub(super) async fn vars(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+pub(super) async fn vars(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     reply::current(&server.settings.metrics.vars(&server.mailroom).await).map_err(|error| fault(&error))
 }
 

@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use restante_access::Scope;
+use restante_access::{Denied, Reason, Scope};
 use restante_search::SearchError;
 use restante_store::StoreError;
 
+use super::access::Challenge;
 use super::budget::Excess;
 use super::json;
 use crate::net::{NotReady, TooMany};
@@ -26,8 +27,12 @@ pub(super) enum Problem {
     Misdirected,
     /// A web page of another origin wants to change something, or to listen.
     ForeignOrigin,
-    /// The client may not do things of this kind, or not there.
+    /// The client did not say who it is, or not the truth.
+    Denied(Denied, Challenge),
+    /// The client may not do things of this kind.
     NotAllowed(Scope),
+    /// The client may not do anything with this mailbox.
+    OutOfReach,
     /// A web page wants to use what may be mail as its own code.
     NotCode,
     /// There is nothing at this path.
@@ -128,7 +133,9 @@ impl Problem {
             Self::Malformed(_) | Self::BadHost | Self::Departed => StatusCode::BAD_REQUEST,
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::ForeignOrigin | Self::NotAllowed(_) | Self::NotCode => StatusCode::FORBIDDEN,
+            Self::Denied(Denied { reason: Reason::TooMany, .. }, _) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Denied(..) => StatusCode::UNAUTHORIZED,
+            Self::ForeignOrigin | Self::NotAllowed(_) | Self::OutOfReach | Self::NotCode => StatusCode::FORBIDDEN,
             Self::NoSuchPath
             | Self::NoSuchMessage
             | Self::NoSuchAttachment
@@ -167,8 +174,16 @@ impl Problem {
                  setting web.corsorigins."
             }
             Self::NotAllowed(scope) => {
-                return Cow::Owned(format!("The credentials do not allow this: it needs the scope {scope} there."));
+                return Cow::Owned(format!("The credentials do not allow this: it needs the scope {scope}."));
             }
+            Self::OutOfReach => "The credentials are not for this mailbox.",
+            Self::Denied(denied, _) => match denied.reason {
+                Reason::NoCredentials => "This server asks for credentials: a token, or a user name and a password.",
+                Reason::UnknownToken => "The token is not known here.",
+                Reason::Expired => "The token or the login has expired.",
+                Reason::TooMany => "Too many logins have failed. Try again later.",
+                Reason::WrongPassword | Reason::Scope | Reason::Mailbox => "The user name or the password is wrong.",
+            },
             Self::NotCode => {
                 "Only the files of the web interface may be used as a script, a style or a plugin of a page."
             }
@@ -219,11 +234,22 @@ impl Problem {
         match self {
             // Places come and go.
             Self::TooMany(_) => Some("1"),
+            Self::Denied(Denied { reason: Reason::TooMany, .. }, _) => Some("10"),
             Self::Busy(_)
             | Self::TooManyMonitors
             | Self::NotReady(NotReady::NotAccepting)
             | Self::Search(SearchError::Unavailable(_))
             | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) => Some("5"),
+            _ => None,
+        }
+    }
+
+    /// The denial that this is, if it is one, for whoever tells of it.
+    fn denial(&self) -> Option<Denied> {
+        match self {
+            Self::Denied(denied, _) => Some(denied.clone()),
+            Self::NotAllowed(_) => Some(Reason::Scope.into()),
+            Self::OutOfReach => Some(Reason::Mailbox.into()),
             _ => None,
         }
     }
@@ -269,6 +295,9 @@ impl IntoResponse for Problem {
         self.log();
         let mut response = Response::new(Body::from(self.body()));
         *response.status_mut() = self.status();
+        if let Some(denied) = self.denial() {
+            response.extensions_mut().insert(denied);
+        }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         // What is missing now may be there at the next look.
@@ -281,6 +310,11 @@ impl IntoResponse for Problem {
             headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
             headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
             headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        }
+        if let Self::Denied(_, challenge) = self
+            && response.status() == StatusCode::UNAUTHORIZED
+        {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge.text()));
         }
         response
     }

@@ -13,7 +13,7 @@ use restante_store::journal::{Cover, Line, SessionId, SessionPage, Transaction, 
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
 use super::render::{date, field};
-use super::target::{OneMessage, OneSession, Overseer, Permitted, SomeSessions};
+use super::target::{OneMessage, OneSession, Administrator, Permitted, SomeSessions};
 use super::{Server, json, reply};
 
 /// What a session takes beside its mails and lines, roughly; a mail takes less.
@@ -37,14 +37,14 @@ pub(super) async fn transcript(
 }
 
 /// One session, as far as it is kept.
-pub(super) async fn session(State(server): State<Arc<Server>>, _: Overseer, OneSession(id): OneSession) -> Answer {
+pub(super) async fn session(State(server): State<Arc<Server>>, _: Administrator, OneSession(id): OneSession) -> Answer {
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoSuchSession) };
     let told = journal.session(id).await?.ok_or(Problem::NoSuchSession)?;
     server.tell_session(told, |_| true).await
 }
 
 /// The list of sessions, the latest first.
-pub(super) async fn list(State(server): State<Arc<Server>>, _: Overseer, SomeSessions(page): SomeSessions) -> Answer {
+pub(super) async fn list(State(server): State<Arc<Server>>, _: Administrator, SomeSessions(page): SomeSessions) -> Answer {
     let this = &server;
     let make = |allowance: Allowance| async move {
         // One more tells whether there are more.

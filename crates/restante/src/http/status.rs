@@ -9,6 +9,7 @@ use restante_mailroom::policy::{Domains, Policy};
 use serde::Serialize;
 
 use super::problem::Problem;
+use super::target::Administrator;
 use super::{Server, fault, reply};
 use crate::config::{Config, ListenAddr, Storage, StoreKind, duration_text};
 
@@ -95,7 +96,7 @@ impl StorageConfig {
 }
 
 /// The status as JSON.
-pub(super) async fn status(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+pub(super) async fn status(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     reply::current(&server.settings.status).map_err(|error| fault(&error))
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Permitted(pub(super) Grant);
 
 /// The client may see what concerns all mailboxes.
 #[derive(Debug)]
-pub(super) struct Overseer;
+pub(super) struct Administrator;
 
 /// A mailbox, from `{name}`.
 #[derive(Debug)]
@@ -118,12 +118,12 @@ impl<S: Sync> FromRequestParts<S> for Permitted {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Overseer {
+impl<S: Sync> FromRequestParts<S> for Administrator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let allowed = granted(parts)?.allows_everywhere(Scope::Admin);
-        if allowed { Ok(Self) } else { Err(Problem::NotAllowed(Scope::Admin)) }
+        let is_one = granted(parts)?.allows_everywhere(Scope::Admin);
+        if is_one { Ok(Self) } else { Err(Problem::NotAllowed(Scope::Admin)) }
     }
 }
 
@@ -259,7 +259,7 @@ async fn path<T: DeserializeOwned + Send>(parts: &mut Parts, server: &Arc<Server
 }
 
 /// What the client is allowed, as the door has found out.
-fn granted(parts: &Parts) -> Result<&Grant, Problem> {
+pub(super) fn granted(parts: &Parts) -> Result<&Grant, Problem> {
     parts.extensions.get().ok_or_else(|| Problem::Fault("a request without a grant got past the door".to_owned()))
 }
 
@@ -271,8 +271,11 @@ fn needed(parts: &Parts) -> Scope {
 fn mailbox(server: &Server, parts: &Parts, name: &str) -> Result<MailboxName, Problem> {
     let mailbox = server.mailroom.mailbox(name);
     let mailbox = mailbox.map_err(|error| Problem::Malformed(format!("This names no mailbox: {error}.")))?;
-    let scope = needed(parts);
-    if granted(parts)?.allows(scope, &mailbox) { Ok(mailbox) } else { Err(Problem::NotAllowed(scope)) }
+    let (grant, scope) = (granted(parts)?, needed(parts));
+    if !grant.allows_somewhere(scope) {
+        return Err(Problem::NotAllowed(scope));
+    }
+    if grant.reaches(&mailbox) { Ok(mailbox) } else { Err(Problem::OutOfReach) }
 }
 
 fn message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<OneMessage, Problem> {

@@ -4,6 +4,7 @@
 //! atomic additions; everything that costs more is done when somebody asks. What the mailroom counts, it counts itself.
 //! Answering over HTTP is not done here.
 
+mod denials;
 mod history;
 mod page;
 mod process;
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::net::Tally;
+use denials::Denials;
 use history::History;
 pub use history::Vars;
 use process::Sources;
@@ -83,6 +85,7 @@ struct Counters {
     handshakes: Attempts,
     logins: Attempts,
     endings: Endings,
+    denials: Denials,
 }
 
 /// What can succeed or fail.
@@ -153,6 +156,11 @@ impl Metrics {
     /// Counts a login.
     pub fn login(&self, protocol: Protocol, accepted: bool) {
         self.of(protocol).logins.count(accepted);
+    }
+
+    /// Counts somebody who was not let in, or not allowed something.
+    pub fn denied(&self, protocol: Protocol, reason: restante_access::Reason) {
+        self.of(protocol).denials.count(reason);
     }
 
     /// Counts a session of a mail protocol that has ended.

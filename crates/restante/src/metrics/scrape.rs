@@ -17,6 +17,7 @@ use crate::extensions::Extensions;
 use crate::net::Header;
 use crate::storage;
 
+use super::denials;
 use super::page::Page;
 use super::process::Process;
 use super::{Attempts, Counters, Ending, Metrics, Protocol, Reason};
@@ -155,6 +156,15 @@ impl Scrape {
             "restante_logins_total",
             "Logins, by outcome.",
             self.attempts(mail_protocols(), |counters| &counters.logins),
+        )?;
+        page.counters(
+            "restante_denials_total",
+            "Requests and logins that were denied because users or tokens are asked for, by reason.",
+            Protocol::ALL.into_iter().flat_map(|protocol| {
+                let denials = &self.metrics.of(protocol).denials;
+                let labels = |reason| [("protocol", protocol.label()), ("reason", denials::label(reason))];
+                denials::Reason::ALL.map(|reason| (labels(reason), denials.total(reason)))
+            }),
         )?;
         page.counters(
             "restante_sessions_ended_total",

@@ -2,9 +2,11 @@
 //! write, and a long answer goes out in pieces, each of which the peer must take before the next is made.
 
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Buf as _;
+use restante_access::{Denied, Grant, Reason, Scope};
 use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Cause;
@@ -14,6 +16,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use super::Server;
+use super::login::Visitor;
 use crate::mailserver::Call;
 use crate::metrics::Ending;
 use crate::net::{GRACE, Heard, Patience, Reservation};
@@ -36,6 +39,7 @@ pub(super) struct Connection<'a> {
     server: &'a Server,
     call: Call<'a>,
     session: Session,
+    ip: Option<IpAddr>,
     /// The mailbox that was opened.
     mailbox: Option<MailboxName>,
     /// The memory that what is in it has been granted.
@@ -54,13 +58,13 @@ enum Read {
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(server: &'a Server, call: Call<'a>, mut session: Session) -> Self {
+    pub(super) fn new(server: &'a Server, call: Call<'a>, mut session: Session, ip: Option<IpAddr>) -> Self {
         if let Some(scope) = call.recorded() {
             session.record(scope);
         }
         let (maildrop, message) = (server.maildrops.reservation(), server.messages.reservation());
         let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
-        Self { server, call, session, mailbox: None, maildrop, message, patience, taken: None }
+        Self { server, call, session, ip, mailbox: None, maildrop, message, patience, taken: None }
     }
 
     /// Says that there is too much to do, and closes.
@@ -133,34 +137,70 @@ impl<'a> Connection<'a> {
     /// Opens a mailbox for a user who may: what is in it from now on, for this session.
     async fn open(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
         let Server { host, login, .. } = self.server;
-        let mailbox = host.mailroom.mailbox(mailbox).map_err(|error| Refusal::Name(error.to_string()));
-        let user = host.mailroom.mailbox(user).ok();
-        let opened = mailbox.and_then(|mailbox| {
-            if login.check(&mailbox, user.as_ref(), proof) { Ok(mailbox) } else { Err(Refusal::Credentials) }
-        });
-        host.metrics.login(host.protocol, opened.is_ok());
-        if opened.is_err() {
-            // Not even the name is logged: people type passwords into the wrong field.
-            tracing::info!(session = self.call.name, "login failed");
-            if !login.is_open() {
-                let shutdown = &mut self.call.shutdown;
-                tokio::select! {
-                    () = sleep(PENALTY) => {}
-                    () = shutdown.begun() => {}
-                }
-            }
+        let (mailbox, user) = login.parties(mailbox, user);
+        let admitted = match host.mailroom.mailbox(mailbox) {
+            Ok(mailbox) => self.log_in(&mailbox, user, proof).await.map(|grant| (mailbox, grant)),
+            Err(error) => Err(Refusal::Name(error.to_string())),
+        };
+        host.metrics.login(host.protocol, admitted.is_ok());
+        if admitted.is_err() {
+            self.failed(proof).await;
         }
-        let mailbox = opened?;
-        let maildrop = match self.contents(&mailbox).await {
+        let (mailbox, grant) = admitted?;
+        let mut maildrop = match self.contents(&mailbox).await {
             Ok(maildrop) => maildrop,
             Err(refusal) => {
                 self.maildrop.adjust_to(0).await;
                 return Err(refusal);
             }
         };
+        if !grant.allows(Scope::Write, &mailbox) {
+            maildrop.protect();
+        }
         tracing::debug!(session = self.call.name, %mailbox, "opened");
         self.mailbox = Some(mailbox);
         Ok(maildrop)
+    }
+
+    /// Checks a login, which may take its time, but not when the server ends.
+    async fn log_in(&mut self, mailbox: &MailboxName, user: &str, proof: &Proof) -> Result<Grant, Refusal> {
+        let Server { host, login, .. } = self.server;
+        let own = host.mailroom.mailbox(user).ok();
+        let visitor = Visitor { mailbox, user, proof, ip: self.ip };
+        let checked = tokio::select! {
+            biased;
+            checked = login.check(&visitor, own.as_ref()) => checked,
+            () = self.call.shutdown.begun() => return Err(Refusal::Unavailable),
+        };
+        checked.map_err(|denied| self.denied(proof, &denied))
+    }
+
+    fn denied(&self, proof: &Proof, denied: &Denied) -> Refusal {
+        let command = match proof {
+            Proof::Password(_) => "PASS",
+            Proof::Digest { .. } => "APOP",
+        };
+        if let Some(locks) = self.server.login.locks() {
+            locks.tell(self.server.host.protocol, self.ip, &command, denied);
+        }
+        if denied.reason == Reason::TooMany { Refusal::Unavailable } else { Refusal::Credentials }
+    }
+
+    /// Lets a failed login wait for its answer, unless the keeper has done so.
+    async fn failed(&mut self, proof: &Proof) {
+        let login = &self.server.login;
+        if login.locks().is_none() {
+            // Not even the name is logged: people type passwords into the wrong field.
+            tracing::info!(session = self.call.name, "login failed");
+        }
+        let is_paid = login.locks().is_some() && matches!(proof, Proof::Password(_));
+        if !login.is_open() && !is_paid {
+            let shutdown = &mut self.call.shutdown;
+            tokio::select! {
+                () = sleep(PENALTY) => {}
+                () = shutdown.begun() => {}
+            }
+        }
     }
 
     /// The messages of a mailbox, without reading any. They come in pages, because a summary is much larger than what is

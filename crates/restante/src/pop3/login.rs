@@ -1,33 +1,85 @@
 //! Who may open which mailbox. Nobody configured means that everybody may open all of them, with anything: a catcher
 //! shows mail, it does not keep it from people.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use md5::{Digest as _, Md5};
+use restante_access::{Denied, Grant, Reason, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
 
 use crate::config::Key;
 use crate::constant_time::equal;
+use crate::locks::Locks;
 
-/// The configured mailboxes and their passwords.
+/// The configured mailboxes and their passwords, and those who are known to all protocols.
 #[derive(Debug)]
 pub struct Login {
     keys: Vec<Key>,
+    locks: Option<Arc<Locks>>,
+}
+
+/// Somebody at the door of a mailbox.
+pub(super) struct Visitor<'a> {
+    /// The mailbox.
+    pub(super) mailbox: &'a MailboxName,
+    /// Who it is, as sent.
+    pub(super) user: &'a str,
+    /// What they have to show for it.
+    pub(super) proof: &'a Proof,
+    /// Where they come from.
+    pub(super) ip: Option<IpAddr>,
 }
 
 impl Login {
+    /// Between a mailbox and the user who opens it, for clients that have one field for both.
+    const SEPARATOR: char = '*';
+
     /// Checks against these.
-    pub fn new(keys: Vec<Key>) -> Self {
-        Self { keys }
+    pub fn new(keys: Vec<Key>, locks: Option<Arc<Locks>>) -> Self {
+        Self { keys, locks }
+    }
+
+    /// What keeps out those who are not known, where there is such a thing.
+    pub(super) fn locks(&self) -> Option<&Locks> {
+        self.locks.as_deref()
     }
 
     /// Whether anything opens every mailbox.
     pub(super) fn is_open(&self) -> bool {
-        self.keys.is_empty()
+        self.keys.is_empty() && self.locks.is_none()
     }
 
-    /// Whether the proof of a user, who may be somebody without a mailbox, opens a mailbox. Takes the same time whichever
-    /// character is wrong.
-    pub fn check(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
+    /// The mailbox and the user that a client means. Where there are users, `mailbox*user` are both.
+    pub(super) fn parties<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
+        let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.locks.is_some() && mailbox == user);
+        both.unwrap_or((mailbox, user))
+    }
+
+    /// What somebody may do with a mailbox: a password of the settings opens it, a user's opens all of them, and a token
+    /// those that it may read.
+    pub(super) async fn check(&self, visitor: &Visitor<'_>, own: Option<&MailboxName>) -> Result<Grant, Denied> {
+        let Visitor { mailbox, user, proof, ip } = visitor;
+        if self.opens(mailbox, own, proof) {
+            return Ok(Grant::EVERYTHING);
+        }
+        // Of a hashed password no digest can be made.
+        let (Some(locks), Proof::Password(password)) = (&self.locks, proof) else {
+            return Err(Reason::WrongPassword.into());
+        };
+        let grant = locks.keeper.check(user, password.expose(), (*ip).into()).await?.grant;
+        let reason = match grant.allows_somewhere(Scope::Read) {
+            true if grant.reaches(mailbox) => return Ok(grant),
+            true => Reason::Mailbox,
+            false => Reason::Scope,
+        };
+        Err(Denied::to(grant.holder(), reason))
+    }
+
+    /// Whether the proof of a user, who may be somebody without a mailbox, opens a mailbox by the settings. Takes the same
+    /// time whichever character is wrong.
+    fn opens(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
         // Nobody opens another's mailbox by a password of one's own (RFC 4616 section 2: the authorization identity).
         let fits = |key: &Key| match &key.mailbox {
             Some(own) => own == mailbox && Some(own) == user,
@@ -68,7 +120,7 @@ mod tests {
             mailbox: (*mailbox != "*").then(|| named(mailbox)),
             password: Secret::new(*password),
         };
-        Login::new(keys.iter().map(key).collect())
+        Login::new(keys.iter().map(key).collect(), None)
     }
 
     fn password(text: &str) -> Proof {
@@ -104,7 +156,7 @@ mod tests {
             let mailbox = named(mailbox);
             let name = Naming::Local.mailbox_named(user).ok();
             for proof in [password(text), digest(text)] {
-                assert_eq!(login.check(&mailbox, name.as_ref(), &proof), opens, "{mailbox} {user} {proof:?} {text}");
+                assert_eq!(login.opens(&mailbox, name.as_ref(), &proof), opens, "{mailbox} {user} {proof:?} {text}");
             }
         }
     }
@@ -114,7 +166,7 @@ mod tests {
         let login = login(&[]);
         let mailbox = named("james");
         for proof in [password(""), password("x"), digest("x")] {
-            assert!(login.check(&mailbox, None, &proof));
+            assert!(login.opens(&mailbox, None, &proof));
         }
     }
 
@@ -125,6 +177,6 @@ mod tests {
         let mailbox = named("mrose");
         let digest = 0xc4c9_334b_ac56_0ecc_979e_5800_1b3e_22fb_u128.to_be_bytes();
         let proof = Proof::Digest { timestamp: TIMESTAMP.to_owned(), digest };
-        assert!(login.check(&mailbox, Some(&mailbox), &proof));
+        assert!(login.opens(&mailbox, Some(&mailbox), &proof));
     }
 }

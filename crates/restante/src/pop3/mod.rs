@@ -45,7 +45,7 @@ impl Server {
         let ended = match self.host.take(stream, admission.is_ok(), shutdown, &name).await {
             Ok(call) => {
                 let session = Session::new(self.settings.clone(), self.timestamp(), call.wire.is_tls());
-                let connection = Connection::new(&self, call, session);
+                let connection = Connection::new(&self, call, session, ip);
                 if admission.is_ok() { connection.run().await } else { connection.refuse().await }
             }
             Err(parting) => Ok(parting.ending),

@@ -56,7 +56,7 @@ fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) ->
             sessions: Arc::default(),
         },
         settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
-        login: Arc::new(Login::new(Vec::new())),
+        login: Arc::new(Login::new(Vec::new(), None)),
         maildrops: budget.clone(),
         messages: budget.clone(),
     }
@@ -245,7 +245,7 @@ async fn the_end_does_not_wait_for_handshakes() {
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_wrong_passwords() {
     let mut server = settled(&mailroom(), &Budget::new(1), Duration::from_mins(1));
-    server.login = Arc::new(Login::new(vec![Key { mailbox: None, password: Secret::new("right") }]));
+    server.login = Arc::new(Login::new(vec![Key { mailbox: None, password: Secret::new("right") }], None));
     let (trigger, shutdown) = ShutdownTrigger::new();
     let (mut client, _) = connect(&Arc::new(server), &shutdown);
     client.write_all("USER bob\r\nPASS wrong\r\n".repeat(15).as_bytes()).await.unwrap();

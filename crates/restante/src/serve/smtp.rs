@@ -26,7 +26,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
         exempt: Vec::new(),
         readiness: parts.readiness.clone(),
     });
-    let login = Arc::new(Login::new(smtp.credentials.clone()));
+    let login = Arc::new(Login::new(smtp.credentials.clone(), parts.locks.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
     let budget = Budget::new(smtp.max_inflight_bytes);
     let server = |dialect, protocol, implicit_tls: bool| {

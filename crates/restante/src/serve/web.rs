@@ -95,6 +95,7 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
         status: http::Status::of(parts.config),
         about: about(parts, mail),
         extensions: parts.extensions.clone(),
+        locks: parts.locks.clone(),
         greeting_file: web.greeting_file.clone(),
     }
 }

@@ -2,9 +2,12 @@
 //! write, because replies are written only when the session has used up its input.
 
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use restante_access::{Denied, Grant, Scope};
+use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mailroom::Outcome;
 use restante_proto::smtp::{Action, Session};
@@ -29,6 +32,9 @@ pub(super) struct Connection<'a> {
     session: &'a mut Session,
     /// Who takes down what is said, where somebody does.
     scribe: Option<&'a mut Scribe>,
+    ip: Option<IpAddr>,
+    /// What the client may do that has logged in.
+    grant: Option<Grant>,
     /// The memory that the message under way has been granted.
     reservation: Reservation,
     patience: Patience,
@@ -49,6 +55,7 @@ impl<'a> Connection<'a> {
         call: Call<'a>,
         session: &'a mut Session,
         mut scribe: Option<&'a mut Scribe>,
+        ip: Option<IpAddr>,
     ) -> Self {
         let scope = if scribe.is_some() { Some(Scope::Everything) } else { call.recorded() };
         if let Some(scope) = scope {
@@ -59,7 +66,7 @@ impl<'a> Connection<'a> {
         }
         let reservation = server.budget.reservation();
         let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
-        Self { server, call, session, scribe, reservation, patience, in_mail: false }
+        Self { server, call, session, scribe, ip, grant: None, reservation, patience, in_mail: false }
     }
 
     /// Says that there is too much to do, and closes.
@@ -110,22 +117,24 @@ impl<'a> Connection<'a> {
                         Some(envelope) => self.server.host.mailroom.check_recipient(envelope, &candidate).await,
                         None => Err(no_mail_under_way()),
                     };
+                    let verdict = verdict.and_then(|()| self.reach(&candidate));
                     if let (Some(scribe), Ok(())) = (&mut self.scribe, &verdict) {
                         scribe.recipient(&candidate, self.session.parameters());
                     }
                     self.session.recipient(verdict);
                 }
-                Action::Authenticate { user, password } => {
-                    let accepted = self.server.login.check(&user, password.expose());
-                    self.server.host.metrics.login(self.server.host.protocol, accepted);
-                    if !accepted {
-                        // Not even the name is logged: people type passwords into the wrong field.
-                        tracing::info!(session = self.call.name, "login failed");
-                    } else if let Some(scribe) = &mut self.scribe {
-                        scribe.logged_in(user);
+                Action::Authenticate { user, password } => match self.log_in(&user, password.expose()).await {
+                    Some(answer) => {
+                        if let (Some(scribe), Ok(true)) = (&mut self.scribe, &answer) {
+                            scribe.logged_in(user);
+                        }
+                        self.session.authenticated(answer);
                     }
-                    self.session.authenticated(Ok(accepted));
-                }
+                    None => {
+                        self.session.shut_down();
+                        break Ending::Shutdown;
+                    }
+                },
                 Action::Deliver { envelope, body } => {
                     self.take_down();
                     let outcome = self.deliver(&envelope, body.into()).await;
@@ -147,12 +156,54 @@ impl<'a> Connection<'a> {
                         scribe.encrypted(self.call.wire.tls());
                     }
                     self.session.tls_started();
+                    self.grant = None;
                 }
                 Action::Quit => break Ending::Quit,
                 Action::Close => break Ending::Errors,
             }
         };
         self.part(ending).await
+    }
+
+    /// Checks a login, which may take its time; none when the server ends meanwhile.
+    async fn log_in(&mut self, user: &str, password: &str) -> Option<Result<bool, Refusal>> {
+        let Server { host, login, .. } = self.server;
+        let checked = tokio::select! {
+            biased;
+            checked = login.check(user, password, self.ip) => checked,
+            () = self.call.shutdown.begun() => return None,
+        };
+        host.metrics.login(host.protocol, checked.is_ok());
+        let denied = match checked {
+            Ok(grant) => {
+                self.grant = Some(grant);
+                return Some(Ok(true));
+            }
+            Err(denied) => denied,
+        };
+        match login.locks() {
+            Some(locks) => locks.tell(host.protocol, self.ip, &"AUTH", &denied),
+            // Not even the name is logged: people type passwords into the wrong field.
+            None => tracing::info!(session = self.call.name, "login failed"),
+        }
+        let is_for_now = denied.reason == restante_access::Reason::TooMany;
+        Some(if is_for_now { Err(refusal::too_many_logins()) } else { Ok(false) })
+    }
+
+    /// Whether a client that has logged in may write to the mailbox of a recipient.
+    fn reach(&self, recipient: &Address) -> Result<(), Refusal> {
+        let Some(grant) = self.grant.as_ref().filter(|grant| !grant.allows_everywhere(Scope::Write)) else {
+            return Ok(());
+        };
+        let host = &self.server.host;
+        if host.mailroom.mailbox_of(recipient).is_ok_and(|mailbox| grant.allows(Scope::Write, &mailbox)) {
+            return Ok(());
+        }
+        if let Some(locks) = self.server.login.locks() {
+            let denied = Denied::to(grant.holder(), restante_access::Reason::Mailbox);
+            locks.tell(host.protocol, self.ip, &"RCPT", &denied);
+        }
+        Err(refusal::out_of_reach())
     }
 
     async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), Refusal> {

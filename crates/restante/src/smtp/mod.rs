@@ -45,7 +45,7 @@ impl Server {
         let ended = match self.host.take(stream, admission.is_ok(), shutdown, &name).await {
             Ok(call) => {
                 let mut session = Session::new(self.settings.clone(), ip, call.wire.is_tls());
-                let connection = Connection::new(&self, call, &mut session, scribe.as_mut());
+                let connection = Connection::new(&self, call, &mut session, scribe.as_mut(), ip);
                 let ended = if admission.is_ok() { connection.run().await } else { connection.refuse().await };
                 session.hang_up();
                 if let Some(scribe) = &mut scribe {

@@ -1,6 +1,6 @@
-//! What a sender is told when the store does not take its mail. The mail stays with the sender, who tries again (RFC
-//! 5321 section 4.2). By these words such refusals are told apart from those of policy and scripts when they are
-//! counted.
+//! What a sender is told when the store does not take its mail, or when its login is not enough. By the words about the store
+//! such refusals are told apart from those of policy and scripts when they are counted; the mail stays with the sender, who
+//! tries again (RFC 5321 section 4.2).
 
 use restante_mail::envelope::Refusal;
 use restante_store::StoreError;
@@ -11,6 +11,21 @@ pub(crate) const NO_ROOM: &str = "4.3.1 No room for this mail at the moment";
 pub(crate) const UNAVAILABLE: &str = "4.3.0 The mail cannot be stored at the moment";
 /// The store, or what it holds, is not as it should be.
 pub(crate) const BROKEN: &str = "4.3.5 The mail cannot be stored because of a fault here";
+
+/// So many logins have failed that this one is not even looked at (RFC 4954 section 6).
+const TOO_MANY_LOGINS: &str = "4.7.0 Too many logins have failed, try again later";
+/// The token that the client has logged in with is for other mailboxes.
+const OUT_OF_REACH: &str = "5.7.1 The credentials are not for this mailbox";
+
+/// The refusal of a login for now.
+pub(super) fn too_many_logins() -> Refusal {
+    Refusal::new(454, TOO_MANY_LOGINS)
+}
+
+/// The refusal of a recipient that is not the client's to write to.
+pub(super) fn out_of_reach() -> Refusal {
+    Refusal::new(550, OUT_OF_REACH)
+}
 
 /// The refusal of a mail that the store did not take.
 pub(super) fn of(error: &StoreError) -> Refusal {

@@ -1,6 +1,8 @@
-//! The JSON of an event. It is rendered once, as a record of version 2, whoever listens: version 1 is a part of it.
+//! The JSON of an event, and whom it is for. It is rendered once, as a record of version 2, whoever listens: version 1 is a
+//! part of it.
 
 use bytes::Bytes;
+use restante_access::Grant;
 use restante_mailroom::events::{Event, Told};
 
 use crate::http::{json, render};
@@ -9,6 +11,23 @@ const STORED: &[u8] = b"{\"variant\":\"message-stored\",\"identifier\":null,\"he
 const STORED_END: &[u8] = b"}";
 const DELETED: &[u8] = b"{\"variant\":\"message-deleted\",\"identifier\":{";
 const DELETED_END: &[u8] = b"},\"header\":null}";
+
+/// What a listener is told of events.
+#[derive(Clone, Debug)]
+pub(super) struct Audience {
+    /// In which form.
+    pub(super) form: Form,
+    /// Of which mailboxes: those that this reaches.
+    pub(super) grant: Grant,
+}
+
+impl Audience {
+    /// The JSON of an event; `None` when it is not for this listener.
+    pub(super) fn json(&self, told: &Told) -> Option<Bytes> {
+        let is_theirs = self.grant.reaches(&told.event().summary().mailbox);
+        if is_theirs { self.form.json(told) } else { None }
+    }
+}
 
 /// The two forms of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +40,7 @@ pub(super) enum Form {
 
 impl Form {
     /// The JSON of an event; `None` when this form does not tell it.
-    pub(super) fn json(self, told: &Told) -> Option<Bytes> {
+    fn json(self, told: &Told) -> Option<Bytes> {
         match (self, told.event()) {
             (Self::Change, _) => Some(told.rendered(change)),
             (Self::Summary, Event::Stored(_)) => {

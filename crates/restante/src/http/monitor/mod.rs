@@ -13,19 +13,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
+use restante_access::Grant;
 use restante_mail::naming::MailboxName;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Server;
-use super::attendance::ending;
+use super::access::Admitted;
+use super::attendance;
 use super::connection::Tenure;
 use super::departure::Departure;
 use super::guard::SameOrigin;
 use super::problem::Problem;
-use super::target::Topic;
+use super::target::{Topic, granted};
 use crate::metrics::Monitors;
 use crate::net::Place;
-use frame::Form;
+use frame::{Audience, Form};
 use handshake::Handshake;
 use stream::Resumption;
 
@@ -45,15 +47,24 @@ pub(super) async fn events(
     listener: Listener,
     Resumption(resume): Resumption,
 ) -> Response {
-    let Listener { topic, tenure, departure, seat, .. } = listener;
+    let Listener { topic, grant, admitted, tenure, departure, seat, .. } = listener;
     let events = server.mailroom.subscribe(topic, resume);
     let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.streams, seat);
-    stream::answer(events, tenure, departure, open)
+    let audience = Audience { form: Form::Change, grant };
+    let ending = {
+        let tenure = tenure.clone();
+        async move { ending(tenure.as_ref(), admitted.as_ref()).await }
+    };
+    stream::answer(events, audience, tenure, ending, departure, open)
 }
 
 /// Who may listen, and to what.
 pub(super) struct Listener {
     topic: Option<MailboxName>,
+    /// What it may hear of.
+    grant: Grant,
+    /// Who it is, where one has to say so.
+    admitted: Option<Admitted>,
     tenure: Option<Tenure>,
     /// Its place among the requests of a client behind a proxy, where these are limited.
     place: Option<Arc<Place>>,
@@ -68,11 +79,12 @@ impl FromRequestParts<Arc<Server>> for Listener {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         SameOrigin::from_request_parts(parts, server).await?;
         let Topic(topic) = Topic::from_request_parts(parts, server).await?;
+        let grant = granted(parts)?.clone();
         let seat = seat(server)?;
         let extensions = &parts.extensions;
         let (tenure, place, departure) =
             (extensions.get().cloned(), extensions.get().cloned(), extensions.get().cloned());
-        Ok(Self { topic, tenure, place, departure, seat })
+        Ok(Self { topic, grant, admitted: extensions.get().cloned(), tenure, place, departure, seat })
     }
 }
 
@@ -87,14 +99,38 @@ fn seat(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Problem> {
 }
 
 fn listen(server: &Server, listener: Listener, handshake: Handshake, form: Form) -> Response {
-    let Listener { topic, tenure, place, seat, .. } = listener;
+    let Listener { topic, grant, admitted, tenure, place, seat, .. } = listener;
     let events = server.mailroom.subscribe(topic, None);
     let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.websockets, seat);
     // HTTP is done with the connection then, so everything that belongs to it goes with the listener.
+    let audience = Audience { form, grant };
     handshake.accept(async move |stream| {
-        socket::serve(stream, events, form, ending(tenure.as_ref()), &open).await;
+        socket::serve(stream, events, &audience, ending(tenure.as_ref(), admitted.as_ref()), &open).await;
         drop(place);
     })
+}
+
+/// Why nothing more is told, although the client still listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notice {
+    /// The server begins to end.
+    Shutdown,
+    /// The client would not be let in any more.
+    Revoked,
+}
+
+/// Waits until there is a reason to end on this side.
+async fn ending(tenure: Option<&Tenure>, admitted: Option<&Admitted>) -> Notice {
+    let revoked = async {
+        match admitted {
+            Some(admitted) => admitted.lost().await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = attendance::ending(tenure) => Notice::Shutdown,
+        () = revoked => Notice::Revoked,
+    }
 }
 
 /// One who listens, counted as long as it does.

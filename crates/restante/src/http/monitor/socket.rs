@@ -15,8 +15,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use super::Open;
-use super::frame::Form;
+use super::frame::Audience;
+use super::{Notice, Open};
 
 /// How often the peer is asked for a sign of life.
 const PING: Duration = Duration::from_secs(54);
@@ -45,6 +45,8 @@ enum End {
     Lagged,
     /// The server ends.
     Shutdown,
+    /// The peer would not be let in any more.
+    Revoked,
     /// The peer sent something that is too long.
     TooLong,
     /// The peer sent what calls itself text and is no UTF-8.
@@ -57,8 +59,8 @@ enum End {
 pub(super) async fn serve<S>(
     stream: S,
     mut events: Subscription,
-    form: Form,
-    ending: impl Future<Output = ()>,
+    audience: &Audience,
+    ending: impl Future<Output = Notice>,
     open: &Open,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -71,8 +73,11 @@ pub(super) async fn serve<S>(
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let end = tokio::select! {
         biased;
-        () = ending => End::Shutdown,
-        end = tell(&mut socket, &mut events, form) => end,
+        notice = ending => match notice {
+            Notice::Shutdown => End::Shutdown,
+            Notice::Revoked => End::Revoked,
+        },
+        end = tell(&mut socket, &mut events, audience) => end,
     };
     if end == End::Lagged {
         open.lagged();
@@ -85,7 +90,7 @@ pub(super) async fn serve<S>(
 }
 
 /// Tells the peer what happens, until there is a reason to end.
-async fn tell<S>(socket: &mut WebSocketStream<S>, events: &mut Subscription, form: Form) -> End
+async fn tell<S>(socket: &mut WebSocketStream<S>, events: &mut Subscription, audience: &Audience) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -107,7 +112,7 @@ where
             () = &mut silence => return End::Silent,
             _ = pings.tick() => socket.send(Message::Ping(Bytes::new())).await.map_err(End::from),
             told = events.next() => match told {
-                Ok(told) => send(socket, events, form, &told).await,
+                Ok(told) => send(socket, events, audience, &told).await,
                 Err(Lagged) => return End::Lagged,
             },
         };
@@ -121,16 +126,16 @@ where
 async fn send<S>(
     socket: &mut WebSocketStream<S>,
     events: &mut Subscription,
-    form: Form,
+    audience: &Audience,
     first: &Told,
 ) -> Result<(), End>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    feed(socket, form, first).await?;
+    feed(socket, audience, first).await?;
     for _ in 1..BATCH {
         match events.try_next() {
-            Ok(Some(told)) => feed(socket, form, &told).await?,
+            Ok(Some(told)) => feed(socket, audience, &told).await?,
             Ok(None) => break,
             Err(Lagged) => return Err(End::Lagged),
         }
@@ -138,12 +143,12 @@ where
     Ok(socket.flush().await?)
 }
 
-async fn feed<S>(socket: &mut WebSocketStream<S>, form: Form, told: &Told) -> Result<(), End>
+async fn feed<S>(socket: &mut WebSocketStream<S>, audience: &Audience, told: &Told) -> Result<(), End>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     // What was rendered is UTF-8, because it was made of nothing else.
-    let text = form.json(told).and_then(|json| Utf8Bytes::try_from(json).ok());
+    let text = audience.json(told).and_then(|json| Utf8Bytes::try_from(json).ok());
     if let Some(text) = text {
         socket.feed(Message::Text(text)).await?;
     }
@@ -177,6 +182,7 @@ impl End {
             Self::Gone | Self::Silent => return None,
             Self::Lagged => (CloseCode::Again, "you fell behind and missed events: connect again"),
             Self::Shutdown => (CloseCode::Away, "the server ends"),
+            Self::Revoked => (CloseCode::Policy, "the credentials are not good any more"),
             Self::TooLong => (CloseCode::Size, "a message may have 512 bytes at most"),
             Self::NoText => (CloseCode::Invalid, "text must be UTF-8"),
             Self::Malformed => (CloseCode::Protocol, "this is no WebSocket frame"),

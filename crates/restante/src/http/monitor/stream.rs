@@ -16,9 +16,9 @@ use futures_util::stream::unfold;
 use restante_mailroom::events::{Event, Lagged, Position, Subscription, Told};
 use tokio::time::sleep;
 
-use super::Open;
-use super::frame::Form;
-use crate::http::attendance::{departed, ending};
+use super::frame::Audience;
+use super::{Notice, Open};
+use crate::http::attendance::departed;
 use crate::http::connection::Tenure;
 use crate::http::departure::Departure;
 use crate::http::problem::Problem;
@@ -60,7 +60,9 @@ impl FromRequestParts<Arc<Server>> for Resumption {
 /// The answer to one who wants to listen.
 pub(super) fn answer(
     events: Subscription,
+    audience: Audience,
     tenure: Option<Tenure>,
+    ending: impl Future<Output = Notice> + Send + 'static,
     departure: Option<Departure>,
     open: Open,
 ) -> Response {
@@ -69,11 +71,11 @@ pub(super) fn answer(
     }
     let ending = Box::pin(async move {
         tokio::select! {
-            () = ending(tenure.as_ref()) => {}
+            _ = ending => {}
             () = departed(departure.as_ref()) => {}
         }
     });
-    let feed = Feed { events, ending, open, has_begun: false, is_over: false };
+    let feed = Feed { events, audience, ending, open, has_begun: false, is_over: false };
     let pieces = unfold(feed, async |mut feed| {
         let piece = feed.piece().await?;
         Some((Ok::<_, Infallible>(piece), feed))
@@ -89,7 +91,8 @@ pub(super) fn answer(
 
 struct Feed {
     events: Subscription,
-    /// Ready when the server ends or the client has left.
+    audience: Audience,
+    /// Ready when the server ends, or the client has left or would not be let in any more.
     ending: Pin<Box<dyn Future<Output = ()> + Send>>,
     open: Open,
     has_begun: bool,
@@ -119,7 +122,7 @@ impl Feed {
         }
         let mut piece = Vec::new();
         while let Ok(Some(told)) = &next {
-            write(&mut piece, told);
+            write(&mut piece, &self.audience, told);
             if piece.len() >= PIECE {
                 break;
             }
@@ -144,8 +147,8 @@ impl Feed {
 }
 
 /// Appends an event. JSON as it is written here has no line feeds, so it is one line of data.
-fn write(out: &mut Vec<u8>, told: &Told) {
-    let Some(data) = Form::Change.json(told) else { return };
+fn write(out: &mut Vec<u8>, audience: &Audience, told: &Told) {
+    let Some(data) = audience.json(told) else { return };
     let name = match told.event() {
         Event::Stored(_) => "message-stored",
         Event::Deleted(_) => "message-deleted",

@@ -1,6 +1,7 @@
 //! The service driven in-process over a memory store: requests in, answers out. What a connection adds is in
 //! `connection.rs`.
 
+mod access;
 mod api;
 mod batch;
 mod connection;

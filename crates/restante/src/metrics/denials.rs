@@ -1,0 +1,47 @@
+//! Who was not let in, or not allowed something, counted by reason.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+pub(super) use restante_access::Reason;
+
+/// The denials of one protocol.
+#[derive(Debug, Default)]
+pub(super) struct Denials([AtomicU64; Reason::ALL.len()]);
+
+impl Denials {
+    pub(super) fn count(&self, reason: Reason) {
+        self.0[reason as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn total(&self, reason: Reason) -> u64 {
+        self.0[reason as usize].load(Relaxed)
+    }
+}
+
+/// What it is called in a label.
+pub(super) fn label(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NoCredentials => "none",
+        Reason::WrongPassword => "password",
+        Reason::UnknownToken => "token",
+        Reason::Expired => "expired",
+        Reason::TooMany => "busy",
+        Reason::Scope => "scope",
+        Reason::Mailbox => "mailbox",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_counted_in_a_place_of_its_own() {
+        let denials = Denials::default();
+        for (index, reason) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
+            denials.count(reason);
+        }
+        assert!(Reason::ALL.iter().all(|reason| denials.total(*reason) == 1));
+    }
+}
