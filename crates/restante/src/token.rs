@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use restante_access::Scope;
 use restante_access::tokens::{self, Token, Wish};
 use serde_json::{Value, json};
 
@@ -77,7 +78,7 @@ fn record(token: &Token) -> Value {
     json!({
         "id": token.id,
         "name": token.name,
-        "scopes": token.scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>(),
+        "scopes": token.scopes.iter().map(Scope::name).collect::<Vec<_>>(),
         "mailboxes": token.mailboxes,
         "created": token.created.to_string(),
         "expires": token.expires.map(|end| end.to_string()),
@@ -89,7 +90,7 @@ fn record(token: &Token) -> Value {
 fn table(tokens: &[Token]) -> String {
     let now = Timestamp::now();
     let row = |token: &Token| {
-        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
+        let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
         let mailboxes = if token.mailboxes.is_empty() { "all".to_owned() } else { token.mailboxes.join(",") };
         let expires = token.expires.map_or_else(|| "never".to_owned(), |end| end.to_string());
         let expires = if token.has_expired(now) { format!("{expires} (expired)") } else { expires };

@@ -133,7 +133,9 @@ impl Problem {
             Self::Malformed(_) | Self::BadHost | Self::Departed => StatusCode::BAD_REQUEST,
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::Denied(Denied { reason: Reason::TooMany, .. }, _) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Denied(Denied { reason: Reason::TooMany, .. }, _) | Self::TooMany(TooMany::FromPeer) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::Denied(..) => StatusCode::UNAUTHORIZED,
             Self::ForeignOrigin | Self::NotAllowed(_) | Self::OutOfReach | Self::NotCode => StatusCode::FORBIDDEN,
             Self::NoSuchPath
@@ -150,7 +152,6 @@ impl Problem {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson | Self::NotMail => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::BrokenJson(_) | Self::WrongShape(_) | Self::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::TooMany(TooMany::FromPeer) => StatusCode::TOO_MANY_REQUESTS,
             Self::TooMany(TooMany::InTotal)
             | Self::TooManyMonitors
             | Self::NotReady(_)

@@ -123,18 +123,16 @@ impl<'a> Connection<'a> {
                     }
                     self.session.recipient(verdict);
                 }
-                Action::Authenticate { user, password } => match self.log_in(&user, password.expose()).await {
-                    Some(answer) => {
-                        if let (Some(scribe), Ok(true)) = (&mut self.scribe, &answer) {
-                            scribe.logged_in(user);
-                        }
-                        self.session.authenticated(answer);
-                    }
-                    None => {
+                Action::Authenticate { user, password } => {
+                    let Some(answer) = self.log_in(&user, password.expose()).await else {
                         self.session.shut_down();
                         break Ending::Shutdown;
+                    };
+                    if let (Some(scribe), Ok(true)) = (&mut self.scribe, &answer) {
+                        scribe.logged_in(user);
                     }
-                },
+                    self.session.authenticated(answer);
+                }
                 Action::Deliver { envelope, body } => {
                     self.take_down();
                     let outcome = self.deliver(&envelope, body.into()).await;
@@ -181,10 +179,11 @@ impl<'a> Connection<'a> {
             }
             Err(denied) => denied,
         };
-        match login.locks() {
-            Some(locks) => locks.tell(host.protocol, self.ip, &"AUTH", &denied),
+        if let Some(locks) = login.locks() {
+            locks.tell(host.protocol, self.ip, &"AUTH", &denied);
+        } else {
             // Not even the name is logged: people type passwords into the wrong field.
-            None => tracing::info!(session = self.call.name, "login failed"),
+            tracing::info!(session = self.call.name, "login failed");
         }
         let is_for_now = denied.reason == restante_access::Reason::TooMany;
         Some(if is_for_now { Err(refusal::too_many_logins()) } else { Ok(false) })

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use axum::http::{HeaderName, HeaderValue};
 
-    fn headers(name: HeaderName, values: &[&'static str]) -> HeaderMap {
+    fn headers(name: &HeaderName, values: &[&'static str]) -> HeaderMap {
         values.iter().map(|value| (name.clone(), HeaderValue::from_static(value))).collect()
     }
 
@@ -100,7 +100,7 @@ mod tests {
             (&["Bearer a", "Bearer b"], None),
         ];
         for (values, expected) in table {
-            assert_eq!(&authorization(&headers(header::AUTHORIZATION, values)), expected, "{values:?}");
+            assert_eq!(&authorization(&headers(&header::AUTHORIZATION, values)), expected, "{values:?}");
         }
     }
 
@@ -114,7 +114,7 @@ mod tests {
             (&["Restante=a; xrestante=b; restante; =restante"], &[]),
         ];
         for (values, expected) in table {
-            let headers = headers(header::COOKIE, values);
+            let headers = headers(&header::COOKIE, values);
             assert_eq!(cookies(&headers).collect::<Vec<_>>(), *expected, "{values:?}");
         }
     }

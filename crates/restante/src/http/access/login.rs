@@ -32,7 +32,7 @@ type Pairs = Vec<(String, String)>;
 pub(in crate::http) async fn form(State(server): State<Arc<Server>>, uri: Uri) -> Result<Response, Problem> {
     locks(&server)?;
     let Query(pairs) = Query::<Pairs>::try_from_uri(&uri).unwrap_or_default();
-    page::form(StatusCode::OK, field(&pairs, "next"), "", None)
+    Ok(page::form(StatusCode::OK, field(&pairs, "next"), "", None))
 }
 
 /// Takes the form, and leads back to where its reader wanted to go.
@@ -46,7 +46,7 @@ pub(in crate::http) async fn log_in(State(server): State<Arc<Server>>, request: 
     let checked = locks.keeper.check(user, field(&pairs, "password"), ip.into()).await;
     let pass = match checked {
         Ok(pass) => pass,
-        Err(denied) => return refused(next, user, denied),
+        Err(denied) => return Ok(refused(next, user, denied)),
     };
     let (cookie, lifetime) = locks.keeper.log_in(&pass).ok_or_else(|| fault(&"there are no random numbers"))?;
     let mut response = elsewhere(&way_back(next))?;
@@ -71,15 +71,15 @@ fn locks(server: &Server) -> Result<&Arc<Locks>, Problem> {
 }
 
 /// The form once more, which says why.
-fn refused(next: &str, user: &str, denied: Denied) -> Result<Response, Problem> {
+fn refused(next: &str, user: &str, denied: Denied) -> Response {
     let (status, sentence) = match denied.reason {
         Reason::TooMany => (StatusCode::TOO_MANY_REQUESTS, "Too many logins have failed. Try again in a minute."),
         Reason::Expired => (StatusCode::FORBIDDEN, "The token has expired."),
         _ => (StatusCode::FORBIDDEN, "The user name or the password is wrong."),
     };
-    let mut response = page::form(status, next, user, Some(sentence))?;
+    let mut response = page::form(status, next, user, Some(sentence));
     response.extensions_mut().insert(denied);
-    Ok(response)
+    response
 }
 
 async fn pairs(request: Request) -> Result<Pairs, Problem> {

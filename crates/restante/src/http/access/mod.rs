@@ -201,19 +201,20 @@ mod tests {
 
     #[test]
     fn people_and_programs() {
+        type Row = (&'static [(&'static str, &'static str)], bool, Challenge);
+        const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
         let headers = |pairs: &[(&'static str, &'static str)]| -> HeaderMap {
             let value = |(name, value): &(&'static str, &'static str)| {
                 (HeaderName::from_static(name), HeaderValue::from_static(value))
             };
             pairs.iter().map(value).collect()
         };
-        let html = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
-        let table: &[(&[(&str, &str)], bool, Challenge)] = &[
+        let table: &[Row] = &[
             (&[], false, Challenge::Program),
             (&[("accept", "*/*"), ("user-agent", "curl/8")], false, Challenge::Program),
-            (&[html], true, Challenge::Program),
-            (&[html, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")], true, Challenge::Page),
-            (&[html, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")], false, Challenge::Page),
+            (&[HTML], true, Challenge::Program),
+            (&[HTML, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")], true, Challenge::Page),
+            (&[HTML, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")], false, Challenge::Page),
             (&[("accept", "*/*"), ("user-agent", "Mozilla/5.0 (X11)")], false, Challenge::Page),
             (&[("x-requested-with", "XMLHttpRequest")], false, Challenge::Page),
         ];

@@ -7,13 +7,12 @@ use axum::response::Response;
 
 use crate::html::push_escaped;
 use crate::http::packed;
-use crate::http::problem::Problem;
 use crate::http::reply::{HTML, NO_REFERRER, NO_STORE};
 
 const POLICY: HeaderValue = HeaderValue::from_static(packed::LOGIN_POLICY);
 
 /// The form, with the way back and the name that was typed before, and a sentence about what went wrong.
-pub(super) fn form(status: StatusCode, next: &str, user: &str, wrong: Option<&str>) -> Result<Response, Problem> {
+pub(super) fn form(status: StatusCode, next: &str, user: &str, wrong: Option<&str>) -> Response {
     let mut response = Response::new(Body::from(page(next, user, wrong)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -22,7 +21,7 @@ pub(super) fn form(status: StatusCode, next: &str, user: &str, wrong: Option<&st
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(header::REFERRER_POLICY, NO_REFERRER);
-    Ok(response)
+    response
 }
 
 fn page(next: &str, user: &str, wrong: Option<&str>) -> String {
@@ -38,7 +37,7 @@ fn page(next: &str, user: &str, wrong: Option<&str>) -> String {
     // Who has typed the name has only the password left to type.
     let (first, second) = if user.is_empty() { (" autofocus", "") } else { ("", " autofocus") };
     format!(
-        r##"<!doctype html>
+        r#"<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -63,7 +62,7 @@ fn page(next: &str, user: &str, wrong: Option<&str>) -> String {
 </main>
 </body>
 </html>
-"##
+"#
     )
 }
 

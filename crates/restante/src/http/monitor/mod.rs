@@ -51,11 +51,11 @@ pub(super) async fn events(
     let events = server.mailroom.subscribe(topic, resume);
     let open = Open::new(&server.settings.metrics.monitors, |monitors| &monitors.streams, seat);
     let audience = Audience { form: Form::Change, grant };
-    let ending = {
-        let tenure = tenure.clone();
-        async move { ending(tenure.as_ref(), admitted.as_ref()).await }
-    };
-    stream::answer(events, audience, tenure, ending, departure, open)
+    if let Some(tenure) = &tenure {
+        tenure.answer_is_endless(true);
+    }
+    let ending = async move { ending(tenure.as_ref(), admitted.as_ref()).await };
+    stream::answer(events, audience, ending, departure, open)
 }
 
 /// Who may listen, and to what.

@@ -19,7 +19,6 @@ use tokio::time::sleep;
 use super::frame::Audience;
 use super::{Notice, Open};
 use crate::http::attendance::departed;
-use crate::http::connection::Tenure;
 use crate::http::departure::Departure;
 use crate::http::problem::Problem;
 use crate::http::{Server, json};
@@ -61,14 +60,10 @@ impl FromRequestParts<Arc<Server>> for Resumption {
 pub(super) fn answer(
     events: Subscription,
     audience: Audience,
-    tenure: Option<Tenure>,
     ending: impl Future<Output = Notice> + Send + 'static,
     departure: Option<Departure>,
     open: Open,
 ) -> Response {
-    if let Some(tenure) = &tenure {
-        tenure.answer_is_endless(true);
-    }
     let ending = Box::pin(async move {
         tokio::select! {
             _ = ending => {}

@@ -1,0 +1,391 @@
+//! The locks from the outside, on every door of the real program: users, tokens and logins over HTTP, SMTP and POP3.
+
+mod support;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use support::exposition::Exposition;
+use support::monitor::{Ear, EventStream, Heard};
+use support::pop3::{Pop3, digest};
+use support::{LONG, Server, connect};
+
+const MAIL: &[u8] = b"Subject: Hello\r\n\r\nHi\r\n";
+
+/// A folder for users and tokens; gone with its value.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("restante-locks-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn users(&self) -> String {
+        self.0.join("users").display().to_string()
+    }
+
+    fn tokens(&self) -> String {
+        self.0.join("tokens.toml").display().to_string()
+    }
+
+    /// Runs a command of the program with this on its standard input.
+    fn run(&self, arguments: &[&str], input: &str) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_restante"))
+            .args(arguments)
+            .env("RESTANTE_AUTH_USERS", self.users())
+            .env("RESTANTE_AUTH_TOKENS", self.tokens())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A command that reads nothing may have ended already.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    fn add_user(&self, name: &str, password: &str) {
+        let output = self.run(&["user", "add", name], &format!("{password}\n"));
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    fn token(&self, arguments: &[&str]) -> String {
+        let output = self.run(&[&["token", "create"], arguments].concat(), "");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// A server with user `ann`, password `secret`, and more arguments.
+    fn server(&self, arguments: &[&str]) -> Server {
+        self.add_user("ann", "secret");
+        let (users, tokens) = (self.users(), self.tokens());
+        Server::start(&[&["--auth-users", &users, "--auth-tokens", &tokens], arguments].concat())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn basic(user: &str, password: &str) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+}
+
+/// An answer: its status, its head and its body.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// Asks over a connection of its own, with further lines of the header, each ended by CRLF.
+fn ask(http: SocketAddr, request: &str, headers: &str, body: &str) -> Answer {
+    let mut stream = connect(http);
+    stream.set_read_timeout(Some(LONG * 2)).unwrap();
+    let length = body.len();
+    let head = format!("{request} HTTP/1.0\r\nHost: {http}\r\nContent-Length: {length}\r\n{headers}\r\n");
+    stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+fn status(http: SocketAddr, request: &str, authorization: &str) -> u16 {
+    let header = if authorization.is_empty() { String::new() } else { format!("Authorization: {authorization}\r\n") };
+    ask(http, request, &header, "").status
+}
+
+fn plain(identity: &str, user: &str, password: &str) -> String {
+    format!("AUTH PLAIN {}", STANDARD.encode(format!("{identity}\0{user}\0{password}")))
+}
+
+#[test]
+fn commands_that_write_users_and_tokens() {
+    let place = Place::new("commands");
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = place.run(&["user", "add", "ann"], "secret\n");
+    assert!(output.status.success() && said(&output).contains("User ann is in "), "{output:?}");
+    assert!(said(&place.run(&["user", "add", "ann"], "other\n")).contains("User ann has another password"));
+    assert!(fs::read_to_string(place.users()).unwrap().starts_with("ann:$argon2id$v=19$m=19456,t=2,p=1$"));
+    for (arguments, input, expected) in [
+        (&["user", "add", "a:b"][..], "secret\n", "must not begin with #, nor hold a colon"),
+        (&["user", "add", "bob"], "\n", "the password must not be empty"),
+        (&["token", "revoke", "ci"], "", "there is no token ci"),
+    ] {
+        let output = place.run(arguments, input);
+        assert!(output.status.code() == Some(1) && said(&output).contains(expected), "{output:?}");
+    }
+    for arguments in [&["token", "create"][..], &["token", "create", "x", "--scope", "all"], &["user", "add"]] {
+        assert_eq!(place.run(arguments, "").status.code(), Some(2), "{arguments:?}");
+    }
+
+    let output = place.run(&["token", "list"], "");
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    let token = place.token(&["ci", "--scope=read,write", "--mailbox=ci-*", "--mailbox=bob", "--expires=30d"]);
+    assert!(token.starts_with("rst_") && token.len() == 47, "{token}");
+    let list = place.run(&["token", "list", "--json"], "").stdout;
+    let list: Value = serde_json::from_slice(&list).unwrap();
+    assert_eq!(list[0]["scopes"], serde_json::json!(["read", "write"]));
+    assert_eq!((&list[0]["mailboxes"], &list[0]["expired"]), (&serde_json::json!(["ci-*", "bob"]), &false.into()));
+    let table = String::from_utf8(place.run(&["token", "list"], "").stdout).unwrap();
+    assert!(table.starts_with("ID ") && table.contains("read,write  ci-*,bob   20"), "{table}");
+    assert!(!fs::read_to_string(place.tokens()).unwrap().contains(&token[4..]));
+    assert!(place.run(&["token", "revoke", "ci"], "").status.success());
+    let nowhere = Command::new(env!("CARGO_BIN_EXE_restante")).args(["token", "list"]).output().unwrap();
+    assert!(nowhere.status.code() == Some(1) && said(&nowhere).contains("--auth-tokens"), "{nowhere:?}");
+}
+
+#[test]
+fn rest_from_the_first_user_to_a_token_that_is_revoked() {
+    let place = Place::new("rest");
+    let mut server = place.server(&[]);
+    server.deliver("bob@x.org", MAIL);
+    server.deliver("ci-1@x.org", MAIL);
+    let token = place.token(&["ci", "--mailbox", "ci-*"]);
+    let list = |mailbox: &str| format!("GET /api/v1/mailbox/{mailbox}");
+    let bearer = format!("Bearer {token}");
+    assert_eq!(status(server.http, &list("bob"), ""), 401);
+    assert_eq!(status(server.http, &list("bob"), &basic("ann", "secret")), 200);
+    assert_eq!(status(server.http, &list("bob"), &basic("ann", "wrong")), 401);
+    // The server knows of the token within a second.
+    let deadline = Instant::now() + LONG;
+    while status(server.http, &list("ci-1"), &bearer) != 200 {
+        assert!(Instant::now() < deadline, "the token is not known");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(status(server.http, &list("bob"), &bearer), 403);
+    assert_eq!(status(server.http, "DELETE /api/v1/mailbox/ci-1", &bearer), 403);
+    assert_eq!(status(server.http, "GET /metrics", &bearer), 403);
+    assert!(place.run(&["token", "revoke", "ci"], "").status.success());
+    while status(server.http, &list("ci-1"), &bearer) == 200 {
+        assert!(Instant::now() < deadline, "the token is still good");
+        thread::sleep(Duration::from_millis(100));
+    }
+    let metrics = ask(server.http, "GET /metrics", &format!("Authorization: {}\r\n", basic("ann", "secret")), "").body;
+    let metrics = Exposition::parse(&metrics);
+    for (reason, least) in [("none", 1.0), ("password", 1.0), ("scope", 2.0), ("mailbox", 1.0), ("token", 1.0)] {
+        let series = format!("restante_denials_total{{protocol=\"http\",reason=\"{reason}\"}}");
+        assert!(metrics.value(&series) >= least, "{reason}");
+    }
+
+    server.logged("denied protocol=HTTP client=127.0.0.1 asked=\"GET /api/v1/mailbox/bob\" why=\"no credentials\"");
+    server.logged("asked=\"GET /api/v1/mailbox/bob\" why=\"wrong password\" user=ann");
+    server.logged("asked=\"GET /api/v1/mailbox/bob\" why=mailbox user=ci");
+    server.logged("asked=\"GET /metrics\" why=scope user=ci");
+    server.signal("TERM");
+    server.wait();
+    let log = server.whole_log();
+    for secret in ["secret", "wrong\"", token.as_str(), "YW5u"] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+}
+
+#[test]
+fn a_login_by_the_form_lasts_until_it_is_ended_or_the_password_changes() {
+    let place = Place::new("form");
+    let server = place.server(&[]);
+    let origin = format!("Origin: http://{}\r\nContent-Type: application/x-www-form-urlencoded\r\n", server.http);
+    let led = ask(server.http, "GET /m/bob", "Accept: text/html\r\n", "");
+    assert!(led.status == 303 && led.head.contains("\r\nlocation: ./../login?next=m%2Fbob"), "{}", led.head);
+    assert_eq!(ask(server.http, "POST /login", &origin, "user=ann&password=wrong").status, 403);
+    let foreign = "Origin: http://evil.example\r\n";
+    assert_eq!(ask(server.http, "POST /login", foreign, "user=ann&password=secret").status, 403);
+    let log_in = |password: &str| {
+        let answer = ask(server.http, "POST /login", &origin, &format!("user=ann&password={password}&next=m%2Fbob"));
+        assert!(answer.status == 303 && answer.head.contains("\r\nlocation: ./m/bob\r\n"), "{}", answer.head);
+        let (_, cookie) = answer.head.split_once("\r\nset-cookie: ").unwrap();
+        format!("Cookie: {}\r\n", cookie.split(';').next().unwrap())
+    };
+    let page = |cookie: &str| ask(server.http, "GET /", cookie, "").status;
+    let (first, second) = (log_in("secret"), log_in("secret"));
+    assert_eq!((page(&first), page(&second), page("")), (200, 200, 401));
+    assert_eq!(ask(server.http, "DELETE /api/v1/mailbox/bob", &first, "").status, 403);
+    assert_eq!(ask(server.http, "DELETE /api/v1/mailbox/bob", &format!("{first}{origin}"), "").status, 200);
+    assert_eq!(ask(server.http, "POST /logout", &format!("{first}{origin}"), "").status, 303);
+    assert_eq!((page(&first), page(&second)), (401, 200));
+    place.add_user("ann", "another");
+    server.signal("HUP");
+    let deadline = Instant::now() + LONG;
+    while page(&second) == 200 {
+        assert!(Instant::now() < deadline, "the login still lasts");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(page(&log_in("another")), 200);
+}
+
+#[test]
+fn smtp_takes_users_tokens_and_its_own_credentials() {
+    let place = Place::new("smtp");
+    let (writer, reader) =
+        (place.token(&["w", "--scope=write", "--mailbox=ci-*"]), place.token(&["r", "--scope=read"]));
+    let mut server = place.server(&["--smtp-requireauth", "--smtp-credentials=old:0ld"]);
+    let rcpt = |login: &str, to: &str, code: &str| {
+        let mut talk = server.talk();
+        talk.expect("220");
+        talk.say("EHLO client.test", "250");
+        talk.say(login, "235");
+        talk.say("MAIL FROM:<a@x.org>", "250");
+        talk.say(&format!("RCPT TO:<{to}@x.org>"), code);
+    };
+    let refused = |login: &str| {
+        let mut talk = server.talk();
+        talk.expect("220");
+        talk.say("EHLO client.test", "250");
+        talk.say(login, "535");
+        talk.say("MAIL FROM:<a@x.org>", "530");
+    };
+    rcpt(&plain("", "old", "0ld"), "bob", "250");
+    rcpt(&plain("", "ann", "secret"), "bob", "250");
+    rcpt(&plain("", "any", &writer), "ci-1", "250");
+    rcpt(&plain("", "any", &writer), "bob", "550 5.7.1");
+    refused(&plain("", "any", &reader));
+    refused(&plain("", "ann", "wrong"));
+    refused(&plain("", "old", "secret"));
+    server.logged("denied protocol=SMTP client=127.0.0.1 asked=AUTH why=scope user=r");
+    server.logged("denied protocol=SMTP client=127.0.0.1 asked=RCPT why=mailbox user=w");
+    server.logged("denied protocol=SMTP client=127.0.0.1 asked=AUTH why=\"wrong password\" user=ann");
+}
+
+#[test]
+fn pop3_opens_mailboxes_to_those_who_may_read_them() {
+    let place = Place::new("pop3");
+    let (reader, writer) = (place.token(&["r", "--mailbox=bob"]), place.token(&["w", "--scope=read,write"]));
+    let only_writes = place.token(&["o", "--scope=write"]);
+    let mut server = place.server(&["--pop3-credentials=carol:c4rol"]);
+    for mailbox in ["ann", "bob", "carol"] {
+        server.deliver(&format!("{mailbox}@x.org"), MAIL);
+    }
+    let mut user_and_password = |user: &str, password: &str| {
+        let mut pop3 = Pop3::connect(&mut server);
+        pop3.ok(&format!("USER {user}"));
+        let answer = pop3.say(&format!("PASS {password}"));
+        (answer.starts_with("+OK 1 message"), pop3)
+    };
+    for (user, password, opens) in [
+        ("ann", "secret", true),
+        ("bob*ann", "secret", true),
+        ("bob@x.org*ann", "secret", true),
+        ("bob", &reader, true),
+        ("carol", &writer, true),
+        ("carol", "c4rol", true),
+        ("bob", "secret", false),
+        ("bob*eve", "secret", false),
+        ("carol", &reader, false),
+        ("bob", &only_writes, false),
+        ("bob", "c4rol", false),
+        ("bob", "", false),
+    ] {
+        assert_eq!(user_and_password(user, password).0, opens, "{user} {password}");
+    }
+    // Whoever may only read cannot delete.
+    let (_, mut pop3) = user_and_password("bob", &reader);
+    assert_eq!(pop3.err("DELE 1"), "-ERR The login allows to read only");
+    pop3.ok("RETR 1");
+    drop(pop3);
+    let (_, mut pop3) = user_and_password("bob*ann", "secret");
+    pop3.ok("DELE 1");
+    pop3.quit();
+
+    let mut pop3 = Pop3::connect(&mut server);
+    pop3.err(&plain("carol", "eve", "secret"));
+    pop3.ok(&plain("carol", "ann", "secret"));
+    // Of a hashed password there is no digest.
+    let mut pop3 = Pop3::connect(&mut server);
+    let apop = |greeting: &str, password: &str| digest(greeting, password);
+    pop3.err(&format!("APOP ann {}", apop(&pop3.greeting, "secret")));
+    pop3.ok(&format!("APOP carol {}", apop(&pop3.greeting, "c4rol")));
+    server.logged("denied protocol=POP3 client=127.0.0.1 asked=PASS why=mailbox user=r");
+}
+
+#[test]
+fn monitors_tell_of_the_mailboxes_that_a_token_is_for_and_end_with_it() {
+    let place = Place::new("monitor");
+    let token = place.token(&["ci", "--mailbox=ci-*"]);
+    let server = place.server(&[]);
+    let with_token = |path: &str| format!("{path}?access_token={token}");
+    let header = format!("Authorization: Bearer {token}\r\n");
+    let mut ear = Ear::open(&server, &with_token("/api/v2/monitor/messages"));
+    let mut by_header = EventStream::open(&server, "/api/v2/events", &header);
+    let mut by_query = EventStream::open(&server, &with_token("/api/v2/events/ci-1"), "");
+    server.deliver("bob@x.org", MAIL);
+    server.deliver("ci-1@x.org", MAIL);
+    assert_eq!(ear.text()["header"]["mailbox"], "ci-1");
+    for stream in [&mut by_header, &mut by_query] {
+        assert_eq!(stream.next().unwrap().data["header"]["mailbox"], "ci-1");
+    }
+    for path in ["/api/v2/events", "/api/v2/events/bob", "/api/v1/monitor/messages"] {
+        assert_eq!(status(server.http, &format!("GET {path}"), "Bearer rst_x"), 401, "{path}");
+    }
+    assert_eq!(ask(server.http, "GET /api/v2/events/bob", &header, "").status, 403);
+    assert!(place.run(&["token", "revoke", "ci"], "").status.success());
+    assert_eq!(ear.next(), Heard::Closed(1008));
+    assert!(by_header.next().is_none() && by_query.next().is_none());
+}
+
+#[test]
+fn many_wrong_passwords_do_not_stop_others() {
+    let place = Place::new("force");
+    let token = place.token(&["ci"]);
+    let server = place.server(&[]);
+    let request = "GET /api/v1/mailbox/bob";
+    assert_eq!(status(server.http, request, &basic("ann", "secret")), 200);
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let guess = |number: usize| {
+            let http = server.http;
+            scope.spawn(move || status(http, request, &basic("eve", &number.to_string())))
+        };
+        let guesses: Vec<_> = (0..100).map(guess).collect();
+        // Whoever was let in before, and whoever has a token, is let in while they wait.
+        for _ in 0..20 {
+            assert_eq!(status(server.http, request, &basic("ann", "secret")), 200);
+            assert_eq!(status(server.http, request, &format!("Bearer {token}")), 200);
+        }
+        guesses.into_iter().map(|guess| guess.join().unwrap()).collect()
+    });
+    assert!(statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    assert!(refused >= 50, "only {refused} were not even looked at");
+}
+
+#[test]
+fn what_locks_the_doors_and_what_does_not() {
+    let place = Place::new("doors");
+    let data = place.0.join("data");
+    fs::create_dir_all(&data).unwrap();
+    let data_flag = format!("--data={}", data.display());
+    let list = "GET /api/v1/mailbox/bob";
+    let open = Server::start(&[&data_flag]);
+    assert_eq!(status(open.http, list, ""), 200);
+    drop(open);
+    let create =
+        Command::new(env!("CARGO_BIN_EXE_restante")).args(["token", "create", "ci", &data_flag]).output().unwrap();
+    let token = String::from_utf8(create.stdout).unwrap();
+    assert!(Path::new(&data).join("tokens.toml").exists());
+    let locked = Server::start(&[&data_flag]);
+    assert_eq!(status(locked.http, list, ""), 401);
+    assert_eq!(status(locked.http, list, &format!("Bearer {}", token.trim_end())), 200);
+    drop(locked);
+    // A file that is named locks also when it is not there.
+    let locked = Server::start(&["--auth-tokens", &place.tokens()]);
+    assert_eq!(status(locked.http, list, ""), 401);
+    drop(locked);
+    fs::write(place.users(), "ann:plain text\n").unwrap();
+    let (code, log) = Server::try_spawn(support::command().args(["--auth-users", &place.users()])).err().unwrap();
+    assert!(code.code() == Some(2) && log.contains("line 1: the hash must be of the kind"), "{log}");
+}
