@@ -142,14 +142,7 @@ async fn serve(
     let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &http::PROTOCOLS)?;
     let metrics = Arc::new(Metrics::new(config.storage.retention_period));
     let locks = Locks::of(&config.auth, metrics.clone())?;
-    let parts = Parts {
-        config,
-        mailroom,
-        extensions,
-        metrics,
-        readiness: Arc::default(),
-        locks,
-    };
+    let parts = Parts { config, mailroom, extensions, metrics, readiness: Arc::default(), locks };
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
     let mut problems = Vec::new();

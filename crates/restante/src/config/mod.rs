@@ -49,8 +49,8 @@ pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use transfer::{Export, ExportFormat, Import, ImportFormat};
 pub use types::{
-    Auth, CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Origins, Pop3, Scripting, Search,
-    Smtp, Storage, StoreKind, Tls, Web, Webhooks,
+    Auth, CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Origins, Pop3, Scripting,
+    Search, Smtp, Storage, StoreKind, Tls, Web, Webhooks,
 };
 
 use self::check::Purpose;

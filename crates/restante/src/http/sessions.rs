@@ -13,7 +13,7 @@ use restante_store::journal::{Cover, Line, SessionId, SessionPage, Transaction, 
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
 use super::render::{date, field};
-use super::target::{OneMessage, OneSession, Administrator, Permitted, SomeSessions};
+use super::target::{Administrator, OneMessage, OneSession, Permitted, SomeSessions};
 use super::{Server, json, reply};
 
 /// What a session takes beside its mails and lines, roughly; a mail takes less.
@@ -44,7 +44,11 @@ pub(super) async fn session(State(server): State<Arc<Server>>, _: Administrator,
 }
 
 /// The list of sessions, the latest first.
-pub(super) async fn list(State(server): State<Arc<Server>>, _: Administrator, SomeSessions(page): SomeSessions) -> Answer {
+pub(super) async fn list(
+    State(server): State<Arc<Server>>,
+    _: Administrator,
+    SomeSessions(page): SomeSessions,
+) -> Answer {
     let this = &server;
     let make = |allowance: Allowance| async move {
         // One more tells whether there are more.

@@ -10,8 +10,8 @@ use restante_access::{Denied, Grant, Scope};
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mailroom::Outcome;
+use restante_proto::Dialogue;
 use restante_proto::smtp::{Action, Session};
-use restante_proto::{Dialogue, Scope};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Scribe, Server, refusal};
@@ -57,7 +57,7 @@ impl<'a> Connection<'a> {
         mut scribe: Option<&'a mut Scribe>,
         ip: Option<IpAddr>,
     ) -> Self {
-        let scope = if scribe.is_some() { Some(Scope::Everything) } else { call.recorded() };
+        let scope = if scribe.is_some() { Some(restante_proto::Scope::Everything) } else { call.recorded() };
         if let Some(scope) = scope {
             session.record(scope);
         }

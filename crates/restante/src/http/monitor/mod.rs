@@ -7,6 +7,7 @@ mod handshake;
 mod socket;
 mod stream;
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
