@@ -6,6 +6,8 @@ use std::path::Path;
 pub(crate) const TEMPLATE: &str = "index.html";
 /// Style sheets directly in here become part of the page.
 const STYLES: &str = "css/";
+/// The style sheet that is served as a file too: pages beside the page are made of the same values.
+const TOKENS: &str = "css/10-tokens.css";
 /// What is shown for the server where no page says otherwise.
 pub(crate) const ICON: &str = "icon.svg";
 
@@ -33,6 +35,7 @@ pub(crate) struct Interface {
 }
 
 /// A file that is served.
+#[derive(Clone)]
 pub(crate) struct File {
     /// Where it lies in the folder, with slashes.
     pub(crate) path: String,
@@ -65,12 +68,13 @@ pub(crate) fn read(folder: &Path) -> Result<Interface, String> {
         let name = file.path.strip_prefix(STYLES).and_then(|name| name.strip_suffix(".css"));
         name.is_some_and(|name| !name.contains('/'))
     };
-    let (styles, assets): (Vec<File>, Vec<File>) = files.into_iter().partition(is_style);
+    let assets: Vec<File> = files.iter().filter(|file| !is_style(file) || file.path == TOKENS).cloned().collect();
+    let styles = files.into_iter().filter(is_style);
     if !assets.iter().any(|file| file.path == ICON) {
         return Err(format!("ui/{ICON} is missing"));
     }
     let template = std::fs::read(folder.join(TEMPLATE)).map_err(|error| format!("ui/{TEMPLATE}: {error}"))?;
-    let style: Result<Vec<String>, String> = styles.into_iter().map(|file| text(&file.path, file.content)).collect();
+    let style: Result<Vec<String>, String> = styles.map(|file| text(&file.path, file.content)).collect();
     Ok(Interface { template: text(TEMPLATE, template)?, style: style?.concat(), assets })
 }
 
