@@ -9,6 +9,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use restante_access::Grant;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::problem::Problem;
 use super::status::build_date;
@@ -19,32 +20,41 @@ use crate::config::{Config, Tls};
 pub(super) const ABOUT: &str = "/api/v2/server";
 
 /// The answer to `/api/v2/server`, as far as it stays the same.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct About {
     version: &'static str,
+    #[schema(format = DateTime)]
     build_date: String,
     started_millis: i64,
+    /// `local`, `full` or `domain`: what mailboxes are named after.
     mailbox_naming: String,
+    /// Whether the page shows the monitor and the list of mailboxes.
     monitor_visible: bool,
     smtp: Smtp,
     pop3: Pop3,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
+/// How to send mail here.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct Smtp {
+    #[schema(required)]
     port: Option<u16>,
     domain: String,
+    /// `off`, `starttls` (offered) or `implicit`.
     tls: &'static str,
     auth_required: bool,
     max_message_bytes: usize,
     max_recipients: usize,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
+/// How to fetch mail from here.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
 struct Pop3 {
+    #[schema(required)]
     port: Option<u16>,
+    /// `off`, `starttls` (offered) or `implicit`.
     tls: &'static str,
 }
 
@@ -89,11 +99,15 @@ fn tls(port: Option<Port>, tls: &Tls) -> &'static str {
 }
 
 /// The answer as a whole: the script may be another one since the start.
-#[derive(Serialize)]
-struct Answer<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = Server)]
+pub(super) struct Answer<'a> {
     #[serde(flatten)]
     about: &'a About,
+    /// The name of the file of the Lua script that takes part.
+    #[schema(required)]
     script: Option<String>,
+    /// How many webhooks there are.
     webhooks: usize,
     /// Who asks, where one has to say so.
     user: Option<&'a str>,

@@ -87,6 +87,17 @@ impl Tags {
         self.tag(format_args!("n{:x}", version.0))
     }
 
+    /// The tag of the description of the API.
+    pub(super) fn description(&self) -> HeaderValue {
+        self.tag("o")
+    }
+
+    /// The tag of the same as a page. What is in it depends on the URL that it is asked for under, and a tag needs to be
+    /// another one only where that is the same.
+    pub(super) fn docs(&self) -> HeaderValue {
+        self.tag("h")
+    }
+
     fn tag(&self, state: impl Display) -> HeaderValue {
         // These characters are all valid in a header, so the other branch is never taken.
         let tag = format!("\"{:x}-{state}\"", self.epoch);
@@ -187,6 +198,8 @@ mod tests {
             tags.part(id, 0),
             tags.part(id, 1),
             tags.counts(Version(5)),
+            tags.description(),
+            tags.docs(),
             Tags { epoch: 2 }.listing(Version(5)),
         ];
         let distinct: std::collections::HashSet<_> = all.iter().collect();

@@ -5,9 +5,9 @@
 //! values by `target`, answered by `rest`, `view`, `extract`, `mailboxes`, `search`, `sessions` or `attachment` from what the
 //! mailroom says, once there is something to say in `wait`, taken in by `inject`, or followed up by `monitor` for as long as the
 //! client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
-//! with what the build has `packed`. `render` writes the JSON, `answers` remembers it and `budget` bounds it. What pages of
-//! other origins may do is said by `cors`. `connection` speaks HTTP/1.1 and `http2` HTTP/2, where a `ledger` says how fast
-//! each answer is taken. Listening and TLS are not done here.
+//! with what the build has `packed`, `openapi` with a description of the API. `render` writes the JSON, `answers` remembers
+//! it and `budget` bounds it. What pages of other origins may do is said by `cors`. `connection` speaks HTTP/1.1 and `http2`
+//! HTTP/2, where a `ledger` says how fast each answer is taken. Listening and TLS are not done here.
 
 mod about;
 mod access;
@@ -36,6 +36,7 @@ mod links;
 mod mailboxes;
 mod monitor;
 mod observe;
+mod openapi;
 mod packed;
 mod pages;
 mod probe;
@@ -78,11 +79,13 @@ use answers::Key;
 use budget::{Allowance, Budget};
 use etag::Tags;
 use greeting::Greeting;
+use openapi::Description;
 use problem::Problem;
 use view::Counted;
 
 pub use about::{About, Port};
 pub use connection::{PROTOCOLS, Peer, Tenure, Version, refuse_connection, refuse_plain, serve_connection};
+pub use openapi::openapi;
 pub use render::summary_record;
 pub use status::Status;
 
@@ -238,6 +241,8 @@ fn below(base: &str, routes: Routes) -> Routes {
         .route(&path("/api/v2/monitor/messages/{name}"), get(monitor::changes))
         .route(&path("/api/v2/events"), get(monitor::events))
         .route(&path("/api/v2/events/{name}"), get(monitor::events))
+        .route(&path(openapi::DOCUMENT), get(openapi::document))
+        .route(&path(openapi::DOCS), get(openapi::docs))
         .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachment::download))
         .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachment::view))
         .route(&path("/serve/mailbox/{name}/{id}"), get(view::compat))
@@ -262,6 +267,7 @@ struct Server {
     budget: Budget,
     tags: Tags,
     greeting: Arc<Greeting>,
+    description: Description,
     /// Bounds the heavy work that is being done, and with it the memory that takes.
     heavy: Arc<Semaphore>,
     /// Bounds the writing down of metrics, which must not wait for the work of others.
@@ -293,6 +299,7 @@ impl Server {
             budget: Budget::beside_cache(settings.cache_bytes),
             tags: Tags::new(),
             greeting: Arc::new(Greeting::new(settings.greeting_file.clone())),
+            description: Description::default(),
             heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
             scrapes: Arc::new(Semaphore::new(1)),
             monitors: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),

@@ -7,7 +7,7 @@ use crate::net::Clients;
 const LIST: &str = "GET /api/v1/mailbox/test";
 
 /// A house behind the proxies of 10.0.0.0/8, where a client may have so many requests open.
-fn house(limit: Option<usize>) -> House {
+pub(super) fn house(limit: Option<usize>) -> House {
     House::with(Settings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
         clients: Arc::new(Clients::new(limit)),
@@ -15,12 +15,12 @@ fn house(limit: Option<usize>) -> House {
     })
 }
 
-fn peer(ip: &str) -> Peer {
+pub(super) fn peer(ip: &str) -> Peer {
     Some(ip.parse().unwrap()).into()
 }
 
 /// Asks, and takes nothing of the answer's body yet.
-async fn begin(house: &House, peer: Peer, client: &str) -> axum::response::Response {
+pub(super) async fn begin(house: &House, peer: Peer, client: &str) -> axum::response::Response {
     let request = Request::get("/api/v1/mailbox/test").header("Host", "localhost").header("X-Forwarded-For", client);
     house.router.clone().oneshot(request.extension(peer).body(Body::empty()).unwrap()).await.unwrap()
 }

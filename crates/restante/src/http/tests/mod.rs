@@ -16,6 +16,7 @@ mod inject;
 mod mailboxes;
 mod memory;
 mod monitor;
+mod openapi;
 mod pages;
 mod preview;
 mod sessions;

@@ -30,16 +30,16 @@ const UPGRADE: &str = "Connection: keep-alive, Upgrade
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
 
 /// A server with a mailroom behind it, and the trigger of its end.
-struct Office {
+pub(super) struct Office {
     mailroom: Arc<Mailroom>,
     monitors: Arc<Monitors>,
-    router: Router,
+    pub(super) router: Router,
     trigger: ShutdownTrigger,
     shutdown: Shutdown,
 }
 
 impl Office {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with(Settings::default())
     }
 
@@ -53,7 +53,7 @@ impl Office {
     }
 
     /// Delivers a mail with this subject to `{to}@example.org`; returns its id.
-    async fn deliver(&self, to: &str, subject: &str) -> MessageId {
+    pub(super) async fn deliver(&self, to: &str, subject: &str) -> MessageId {
         let envelope = Envelope {
             peer: envelope::Peer { ip: None, helo: "client.test".into() },
             from: None,
@@ -74,13 +74,13 @@ impl Office {
         client
     }
 
-    async fn listen(&self, path: &str) -> Ear {
+    pub(super) async fn listen(&self, path: &str) -> Ear {
         let client = self.connect(1 << 20);
         Ear(client_async(format!("ws://localhost{path}"), client).await.unwrap().0)
     }
 
     /// Opens a stream of Server-Sent Events, up to behind its headers.
-    async fn stream(&self, path: &str, headers: &str) -> Stream {
+    pub(super) async fn stream(&self, path: &str, headers: &str) -> Stream {
         let mut client = self.connect(1 << 20);
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
@@ -112,11 +112,11 @@ fn handshake(headers: &str) -> String {
 }
 
 /// One who listens to a WebSocket.
-struct Ear(WebSocketStream<DuplexStream>);
+pub(super) struct Ear(WebSocketStream<DuplexStream>);
 
 impl Ear {
     /// The next text, `closed` and the code, `ended` without one, or `nothing` when none comes for a while.
-    async fn next(&mut self) -> String {
+    pub(super) async fn next(&mut self) -> String {
         loop {
             return match timeout(Duration::from_secs(5), self.0.next()).await {
                 Ok(Some(Ok(Message::Text(text)))) => text.as_str().to_owned(),
@@ -141,7 +141,7 @@ impl Ear {
 }
 
 /// One who listens to Server-Sent Events.
-struct Stream {
+pub(super) struct Stream {
     client: DuplexStream,
     read: String,
 }
@@ -165,7 +165,7 @@ impl Stream {
     }
 
     /// The next event's name, id and data. The chunks that they come in do not matter.
-    async fn event(&mut self) -> Option<(String, String, serde_json::Value)> {
+    pub(super) async fn event(&mut self) -> Option<(String, String, serde_json::Value)> {
         self.until("event: ").await?;
         let name = self.until("\n").await?.trim().to_owned();
         let id = self.until("\n").await?.strip_prefix("id: ").unwrap().trim().to_owned();

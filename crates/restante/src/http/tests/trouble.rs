@@ -9,7 +9,7 @@ use super::*;
 use crate::http::{Server, routed};
 
 /// A store that does nothing but fail, or does not even do that.
-struct Failing(Option<MakeError>);
+pub(super) struct Failing(pub(super) Option<MakeError>);
 
 type MakeError = fn(String) -> StoreError;
 
@@ -120,7 +120,7 @@ async fn what_a_store_does_not_tell_is_not_made_up() {
     }
 }
 
-fn over(store: Failing) -> Router {
+pub(super) fn over(store: Failing) -> Router {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), Extensions::default());
     router(Arc::new(mailroom), Settings::default())
 }

@@ -1,0 +1,91 @@
+//! The description as a whole: the operations of all chapters, what they have in common, and how a client says who it is.
+
+use utoipa::openapi::path::{Paths, PathsBuilder};
+use utoipa::openapi::schema::{Components, ComponentsBuilder};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::tag::{Tag, TagBuilder};
+use utoipa::openapi::{Info, InfoBuilder, License, OpenApi, OpenApiBuilder, Server};
+
+use super::operation::{BASIC, BEARER, COOKIE, Operation};
+use super::paths::{CHAPTERS, Chapter};
+use super::refusals;
+
+const ABOUT: &str = "\
+Restante takes in mail for any address and keeps it for those who ask. This is how programs ask: they read what came, \
+listen to what comes, and delete what they have seen.
+
+Version 1 is the API that clients of Inbucket know, with the same paths and the same shapes. What goes beyond it is \
+version 2. All paths are below the base path (`web.basepath`), and at the root as well.
+
+A `{name}` is the name of a mailbox or an address, and goes the same way as a recipient: under the default naming, \
+`Bob+Shop@example.org` reads mailbox `bob`. Every valid name is a mailbox; one that holds nothing is empty, not an error. \
+An `{id}` is a string of digits; ids ascend with arrival.
+
+Parameters of a query that are not known are ignored; a known one that is given twice is 400. Every JSON body ends in \
+one line feed.";
+
+/// The cookie of a session, which the login page sets.
+const SESSION_COOKIE: &str = "restante-session";
+
+/// The description of a server whose paths begin with this, be it a URL, a path or nothing.
+pub(super) fn of(root: &str) -> OpenApi {
+    let operations: Vec<Operation> = CHAPTERS.iter().flat_map(Chapter::operations).collect();
+    OpenApiBuilder::new()
+        .info(info())
+        .servers(Some([Server::new(if root.is_empty() { "/" } else { root })]))
+        .tags(Some(CHAPTERS.iter().map(tag)))
+        .components(Some(components(&operations)))
+        .paths(paths(operations))
+        .build()
+}
+
+fn info() -> Info {
+    InfoBuilder::new()
+        .title("Restante")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(ABOUT))
+        .license(Some(License::builder().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build()))
+        .build()
+}
+
+fn tag(chapter: &Chapter) -> Tag {
+    TagBuilder::new().name(chapter.name).description(Some(chapter.about)).build()
+}
+
+/// What operations refer to.
+fn components(operations: &[Operation]) -> Components {
+    let schemas = operations.iter().flat_map(|operation| operation.schemas.iter().cloned());
+    let mut components = ComponentsBuilder::new()
+        .schemas_from_iter(schemas)
+        .schemas_from_iter(refusals::schemas())
+        .security_scheme(BASIC, basic())
+        .security_scheme(BEARER, bearer())
+        .security_scheme(COOKIE, cookie());
+    for refusal in refusals::all() {
+        components = components.response(refusal.name, refusal.response());
+    }
+    components.build()
+}
+
+fn basic() -> SecurityScheme {
+    let about = "The name and the password of a user.";
+    SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).description(Some(about)).build())
+}
+
+fn bearer() -> SecurityScheme {
+    let about = "A token, as `restante token create` makes it.";
+    SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build())
+}
+
+fn cookie() -> SecurityScheme {
+    let about = "The session of a browser, which begins at the login page.";
+    SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(SESSION_COOKIE, about)))
+}
+
+fn paths(operations: Vec<Operation>) -> Paths {
+    let mut paths = PathsBuilder::new().build();
+    for Operation { method, path, described, .. } in operations {
+        paths.add_path_operation(path, vec![method], described);
+    }
+    paths
+}

@@ -1,0 +1,220 @@
+//! The words in which an operation is described. What all of them have in common is added here: the parameters that the
+//! path names, who may do it, and what any request can be refused for.
+
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa::openapi::content::{Content, ContentBuilder};
+use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::header::{Header, HeaderBuilder};
+use utoipa::openapi::path::{self, HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::response::ResponseBuilder;
+use utoipa::openapi::schema::{Array, Object, ObjectBuilder, Schema, Type};
+use utoipa::openapi::security::SecurityRequirement;
+use utoipa::openapi::{Ref, RefOr, Required};
+
+use super::refusals::{self, Refusal};
+
+/// The names of the ways to say who one is.
+pub(super) const BASIC: &str = "basic";
+/// See [`BASIC`].
+pub(super) const BEARER: &str = "bearer";
+/// See [`BASIC`].
+pub(super) const COOKIE: &str = "cookie";
+
+/// The name under which the shape of what a listener is told stands beside an operation. OpenAPI has no word for it.
+const FRAME: &str = "x-frame";
+
+/// A name, and the schema of that name.
+pub(super) type Named = (String, RefOr<Schema>);
+
+/// An operation, described as far as that has come.
+pub(super) struct Operation {
+    pub(super) method: HttpMethod,
+    pub(super) path: &'static str,
+    pub(super) described: path::Operation,
+    /// The shapes that the description refers to.
+    pub(super) schemas: Vec<Named>,
+}
+
+/// Begins to describe what GET does at a path, under a name for programs.
+pub(super) fn get(path: &'static str, name: &str) -> Operation {
+    Operation::new(HttpMethod::Get, path, name).needs("read")
+}
+
+/// The same for POST.
+pub(super) fn post(path: &'static str, name: &str) -> Operation {
+    Operation::new(HttpMethod::Post, path, name).needs("write")
+}
+
+/// The same for PATCH.
+pub(super) fn patch(path: &'static str, name: &str) -> Operation {
+    Operation::new(HttpMethod::Patch, path, name).needs("write")
+}
+
+/// The same for DELETE.
+pub(super) fn delete(path: &'static str, name: &str) -> Operation {
+    Operation::new(HttpMethod::Delete, path, name).needs("write")
+}
+
+impl Operation {
+    fn new(method: HttpMethod, path: &'static str, name: &str) -> Self {
+        let named = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+        let described = OperationBuilder::new().operation_id(Some(name)).parameters(Some(named.map(in_path))).build();
+        Self { method, path, described, schemas: Vec::new() }.refuses(refusals::ANYWHERE)
+    }
+
+    /// What it does, in a few words and in some more. Code is in backticks, paragraphs have an empty line between them.
+    pub(super) fn does(mut self, summary: &str, more: &str) -> Self {
+        self.described.summary = Some(summary.to_owned());
+        self.described.description = (!more.is_empty()).then(|| more.to_owned());
+        self
+    }
+
+    /// It needs this scope, where credentials are asked for.
+    pub(super) fn needs(mut self, scope: &str) -> Self {
+        let anybody = SecurityRequirement::default();
+        let somebody = [BASIC, BEARER, COOKIE].map(|scheme| SecurityRequirement::new(scheme, [scope]));
+        self.described.security = Some([anybody].into_iter().chain(somebody).collect());
+        self
+    }
+
+    /// Anybody may do it, under whatever host name.
+    pub(super) fn for_anybody(mut self) -> Self {
+        self.described.security = Some(vec![SecurityRequirement::default()]);
+        for needless in [refusals::MALFORMED, refusals::UNAUTHORISED, refusals::MISDIRECTED] {
+            self.described.responses.responses.remove(needless.status.as_str());
+        }
+        self
+    }
+
+    /// It takes this parameter.
+    pub(super) fn takes(mut self, parameter: ParameterBuilder) -> Self {
+        self.described.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
+        self
+    }
+
+    /// It takes JSON of this shape, such as this.
+    pub(super) fn takes_json<T: ToSchema>(self, required: Required, about: &str, example: Value) -> Self {
+        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
+        let mut this = self.with_schemas_of::<T>().refuses(refusals::OF_JSON);
+        let body = RequestBodyBuilder::new().description(Some(about)).required(Some(required));
+        this.described.request_body = Some(RefOr::T(body.content("application/json", content).build()));
+        this
+    }
+
+    /// It answers with JSON of this shape, such as this.
+    pub(super) fn tells<T: ToSchema>(self, about: &str, example: Value) -> Self {
+        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
+        self.with_schemas_of::<T>().answers("200", in_json(about, content))
+    }
+
+    /// It answers with a list of JSON of this shape, such as this.
+    pub(super) fn lists<T: ToSchema>(self, about: &str, example: Value) -> Self {
+        let list = Array::new(reference::<T>());
+        let content = ContentBuilder::new().schema(Some(list)).example(Some(example)).build();
+        self.with_schemas_of::<T>().answers("200", in_json(about, content))
+    }
+
+    /// It answers with something of this content type.
+    pub(super) fn sends(self, content_type: &str, about: &str) -> Self {
+        let text = content_type.starts_with("text/").then(|| Object::with_type(Type::String));
+        self.answers("200", ResponseBuilder::new().description(about).content(content_type, Content::new(text)))
+    }
+
+    /// It answers so.
+    pub(super) fn answers(mut self, status: &str, response: ResponseBuilder) -> Self {
+        self.described.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
+        self
+    }
+
+    /// Its answer has a tag, and a client that has the answer already learns that it is still good.
+    pub(super) fn can_be_known(mut self) -> Self {
+        if let Some(RefOr::T(answer)) = self.described.responses.responses.get_mut("200") {
+            answer.headers.insert("ETag".to_owned(), RefOr::T(header("What to give as `If-None-Match`.")));
+        }
+        let known =
+            parameter(ParameterIn::Header, "If-None-Match", Type::String, "Tags of answers that the client has.");
+        let same = ResponseBuilder::new().description("The client has this answer already.");
+        self.takes(known).answers("304", same.header("ETag", header("The tag of the answer.")))
+    }
+
+    /// Whoever listens is told JSON of this shape.
+    pub(super) fn tells_listeners<T: ToSchema>(self) -> Self {
+        let mut this = self.with_schemas_of::<T>();
+        this.described.extensions =
+            Some(ExtensionsBuilder::new().add(FRAME, json!({ "$ref": reference::<T>().ref_location })).build());
+        this
+    }
+
+    /// It can be refused for these reasons.
+    pub(super) fn refuses(mut self, reasons: &[&Refusal]) -> Self {
+        for reason in reasons {
+            let response = RefOr::Ref(Ref::from_response_name(reason.name));
+            self.described.responses.responses.insert(reason.status.as_str().to_owned(), response);
+        }
+        self
+    }
+
+    fn with_schemas_of<T: ToSchema>(mut self) -> Self {
+        self.schemas.extend(schemas_of::<T>());
+        self
+    }
+}
+
+/// A parameter of the query.
+pub(super) fn query(name: &str, kind: Type, about: &str) -> ParameterBuilder {
+    parameter(ParameterIn::Query, name, kind, about)
+}
+
+/// A parameter that can be left out.
+pub(super) fn parameter(place: ParameterIn, name: &str, kind: Type, about: &str) -> ParameterBuilder {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(place)
+        .required(Required::False)
+        .description(Some(about))
+        .schema(Some(Object::with_type(kind)))
+}
+
+/// A parameter of the query that takes one of these words.
+pub(super) fn choice(name: &str, words: &[&str], about: &str) -> ParameterBuilder {
+    let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()));
+    query(name, Type::String, about).schema(Some(schema))
+}
+
+/// A header of an answer.
+pub(super) fn header(about: &str) -> Header {
+    HeaderBuilder::new().schema(Some(Object::with_type(Type::String))).description(Some(about)).build()
+}
+
+/// The reference to the shape of a type.
+pub(super) fn reference<T: ToSchema>() -> Ref {
+    Ref::from_schema_name(T::name())
+}
+
+/// The shape of a type and all those that it is made of.
+pub(super) fn schemas_of<T: ToSchema>() -> Vec<Named> {
+    let mut schemas = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut schemas);
+    schemas
+}
+
+fn in_json(about: &str, content: Content) -> ResponseBuilder {
+    let expires = HeaderBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["-1"]))))
+        .description(Some("Always `-1`: every answer is already old."));
+    ResponseBuilder::new().description(about).content("application/json", content).header("Expires", expires.build())
+}
+
+/// What a name in a path stands for.
+fn in_path(name: &str) -> Parameter {
+    let (kind, about) = match name {
+        "name" => (Type::String, "The name of a mailbox, or an address."),
+        "id" => (Type::String, "The id of a message, or `latest` for the one that came last."),
+        "index" => (Type::Integer, "The place of the attachment in the list of attachments, from 0."),
+        "file" => (Type::String, "Any name: it is for people, and not looked at."),
+        _ => (Type::String, ""),
+    };
+    parameter(ParameterIn::Path, name, kind, about).required(Required::True).build()
+}

@@ -1,0 +1,158 @@
+//! An operation in the page: what it takes, what it answers, and how to try it.
+
+use serde_json::{Map, Value};
+
+use super::html::{Html, anchor};
+use super::shape;
+use super::{BASE, REFUSAL, WS_BASE};
+
+/// What stands in for the names in a path when it is tried.
+const TRIED: [(&str, &str); 4] = [("{name}", "bob"), ("{id}", "latest"), ("{index}", "0"), ("{file}", "file")];
+
+/// Appends an operation.
+pub(super) fn write(html: &mut Html, method: &str, path: &str, operation: &Value) {
+    html.element("details", |html| {
+        html.element("summary", |html| {
+            html.element(&format!("span class=\"method {method}\""), |html| html.text(&method.to_uppercase()));
+            html.element("code class=\"path\"", |html| breakable(html, path));
+            html.words_in("span class=\"does\"", text(&operation["summary"]));
+        });
+        html.element(&format!("div id=\"{}\"", anchor("", text(&operation["operationId"]))), |html| {
+            html.paragraphs(text(&operation["description"]));
+            scope(html, &operation["security"]);
+            parameters(html, &operation["parameters"]);
+            body(html, &operation["requestBody"]);
+            answers(html, operation);
+            html.element("h4", |html| html.text("Try it"));
+            html.element("pre", |html| html.text(&tried(method, path, operation)));
+        });
+    });
+}
+
+/// A path can be longer than a narrow window is wide.
+fn breakable(html: &mut Html, path: &str) {
+    for piece in path.split_inclusive('/') {
+        html.text(piece);
+        html.markup("<wbr>");
+    }
+}
+
+fn scope(html: &mut Html, security: &Value) {
+    let mut scopes = security.as_array().into_iter().flatten().filter_map(Value::as_object).flat_map(Map::values);
+    if let Some(scope) = scopes.find_map(|scopes| scopes[0].as_str()) {
+        html.element("p class=\"scope\"", |html| {
+            html.text("Where credentials are asked for: scope ");
+            html.element("code", |html| html.text(scope));
+            html.text(".");
+        });
+    }
+}
+
+fn parameters(html: &mut Html, parameters: &Value) {
+    let Some(parameters) = parameters.as_array().filter(|parameters| !parameters.is_empty()) else { return };
+    html.element("h4", |html| html.text("Takes"));
+    html.element("table", |html| {
+        for parameter in parameters {
+            html.element("tr", |html| {
+                html.element("th", |html| html.element("code", |html| html.text(text(&parameter["name"]))));
+                html.element("td", |html| {
+                    html.text(text(&parameter["in"]));
+                    html.text(", ");
+                    shape::kind(html, &parameter["schema"]);
+                    let is_required = parameter["required"] == true && parameter["in"] != "path";
+                    html.text(if is_required { ", required" } else { "" });
+                });
+                html.words_in("td", text(&parameter["description"]));
+            });
+        }
+    });
+}
+
+fn body(html: &mut Html, body: &Value) {
+    let Some(contents) = body["content"].as_object() else { return };
+    html.element("h4", |html| html.text("Body"));
+    html.words_in("p", text(&body["description"]));
+    for (content_type, content) in contents {
+        html.element("p", |html| as_type(html, content_type, content));
+        example(html, &content["example"]);
+    }
+}
+
+fn answers(html: &mut Html, operation: &Value) {
+    let Some(answers) = operation["responses"].as_object() else { return };
+    html.element("h4", |html| html.text("Answers"));
+    for (status, answer) in answers.iter().filter(|(_, answer)| answer["$ref"].is_null()) {
+        html.element("p", |html| {
+            html.element("strong", |html| html.text(status));
+            html.text(" ");
+            html.words(text(&answer["description"]));
+            for (content_type, content) in answer["content"].as_object().into_iter().flatten() {
+                html.text(" ");
+                as_type(html, content_type, content);
+            }
+        });
+        for content in answer["content"].as_object().into_iter().flat_map(Map::values) {
+            example(html, &content["example"]);
+        }
+    }
+    html.element("p class=\"refusals\"", |html| {
+        html.text("Refused with");
+        for (status, _) in answers.iter().filter(|(_, answer)| !answer["$ref"].is_null()) {
+            html.text(" ");
+            html.link(REFUSAL, status, |html| html.text(status));
+        }
+        html.text(".");
+    });
+    if operation["x-frame"].is_object() {
+        html.element("p", |html| {
+            html.text("What is told has the shape ");
+            shape::kind(html, &operation["x-frame"]);
+            html.text(".");
+        });
+    }
+}
+
+fn as_type(html: &mut Html, content_type: &str, content: &Value) {
+    html.element("code", |html| html.text(content_type));
+    let schema = &content["schema"];
+    if schema.is_object() && schema["type"] != "string" {
+        html.text(": ");
+        shape::kind(html, schema);
+    }
+}
+
+/// Appends an example, in lines. Who has `serde_json` write a value gets one.
+fn example(html: &mut Html, value: &Value) {
+    if !value.is_null() {
+        html.element("pre", |html| html.text(&format!("{value:#}")));
+    }
+}
+
+/// The command that does it.
+fn tried(method: &str, path: &str, operation: &Value) -> String {
+    let mut path = TRIED.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
+    let is_needed = |parameter: &&Value| parameter["in"] == "query" && parameter["required"] == true;
+    let parameters = operation["parameters"].as_array().into_iter().flatten().filter(is_needed);
+    for (index, parameter) in parameters.enumerate() {
+        path.push(if index == 0 { '?' } else { '&' });
+        path.push_str(text(&parameter["name"]));
+        path.push_str("=…");
+    }
+    let answers = &operation["responses"];
+    if answers["101"].is_object() {
+        return format!("websocat {WS_BASE}{path}");
+    }
+    let endless = if answers["200"]["content"]["text/event-stream"].is_object() { "-N " } else { "" };
+    let verb = if method == "get" { String::new() } else { format!("-X {} ", method.to_uppercase()) };
+    // Nothing but GET takes the latest message, so that nobody changes another one than meant.
+    let path = if method == "delete" { path.replace("latest", "ID") } else { path };
+    let body = match operation["requestBody"]["content"]["application/json"]["example"] {
+        Value::Null => String::new(),
+        ref example => format!(" \\\n  -H 'Content-Type: application/json' -d '{example}'"),
+    };
+    format!("curl {endless}{verb}'{BASE}{path}'{body}")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,94 @@
+//! Schemas in words: what a value is, and the tables of what it is made of.
+
+use serde_json::Value;
+
+use super::html::Html;
+
+/// Where the place of a shape in the page begins its name.
+pub(super) const SHAPE: &str = "shape";
+
+/// Appends what a value of this schema is.
+pub(super) fn kind(html: &mut Html, schema: &Value) {
+    if let Some(name) = referred(schema) {
+        html.link(SHAPE, name, |html| html.text(name));
+        return;
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        either(html, words, |html, word| html.element("code", |html| html.text(&word.to_string())));
+        return;
+    }
+    for several in ["oneOf", "anyOf"] {
+        if let Some(kinds) = schema[several].as_array() {
+            either(html, kinds, kind);
+            return;
+        }
+    }
+    match &schema["type"] {
+        Value::String(name) => named(html, name, schema),
+        Value::Array(names) => either(html, names, |html, name| named(html, name.as_str().unwrap_or_default(), schema)),
+        _ => html.text("anything"),
+    }
+}
+
+/// Appends the table of the fields of an object, or what else a value of the schema is.
+pub(super) fn fields(html: &mut Html, schema: &Value) {
+    let parts = schema["allOf"].as_array().map_or(std::slice::from_ref(schema), Vec::as_slice);
+    for name in parts.iter().filter_map(referred) {
+        html.element("p", |html| {
+            html.text("All fields of ");
+            html.link(SHAPE, name, |html| html.text(name));
+            html.text(", and:");
+        });
+    }
+    let objects = parts.iter().filter_map(|part| Some((part, part["properties"].as_object()?)));
+    let mut rows = objects.flat_map(|(part, fields)| fields.iter().map(move |field| (part, field))).peekable();
+    if rows.peek().is_none() {
+        html.element("p", |html| kind(html, schema));
+        return;
+    }
+    html.element("table", |html| {
+        for (part, (name, field)) in rows {
+            let is_required = part["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name));
+            html.element("tr", |html| {
+                html.element("th", |html| html.element("code", |html| html.text(name)));
+                html.element("td", |html| {
+                    kind(html, field);
+                    html.text(if is_required { "" } else { ", not always there" });
+                });
+                html.words_in("td", about(field));
+            });
+        }
+    });
+}
+
+/// What is said about a field. Where it may be null, that is said beside its shape.
+fn about(field: &Value) -> &str {
+    field["description"].as_str().unwrap_or_default()
+}
+
+fn named(html: &mut Html, name: &str, schema: &Value) {
+    match name {
+        "array" => {
+            html.text("list of ");
+            kind(html, &schema["items"]);
+        }
+        "object" if schema["additionalProperties"].is_object() => {
+            html.text("by name: ");
+            kind(html, &schema["additionalProperties"]);
+        }
+        "string" if schema["format"] == "date-time" => html.text("time (RFC 3339)"),
+        other => html.text(other),
+    }
+}
+
+fn either(html: &mut Html, several: &[Value], one: impl Fn(&mut Html, &Value)) {
+    for (index, value) in several.iter().enumerate() {
+        html.text(if index == 0 { "" } else { " or " });
+        one(html, value);
+    }
+}
+
+/// The name of the shape that a schema refers to.
+fn referred(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
+}

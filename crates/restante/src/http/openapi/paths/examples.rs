@@ -1,0 +1,30 @@
+//! Pieces that several examples are made of.
+
+use serde_json::{Value, json};
+
+/// The id of the message in the examples.
+pub(super) const ID: &str = "1794711170123456";
+
+/// The record of the message in the examples.
+pub(super) fn record() -> Value {
+    json!({
+        "mailbox": "bob",
+        "id": ID,
+        "from": "Ann <ann@example.org>",
+        "to": ["<bob@example.org>"],
+        "subject": "Your code",
+        "date": "2026-11-15T02:52:50.123456+00:00",
+        "posix-millis": 1_794_711_170_123_i64,
+        "size": 512,
+        "seen": false,
+    })
+}
+
+/// The record, and what else is told about the message.
+pub(super) fn record_and(more: Value) -> Value {
+    let mut whole = record();
+    if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
+        whole.extend(more);
+    }
+    whole
+}

@@ -1,0 +1,20 @@
+//! The files that messages bring along, under the links that messages tell.
+
+use super::super::operation::{Operation, get};
+use super::super::refusals::NOT_FOUND;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        file("/mailbox/dattach/{name}/{id}/{index}/{file}", "downloadAttachment", "Save an attachment"),
+        file("/mailbox/vattach/{name}/{id}/{index}/{file}", "viewAttachment", "Look at an attachment"),
+        file("/serve/mailbox/{name}/{id}/attach/{index}/{file}", "serveAttachment", "Look at an attachment"),
+    ]
+}
+
+fn file(path: &'static str, name: &str, summary: &str) -> Operation {
+    get(path, name)
+        .does(summary, "")
+        .sends("*/*", "The decoded content, under the content type that the message gives it.")
+        .can_be_known()
+        .refuses(&[&NOT_FOUND])
+}

@@ -1,0 +1,52 @@
+//! Mailboxes, and changes of many messages at once.
+
+use serde_json::json;
+use utoipa::openapi::Required;
+use utoipa::openapi::schema::Type;
+
+use super::super::operation::{Operation, get, post, query};
+use super::super::schemas::{Deleted, Ids, IdsAndMark, Mailboxes, Marked};
+use super::examples::ID;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v2/mailboxes", "listMailboxes")
+            .does(
+                "The mailboxes that hold something",
+                "Ascending by name. Only those that the credentials reach are told; there may be more behind a page that \
+                 is short of them, or empty.",
+            )
+            .takes(query("prefix", Type::String, "Only mailboxes whose names begin with this, in upper or lower case."))
+            .takes(query("after", Type::String, "Only mailboxes behind this name: the `next` of the page before."))
+            .takes(query("limit", Type::Integer, "At most so many, and never more than 1000; otherwise 100."))
+            .tells::<Mailboxes>(
+                "Some of the mailboxes.",
+                json!({
+                    "mailboxes": [{
+                        "name": "bob",
+                        "messages": 3,
+                        "unseen": 1,
+                        "bytes": 4711,
+                        "newest": {
+                            "id": ID,
+                            "date": "2026-11-15T02:52:50.123456+00:00",
+                            "posix-millis": 1_794_711_170_123_i64,
+                        },
+                    }],
+                    "next": null,
+                }),
+            ),
+        post("/api/v2/mailbox/{name}/delete", "deleteMessages")
+            .does("Delete many messages", "If the store fails half-way, some of them are gone.")
+            .takes_json::<Ids>(Required::True, "The messages, in at most 1 MiB.", json!({ "ids": [ID, "17"] }))
+            .tells::<Deleted>("How many of them were there.", json!({ "deleted": 1 })),
+        post("/api/v2/mailbox/{name}/mark", "markMessages")
+            .does("Mark many messages as seen, or as not seen", "If the store fails half-way, some of them are marked.")
+            .takes_json::<IdsAndMark>(
+                Required::True,
+                "The messages, and how to mark them, in at most 1 MiB.",
+                json!({ "ids": [ID, "17"], "seen": true }),
+            )
+            .tells::<Marked>("How many of them were there.", json!({ "marked": 1 })),
+    ]
+}

@@ -1,0 +1,59 @@
+//! What is said about the operations, chapter by chapter, in the order in which people read it.
+
+mod about;
+mod examples;
+mod files;
+mod mailboxes;
+mod messages;
+mod monitor;
+mod pages;
+
+use super::operation::Operation;
+
+/// Operations that belong together.
+pub(super) struct Chapter {
+    /// What they are about.
+    pub(super) name: &'static str,
+    /// The same in a sentence or two.
+    pub(super) about: &'static str,
+    operations: fn() -> Vec<Operation>,
+}
+
+/// All there are.
+pub(super) const CHAPTERS: &[Chapter] = &[
+    Chapter {
+        name: "Messages",
+        about: "Reading, marking and deleting what mailboxes hold: version 1, as clients of Inbucket know it.",
+        operations: messages::operations,
+    },
+    Chapter {
+        name: "Mailboxes",
+        about: "Which mailboxes hold something, and changes of many messages at once.",
+        operations: mailboxes::operations,
+    },
+    Chapter {
+        name: "Live monitor",
+        about: "Being told of messages at the moment they come and go. Who connects hears of the last messages first \
+                (`web.monitorhistory`), and then of what happens.",
+        operations: monitor::operations,
+    },
+    Chapter {
+        name: "Attachments",
+        about: "The files that messages bring along. The answers carry headers that keep a browser from running anything \
+                in them.",
+        operations: files::operations,
+    },
+    Chapter { name: "Pages", about: "What pages that show mail ask for.", operations: pages::operations },
+    Chapter { name: "Server", about: "What the server tells about itself.", operations: about::operations },
+];
+
+impl Chapter {
+    /// Its operations, which know where they belong.
+    pub(super) fn operations(&self) -> Vec<Operation> {
+        let mut operations = (self.operations)();
+        for operation in &mut operations {
+            operation.described.tags = Some(vec![self.name.to_owned()]);
+        }
+        operations
+    }
+}

@@ -1,0 +1,59 @@
+//! Those who listen: what they are told is the same over WebSocket and as Server-Sent Events.
+
+use utoipa::ToSchema;
+use utoipa::openapi::path::ParameterIn;
+use utoipa::openapi::response::ResponseBuilder;
+use utoipa::openapi::schema::Type;
+
+use super::super::operation::{Operation, get, header, parameter, query};
+use super::super::refusals::NO_WEBSOCKET;
+use super::super::schemas::{Change, MessageRecord};
+
+const RECORDS: &str = "A WebSocket. One text frame for every message that is stored: its `MessageRecord`, on one line.";
+const CHANGES: &str =
+    "A WebSocket. One text frame for every message that is stored or deleted: a `Change`, on one line.";
+const CLOSING: &str = "\n\nThe server pings every 54 seconds and drops a client that is silent for 60. It closes with 1001 \
+                       when it ends, with 1009 or 1002 when the client sends too much or no WebSocket, and with 1013 when \
+                       the client has missed something and should connect again.";
+const EVENTS: &str = "Server-Sent Events: an answer that goes on for as long as the client listens. Events are named \
+                      `message-stored` and `message-deleted`; their data is a `Change`, on one line. An event named \
+                      `lagged` says that something is missing at this place.\n\nA client that was cut off gives the last `id` \
+                      that it got, and hears what it has missed instead of the last messages.";
+
+pub(super) fn operations() -> Vec<Operation> {
+    let all = "Of all mailboxes.";
+    let one = "Of one mailbox.";
+    vec![
+        stream("/api/v2/events", "events", &format!("{all} {EVENTS}")),
+        stream("/api/v2/events/{name}", "mailboxEvents", &format!("{one} {EVENTS}")),
+        socket::<Change>("/api/v2/monitor/messages", "monitor", &format!("{all} {CHANGES}{CLOSING}")),
+        socket::<Change>("/api/v2/monitor/messages/{name}", "monitorMailbox", &format!("{one} {CHANGES}{CLOSING}")),
+        socket::<MessageRecord>("/api/v1/monitor/messages", "monitorArrivals", &format!("{all} {RECORDS}{CLOSING}")),
+        socket::<MessageRecord>(
+            "/api/v1/monitor/messages/{name}",
+            "monitorMailboxArrivals",
+            &format!("{one} {RECORDS}{CLOSING}"),
+        ),
+    ]
+}
+
+fn stream(path: &'static str, name: &str, about: &str) -> Operation {
+    let last = "The `id` of the last event that the client got.";
+    get(path, name)
+        .does("Listen to what is stored and deleted", about)
+        .takes(parameter(ParameterIn::Header, "Last-Event-ID", Type::String, last))
+        .takes(query("lastEventId", Type::String, "The same, for clients that cannot send headers."))
+        .sends("text/event-stream", "The events.")
+        .tells_listeners::<Change>()
+}
+
+fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation {
+    let upgrade = ResponseBuilder::new()
+        .description("The connection is a WebSocket from here on.")
+        .header("Upgrade", header("Always `websocket`."));
+    get(path, name)
+        .does("Listen by WebSocket", about)
+        .answers("101", upgrade)
+        .tells_listeners::<T>()
+        .refuses(&[&NO_WEBSOCKET])
+}

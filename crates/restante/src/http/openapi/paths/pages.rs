@@ -1,0 +1,89 @@
+//! What pages ask about messages.
+
+use serde_json::{Value, json};
+use utoipa::openapi::Required;
+use utoipa::openapi::schema::Type;
+
+use super::super::operation::{Operation, choice, get, query};
+use super::super::refusals::NOT_FOUND;
+use super::super::schemas::{AttachmentCounts, CompatMessage, MessageDetails};
+use super::examples::{ID, record_and};
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v2/mailbox/{name}/{id}", "readDetails")
+            .does("Everything about a message", "Its HTML is shown by the preview.")
+            .tells::<MessageDetails>("The message.", details())
+            .can_be_known()
+            .refuses(&[&NOT_FOUND]),
+        get("/api/v2/mailbox/{name}/attachments", "countAttachments")
+            .does("How many attachments messages have", "")
+            .takes(
+                query("ids", Type::String, "The ids of at most 200 messages, with commas between them.")
+                    .required(Required::True),
+            )
+            .tells::<AttachmentCounts>("The numbers by id; messages that are not there are left out.", json!({ (ID): 2 }))
+            .can_be_known(),
+        get("/serve/mailbox/{name}/{id}/html", "previewMessage")
+            .does(
+                "A message as a document for a frame",
+                "Its HTML, sanitised; of a message without HTML, its text. The `Content-Security-Policy` puts it into a \
+                 sandbox: no scripts, no forms, an origin of its own. Only a page of the same origin may frame it.",
+            )
+            .takes(choice("remote", &["0", "1"], "Whether images and fonts may be loaded from other hosts."))
+            .takes(choice("scheme", &["light", "dark"], "Forces a colour scheme."))
+            .sends("text/html", "The document.")
+            .can_be_known()
+            .refuses(&[&NOT_FOUND]),
+        get("/serve/mailbox/{name}/{id}", "readCompat")
+            .does("A message as Inbucket's page reads it", "What is behind 2 MiB of text or HTML is cut off.")
+            .tells::<CompatMessage>("The message.", compat())
+            .can_be_known()
+            .refuses(&[&NOT_FOUND]),
+        get("/serve/mailbox/{name}/{id}/source", "serveSource")
+            .does("The source of a message", "The same as in version 1.")
+            .sends("text/plain", "The source.")
+            .can_be_known()
+            .refuses(&[&NOT_FOUND]),
+    ]
+}
+
+fn details() -> Value {
+    record_and(json!({
+        "text": "Your code is 482913.\n",
+        "html": true,
+        "remote": ["tracker.example"],
+        "headers": [{ "name": "Subject", "value": "=?utf-8?q?Your_code?=", "decoded": "Your code" }],
+        "attachments": [{
+            "index": 0,
+            "filename": "terms.pdf",
+            "content-type": "application/pdf",
+            "size": 3,
+            "md5": "900150983cd24fb0d6963f7d28e17f72",
+            "content-id": null,
+        }],
+        "parts": [{
+            "depth": 0,
+            "content-type": "text/html",
+            "charset": "utf-8",
+            "encoding": "7bit",
+            "disposition": null,
+            "filename": null,
+            "content-id": null,
+            "size": 38,
+            "role": "html",
+            "attachment": null,
+        }],
+        "defects": [],
+    }))
+}
+
+fn compat() -> Value {
+    record_and(json!({
+        "header": { "From": ["Ann <ann@example.org>"], "Subject": ["Your code"] },
+        "text": "Your code is 482913.<br/>\n",
+        "html": "<p>Your code is <b>482913</b>.</p>\n",
+        "attachments": [{ "id": "0", "filename": "terms.pdf", "content-type": "application/pdf" }],
+        "errors": [],
+    }))
+}

@@ -1,0 +1,155 @@
+//! What a request can be refused for, each reason once, for all operations to refer to. How a refusal becomes an answer
+//! is the business of `problem`.
+
+use axum::http::StatusCode;
+use serde_json::json;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::response::{Response, ResponseBuilder};
+
+use super::operation::{Named, header, reference, schemas_of};
+use super::schemas::Problem;
+
+/// A reason to refuse a request.
+pub(super) struct Refusal {
+    /// The name by which operations refer to it.
+    pub(super) name: &'static str,
+    /// The status that says so. No two reasons have the same.
+    pub(super) status: StatusCode,
+    /// When it happens.
+    about: &'static str,
+    /// What the answer says then, or may say.
+    detail: &'static str,
+}
+
+/// What any request can meet with.
+pub(super) const ANYWHERE: &[&Refusal] =
+    &[&MALFORMED, &UNAUTHORISED, &FORBIDDEN, &MISDIRECTED, &TOO_MANY, &FAULT, &UNAVAILABLE];
+/// What can be wrong with a body of JSON.
+pub(super) const OF_JSON: &[&Refusal] = &[&TOO_SLOW, &TOO_LARGE, &WRONG_TYPE, &WRONG_SHAPE];
+/// What only some requests can meet with.
+const SOMEWHERE: &[&Refusal] = &[&NOT_FOUND, &NO_WEBSOCKET];
+
+/// The request cannot be understood.
+pub(super) const MALFORMED: Refusal = Refusal {
+    name: "Malformed",
+    status: StatusCode::BAD_REQUEST,
+    about: "A name, a path or a parameter cannot be understood, or the request has no proper `Host`.",
+    detail: "The parameter limit must be a whole number.",
+};
+/// Nobody knows who asks.
+pub(super) const UNAUTHORISED: Refusal = Refusal {
+    name: "Unauthorised",
+    status: StatusCode::UNAUTHORIZED,
+    about: "The server asks for credentials, and there are none, or wrong ones.",
+    detail: "This needs credentials.",
+};
+/// Who asks may not do this.
+pub(super) const FORBIDDEN: Refusal = Refusal {
+    name: "Forbidden",
+    status: StatusCode::FORBIDDEN,
+    about: "The credentials do not allow this, a page of another site wants to write or to listen, or a page wants what \
+            may be mail as its own script, style or plugin.",
+    detail: "The credentials do not allow this: it needs the scope write there.",
+};
+/// What is asked for is not there.
+pub(super) const NOT_FOUND: Refusal = Refusal {
+    name: "NotFound",
+    status: StatusCode::NOT_FOUND,
+    about: "There is no such message, or nothing of the kind in it.",
+    detail: "The mailbox has no such message.",
+};
+/// The body does not come.
+pub(super) const TOO_SLOW: Refusal = Refusal {
+    name: "TooSlow",
+    status: StatusCode::REQUEST_TIMEOUT,
+    about: "The body of the request did not arrive within 30 seconds.",
+    detail: "The body of the request did not arrive in time.",
+};
+/// The body has no end.
+pub(super) const TOO_LARGE: Refusal = Refusal {
+    name: "TooLarge",
+    status: StatusCode::PAYLOAD_TOO_LARGE,
+    about: "The body of the request is longer than is taken here.",
+    detail: "The body of the request is too large.",
+};
+/// The body says that it is something else.
+pub(super) const WRONG_TYPE: Refusal = Refusal {
+    name: "WrongType",
+    status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    about: "The body of the request has a content type that is not taken here.",
+    detail: "The body of the request must be application/json.",
+};
+/// The body does not say what is wanted.
+pub(super) const WRONG_SHAPE: Refusal = Refusal {
+    name: "WrongShape",
+    status: StatusCode::UNPROCESSABLE_ENTITY,
+    about: "The body of the request is no valid JSON, or not of the shape that is wanted.",
+    detail: "The body of the request must be {\"seen\": true} or {\"seen\": false}.",
+};
+/// The request is for somebody else.
+pub(super) const MISDIRECTED: Refusal = Refusal {
+    name: "Misdirected",
+    status: StatusCode::MISDIRECTED_REQUEST,
+    about: "The request is for a host name that is neither loopback, an IP address nor configured (`web.hosts`).",
+    detail: "This server does not answer for the host name of the request. Names that it shall answer for are listed in \
+             the setting web.hosts.",
+};
+/// The client does not speak the protocol of the path.
+pub(super) const NO_WEBSOCKET: Refusal = Refusal {
+    name: "NoWebSocket",
+    status: StatusCode::UPGRADE_REQUIRED,
+    about: "The request does not ask for a WebSocket.",
+    detail: "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events.",
+};
+/// The client asks too much at once.
+pub(super) const TOO_MANY: Refusal = Refusal {
+    name: "TooMany",
+    status: StatusCode::TOO_MANY_REQUESTS,
+    about: "The client has too many requests open, by the word of a trusted proxy.",
+    detail: "This client has too many connections or requests open.",
+};
+/// The server failed.
+pub(super) const FAULT: Refusal = Refusal {
+    name: "Fault",
+    status: StatusCode::INTERNAL_SERVER_ERROR,
+    about: "The server made a mistake. Its log says which.",
+    detail: "The server made a mistake.",
+};
+/// The server cannot do it now.
+pub(super) const UNAVAILABLE: Refusal = Refusal {
+    name: "Unavailable",
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    about: "The store is not available, there are too many connections or listeners, or other clients hold too many \
+            large answers.",
+    detail: "The store cannot be reached at the moment.",
+};
+
+/// All there are.
+pub(super) fn all() -> impl Iterator<Item = &'static Refusal> {
+    [ANYWHERE, OF_JSON, SOMEWHERE].into_iter().flatten().copied()
+}
+
+/// The shape of all of them.
+pub(super) fn schemas() -> Vec<Named> {
+    schemas_of::<Problem>()
+}
+
+impl Refusal {
+    /// The answer.
+    pub(super) fn response(&self) -> Response {
+        let Self { status, about, detail, .. } = self;
+        let title = status.canonical_reason();
+        let example = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
+        let content = ContentBuilder::new().schema(Some(reference::<Problem>())).example(Some(example)).build();
+        let response = ResponseBuilder::new().description(*about).content("application/problem+json", content);
+        match *status {
+            StatusCode::UNAUTHORIZED => response.header("WWW-Authenticate", header("How to give credentials.")),
+            StatusCode::UPGRADE_REQUIRED => response.header("Upgrade", header("Always `websocket`.")),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                response.header("Retry-After", header("In how many seconds to ask again, where that is known."))
+            }
+            _ => response,
+        }
+        .build()
+    }
+}

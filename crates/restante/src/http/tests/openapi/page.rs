@@ -1,0 +1,42 @@
+//! The description as a page.
+
+use super::*;
+
+fn between<'t>(text: &'t str, begin: &str, end: &str) -> BTreeSet<&'t str> {
+    text.split(begin).skip(1).filter_map(|rest| rest.split(end).next()).collect()
+}
+
+#[tokio::test]
+async fn the_page_tells_of_every_operation_and_leads_nowhere_else() {
+    let document = document().await;
+    for base in ["", "/mail"] {
+        let house = House::with(Settings { base_path: base.to_owned(), ..Settings::default() });
+        let page = house.ask(&format!("GET {base}/api/docs")).await;
+        assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
+        assert!(page.header("content-security-policy").starts_with("default-src 'none'; style-src 'self';"));
+        let text = page.text();
+        assert!(!text.contains("<script") && !text.contains(" style=") && !text.contains(['\u{1}', '\u{2}']));
+        let (places, links) = (between(text, " id=\"", "\""), between(text, "href=\"#", "\""));
+        assert_eq!(links.difference(&places).count(), 0, "{links:?} {places:?}");
+        for (_, _, operation) in operations(&document) {
+            assert!(links.contains(operation["operationId"].as_str().expect("an id")), "{}", operation["operationId"]);
+        }
+        // Everything that it loads is there, seen from where it is.
+        for file in between(text, "href=\"../assets", "\"") {
+            assert_eq!(house.ask(&format!("GET {base}/assets{file}")).await.status, 200, "{file}");
+        }
+        assert!(text.contains(&format!("http://localhost:9000{base}/api/v1/mailbox/bob")));
+        assert!(text.contains(&format!("ws://localhost:9000{base}/api/v2/monitor/messages")));
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_told_where_it_has_reached_the_server() {
+    let house = House::new();
+    let page = house.ask("GET /api/docs\nHost: [::1]:81").await;
+    assert!(page.text().contains("curl &#39;http://[::1]:81/api/v2/mailboxes&#39;"));
+    let public = Settings { public_url: Some("https://mail.example.org/x".to_owned()), ..Settings::default() };
+    let page = House::with(public).ask("GET /api/docs").await;
+    assert!(page.text().contains("curl &#39;https://mail.example.org/x/api/v2/mailboxes&#39;"));
+    assert!(page.text().contains("websocat wss://mail.example.org/x/api/v2/monitor/messages"));
+}

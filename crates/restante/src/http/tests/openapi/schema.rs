@@ -1,0 +1,201 @@
+//! Values held against schemas, as far as the description of the API uses them. What an object says that its schema does
+//! not know is a problem, and so is a keyword that is not known here: nothing goes unchecked.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// Keywords that say nothing about a value, or that are looked at together with others.
+const SILENT: [&str; 5] = ["description", "example", "examples", "default", "deprecated"];
+
+/// Checks values against the schemas of a document.
+pub(super) struct Checker<'d> {
+    pub(super) document: &'d Value,
+}
+
+impl<'d> Checker<'d> {
+    /// What a reference stands for; anything else stands for itself.
+    pub(super) fn resolve<'s>(&self, value: &'s Value) -> &'s Value
+    where
+        'd: 's,
+    {
+        match value["$ref"].as_str() {
+            Some(reference) => {
+                let place = reference.strip_prefix('#').expect("a place in this document");
+                self.resolve(self.document.pointer(place).unwrap_or_else(|| panic!("{reference} leads nowhere")))
+            }
+            None => value,
+        }
+    }
+
+    /// What is wrong with a value, each with its place.
+    pub(super) fn problems(&self, schema: &Value, value: &Value) -> Vec<String> {
+        let mut problems = Vec::new();
+        self.check(schema, value, "", &mut problems);
+        problems
+    }
+
+    fn check(&self, schema: &Value, value: &Value, at: &str, problems: &mut Vec<String>) {
+        let schema = self.resolve(schema);
+        if let Some(object) = value.as_object()
+            && let Some(known) = self.properties(schema)
+        {
+            for name in object.keys().filter(|name| !known.contains(name.as_str())) {
+                problems.push(format!("{at}/{name} is not known"));
+            }
+        }
+        self.check_each(schema, value, at, problems);
+    }
+
+    /// Every keyword of a schema.
+    fn check_each(&self, schema: &Value, value: &Value, at: &str, problems: &mut Vec<String>) {
+        let schema = self.resolve(schema);
+        for (keyword, wanted) in schema.as_object().expect("a schema") {
+            let is_right = match keyword.as_str() {
+                "type" => is_of(wanted, value),
+                "enum" => list(wanted).contains(value),
+                "const" => wanted == value,
+                "minimum" => value.as_f64().is_none_or(|number| wanted.as_f64().is_some_and(|least| number >= least)),
+                "maximum" => value.as_f64().is_none_or(|number| wanted.as_f64().is_some_and(|most| number <= most)),
+                "pattern" => value.as_str().is_none_or(|text| fits(wanted, text)),
+                "format" => value.as_str().is_none_or(|text| is_formatted(wanted, text)),
+                "required" => value.as_object().is_none_or(|object| list(wanted).iter().all(|name| has(object, name))),
+                "anyOf" => self.fitting(wanted, value) > 0,
+                "oneOf" => self.fitting(wanted, value) == 1,
+                "allOf" => {
+                    for part in list(wanted) {
+                        self.check_each(part, value, at, problems);
+                    }
+                    true
+                }
+                "items" => {
+                    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+                        self.check(wanted, item, &format!("{at}/{index}"), problems);
+                    }
+                    true
+                }
+                "properties" => {
+                    for (name, schema) in wanted.as_object().expect("schemas by name") {
+                        if let Some(field) = value.get(name) {
+                            self.check(schema, field, &format!("{at}/{name}"), problems);
+                        }
+                    }
+                    true
+                }
+                "additionalProperties" => {
+                    for (name, field) in value.as_object().into_iter().flatten() {
+                        self.check(wanted, field, &format!("{at}/{name}"), problems);
+                    }
+                    true
+                }
+                "propertyNames" => {
+                    let names = value.as_object().into_iter().flat_map(Map::keys);
+                    names.for_each(|name| self.check(wanted, &name.as_str().into(), at, problems));
+                    true
+                }
+                silent => {
+                    assert!(SILENT.contains(&silent), "the keyword {silent} is not known here");
+                    true
+                }
+            };
+            if !is_right {
+                problems.push(format!("{at} is {value}, but {keyword} is {wanted}"));
+            }
+        }
+    }
+
+    /// The names that an object of this schema can have; `None` where it can have any.
+    fn properties(&self, schema: &'d Value) -> Option<BTreeSet<&'d str>> {
+        let schema = self.resolve(schema);
+        if let Some(parts) = schema["allOf"].as_array() {
+            let parts: Option<Vec<_>> = parts.iter().map(|part| self.properties(part)).collect();
+            return Some(parts?.into_iter().flatten().collect());
+        }
+        let properties = schema["properties"].as_object()?;
+        Some(properties.keys().map(String::as_str).collect())
+    }
+
+    fn fitting(&self, schemas: &Value, value: &Value) -> usize {
+        list(schemas).iter().filter(|schema| self.problems(schema, value).is_empty()).count()
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn has(object: &Map<String, Value>, name: &Value) -> bool {
+    object.contains_key(name.as_str().expect("a name"))
+}
+
+fn is_of(kind: &Value, value: &Value) -> bool {
+    match kind.as_str() {
+        None => list(kind).iter().any(|kind| is_of(kind, value)),
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        Some("null") => value.is_null(),
+        Some(other) => panic!("the type {other} is not known here"),
+    }
+}
+
+fn is_formatted(format: &Value, text: &str) -> bool {
+    match format.as_str() {
+        Some("date-time") => text.parse::<Timestamp>().is_ok(),
+        _ => panic!("the format {format} is not known here"),
+    }
+}
+
+fn fits(pattern: &Value, text: &str) -> bool {
+    match pattern.as_str() {
+        Some("^[0-9]+$") => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
+        Some("^[0-9a-f]{32}$") => {
+            text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        }
+        _ => panic!("the pattern {pattern} is not known here"),
+    }
+}
+
+#[test]
+fn what_is_wrong_is_found() {
+    let document = serde_json::json!({
+        "named": { "type": "object", "properties": { "a": { "type": "integer", "minimum": 0 } }, "required": ["a"] },
+        "more": { "allOf": [{ "$ref": "#/named" }, { "type": "object", "properties": { "b": { "enum": ["x", "y"] } } }] },
+        "map": { "type": "object", "additionalProperties": { "type": ["string", "null"] } },
+        "list": { "type": "array", "items": { "oneOf": [{ "type": "null" }, { "$ref": "#/named" }] } },
+        "time": { "type": "string", "format": "date-time" },
+        "id": { "type": "string", "pattern": "^[0-9]+$" },
+    });
+    let checker = Checker { document: &document };
+    let table = [
+        ("named", r#"{"a":1}"#, true),
+        ("named", r#"{"a":-1}"#, false),
+        ("named", r#"{"a":1.5}"#, false),
+        ("named", r#"{"a":null}"#, false),
+        ("named", "{}", false),
+        ("named", r#"{"a":1,"b":2}"#, false),
+        ("more", r#"{"a":1,"b":"x"}"#, true),
+        ("more", r#"{"a":1}"#, true),
+        ("more", r#"{"b":"x"}"#, false),
+        ("more", r#"{"a":1,"b":"z"}"#, false),
+        ("more", r#"{"a":1,"c":1}"#, false),
+        ("map", r#"{"x":"1","y":null}"#, true),
+        ("map", r#"{"x":1}"#, false),
+        ("list", r#"[null,{"a":1}]"#, true),
+        ("list", r#"[{"a":1,"b":1}]"#, false),
+        ("list", "{}", false),
+        ("time", r#""2026-11-14T23:42:50.123456+00:00""#, true),
+        ("time", r#""yesterday""#, false),
+        ("id", r#""17""#, true),
+        ("id", r#""latest""#, false),
+    ];
+    for (name, value, is_right) in table {
+        let value: Value = serde_json::from_str(value).expect("JSON");
+        let problems = checker.problems(&document[name], &value);
+        assert_eq!(problems.is_empty(), is_right, "{name} {value} {problems:?}");
+    }
+}
