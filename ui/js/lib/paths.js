@@ -26,6 +26,8 @@ function segment(name) {
 export const home = () => ROOT.pathname;
 export const monitor = () => below('monitor');
 export const status = () => below('status');
+/** The description of the API, which is no page of ours. */
+export const api = () => below('api', 'docs');
 
 /**
  * The page that asks who one is, and then leads to this one.

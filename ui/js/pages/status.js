@@ -8,6 +8,7 @@ import { fill, h } from '../lib/dom.js';
 import { count, duration, plural, size } from '../lib/format.js';
 import { growth, level } from '../lib/history.js';
 import { icon } from '../lib/icons.js';
+import * as paths from '../lib/paths.js';
 import { title } from '../lib/title.js';
 import { inWords } from '../lib/wording.js';
 import { HourChart } from '../components/chart.js';
@@ -64,7 +65,8 @@ export class StatusPage extends HTMLElement {
       h('section', { class: 'live-figures', 'aria-label': 'Figures' },
         h('dl', { class: 'figures sheet' }, FIGURES.map(({ label, meaning }, index) => h('div', { class: 'figure', title: meaning }, h('dt', {}, label), this.#values[index]))),
         h('div', { class: 'charts' }, [this.#mail, this.#kept, this.#size].map((chart) => h('div', { class: 'sheet' }, chart)))),
-      h('section', { class: 'configuration' }, h('h2', {}, 'Configuration'), this.#words)));
+      h('section', { class: 'configuration' }, h('h2', {}, 'Configuration'), this.#words),
+      h('p', { class: 'soft' }, 'What this page shows, and more, programs can ask for: ', h('a', { class: 'api', href: paths.api() }, 'the API'), '.')));
     this.#clock = window.setInterval(() => this.#tick(), 1_000);
     document.addEventListener('visibilitychange', () => document.hidden || this.#refresh(), { signal: this.#life.signal });
     this.#refresh();

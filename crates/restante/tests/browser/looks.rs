@@ -8,7 +8,7 @@ use super::scenery;
 use super::support::Server;
 
 /// What to look at, what is there when all is there, and what it is called.
-const PAGES: [(&str, &str, &str); 10] = [
+const PAGES: [(&str, &str, &str); 11] = [
     ("/", ".mailbox-row, .mailboxes-none", "home"),
     ("/m/anna.keller", ".row-clip:not(.none)", "list"),
     ("/m/anna.keller/latest", ".preview", "message"),
@@ -19,6 +19,7 @@ const PAGES: [(&str, &str, &str); 10] = [
     ("/status", ".status-words li", "status"),
     ("/m/anna.keller/1", "message-view .empty h2", "gone"),
     ("/m/ci/latest", ".message-text", "text"),
+    ("/api/docs#readMessage", "main details[open] pre", "api"),
 ];
 
 /// By how many pixels the page is wider than the window.
@@ -129,7 +130,8 @@ fn nameless(page: &Page) -> Vec<String> {
             && NAMED.contains(&role)
             && node["name"]["value"].as_str().unwrap_or_default().trim().is_empty()
     };
-    assert!(nodes.iter().any(|node| node["role"]["value"] == "button"), "the tree is there");
+    let is_there = |node: &Value| node["role"]["value"] == "button" || node["role"]["value"] == "link";
+    assert!(nodes.iter().any(is_there), "the tree is there");
     nodes.iter().filter(is_nameless).map(|node| format!("{} {}", node["role"]["value"], node["properties"])).collect()
 }
 

@@ -8,12 +8,13 @@ use super::support::Server;
 use super::{mails, proxy};
 
 /// The addresses of all pages, and what is there when they are whole.
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     ("/", "home-page .mailbox-row"),
     ("/m/james", "mailbox-page .message-row"),
     ("/m/james/latest", "mailbox-page .message-subject"),
     ("/monitor", "monitor-page .arrival"),
     ("/status", "status-page .status-words li"),
+    ("/api/docs#readMessage", "main details[open] pre"),
 ];
 
 fn deliver(server: &Server, subject: &str) {
