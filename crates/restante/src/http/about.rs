@@ -19,7 +19,7 @@ use crate::config::{Config, Tls};
 /// Where it is asked for.
 pub(super) const ABOUT: &str = "/api/v2/server";
 
-/// The answer to `/api/v2/server`, as far as it stays the same.
+/// About a server, as far as it stays the same while it runs.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct About {
@@ -98,12 +98,13 @@ fn tls(port: Option<Port>, tls: &Tls) -> &'static str {
     }
 }
 
-/// The answer as a whole: the script may be another one since the start.
+/// How to send mail here and how to fetch it, and what takes part in it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Server)]
 pub(super) struct Answer<'a> {
     #[serde(flatten)]
     about: &'a About,
+    // It may be another one since the start.
     /// The name of the file of the Lua script that takes part.
     #[schema(required)]
     script: Option<String>,

@@ -60,7 +60,7 @@ pub(super) fn delete(path: &'static str, name: &str) -> Operation {
 impl Operation {
     fn new(method: HttpMethod, path: &'static str, name: &str) -> Self {
         let named = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
-        let described = OperationBuilder::new().operation_id(Some(name)).parameters(Some(named.map(in_path))).build();
+        let described = OperationBuilder::new().operation_id(Some(name)).parameters(Some(named.map(|name| in_path(&method, name)))).build();
         Self { method, path, described, schemas: Vec::new() }.refuses(refusals::ANYWHERE)
     }
 
@@ -208,9 +208,11 @@ fn in_json(about: &str, content: Content) -> ResponseBuilder {
 }
 
 /// What a name in a path stands for.
-fn in_path(name: &str) -> Parameter {
+fn in_path(method: &HttpMethod, name: &str) -> Parameter {
     let (kind, about) = match name {
         "name" => (Type::String, "The name of a mailbox, or an address."),
+        // Between a client's look and its deletion, another message can be the latest.
+        "id" if *method == HttpMethod::Delete => (Type::String, "The id of a message."),
         "id" => (Type::String, "The id of a message, or `latest` for the one that came last."),
         "index" => (Type::Integer, "The place of the attachment in the list of attachments, from 0."),
         "file" => (Type::String, "Any name: it is for people, and not looked at."),

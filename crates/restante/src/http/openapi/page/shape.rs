@@ -61,9 +61,10 @@ pub(super) fn fields(html: &mut Html, schema: &Value) {
     });
 }
 
-/// What is said about a field. Where it may be null, that is said beside its shape.
+/// What is said about a field. Where it may be null instead of having a shape, that is said beside the shape.
 fn about(field: &Value) -> &str {
-    field["description"].as_str().unwrap_or_default()
+    let kinds = field["oneOf"].as_array().into_iter().flatten();
+    [field].into_iter().chain(kinds).find_map(|kind| kind["description"].as_str()).unwrap_or_default()
 }
 
 fn named(html: &mut Html, name: &str, schema: &Value) {
