@@ -25,7 +25,7 @@ Parameters of a query that are not known are ignored; a known one that is given 
 one line feed.";
 
 /// The cookie of a session, which the login page sets.
-const SESSION_COOKIE: &str = "restante-session";
+const SESSION_COOKIE: &str = "restante";
 
 /// The description of a server whose paths begin with this, be it a URL, a path or nothing.
 pub(super) fn of(root: &str) -> OpenApi {

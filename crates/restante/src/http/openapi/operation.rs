@@ -60,7 +60,10 @@ pub(super) fn delete(path: &'static str, name: &str) -> Operation {
 impl Operation {
     fn new(method: HttpMethod, path: &'static str, name: &str) -> Self {
         let named = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
-        let described = OperationBuilder::new().operation_id(Some(name)).parameters(Some(named.map(|name| in_path(&method, name)))).build();
+        let described = OperationBuilder::new()
+            .operation_id(Some(name))
+            .parameters(Some(named.map(|name| in_path(&method, name))))
+            .build();
         Self { method, path, described, schemas: Vec::new() }.refuses(refusals::ANYWHERE)
     }
 

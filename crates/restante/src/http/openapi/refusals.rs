@@ -41,7 +41,7 @@ pub(super) const UNAUTHORISED: Refusal = Refusal {
     name: "Unauthorised",
     status: StatusCode::UNAUTHORIZED,
     about: "The server asks for credentials, and there are none, or wrong ones.",
-    detail: "This needs credentials.",
+    detail: "This server asks for credentials: a token, or a user name and a password.",
 };
 /// Who asks may not do this.
 pub(super) const FORBIDDEN: Refusal = Refusal {
@@ -49,7 +49,7 @@ pub(super) const FORBIDDEN: Refusal = Refusal {
     status: StatusCode::FORBIDDEN,
     about: "The credentials do not allow this, a page of another site wants to write or to listen, or a page wants what \
             may be mail as its own script, style or plugin.",
-    detail: "The credentials do not allow this: it needs the scope write there.",
+    detail: "The credentials do not allow this: it needs the scope write.",
 };
 /// What is asked for is not there.
 pub(super) const NOT_FOUND: Refusal = Refusal {
@@ -105,7 +105,7 @@ pub(super) const NO_WEBSOCKET: Refusal = Refusal {
 pub(super) const TOO_MANY: Refusal = Refusal {
     name: "TooMany",
     status: StatusCode::TOO_MANY_REQUESTS,
-    about: "The client has too many requests open, by the word of a trusted proxy.",
+    about: "The client has too many requests open, by the word of a trusted proxy, or has failed to log in too often.",
     detail: "This client has too many connections or requests open.",
 };
 /// The server failed.
