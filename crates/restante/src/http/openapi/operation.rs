@@ -91,6 +91,18 @@ impl Operation {
         self
     }
 
+    /// What a name in the path stands for, where that is not what it is elsewhere.
+    pub(super) fn names(mut self, name: &str, about: &str) -> Self {
+        for parameter in self.described.parameters.iter_mut().flatten() {
+            if let RefOr::T(parameter) = parameter
+                && parameter.name == name
+            {
+                parameter.description = Some(about.to_owned());
+            }
+        }
+        self
+    }
+
     /// It takes this parameter.
     pub(super) fn takes(mut self, parameter: ParameterBuilder) -> Self {
         self.described.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));

@@ -2,6 +2,7 @@
 
 mod about;
 mod examples;
+mod extract;
 mod files;
 mod mailboxes;
 mod messages;
@@ -30,6 +31,11 @@ pub(super) const CHAPTERS: &[Chapter] = &[
         name: "Mailboxes",
         about: "Which mailboxes hold something, and changes of many messages at once.",
         operations: mailboxes::operations,
+    },
+    Chapter {
+        name: "Extracts",
+        about: "What tests want out of a message: links, one-time codes, ways to unsubscribe, parts.",
+        operations: extract::operations,
     },
     Chapter {
         name: "Live monitor",

@@ -4,6 +4,7 @@
 #![expect(dead_code, reason = "the fields are read by the macro only")]
 
 mod changes;
+mod extract;
 mod mailboxes;
 mod messages;
 mod pages;
@@ -11,6 +12,7 @@ mod pages;
 use utoipa::ToSchema;
 
 pub(super) use changes::{Change, Deleted, Ids, IdsAndMark, Mark, Marked};
+pub(super) use extract::{Codes, Links, Parts, Unsubscribe};
 pub(super) use mailboxes::Mailboxes;
 pub(super) use messages::{Message, MessageRecord};
 pub(super) use pages::{AttachmentCounts, CompatMessage, MessageDetails};

@@ -45,6 +45,21 @@ const TABLE: &[(&str, &str, u16)] = &[
     ("GET /api/v2/mailbox/test/attachments", "", 400),
     ("POST /api/v2/mailbox/test/mark", "{\"ids\":[\"1794699770123456\"],\"seen\":true}", 200),
     ("POST /api/v2/mailbox/test/delete", "{\"ids\":[\"17\"]}", 200),
+    ("GET /api/v2/mailbox/test/latest/links", "", 200),
+    ("GET /api/v2/mailbox/test/latest/links\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17/links", "", 404),
+    ("GET /api/v2/mailbox/test/latest/codes", "", 200),
+    ("GET /api/v2/mailbox/test/latest/codes\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17/codes", "", 404),
+    ("GET /api/v2/mailbox/test/latest/unsubscribe", "", 200),
+    ("GET /api/v2/mailbox/test/latest/unsubscribe\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17/unsubscribe", "", 404),
+    ("GET /api/v2/mailbox/test/latest/parts", "", 200),
+    ("GET /api/v2/mailbox/test/latest/parts\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17/parts", "", 404),
+    ("GET /api/v2/mailbox/test/latest/parts/0", "", 200),
+    ("GET /api/v2/mailbox/test/latest/parts/1\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/latest/parts/99", "", 404),
     ("GET /api/v1/monitor/messages", "", 426),
     ("GET /api/v1/monitor/messages/test", "", 426),
     ("GET /api/v2/monitor/messages", "", 426),
@@ -155,6 +170,7 @@ async fn answers_are_as_they_are_described() {
     let document = document().await;
     let mut book = Book::new(&document);
     expected_ones(&mut book).await;
+    extracts(&mut book).await;
     deletions(&mut book).await;
     files(&mut book).await;
     at_the_door(&mut book).await;
@@ -172,6 +188,21 @@ async fn expected_ones(book: &mut Book<'_>) {
         let answer = told(&house.router, request, body).await;
         assert_eq!(answer.status, status, "{request}");
         book.check(request, &answer);
+    }
+}
+
+/// A mail from which there is something to extract, so that what is extracted is seen.
+async fn extracts(book: &mut Book<'_>) {
+    let house = House::new();
+    let mail = "Subject: Your code\r\nList-Id: <shop.example>\r\nList-Unsubscribe: <https://shop.example/u>, <mailto:u@shop.example>\r\n\
+                List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n\r\nYour verification code is 482913.\r\n\
+                https://shop.example/confirm\r\n";
+    house.put(0, "shop", mail).await;
+    for (path, list) in [("links", "links"), ("codes", "codes"), ("unsubscribe", "links")] {
+        let request = format!("GET /api/v2/mailbox/shop/latest/{path}");
+        let answer = house.ask(&request).await;
+        assert!(answer.json()[list].as_array().is_some_and(|found| !found.is_empty()), "{request} {:?}", answer.body);
+        book.check(&request, &answer);
     }
 }
 

@@ -1,0 +1,74 @@
+//! What tests want out of a message.
+
+use serde_json::json;
+
+use super::super::operation::{Operation, get};
+use super::super::refusals::NOT_FOUND;
+use super::super::schemas::{Codes, Links, Parts, Unsubscribe};
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v2/mailbox/{name}/{id}/links", "extractLinks")
+            .does("The links of a message", "Of its HTML, its text and its header.")
+            .tells::<Links>(
+                "The links.",
+                json!({ "links": [{
+                    "href": "https://example.org/confirm?token=x",
+                    "text": "Confirm",
+                    "image-alt": null,
+                    "where": "html",
+                    "kind": "http",
+                }] }),
+            )
+            .can_be_known()
+            .refuses(&[&NOT_FOUND]),
+        get("/api/v2/mailbox/{name}/{id}/codes", "extractCodes")
+            .does("The one-time codes of a message", "Everything that may be one, with a score.")
+            .tells::<Codes>(
+                "The codes.",
+                json!({ "codes": [
+                    { "code": "482913", "score": 0.97, "before": "Your code is", "after": ".", "where": "text" },
+                ] }),
+            )
+            .can_be_known()
+            .refuses(&[&NOT_FOUND]),
+        get("/api/v2/mailbox/{name}/{id}/unsubscribe", "extractUnsubscribe")
+            .does("How to get off the list that a message came by", "")
+            .tells::<Unsubscribe>(
+                "The ways.",
+                json!({
+                    "one-click": true,
+                    "links": [{ "href": "https://example.org/unsubscribe?u=x", "kind": "https" }],
+                    "list-id": "news.example.org",
+                }),
+            )
+            .can_be_known()
+            .refuses(&[&NOT_FOUND]),
+        get("/api/v2/mailbox/{name}/{id}/parts", "listParts")
+            .does("The MIME structure of a message", "")
+            .tells::<Parts>(
+                "The parts.",
+                json!({ "parts": [{
+                    "index": 0,
+                    "parent": null,
+                    "depth": 0,
+                    "content-type": "text/plain",
+                    "charset": "utf-8",
+                    "encoding": "7bit",
+                    "disposition": null,
+                    "filename": null,
+                    "content-id": null,
+                    "size": 21,
+                    "role": "text",
+                }] }),
+            )
+            .can_be_known()
+            .refuses(&[&NOT_FOUND]),
+        get("/api/v2/mailbox/{name}/{id}/parts/{index}", "readPart")
+            .does("The content of a part", "With the headers of an attachment that is looked at.")
+            .names("index", "The place of the part in the list of parts, from 0.")
+            .sends("*/*", "The decoded content, under the content type that the message gives it.")
+            .can_be_known()
+            .refuses(&[&NOT_FOUND]),
+    ]
+}
