@@ -8,6 +8,7 @@ mod mailboxes;
 mod messages;
 mod monitor;
 mod pages;
+mod search;
 
 use super::operation::Operation;
 
@@ -36,6 +37,11 @@ pub(super) const CHAPTERS: &[Chapter] = &[
         name: "Extracts",
         about: "What tests want out of a message: links, one-time codes, ways to unsubscribe, parts.",
         operations: extract::operations,
+    },
+    Chapter {
+        name: "Search",
+        about: "Finding messages by what they say, over all mailboxes or in one.",
+        operations: search::operations,
     },
     Chapter {
         name: "Live monitor",

@@ -8,6 +8,7 @@ mod extract;
 mod mailboxes;
 mod messages;
 mod pages;
+mod search;
 
 use utoipa::ToSchema;
 
@@ -16,6 +17,7 @@ pub(super) use extract::{Codes, Links, Parts, Unsubscribe};
 pub(super) use mailboxes::Mailboxes;
 pub(super) use messages::{Message, MessageRecord};
 pub(super) use pages::{AttachmentCounts, CompatMessage, MessageDetails};
+pub(super) use search::Found;
 
 /// That it was done.
 #[derive(ToSchema)]
