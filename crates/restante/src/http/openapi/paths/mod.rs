@@ -9,6 +9,7 @@ mod messages;
 mod monitor;
 mod pages;
 mod search;
+mod sessions;
 
 use super::operation::Operation;
 
@@ -42,6 +43,11 @@ pub(super) const CHAPTERS: &[Chapter] = &[
         name: "Search",
         about: "Finding messages by what they say, over all mailboxes or in one.",
         operations: search::operations,
+    },
+    Chapter {
+        name: "Transcripts",
+        about: "What was said between the server and those who brought mail, and those whose mail was refused.",
+        operations: sessions::operations,
     },
     Chapter {
         name: "Live monitor",

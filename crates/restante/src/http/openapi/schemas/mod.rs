@@ -9,6 +9,7 @@ mod mailboxes;
 mod messages;
 mod pages;
 mod search;
+mod sessions;
 
 use utoipa::ToSchema;
 
@@ -18,6 +19,7 @@ pub(super) use mailboxes::Mailboxes;
 pub(super) use messages::{Message, MessageRecord};
 pub(super) use pages::{AttachmentCounts, CompatMessage, MessageDetails};
 pub(super) use search::Found;
+pub(super) use sessions::{Sessions, Transcript};
 
 /// That it was done.
 #[derive(ToSchema)]

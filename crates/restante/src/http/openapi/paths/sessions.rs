@@ -1,0 +1,71 @@
+//! What was said when mail came in.
+
+use serde_json::{Value, json};
+use utoipa::openapi::schema::Type;
+
+use super::super::operation::{Operation, choice, get, query};
+use super::super::refusals::NOT_FOUND;
+use super::super::schemas::{Sessions, Transcript};
+use super::examples::ID;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v2/mailbox/{name}/{id}/transcript", "readTranscript")
+            .does(
+                "What was said when a message came",
+                "The beginning of its session, up to the first mail, and the mail itself. Passwords are never kept.",
+            )
+            .tells::<Transcript>("The session and its lines.", transcript())
+            .refuses(&[&NOT_FOUND]),
+        get("/api/v2/sessions", "listSessions")
+            .does("The sessions that brought mail, or wanted to", "The latest first, as far as they are kept.")
+            .takes(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
+            .takes(query("before", Type::Integer, "Only sessions behind this one: the `next` of the page before."))
+            .takes(choice("refused", &["true", "false"], "Whether only those count in which something was refused."))
+            .tells::<Sessions>("Some of the sessions.", json!({ "sessions": [session()], "next": null }))
+            .needs("admin"),
+        get("/api/v2/sessions/{id}", "readSession")
+            .does("A session", "As far as it is kept.")
+            .names("id", "The id of a session.")
+            .tells::<Transcript>("The session and its lines.", transcript())
+            .needs("admin")
+            .refuses(&[&NOT_FOUND]),
+    ]
+}
+
+fn session() -> Value {
+    json!({
+        "id": "1794711170000000",
+        "protocol": "smtp",
+        "client": "192.0.2.1",
+        "helo": "app.example.org",
+        "tls": { "version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384" },
+        "user": null,
+        "started": "2026-11-15T02:52:50.000000+00:00",
+        "started-millis": 1_794_711_170_000_i64,
+        "ended-millis": 1_794_711_170_200_i64,
+        "ending": "quit",
+        "transactions": [{
+            "from": "ann@example.org",
+            "to": ["bob@example.org"],
+            "parameters": { "mail": "SIZE=512", "rcpt": ["NOTIFY=NEVER"] },
+            "outcome": "stored",
+            "reply": "250 2.0.0 Mail accepted",
+            "messages": [{ "mailbox": "bob", "id": ID }],
+        }],
+        "refused": 0,
+    })
+}
+
+fn transcript() -> Value {
+    json!({
+        "session": session(),
+        "lines": [{
+            "at": "2026-11-15T02:52:50.012000+00:00",
+            "posix-millis": 1_794_711_170_012_i64,
+            "after-millis": 12,
+            "from": "client",
+            "text": "EHLO app.example.org",
+        }],
+    })
+}
