@@ -118,6 +118,29 @@ impl Operation {
         this
     }
 
+    /// It takes a mail as well, as it is.
+    pub(super) fn takes_mail(mut self) -> Self {
+        if let Some(RefOr::T(body)) = &mut self.described.request_body {
+            let content = Content::new(Some(Object::with_type(Type::String)));
+            body.content.insert("message/rfc822".to_owned(), RefOr::T(content));
+        }
+        self
+    }
+
+    /// It makes something, tells where that is, and answers with JSON of this shape, such as this.
+    pub(super) fn creates<T: ToSchema>(self, about: &str, example: Value) -> Self {
+        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
+        let answer = in_json(about, content).header("Location", header("Where it is."));
+        self.with_schemas_of::<T>().answers("201", answer)
+    }
+
+    /// It can fail in a way of its own: a problem of this shape, such as this.
+    pub(super) fn fails<T: ToSchema>(self, status: &str, about: &str, example: Value) -> Self {
+        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
+        let answer = ResponseBuilder::new().description(about).content("application/problem+json", content);
+        self.with_schemas_of::<T>().answers(status, answer)
+    }
+
     /// It answers with JSON of this shape, such as this.
     pub(super) fn tells<T: ToSchema>(self, about: &str, example: Value) -> Self {
         let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();

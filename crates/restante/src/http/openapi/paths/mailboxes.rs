@@ -4,7 +4,7 @@ use serde_json::json;
 use utoipa::openapi::Required;
 use utoipa::openapi::schema::Type;
 
-use super::super::operation::{Operation, get, post, query};
+use super::super::operation::{Operation, delete, get, post, query};
 use super::super::schemas::{Deleted, Ids, IdsAndMark, Mailboxes, Marked};
 use super::examples::ID;
 
@@ -36,6 +36,9 @@ pub(super) fn operations() -> Vec<Operation> {
                     "next": null,
                 }),
             ),
+ delete("/api/v2/mailboxes", "deleteEverything")
+            .does("Delete all messages of all mailboxes", "Of those that the credentials reach.")
+            .tells::<Deleted>("How many there were.", json!({ "deleted": 4711 })),
         post("/api/v2/mailbox/{name}/delete", "deleteMessages")
             .does("Delete many messages", "If the store fails half-way, some of them are gone.")
             .takes_json::<Ids>(Required::True, "The messages, in at most 1 MiB.", json!({ "ids": [ID, "17"] }))

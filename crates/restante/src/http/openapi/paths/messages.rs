@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use utoipa::openapi::Required;
+use utoipa::openapi::path::ParameterBuilder;
 use utoipa::openapi::schema::Type;
 
 use super::super::operation::{Operation, delete, get, patch, query};
@@ -28,6 +29,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .tells::<Done>("They are gone. It is no error if there were none.", json!("OK")),
         get(MESSAGE, "readMessage")
             .does("A message", "A message that is broken gives what can be read of it.")
+            .takes(patience())
             .tells::<Message>("The message.", message())
             .can_be_known()
             .refuses(&[&NOT_FOUND]),
@@ -46,6 +48,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 "The `Return-Path` and `Received` lines that were added on delivery, then the message as it was received, \
                  byte for byte.",
             )
+            .takes(patience())
             .sends("text/plain", "The source.")
             .can_be_known()
             .refuses(&[&NOT_FOUND]),
@@ -54,6 +57,16 @@ pub(super) fn operations() -> Vec<Operation> {
             .tells::<Done>("The message is gone.", json!("OK"))
             .refuses(&[&NOT_FOUND]),
     ]
+}
+
+/// How long `latest` may take to be there.
+fn patience() -> ParameterBuilder {
+    query(
+        "wait",
+        Type::String,
+        "With `latest`: how long to wait for the first message of an empty mailbox, as `30s`, `1m30s` or a number of seconds, \
+         at most `10m`.",
+    )
 }
 
 fn message() -> serde_json::Value {

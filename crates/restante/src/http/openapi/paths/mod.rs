@@ -1,6 +1,7 @@
 //! What is said about the operations, chapter by chapter, in the order in which people read it.
 
 mod about;
+mod arrivals;
 mod examples;
 mod extract;
 mod files;
@@ -33,6 +34,11 @@ pub(super) const CHAPTERS: &[Chapter] = &[
         name: "Mailboxes",
         about: "Which mailboxes hold something, and changes of many messages at once.",
         operations: mailboxes::operations,
+    },
+    Chapter {
+        name: "Arrivals",
+        about: "Waiting for mail instead of asking for it again and again, and bringing mail without SMTP.",
+        operations: arrivals::operations,
     },
     Chapter {
         name: "Extracts",

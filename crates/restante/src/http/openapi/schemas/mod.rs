@@ -3,6 +3,7 @@
 //! described by that type.
 #![expect(dead_code, reason = "the fields are read by the macro only")]
 
+mod arrivals;
 mod changes;
 mod extract;
 mod mailboxes;
@@ -13,6 +14,7 @@ mod sessions;
 
 use utoipa::ToSchema;
 
+pub(super) use arrivals::{Arrived, NewMail, WaitProblem};
 pub(super) use changes::{Change, Deleted, Ids, IdsAndMark, Mark, Marked};
 pub(super) use extract::{Codes, Links, Parts, Unsubscribe};
 pub(super) use mailboxes::Mailboxes;

@@ -1,0 +1,63 @@
+//! Waiting for mail, and bringing it.
+
+use serde_json::{Value, json};
+use utoipa::openapi::Required;
+use utoipa::openapi::response::ResponseBuilder;
+use utoipa::openapi::schema::Type;
+
+use super::super::operation::{Operation, choice, get, post, query};
+use super::super::schemas::{Arrived, NewMail, WaitProblem};
+use super::examples::record;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v2/mailbox/{name}/wait", "waitForMessages")
+            .does(
+                "Wait until messages are there",
+                "The answer comes as soon as they are; messages that are there already count too. What a message must be \
+                 like is said in the language of the search.",
+            )
+            .takes(query("timeout", Type::String, "How long to wait: `30s`, `1m30s` or a number of seconds, at most `10m`; otherwise `30s`."))
+            .takes(query("after", Type::Integer, "Only messages whose id is greater."))
+            .takes(query("count", Type::Integer, "How many messages to wait for, at most 1000; otherwise 1."))
+            .takes(query("match", Type::String, "Only messages that a search for this would find."))
+            .takes(choice("expect", &["some", "none"], "With `none` it is good when no such message comes."))
+            .tells::<Arrived>("The messages.", json!({ "messages": [record()] }))
+            .answers("204", ResponseBuilder::new().description("None was expected, and none came in time."))
+            .fails::<WaitProblem>(
+                "408",
+                "Not all of them came in time.",
+                problem(408, "Request Timeout", "0 of 1 matching messages came in time.", json!([])),
+            )
+            .fails::<WaitProblem>(
+                "409",
+                "None was expected, and one came.",
+                problem(409, "Conflict", "A matching message came, and none was expected.", json!([record()])),
+            ),
+        post("/api/v2/mailbox/{name}", "addMessage")
+            .does(
+                "Add a message to a mailbox",
+                "A whole mail, which is stored byte for byte behind the lines of its delivery, or its pieces as JSON. It goes \
+                 the way of any mail: through hooks, and told to those who listen.",
+            )
+            .takes(query("from", Type::String, "The sender of the envelope, or nothing for that of bounces; otherwise the author."))
+            .takes_json::<NewMail>(Required::True, "The mail, as large as by SMTP.", new_mail())
+            .takes_mail()
+            .tells::<Arrived>("A hook has discarded it.", json!({ "messages": [] }))
+            .creates::<Arrived>("Where it is now.", json!({ "messages": [record()] })),
+    ]
+}
+
+fn problem(status: u16, title: &str, detail: &str, messages: Value) -> Value {
+    json!({ "type": "about:blank", "title": title, "status": status, "detail": detail, "messages": messages })
+}
+
+fn new_mail() -> Value {
+    json!({
+        "from": "Ann <ann@example.org>",
+        "subject": "Your code",
+        "text": "Your code is 482913.",
+        "headers": { "X-Campaign": "welcome" },
+        "attachments": [{ "filename": "terms.txt", "content-type": "text/plain", "content": "YWJj" }],
+    })
+}
