@@ -1,5 +1,6 @@
 //! What is made from the command line's own description: completions for shells, man pages, and the reference page
-//! `docs/cli.md`. All of it comes from the one description that arguments are read by, so it cannot drift.
+//! `docs/cli.md`. All of it comes from the one description that arguments are read by, so it cannot drift. The description of
+//! the HTTP API, which `http` makes, is told here too.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -10,6 +11,7 @@ use clap::{Arg, Command};
 use restante_client::EXIT_CODES;
 
 use crate::config::{self, Manual, SETTINGS};
+use crate::http;
 
 const INTRODUCTION: &str = "\
 # Commands
@@ -61,6 +63,7 @@ pub fn run(manual: &Manual) -> ExitCode {
         Manual::Page(path) => page_of(path),
         Manual::Pages(folder) => pages(folder).map(|()| Vec::new()),
         Manual::Reference => Ok(reference().into_bytes()),
+        Manual::Openapi => http::openapi().map(String::into_bytes).map_err(|error| error.to_string()),
     };
     // Whoever closed the pipe early has seen enough, and the exit code tells of a failure too.
     match told {

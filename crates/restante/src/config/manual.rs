@@ -17,6 +17,8 @@ pub enum Manual {
     Pages(PathBuf),
     /// `restante docs`: the reference page of all commands.
     Reference,
+    /// `restante docs openapi`: the description of the HTTP API.
+    Openapi,
 }
 
 pub(super) fn commands() -> impl Iterator<Item = Command> {
@@ -38,7 +40,11 @@ pub(super) fn commands() -> impl Iterator<Item = Command> {
                 .conflicts_with("command")
                 .help("Writes all pages into this folder, which must exist"),
         );
-    let docs = Command::new("docs").about("Prints the reference page of all commands in Markdown").hide(true);
+    let openapi = Command::new("openapi").about("Prints the description of the HTTP API in OpenAPI 3.1");
+    let docs = Command::new("docs")
+        .about("Prints the reference page of all commands in Markdown")
+        .hide(true)
+        .subcommand(openapi);
     [completions, man, docs].into_iter()
 }
 
@@ -50,6 +56,7 @@ pub(super) fn parse(name: &str, matches: &ArgMatches) -> Option<Manual> {
             Some(folder) => Manual::Pages(folder.clone()),
             None => Manual::Page(matches.get_many::<String>("command").into_iter().flatten().cloned().collect()),
         }),
+        "docs" if matches.subcommand_name() == Some("openapi") => Some(Manual::Openapi),
         "docs" => Some(Manual::Reference),
         _ => None,
     }

@@ -111,6 +111,7 @@ pub(super) struct Answer<'a> {
     /// How many webhooks there are.
     webhooks: usize,
     /// Who asks, where one has to say so.
+    #[schema(required)]
     user: Option<&'a str>,
     /// Whether one has to.
     locked: bool,

@@ -75,9 +75,18 @@ impl Operation {
     }
 
     /// It needs this scope, where credentials are asked for.
-    pub(super) fn needs(mut self, scope: &str) -> Self {
+    pub(super) fn needs(self, scope: &str) -> Self {
+        self.needs_scopes(&[scope])
+    }
+
+    /// It needs credentials, where they are asked for, whatever their scopes are.
+    pub(super) fn needs_no_scope(self) -> Self {
+        self.needs_scopes(&[])
+    }
+
+    fn needs_scopes(mut self, scopes: &[&str]) -> Self {
         let anybody = SecurityRequirement::default();
-        let somebody = [BASIC, BEARER, COOKIE].map(|scheme| SecurityRequirement::new(scheme, [scope]));
+        let somebody = [BASIC, BEARER, COOKIE].map(|scheme| SecurityRequirement::new(scheme, scopes.iter().copied()));
         self.described.security = Some([anybody].into_iter().chain(somebody).collect());
         self
     }

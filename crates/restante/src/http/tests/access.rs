@@ -12,12 +12,12 @@ use crate::config::Auth;
 use crate::locks::Locks;
 
 /// A house with locks: user `ann` with the password `secret`, tokens, and one message each in `test` and `ci-1`.
-struct Locked {
-    house: House,
+pub(super) struct Locked {
+    pub(super) house: House,
     dir: PathBuf,
-    reader: String,
-    writer: String,
-    admin: String,
+    pub(super) reader: String,
+    pub(super) writer: String,
+    pub(super) admin: String,
     limited: String,
 }
 
@@ -26,7 +26,7 @@ impl Locked {
         Self::with(name, Settings::default()).await
     }
 
-    async fn with(name: &str, settings: Settings) -> Self {
+    pub(super) async fn with(name: &str, settings: Settings) -> Self {
         let dir = std::env::temp_dir().join(format!("restante-access-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();

@@ -21,7 +21,7 @@ async fn with_journal() -> (House, Arc<MemoryJournal>) {
     (house, journal)
 }
 
-fn cover(session: u64) -> Cover {
+pub(super) fn cover(session: u64) -> Cover {
     Cover {
         dialect: Dialect::Smtp,
         client: Some([192, 0, 2, 1].into()),
@@ -34,7 +34,7 @@ fn cover(session: u64) -> Cover {
     }
 }
 
-fn piece(session: u64, number: u32, cover: Cover, said: &[(u64, Side, &str)]) -> Piece {
+pub(super) fn piece(session: u64, number: u32, cover: Cover, said: &[(u64, Side, &str)]) -> Piece {
     let mut lines = Lines::default();
     for &(micros, side, text) in said {
         lines.push(Line { micros, side, text });
@@ -43,7 +43,7 @@ fn piece(session: u64, number: u32, cover: Cover, said: &[(u64, Side, &str)]) ->
     Piece { session: session.into(), number, at, cover: Arc::new(cover), transaction: None, lines }
 }
 
-fn mail(messages: &[(&str, u64)]) -> Transaction {
+pub(super) fn mail(messages: &[(&str, u64)]) -> Transaction {
     Transaction {
         from: "a@example.org".to_owned(),
         parameters: "SIZE=22 RET=HDRS".to_owned(),

@@ -122,7 +122,7 @@ async fn what_a_store_does_not_tell_is_not_made_up() {
 
 pub(super) fn over(store: Failing) -> Router {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), Extensions::default());
-    router(Arc::new(mailroom), Settings::default())
+    router(Arc::new(mailroom), Settings { max_message_bytes: 1 << 20, ..Settings::default() })
 }
 
 /// Whoever watches the server wants to see it most when it has much to do.

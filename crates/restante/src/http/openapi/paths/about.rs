@@ -14,7 +14,8 @@ pub(super) fn operations() -> Vec<Operation> {
                 "The ports are those that are really bound: the first one of TCP without TLS from the first byte, \
                  otherwise the first one with it; null when there is none.",
             )
-            .tells::<Answer<'_>>("About the server.", about()),
+            .tells::<Answer<'_>>("About the server.", about())
+            .needs_no_scope(),
         get("/livez", "isLive")
             .does("Whether the server lives", "Any `Host` will do.")
             .sends("text/plain", "It does.")
@@ -26,11 +27,13 @@ pub(super) fn operations() -> Vec<Operation> {
         get("/api/openapi.json", "describeApi")
             .does("This description, for programs", "OpenAPI 3.1.")
             .tells::<Document>("The description.", json!({ "openapi": "3.1.0" }))
-            .can_be_known(),
+            .can_be_known()
+            .needs_no_scope(),
         get("/api/docs", "describeApiToPeople")
             .does("This description, for people", "A page without scripts.")
             .sends("text/html", "The page.")
-            .can_be_known(),
+            .can_be_known()
+            .needs_no_scope(),
     ]
 }
 
@@ -52,5 +55,7 @@ fn about() -> serde_json::Value {
         "pop3": { "port": 1100, "tls": "starttls" },
         "script": "rules.lua",
         "webhooks": 1,
+        "user": null,
+        "locked": false,
     })
 }

@@ -27,12 +27,12 @@ pub(super) fn operations() -> Vec<Operation> {
             .fails::<WaitProblem>(
                 "408",
                 "Not all of them came in time.",
-                problem(408, "Request Timeout", "0 of 1 matching messages came in time.", json!([])),
+                problem(408, "Request Timeout", "0 of 1 matching messages came in time.", &json!([])),
             )
             .fails::<WaitProblem>(
                 "409",
                 "None was expected, and one came.",
-                problem(409, "Conflict", "A matching message came, and none was expected.", json!([record()])),
+                problem(409, "Conflict", "A matching message came, and none was expected.", &json!([record()])),
             ),
         post("/api/v2/mailbox/{name}", "addMessage")
             .does(
@@ -48,7 +48,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-fn problem(status: u16, title: &str, detail: &str, messages: Value) -> Value {
+fn problem(status: u16, title: &str, detail: &str, messages: &Value) -> Value {
     json!({ "type": "about:blank", "title": title, "status": status, "detail": detail, "messages": messages })
 }
 

@@ -39,7 +39,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 fn stream(path: &'static str, name: &str, about: &str) -> Operation {
     let last = "The `id` of the last event that the client got.";
-    get(path, name)
+    listening(path, name)
         .does("Listen to what is stored and deleted", about)
         .takes(parameter(ParameterIn::Header, "Last-Event-ID", Type::String, last))
         .takes(query("lastEventId", Type::String, "The same, for clients that cannot send headers."))
@@ -51,9 +51,15 @@ fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation
     let upgrade = ResponseBuilder::new()
         .description("The connection is a WebSocket from here on.")
         .header("Upgrade", header("Always `websocket`."));
-    get(path, name)
+    listening(path, name)
         .does("Listen by WebSocket", about)
         .answers("101", upgrade)
         .tells_listeners::<T>()
         .refuses(&[&NO_WEBSOCKET])
+}
+
+/// A browser sends no header of its own with a request to listen, so a token can be in the query.
+fn listening(path: &'static str, name: &str) -> Operation {
+    let about = "A token, for clients that cannot send headers. Queries get into logs: better is a header.";
+    get(path, name).takes(query("access_token", Type::String, about))
 }

@@ -4,17 +4,22 @@ use std::collections::HashSet;
 
 use futures_util::stream::pending;
 use restante_store::StoreError;
+use restante_store::journal::memory::MemoryJournal;
+use restante_store::journal::{Journal as _, Piece, Side};
 
-use super::super::crowd;
+use super::super::access::Locked;
 use super::super::trouble::{Failing, over};
+use super::super::{crowd, sessions};
 use super::*;
 use crate::config::Config;
+use crate::extensions::Extensions;
 use crate::http::About;
 
-/// Statuses that no request can bring about: the server makes no mistakes that are known, and has no locks here.
-const NEVER: [&str; 2] = ["500", "401"];
-/// Operations that do not ask the store. What can make them unavailable happens before the router is asked.
-const WITHOUT_STORE: [&str; 4] = ["isLive", "aboutServer", "describeApi", "describeApiToPeople"];
+/// The status that no request can bring about: the server makes no mistakes that are known.
+const NEVER: &str = "500";
+/// Operations that do not ask the store, or not first. What can make them unavailable happens before the router is asked.
+const WITHOUT_STORE: [&str; 7] =
+    ["isLive", "aboutServer", "describeApi", "describeApiToPeople", "search", "listSessions", "readSession"];
 
 /// What is asked in a house where mailbox `test` holds the mail with everything, and what is answered.
 const TABLE: &[(&str, &str, u16)] = &[
@@ -45,6 +50,20 @@ const TABLE: &[(&str, &str, u16)] = &[
     ("GET /api/v2/mailbox/test/attachments", "", 400),
     ("POST /api/v2/mailbox/test/mark", "{\"ids\":[\"1794699770123456\"],\"seen\":true}", 200),
     ("POST /api/v2/mailbox/test/delete", "{\"ids\":[\"17\"]}", 200),
+    ("GET /api/v2/mailbox/test/wait", "", 200),
+    ("GET /api/v2/mailbox/test/wait?count=2&timeout=1ms", "", 408),
+    ("GET /api/v2/mailbox/test/wait?after=9999999999999999&timeout=0", "", 408),
+    ("GET /api/v2/mailbox/test/wait?expect=none", "", 409),
+    ("GET /api/v2/mailbox/nobody/wait?expect=none&timeout=1ms", "", 204),
+    ("GET /api/v2/mailbox/test/wait?match=(", "", 400),
+    ("GET /api/v2/search?q=number", "", 200),
+    ("GET /api/v2/search?q=(", "", 400),
+    ("GET /api/v2/mailbox/test/latest/transcript", "", 200),
+    ("GET /api/v2/mailbox/test/17/transcript", "", 404),
+    ("GET /api/v2/sessions", "", 200),
+    ("GET /api/v2/sessions?refused=perhaps", "", 400),
+    ("GET /api/v2/sessions/1794699770123456", "", 200),
+    ("GET /api/v2/sessions/17", "", 404),
     ("GET /api/v2/mailbox/test/latest/links", "", 200),
     ("GET /api/v2/mailbox/test/latest/links\nIf-None-Match: *", "", 304),
     ("GET /api/v2/mailbox/test/17/links", "", 404),
@@ -139,8 +158,16 @@ impl<'d> Book<'d> {
 
     /// A request for an operation that is understood, headers and body aside.
     fn request((method, path, _): (&str, &str, &Value)) -> String {
-        let path = path.replace("{name}", "test").replace("{id}", "17").replace("{index}", "0").replace("{file}", "x");
-        let query = if path.ends_with("/attachments") { "?ids=17" } else { "" };
+        let path = path
+            .replace("{name}", "test@example.org")
+            .replace("{id}", "17")
+            .replace("{index}", "0")
+            .replace("{file}", "x");
+        let query = match path.rsplit('/').next() {
+            Some("attachments") => "?ids=17",
+            Some("wait") => "?timeout=0",
+            _ => "",
+        };
         format!("{} {path}{query}", method.to_uppercase())
     }
 
@@ -151,7 +178,7 @@ impl<'d> Book<'d> {
             let id = operation["operationId"].as_str().expect("an id");
             for status in operation["responses"].as_object().expect("answers").keys() {
                 let is_seen = self.seen.contains(&(id.to_owned(), status.clone()));
-                let is_excused = NEVER.contains(&status.as_str()) || (status == "503" && WITHOUT_STORE.contains(&id));
+                let is_excused = status == NEVER || (status == "503" && WITHOUT_STORE.contains(&id));
                 if !is_seen && !is_excused && operation["x-frame"].is_null() {
                     unseen.push(format!("{id} {status}"));
                 }
@@ -165,13 +192,16 @@ async fn told(router: &Router, request: &str, body: impl Into<Body>) -> Answer {
     ask(router, request, body.into(), Peer::default()).await
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn answers_are_as_they_are_described() {
     let document = document().await;
     let mut book = Book::new(&document);
     expected_ones(&mut book).await;
+    arrivals(&mut book).await;
+    without_search(&mut book).await;
     extracts(&mut book).await;
     deletions(&mut book).await;
+    locked(&mut book).await;
     files(&mut book).await;
     at_the_door(&mut book).await;
     bodies(&mut book).await;
@@ -181,14 +211,62 @@ async fn answers_are_as_they_are_described() {
 }
 
 async fn expected_ones(book: &mut Book<'_>) {
-    let about = About::of(&Config::default(), None, None, Timestamp::UNIX_EPOCH);
-    let house = House::with(Settings { about, ..Settings::default() });
-    house.put(0, "test", MAIL).await;
+    let house = house(&Config::default()).await;
     for &(request, body, status) in TABLE {
         let answer = told(&house.router, request, body).await;
         assert_eq!(answer.status, status, "{request}");
         book.check(request, &answer);
     }
+}
+
+/// A house that can do everything, and has done some of it.
+async fn house(config: &Config) -> House {
+    let mut extensions = Extensions::default();
+    extensions.add_search(config);
+    let journal = Arc::new(MemoryJournal::new(1 << 20));
+    journal.note(sessions::piece(FIRST, 0, sessions::cover(FIRST), &[(0, Side::Server, "220 mx")]));
+    let brought = sessions::piece(FIRST, 1, sessions::cover(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
+    journal.note(Piece { transaction: Some(sessions::mail(&[("test", FIRST)])), ..brought });
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    let rules =
+        restante_mailroom::Settings { policy: config.smtp.policy.clone(), ..restante_mailroom::Settings::default() };
+    let mailroom = Mailroom::new(rules, store.clone(), extensions.for_mailroom()).with_journal(journal);
+    let mailroom = Arc::new(mailroom);
+    extensions.connect(&mailroom).await;
+    let settings = Settings {
+        about: About::of(config, None, None, Timestamp::UNIX_EPOCH),
+        max_message_bytes: 1 << 16,
+        extensions: Arc::new(extensions),
+        ..Settings::default()
+    };
+    let house = House { store, router: router(mailroom, settings) };
+    house.put(0, "test", MAIL).await;
+    house
+}
+
+/// Mail that is brought, and kept or not.
+async fn arrivals(book: &mut Book<'_>) {
+    let mut config = Config::default();
+    for (keeps, status) in [(true, 201), (false, 200)] {
+        config.smtp.policy.default_store = keeps;
+        let house = house(&config).await;
+        for (kind, body) in
+            [("message/rfc822", MAIL), ("application/json", "{\"from\":\"ann@x.org\",\"text\":\"Hello\"}")]
+        {
+            let request = format!("POST /api/v2/mailbox/test@example.org\nContent-Type: {kind}");
+            let answer = told(&house.router, &request, body).await;
+            assert_eq!(answer.status, status, "{request} {:?}", answer.body);
+            book.check(&request, &answer);
+        }
+    }
+}
+
+/// A house that cannot search.
+async fn without_search(book: &mut Book<'_>) {
+    let request = "GET /api/v2/search?q=x";
+    let answer = House::new().ask(request).await;
+    answer.problem(404);
+    book.check(request, &answer);
 }
 
 /// A mail from which there is something to extract, so that what is extracted is seen.
@@ -207,9 +285,14 @@ async fn extracts(book: &mut Book<'_>) {
 }
 
 async fn deletions(book: &mut Book<'_>) {
-    for path in ["test", "test/1794699770123456", "test/1794699770123456/source"] {
+    for path in [
+        "v1/mailbox/test",
+        "v1/mailbox/test/1794699770123456",
+        "v1/mailbox/test/1794699770123456/source",
+        "v2/mailboxes",
+    ] {
         let house = House::with_everything().await;
-        let request = format!("DELETE /api/v1/mailbox/{path}");
+        let request = format!("DELETE /api/{path}");
         let answer = house.ask(&request).await;
         assert_eq!(answer.status, 200);
         book.check(&request, &answer);
@@ -251,9 +334,39 @@ async fn at_the_door(book: &mut Book<'_>) {
     }
 }
 
+/// Locks: who says nothing is not let in, and every operation needs the scope that is described, and no other.
+async fn locked(book: &mut Book<'_>) {
+    let about = About::of(&Config::default(), None, None, Timestamp::UNIX_EPOCH);
+    let locked = Locked::with("described", Settings { about, ..Settings::default() }).await;
+    let tokens = [("read", &locked.reader), ("write", &locked.writer), ("admin", &locked.admin)];
+    for operation in book.operations.clone() {
+        let (_, _, described) = operation;
+        if described["responses"]["401"].is_null() {
+            continue;
+        }
+        let request = Book::request(operation);
+        let answer = locked.house.ask(&request).await;
+        assert_eq!(answer.status, 401, "{request}");
+        book.check(&request, &answer);
+        let needed = &described["security"][1]["basic"][0];
+        for (scope, token) in tokens {
+            let is_enough = needed.is_null() || needed == scope;
+            // Who may listen does so for ever.
+            if is_enough && described["x-frame"].is_object() {
+                continue;
+            }
+            let answer = locked.house.ask(&format!("{request}\nAuthorization: Bearer {token}")).await;
+            assert_eq!(answer.status != 403, is_enough, "{request} with {scope}");
+            book.check(&request, &answer);
+        }
+    }
+}
+
 /// Bodies that are wrong in every way.
 async fn bodies(book: &mut Book<'_>) {
-    let house = House::with_everything().await;
+    let house = house(&Config::default()).await;
+    // What does not come is not waited for in earnest.
+    tokio::time::pause();
     let taking = |(_, _, operation): &(&str, &str, &Value)| operation["requestBody"].is_object();
     for operation in book.operations.clone().into_iter().filter(taking) {
         let request = Book::request(operation);
@@ -270,6 +383,7 @@ async fn bodies(book: &mut Book<'_>) {
             book.check(&request, &answer);
         }
     }
+    tokio::time::resume();
 }
 
 /// A client that has a request open, and may have no other.
@@ -293,7 +407,7 @@ async fn in_trouble(book: &mut Book<'_>) {
         if WITHOUT_STORE.contains(&id) || described["x-frame"].is_object() {
             continue;
         }
-        let request = Book::request(operation);
+        let request = format!("{}\nContent-Type: application/json", Book::request(operation));
         // The body that is described is one that is understood.
         let body = &described["requestBody"]["content"]["application/json"]["example"];
         let body = if body.is_null() { String::new() } else { body.to_string() };
