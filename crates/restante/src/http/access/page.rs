@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use crate::html::push_escaped;
 use crate::http::packed;
-use crate::http::reply::{HTML, NO_REFERRER, NO_STORE};
+use crate::http::reply::{HTML, NO_STORE, SAME_ORIGIN};
 
 const POLICY: HeaderValue = HeaderValue::from_static(packed::LOGIN_POLICY);
 
@@ -20,7 +20,9 @@ pub(super) fn form(status: StatusCode, next: &str, user: &str, wrong: Option<&st
     headers.insert(header::CACHE_CONTROL, NO_STORE);
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(header::REFERRER_POLICY, NO_REFERRER);
+    // A form on a page that tells nobody where it is would come from the origin `null` (Fetch Standard, section 3.1), and
+    // nothing is taken from there.
+    headers.insert(header::REFERRER_POLICY, SAME_ORIGIN);
     response
 }
 
