@@ -39,11 +39,19 @@ fn text(value: &Value) -> &str {
 
 /// The status and the sentence of an answer that is none.
 fn refused(server: &Server, query: &str) -> (u16, String) {
+    let problem = problem(server, query);
+    let status = problem["status"].as_u64().and_then(|status| status.try_into().ok());
+    (status.unwrap(), text(&problem["detail"]).to_owned())
+}
+
+/// What is wrong with a question.
+fn problem(server: &Server, query: &str) -> Value {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let mut response = agent.get(server.url(&format!("/api/v2/search?{query}"))).call().unwrap();
     assert_eq!(response.headers()["content-type"], "application/problem+json");
-    let body: Value = serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap();
-    (response.status().as_u16(), text(&body["detail"]).to_owned())
+    let problem: Value = serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap();
+    assert_eq!(problem["status"], response.status().as_u16());
+    problem
 }
 
 #[test]
@@ -121,6 +129,9 @@ fn questions_that_are_none() {
         let (got, sentence) = refused(&server, query);
         assert!(got == status && sentence.starts_with(detail), "{query}: {got} {sentence}");
     }
+    // A program that shows the query can mark the place.
+    assert_eq!(problem(&server, "q=a%20before:soon")["position"], 9);
+    assert_eq!(problem(&server, "q=a&limit=0")["position"], Value::Null);
     let without = Server::start(&["--search-enabled=false"]);
     assert_eq!(refused(&without, "q=a").0, 404);
 }

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use restante_access::{Denied, Reason, Scope};
-use restante_search::SearchError;
+use restante_search::{QueryError, SearchError};
 use restante_store::StoreError;
 
 use super::access::Challenge;
@@ -20,6 +20,8 @@ use crate::net::{NotReady, TooMany};
 pub(super) enum Problem {
     /// The request is malformed; the sentence says where.
     Malformed(String),
+    /// What is to be searched for, or waited for, is no question.
+    NoQuestion(QueryError),
     /// The Host header is missing or malformed.
     BadHost,
     /// The request is for a host name that is not ours: perhaps a foreign name that was pointed at this address
@@ -130,7 +132,7 @@ impl From<StoreError> for Problem {
 impl Problem {
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Malformed(_) | Self::BadHost | Self::Departed => StatusCode::BAD_REQUEST,
+            Self::Malformed(_) | Self::NoQuestion(_) | Self::BadHost | Self::Departed => StatusCode::BAD_REQUEST,
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::Denied(Denied { reason: Reason::TooMany, .. }, _) | Self::TooMany(TooMany::FromPeer) => {
@@ -165,6 +167,7 @@ impl Problem {
     fn detail(&self) -> Cow<'_, str> {
         Cow::Borrowed(match self {
             Self::Malformed(sentence) => return Cow::Borrowed(sentence),
+            Self::NoQuestion(error) => return Cow::Owned(error.to_string()),
             Self::BadHost => "The Host header is missing or malformed.",
             Self::Misdirected => {
                 "This server does not answer for the host name of the request. Names that it shall answer for are listed \
@@ -287,6 +290,9 @@ impl Problem {
         json::display(&mut out, status.as_u16());
         out.extend_from_slice(b",\"detail\":");
         json::string(&mut out, &self.detail());
+        if let Self::NoQuestion(error) = self {
+            json::display(&mut out, format_args!(",\"position\":{}", error.position()));
+        }
         out
     }
 }

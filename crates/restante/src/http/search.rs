@@ -25,7 +25,7 @@ pub(super) async fn search(
     Sought { text, mailbox, before, limit }: Sought,
 ) -> Result<Response, Problem> {
     let search = server.settings.extensions.search().ok_or(Problem::NoSearch)?;
-    let query = Query::parse(&text, Timestamp::now()).map_err(|error| Problem::Malformed(error.to_string()))?;
+    let query = Query::parse(&text, Timestamp::now()).map_err(Problem::NoQuestion)?;
     let is_permitted = Box::new(move |mailbox: &_| grant.reaches(mailbox));
     let begun = Instant::now();
     let answer = search.ask(&server.mailroom, Question { query, mailbox, is_permitted, before, limit }).await;

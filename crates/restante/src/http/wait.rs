@@ -94,7 +94,7 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
             within: duration(&pairs, "timeout")?.unwrap_or(TIMEOUT),
             after: parameter::<u64>(&pairs, "after")?.unwrap_or_default().into(),
             count,
-            query: asked.map_err(|error| Problem::Malformed(error.to_string()))?.map(Arc::new),
+            query: asked.map_err(Problem::NoQuestion)?.map(Arc::new),
             expect,
         })
     }

@@ -48,4 +48,7 @@ pub(super) struct Problem {
     status: u16,
     /// A sentence for people.
     detail: String,
+    /// Of a query that cannot be understood, how many characters stand before the place.
+    #[schema(nullable = false)]
+    position: Option<u32>,
 }
