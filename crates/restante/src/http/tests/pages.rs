@@ -17,10 +17,12 @@ use crate::http::packed::{ASSETS, HASH, PAGES};
 const MAX_BYTES: usize = 150_000;
 
 /// The pages, and their way to the root.
-const TABLE: [(&str, &str); 8] = [
+const TABLE: [(&str, &str); 10] = [
     ("/", "./"),
     ("/monitor", "./"),
     ("/status", "./"),
+    ("/search?q=code&mailbox=james", "./"),
+    ("/sessions", "./"),
     ("/m/james", "../"),
     ("/m/james%2Fx@example.org", "../"),
     ("/m/a%20b%FF", "../"),
@@ -78,6 +80,8 @@ async fn a_slash_too_many_leads_to_the_page() {
         ("/m/", "../"),
         ("/monitor/", "../monitor"),
         ("/status/", "../status"),
+        ("/search/?q=code", "../search?q=code"),
+        ("/sessions/", "../sessions"),
         ("/m/james/", "../james"),
         ("/m/james%2Fx@example.org/?x=y", "../james%2Fx@example.org?x=y"),
         ("/m/http:/", "../http:"),
