@@ -23,6 +23,7 @@
  * @property {Attachment[]} attachments
  * @property {Part[]} parts
  * @property {Defect[]} defects
+ * @property {Code | null} [code] The likeliest one-time code, if one was found; asked for apart.
  * @typedef {Summary & MessageParts} Message
  */
 
@@ -53,6 +54,68 @@
  */
 
 /** @typedef {{ name: string, detail: string, severe: boolean }} Defect */
+
+/**
+ * What may be a one-time code, and the words around it.
+ * @typedef {object} Code
+ * @property {string} code
+ * @property {number} score From 0 to 1.
+ * @property {string} before
+ * @property {string} after
+ * @property {'subject' | 'text' | 'html'} where
+ */
+
+/**
+ * @typedef {object} Link
+ * @property {string} href
+ * @property {string} text
+ * @property {string | null} image-alt
+ * @property {'html' | 'text' | 'header'} where
+ * @property {'http' | 'mailto' | 'other'} kind
+ */
+
+/**
+ * A message that was looked for, and some of its text around what was found.
+ * @typedef {Summary & { snippet: { text: string, hit: boolean }[] }} Hit
+ * @typedef {object} Found
+ * @property {Hit[]} messages The newest first.
+ * @property {string | null} next Where to go on.
+ * @property {boolean} complete Whether the index knows all that was stored before the question.
+ */
+
+/**
+ * A session of SMTP or LMTP.
+ * @typedef {object} Session
+ * @property {string} id
+ * @property {'smtp' | 'lmtp'} protocol
+ * @property {string | null} client Its address.
+ * @property {string | null} helo
+ * @property {{ version: string, cipher: string } | null} tls
+ * @property {string | null} user
+ * @property {string} started
+ * @property {number} started-millis
+ * @property {number | null} ended-millis
+ * @property {string | null} ending
+ * @property {Transaction[]} transactions
+ * @property {number} refused How many replies were refusals.
+ */
+
+/**
+ * One mail of a session.
+ * @typedef {object} Transaction
+ * @property {string} from
+ * @property {string[]} to
+ * @property {{ mail: string, rcpt: string[] }} parameters
+ * @property {'stored' | 'discarded' | 'refused' | 'aborted'} outcome
+ * @property {string | null} reply
+ * @property {{ mailbox: string, id: string }[]} messages
+ */
+
+/**
+ * @typedef {{ 'after-millis': number, from: 'client' | 'server', text: string }} Said A line of a session.
+ * @typedef {{ session: Session, lines: Said[] }} Transcript
+ * @typedef {{ sessions: Session[], next: string | null }} SessionPage
+ */
 
 /**
  * A mailbox that holds something.
@@ -108,7 +171,7 @@
 
 /**
  * What the address in the browser means.
- * @typedef {{ page: 'home' } | { page: 'mailbox', mailbox: string, id: string | null } | { page: 'monitor' } | { page: 'status' } | { page: 'missing' }} Route
+ * @typedef {{ page: 'home' } | { page: 'mailbox', mailbox: string, id: string | null } | { page: 'monitor' } | { page: 'status' } | { page: 'search', query: string, mailbox: string | null } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'missing' }} Route
  */
 
 export {};

@@ -1,20 +1,22 @@
 // What the server is asked, and what it says when it cannot.
 
-/** @import { Summary, Message, MailboxPage, Server, Status, Vars } from '../types.js' */
+/** @import { Code, Found, Link, Message, MailboxPage, Server, SessionPage, Status, Summary, Transcript, Vars } from '../types.js' */
 
 import * as connection from './connection.js';
-import * as session from './session.js';
-import { below } from './paths.js';
+import * as login from './session.js';
+import { below, parameters } from './paths.js';
 
 /** A request that the server refused, or that did not reach it. */
 export class ApiError extends Error {
   /**
    * @param {number} status The HTTP status; 0 when there was no answer.
    * @param {string} message A sentence for people.
+   * @param {number | null} [position] How many characters of a query stand before what is wrong with it.
    */
-  constructor(status, message) {
+  constructor(status, message, position = null) {
     super(message);
     this.status = status;
+    this.position = position;
   }
 }
 
@@ -25,7 +27,7 @@ export class ApiError extends Error {
  * @returns {Promise<Summary[]>}
  */
 export function list(mailbox, { limit, before, signal } = {}) {
-  return ask(below('api', 'v1', 'mailbox', mailbox) + query({ limit, before }), { signal });
+  return ask(below('api', 'v1', 'mailbox', mailbox) + parameters({ limit, before }), { signal });
 }
 
 /**
@@ -51,6 +53,76 @@ export async function source(mailbox, id, signal) {
 }
 
 /**
+ * What may be one-time codes in a message, the likeliest first.
+ * @param {string} mailbox
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Code[]>}
+ */
+export async function codes(mailbox, id, signal) {
+  return (await ask(below('api', 'v2', 'mailbox', mailbox, id, 'codes'), { signal })).codes;
+}
+
+/**
+ * @param {string} mailbox
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Link[]>}
+ */
+export async function links(mailbox, id, signal) {
+  return (await ask(below('api', 'v2', 'mailbox', mailbox, id, 'links'), { signal })).links;
+}
+
+/**
+ * What was said when a message came.
+ * @param {string} mailbox
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Transcript>}
+ */
+export function transcript(mailbox, id, signal) {
+  return ask(below('api', 'v2', 'mailbox', mailbox, id, 'transcript'), { signal });
+}
+
+/**
+ * Looks for messages, the newest first.
+ * @param {string} query
+ * @param {{ mailbox?: string | null, before?: string, signal?: AbortSignal }} [where]
+ * @returns {Promise<Found>}
+ */
+export function search(query, { mailbox, before, signal } = {}) {
+  return ask(below('api', 'v2', 'search') + parameters({ q: query, mailbox, before }), { signal });
+}
+
+/**
+ * Sessions of SMTP, the latest first.
+ * @param {{ refused?: boolean, before?: string, signal?: AbortSignal }} [page]
+ * @returns {Promise<SessionPage>}
+ */
+export function sessions({ refused, before, signal } = {}) {
+  return ask(below('api', 'v2', 'sessions') + parameters({ refused: refused && 'true', before }), { signal });
+}
+
+/**
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Transcript>}
+ */
+export function session(id, signal) {
+  return ask(below('api', 'v2', 'sessions', id), { signal });
+}
+
+/**
+ * Puts a mail into a mailbox. What is told is where it is now, which may be nowhere.
+ * @param {string} mailbox
+ * @param {{ from: string, subject: string, text: string }} mail
+ * @returns {Promise<{ messages: Summary[] }>}
+ */
+export function send(mailbox, mail) {
+  return ask(below('api', 'v2', 'mailbox', mailbox), json(mail));
+}
+
+/**
  * How many attachments these messages have; those that are gone are left out.
  * @param {string} mailbox
  * @param {string[]} ids At most 200.
@@ -58,7 +130,7 @@ export async function source(mailbox, id, signal) {
  * @returns {Promise<Record<string, number>>}
  */
 export function attachmentCounts(mailbox, ids, signal) {
-  return ask(below('api', 'v2', 'mailbox', mailbox, 'attachments') + query({ ids: ids.join(',') }), { signal });
+  return ask(below('api', 'v2', 'mailbox', mailbox, 'attachments') + parameters({ ids: ids.join(',') }), { signal });
 }
 
 /** How many messages one request may be about. */
@@ -92,11 +164,19 @@ export function purge(mailbox) {
 }
 
 /**
+ * Deletes all mail, in all mailboxes.
+ * @returns {Promise<{ deleted: number }>}
+ */
+export function purgeAll() {
+  return ask(below('api', 'v2', 'mailboxes'), { method: 'DELETE' });
+}
+
+/**
  * @param {{ prefix?: string, limit?: number, signal?: AbortSignal }} [page]
  * @returns {Promise<MailboxPage>}
  */
 export function mailboxes({ prefix, limit, signal } = {}) {
-  return ask(below('api', 'v2', 'mailboxes') + query({ prefix, limit }), { signal });
+  return ask(below('api', 'v2', 'mailboxes') + parameters({ prefix, limit }), { signal });
 }
 
 /** @type {Promise<Server> | null} */
@@ -187,10 +267,10 @@ async function answered(path, how) {
     throw new ApiError(0, 'The server does not answer. Is it still running?');
   });
   if (response.ok) return response;
-  if (response.status === 401) session.ask();
+  if (response.status === 401) login.ask();
   const problem = await response.json().catch(() => ({}));
   const said = typeof problem.detail === 'string' ? problem.detail : problem.title;
-  throw new ApiError(response.status, said || `The server answered ${response.status} ${response.statusText}.`);
+  throw new ApiError(response.status, said || `The server answered ${response.status} ${response.statusText}.`, typeof problem.position === 'number' ? problem.position : null);
 }
 
 /**
@@ -199,11 +279,4 @@ async function answered(path, how) {
  */
 function json(value) {
   return { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(value) };
-}
-
-/** @param {Record<string, string | number | undefined>} parameters */
-function query(parameters) {
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== '');
-  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return text && `?${text}`;
 }

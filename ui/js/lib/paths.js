@@ -30,6 +30,18 @@ export const status = () => below('status');
 export const api = () => below('api', 'docs');
 
 /**
+ * The page that searches, in all mail or in one mailbox.
+ * @param {{ query?: string, mailbox?: string | null }} [asked]
+ */
+export const search = ({ query = '', mailbox = null } = {}) => below('search') + parameters({ q: query, mailbox });
+
+/**
+ * The page of the sessions: all, those in which something was refused, or one.
+ * @param {{ refused?: boolean, id?: string | null }} [asked]
+ */
+export const sessions = ({ refused = false, id = null } = {}) => below('sessions') + parameters({ refused: refused && 'true', id });
+
+/**
  * The page that asks who one is, and then leads to this one.
  * @param {Location} from
  */
@@ -54,11 +66,7 @@ export function mailbox(mailbox, id = null) {
  * @param {{ remote?: boolean, scheme?: 'light' | 'dark' | null }} [shown]
  */
 export function preview(mailbox, id, { remote = false, scheme = null } = {}) {
-  const query = new URLSearchParams();
-  if (remote) query.set('remote', '1');
-  if (scheme) query.set('scheme', scheme);
-  const asked = query.toString();
-  return below('serve', 'mailbox', mailbox, id, 'html') + (asked && `?${asked}`);
+  return below('serve', 'mailbox', mailbox, id, 'html') + parameters({ remote: remote && '1', scheme });
 }
 
 /**
@@ -77,6 +85,14 @@ export const source = (mailbox, id) => below('serve', 'mailbox', mailbox, id, 's
 export function attachment(purpose, mailbox, id, { index, filename }) {
   return below('mailbox', purpose, mailbox, id, String(index), filename && !isStep(filename) ? filename : 'attachment');
 }
+
+/**
+ * The content of a part, decoded.
+ * @param {string} mailbox
+ * @param {string} id
+ * @param {number} index Its place among all parts.
+ */
+export const part = (mailbox, id, index) => below('api', 'v2', 'mailbox', mailbox, id, 'parts', String(index));
 
 /**
  * What an address means.
@@ -98,6 +114,9 @@ export function route(url) {
   if (first === 'm' && mailbox && segments.length <= 3) return { page: 'mailbox', mailbox, id: id || null };
   if (first === 'monitor' && segments.length === 1) return { page: 'monitor' };
   if (first === 'status' && segments.length === 1) return { page: 'status' };
+  const asked = new URLSearchParams(url.search);
+  if (first === 'search' && segments.length === 1) return { page: 'search', query: asked.get('q') ?? '', mailbox: asked.get('mailbox') || null };
+  if (first === 'sessions' && segments.length === 1) return { page: 'sessions', refused: asked.get('refused') === 'true', id: asked.get('id') || null };
   return { page: 'missing' };
 }
 
@@ -107,4 +126,13 @@ export function route(url) {
  */
 export function isPage(url) {
   return url.origin === ROOT.origin && route(url).page !== 'missing';
+}
+
+/**
+ * A query of what was given: nothing stands for what was not.
+ * @param {Record<string, string | number | false | null | undefined>} given
+ */
+export function parameters(given) {
+  const pairs = Object.entries(given).flatMap(([name, value]) => (value === undefined || value === null || value === false || value === '' ? [] : [[name, String(value)]]));
+  return pairs.length > 0 ? `?${new URLSearchParams(pairs)}` : '';
 }

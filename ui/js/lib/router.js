@@ -11,7 +11,7 @@ export const moves = new EventTarget();
  * @param {{ replace?: boolean, state?: object | null }} [how]
  */
 export function go(path, { replace = false, state = replace ? history.state : null } = {}) {
-  if (path === location.pathname && !location.search) return;
+  if (path === location.pathname + location.search) return;
   if (replace) history.replaceState(state, '', path);
   else history.pushState(state, '', path);
   moves.dispatchEvent(new Event('move'));
@@ -26,5 +26,5 @@ document.addEventListener('click', (event) => {
   const url = new URL(link.href);
   if (url.hash || !isPage(url)) return;
   event.preventDefault();
-  go(url.pathname);
+  go(url.pathname + url.search);
 });
