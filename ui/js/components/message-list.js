@@ -36,9 +36,10 @@ export class MessageList extends HTMLElement {
   #chosen = h('span', { class: 'number' });
   #filterBar = h('div', { class: 'list-bar' }, this.#filter, this.#found);
   #choiceBar = h('div', { class: 'list-bar', role: 'toolbar', 'aria-label': 'Selected messages', hidden: true });
+  #deeper = h('a', { class: 'button small' }, icon('search'), 'Search the texts too');
   #none = h('div', { class: 'list-none soft', hidden: true },
     h('p', {}, 'Nothing here has these words in its sender, recipients or subject.'),
-    h('button', { class: 'button small', type: 'button', onclick: () => this.clearFilter() }, 'Clear the filter'));
+    h('div', { class: 'row' }, h('button', { class: 'button small', type: 'button', onclick: () => this.clearFilter() }, 'Clear the filter'), this.#deeper));
   #list = /** @type {VirtualList<Entry>} */ (new VirtualList());
 
   constructor() {
@@ -214,6 +215,7 @@ export class MessageList extends HTMLElement {
     this.#all.disabled = shown === 0;
     this.#found.textContent = this.#fits ? `${count(shown)} of ${count(this.#messages?.entries.length ?? 0)}` : '';
     this.#none.hidden = this.#fits === null || shown > 0;
+    this.#deeper.href = paths.search({ query: this.#filter.value.trim(), mailbox: this.#messages?.mailbox });
   }
 
   /** @param {KeyboardEvent} event */

@@ -30,11 +30,15 @@ export function add(added, signal) {
   signal?.addEventListener('abort', () => added.forEach((shortcut) => shortcuts.delete(shortcut)));
 }
 
-/** The shortcuts that work now, by group, in the order in which they were added. */
+/** The shortcuts that work now, by group, in the order in which they were added; without keys that another one has taken. */
 export function byGroup() {
   /** @type {Map<string, Shortcut[]>} */
   const groups = new Map();
-  for (const shortcut of shortcuts) groups.set(shortcut.group, [...(groups.get(shortcut.group) ?? []), shortcut]);
+  const all = [...shortcuts];
+  for (const shortcut of all) {
+    const keys = shortcut.keys.filter((key) => all.findLast((other) => other.keys.includes(key)) === shortcut);
+    if (keys.length > 0) groups.set(shortcut.group, [...(groups.get(shortcut.group) ?? []), { ...shortcut, keys }]);
+  }
   return groups;
 }
 
