@@ -9,6 +9,7 @@ import * as api from '../lib/api.js';
 import * as connection from '../lib/connection.js';
 import { fill, h, set } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
+import { code, likeliest } from './message/code.js';
 import { defects } from './message/defects.js';
 import { headline } from './message/headline.js';
 import { MessageMemory } from './message/memory.js';
@@ -77,7 +78,9 @@ export class MessageView extends HTMLElement {
     if (known && !this.#isShown(wanted)) this.#draw(known);
     const slow = setTimeout(() => !this.#isShown(wanted) && !signal.aborted && this.#wait(true), PATIENCE);
     try {
-      const message = await api.message(wanted.mailbox, wanted.id, signal);
+      // What stands above the text comes with it, so that nothing moves. A code is not worth an error.
+      const code = known ? known.code : api.codes(wanted.mailbox, wanted.id, signal).then(likeliest, () => null);
+      const message = { ...(await api.message(wanted.mailbox, wanted.id, signal)), code: await code };
       if (signal.aborted) return;
       memory.keep(message);
       if (!this.#isShown(wanted)) this.#draw(message);
@@ -98,7 +101,7 @@ export class MessageView extends HTMLElement {
     this.#wait(false);
     this.#hasFailed = false;
     this.#message = message;
-    fill(this.#head, headline(message), defects(message.defects));
+    fill(this.#head, headline(message), message.code && code(message.code), defects(message.defects));
     this.#head.scrollTop = 0;
     if (this.#sheet.parentNode !== this) fill(this, this.#sheet);
     this.#tabs.show(message);

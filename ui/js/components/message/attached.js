@@ -20,12 +20,18 @@ export function ways({ mailbox, id }, attachment) {
   return {
     look: paths.attachment('vattach', mailbox, id, attachment),
     save: paths.attachment('dattach', mailbox, id, attachment),
-    mayOpen: !DOCUMENT.test(kind(attachment)),
+    mayOpen: mayOpen(attachment),
   };
 }
 
 /**
- * The media type without its parameters.
- * @param {Attachment} attachment
+ * Whether something of this type may be opened in the browser.
+ * @param {{ 'content-type': string }} typed
  */
-export const kind = (attachment) => attachment['content-type'].split(';')[0].trim().toLowerCase();
+export const mayOpen = (typed) => !DOCUMENT.test(kind(typed));
+
+/**
+ * The media type without its parameters.
+ * @param {{ 'content-type': string }} typed
+ */
+export const kind = (typed) => typed['content-type'].split(';')[0].trim().toLowerCase();

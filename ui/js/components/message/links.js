@@ -55,8 +55,11 @@ function trimmed(candidate) {
   return candidate.slice(0, end);
 }
 
-/** @param {string} address */
-function isLink(address) {
+/**
+ * Whether this is an address that may be followed.
+ * @param {string} address
+ */
+export function isLink(address) {
   const url = URL.canParse(address) ? new URL(address) : null;
   return url !== null && SCHEMES.includes(url.protocol) && (url.host !== '' || url.pathname !== '');
 }

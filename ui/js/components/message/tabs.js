@@ -11,7 +11,9 @@ import { icon } from '../../lib/icons.js';
 import { MessageAttachments } from './attachments.js';
 import { MessageHeaders } from './headers.js';
 import { MessageHtml } from './html.js';
+import { MessageLinks } from './link-list.js';
 import { MessageParts } from './parts.js';
+import { MessageSession } from './session.js';
 import { MessageSource } from './source.js';
 import { MessageText } from './text.js';
 
@@ -27,9 +29,11 @@ import { MessageText } from './text.js';
 const KINDS = [
   { name: 'html', label: 'HTML', panel: (message) => new MessageHtml(message), isIn: (message) => message.html },
   { name: 'text', label: 'Text', panel: (message) => new MessageText(message) },
+  { name: 'links', label: 'Links', panel: (message) => new MessageLinks(message) },
   { name: 'headers', label: 'Headers', panel: (message) => new MessageHeaders(message) },
   { name: 'parts', label: 'Parts', panel: (message) => new MessageParts(message) },
   { name: 'source', label: 'Source', panel: (message) => new MessageSource(message) },
+  { name: 'session', label: 'Session', panel: (message) => new MessageSession(message) },
   { name: 'attachments', label: 'Attachments', panel: (message) => new MessageAttachments(message), isIn: (message) => message.attachments.length > 0 },
 ];
 
