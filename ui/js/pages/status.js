@@ -4,11 +4,11 @@
 
 import * as api from '../lib/api.js';
 import * as connection from '../lib/connection.js';
+import * as paths from '../lib/paths.js';
 import { fill, h } from '../lib/dom.js';
 import { count, duration, plural, size } from '../lib/format.js';
 import { growth, level } from '../lib/history.js';
 import { icon } from '../lib/icons.js';
-import * as paths from '../lib/paths.js';
 import { title } from '../lib/title.js';
 import { inWords } from '../lib/wording.js';
 import { HourChart } from '../components/chart.js';
@@ -61,7 +61,7 @@ export class StatusPage extends HTMLElement {
     this.#life = new AbortController();
     title('Status');
     fill(this, h('div', { class: 'page status' },
-      h('div', {}, h('h1', {}, 'Status'), h('div', { class: 'status-line' }, this.#about, this.#note)),
+      h('div', {}, h('div', { class: 'status-head' }, h('h1', {}, 'Status'), h('a', { class: 'button to-sessions', href: paths.sessions() }, 'SMTP sessions')), h('div', { class: 'status-line' }, this.#about, this.#note)),
       h('section', { class: 'live-figures', 'aria-label': 'Figures' },
         h('dl', { class: 'figures sheet' }, FIGURES.map(({ label, meaning }, index) => h('div', { class: 'figure', title: meaning }, h('dt', {}, label), this.#values[index]))),
         h('div', { class: 'charts' }, [this.#mail, this.#kept, this.#size].map((chart) => h('div', { class: 'sheet' }, chart)))),
