@@ -13,6 +13,7 @@ import { fill, find, h, set } from './lib/dom.js';
 import { opens } from './lib/go-to.js';
 import { icon } from './lib/icons.js';
 import { go, moves } from './lib/router.js';
+import { seeker } from './lib/seek.js';
 import { hush, show } from './lib/talk.js';
 import { title } from './lib/title.js';
 import { visible } from './lib/visible.js';
@@ -20,6 +21,8 @@ import './components/time-ago.js';
 import './pages/home.js';
 import './pages/mailbox.js';
 import './pages/monitor.js';
+import './pages/search.js';
+import './pages/sessions.js';
 import './pages/status.js';
 
 /**
@@ -29,6 +32,7 @@ import './pages/status.js';
 
 const place = find(document, '#page', HTMLElement);
 const NARROW = matchMedia('(max-width: 46rem)');
+const seek = seeker();
 
 /** Makes the addresses in the frame whole: they are relative to where it was loaded, and a move goes elsewhere. */
 function anchor() {
@@ -43,6 +47,7 @@ function arrive() {
   for (const link of document.querySelectorAll('[data-place]')) {
     set(link, { 'aria-current': link.getAttribute('data-place') === route.page && 'page' });
   }
+  seek(route);
   const name = `${route.page}-page`;
   const shown = place.firstElementChild;
   if (shown?.localName === name && customElements.get(name)) {
@@ -149,8 +154,11 @@ async function serverParts() {
   const server = await api.about().catch(() => null);
   const link = find(document, '[data-place=monitor]', HTMLElement);
   // A server that cannot be asked now may still have one.
-  link.hidden = server?.['monitor-visible'] === false;
-  link.classList.remove('soon');
+  const isHidden = server?.['monitor-visible'] === false;
+  link.hidden = isHidden;
+  // Whose mail there is would be seen by searching all of it, too.
+  document.documentElement.toggleAttribute('data-discreet', isHidden);
+  for (const part of document.querySelectorAll('.soon')) part.classList.remove('soon');
   if (!server) return;
   const account = find(document, '.account', HTMLElement);
   account.hidden = !server.locked;
@@ -166,6 +174,7 @@ keys.add([
   { keys: ['g h'], group: 'Everywhere', label: 'Go to the start', run: () => go(paths.home()) },
   { keys: ['g m'], group: 'Everywhere', label: 'Go to the monitor', run: () => go(paths.monitor()) },
   { keys: ['g s'], group: 'Everywhere', label: 'Go to the status', run: () => go(paths.status()) },
+  { keys: ['g t'], group: 'Everywhere', label: 'Go to the SMTP sessions', run: () => go(paths.sessions()) },
 ]);
 gotoForm();
 themeButton();
