@@ -10,6 +10,7 @@ import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { SNIPPETS, target } from '../lib/snippets.js';
 import { visible } from '../lib/visible.js';
+import { testMail } from './test-mail.js';
 
 /** Which snippets are shown, of all there are. */
 const SHOWN = ['swaks', 'curl'];
@@ -56,6 +57,7 @@ export class EmptyMailbox extends HTMLElement {
         h('h2', {}, 'This mailbox is empty'),
         h('p', {}, 'Send something to ', h('code', {}, visible(recipient)), ' by SMTP at ', h('code', { class: 'whole' }, `${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}`), '. It appears here by itself.'),
         ...snippets.map(({ name, code }) => command(name, code(to))),
+        testMail(mailbox),
       ];
     });
   }

@@ -11,6 +11,7 @@ import { fold, matcher } from '../lib/filter.js';
 import { count, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { visible } from '../lib/visible.js';
+import { deleteEverything } from './delete-everything.js';
 import { TimeAgo } from './time-ago.js';
 
 const LIMIT = 1000;
@@ -51,13 +52,14 @@ export class MailboxList extends HTMLElement {
   #state = h('div', { class: 'mailboxes-state', 'aria-live': 'polite' });
   #total = h('span', { class: 'soft number' });
   #filter = h('input', { class: 'field', type: 'search', 'aria-label': 'Filter mailboxes', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', hidden: true, oninput: () => this.#typed() });
+  #purge = h('button', { class: 'button plain', type: 'button', 'aria-label': 'Delete everything', title: 'Delete everything', hidden: true, onclick: () => this.#deleteEverything() }, icon('trash'));
 
   async connectedCallback() {
     this.#life = new AbortController();
     const { signal } = this.#life;
     this.classList.add('waiting');
     fill(this,
-      h('div', { class: 'mailboxes-head' }, h('h2', { id: 'mailboxes' }, 'Mailboxes'), this.#total, h('span', { class: 'spread' }), this.#filter),
+      h('div', { class: 'mailboxes-head' }, h('h2', { id: 'mailboxes' }, 'Mailboxes'), this.#total, h('span', { class: 'spread' }), this.#filter, this.#purge),
       h('div', { class: 'sheet' }, this.#state, this.#list));
     await this.#seeWhetherAllowed();
     if (signal.aborted) return;
@@ -149,6 +151,13 @@ export class MailboxList extends HTMLElement {
     this.#timers.type = window.setTimeout(() => this.#ask(), TYPING);
   }
 
+  async #deleteEverything() {
+    if (!(await deleteEverything())) return;
+    await this.#ask();
+    // The button that was pressed may have nothing left to do.
+    if (this.#purge.hidden) this.closest('home-page')?.querySelector('input')?.focus();
+  }
+
   #drawSoon() {
     this.#timers.draw ??= window.setTimeout(() => this.#draw(), DRAW);
   }
@@ -162,6 +171,7 @@ export class MailboxList extends HTMLElement {
     const all = this.#mailboxes.size;
     this.#total.textContent = all === 0 ? '' : this.#isPart() ? `first ${count(all)}` : count(all);
     this.#filter.hidden = this.#complete && all < MANY && !this.#filter.value;
+    this.#purge.hidden = all === 0;
     this.#list.hidden = shown.length === 0;
     this.#explain(shown.length);
   }

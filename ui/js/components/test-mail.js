@@ -1,0 +1,41 @@
+// A small form that puts a mail into an empty mailbox, for those who want to see one there before anything sends mail here.
+
+import * as api from '../lib/api.js';
+import { fill, h } from '../lib/dom.js';
+import { icon } from '../lib/icons.js';
+import { toast } from '../lib/talk.js';
+
+/** @param {string} mailbox */
+export function testMail(mailbox) {
+  const from = h('input', { class: 'field', name: 'from', type: 'text', value: 'Test <test@example.org>', autocomplete: 'off', spellcheck: 'false' });
+  const subject = h('input', { class: 'field', name: 'subject', type: 'text', value: 'A test mail', autocomplete: 'off' });
+  const text = h('textarea', { class: 'field', name: 'text', rows: 4 }, 'Hello!\n\nYour code is 482913.\n');
+  const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
+  const button = h('button', { class: 'button main', type: 'submit' }, 'Send');
+  const send = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    button.disabled = true;
+    problem.hidden = true;
+    try {
+      const { messages } = await api.send(mailbox, { from: from.value, subject: subject.value, text: text.value });
+      // It may have been thrown away, or be sent elsewhere by a script; whatever is stored here shows up by itself.
+      if (messages.every((message) => message.mailbox !== mailbox)) toast('The mail was taken, and is not in this mailbox.');
+    } catch (error) {
+      problem.hidden = false;
+      fill(problem, icon('warning'), api.sentence(error));
+    } finally {
+      button.disabled = false;
+    }
+  };
+  return h('details', { class: 'test-mail' },
+    h('summary', { class: 'button' }, 'Send a test mail'),
+    h('form', { class: 'sheet', onsubmit: send },
+      labelled('From', from), labelled('Subject', subject), labelled('Text', text),
+      problem, h('div', { class: 'row' }, button)));
+}
+
+/**
+ * @param {string} name
+ * @param {HTMLElement} field
+ */
+const labelled = (name, field) => h('label', {}, h('span', {}, name), field);
