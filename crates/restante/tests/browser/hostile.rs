@@ -179,7 +179,7 @@ fn no_text_of_a_mail_acts_in_a_page() {
         page.until("the arrival", || page.texts(".arrival").iter().any(|row| row.contains(&words)));
         page.open(&format!("/m/james/{}", server.ids("james").last().unwrap()));
         assert_eq!(page.text(".message-subject"), words.replace("  ", " "));
-        for tab in ["html", "text", "headers", "parts", "source", "attachments"] {
+        for tab in ["html", "text", "links", "headers", "parts", "source", "session", "attachments"] {
             page.click(&format!("#tab-{tab}"));
             page.find(&format!("#panel-{tab} > * > *"));
         }

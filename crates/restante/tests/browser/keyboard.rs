@@ -77,7 +77,7 @@ fn mail_is_read_and_deleted_by_keys() {
     page.keys(key::ENTER);
     tab_to(&page, "[role=tab]");
     assert_eq!(focus(&page), "Text");
-    page.keys(key::RIGHT);
+    page.keys(&key::RIGHT.repeat(2));
     page.until("the headers", || page.count("#panel-headers:not([hidden]) tr") > 0);
     page.keys(key::ESCAPE);
     page.keys(key::UP);
@@ -141,7 +141,9 @@ fn the_focus_is_seen_everywhere() {
         ("/", "send-here .snippet-code"),
         ("/m/james/latest", "#panel-text [role=group]"),
         ("/monitor", ".arrival-link"),
-        ("/status", "[data-tool=help]"),
+        ("/status", ".status-head a"),
+        ("/search?q=one", ".hit-link"),
+        ("/sessions", ".session > summary"),
     ] {
         page.open(path);
         page.find(last);

@@ -1,12 +1,14 @@
 //! The web interface in a real browser: a headless Chromium that is driven by its WebDriver. A machine may lack it, and then
 //! nothing is tested, unless `REQUIRE_BROWSER` is set, as it is in CI. Every test has a server and a browser of its own.
 
+mod codes;
 mod deletions;
 mod driver;
 mod harness;
 mod hostile;
 mod https;
 mod keyboard;
+mod login;
 mod looks;
 mod lost;
 mod mailbox;
@@ -20,6 +22,8 @@ mod pages;
 mod proxy;
 mod rooms;
 mod scenery;
+mod search;
+mod sessions;
 mod shifts;
 #[path = "../support/mod.rs"]
 mod support;

@@ -8,7 +8,7 @@ use super::scenery;
 use super::support::Server;
 
 /// The pages, and all that is there when they are whole.
-const PAGES: [(&str, &[&str]); 7] = [
+const PAGES: [(&str, &[&str]); 9] = [
     ("/", &[".mailbox-row", "send-here .snippet-code"]),
     ("/m/anna.keller", &[".row-clip:not(.none)"]),
     ("/m/anna.keller/latest", &[".row-clip:not(.none)", ".preview"]),
@@ -16,6 +16,8 @@ const PAGES: [(&str, &[&str]); 7] = [
     ("/m/nobody", &["empty-mailbox h2"]),
     ("/monitor", &[".arrival"]),
     ("/status", &[".status-words li"]),
+    ("/search?q=order", &[".hit"]),
+    ("/sessions", &[".session"]),
 ];
 
 /// Pages that somebody may see first, by a link.

@@ -1,0 +1,118 @@
+//! What a message has for those who test with it: its code, its links, its parts, and mail that the page sends and deletes
+//! itself.
+
+use serde_json::{Value, json};
+
+use super::mails::{self, Mail};
+use super::page::Page;
+use super::support::Server;
+
+const SIGN_UP: &str =
+    "Hello James,\n\nyour verification code is 482913.\nOr open https://shop.test/confirm?token=abc.\n";
+
+#[test]
+fn the_code_is_copied() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    server.deliver("james@x.org", &mails::text("No code", "The parcel comes on Monday."));
+    server.deliver("james@x.org", &mails::text("Confirm your address", SIGN_UP));
+    page.open("/m/james/latest");
+    page.until("the code", || page.text(".message-code-value") == "482913");
+    // A browser without a window has no clipboard of its own.
+    page.eval("navigator.clipboard.writeText = async text => { window.copied = text }", &json!([]));
+    page.click(".message-code button");
+    page.until("the copy", || page.eval("return window.copied ?? null", &json!([])) == "482913");
+    page.until("the word of it", || page.text(".message-code button") == "Copied");
+    page.keys("j");
+    page.until("the other message", || page.text(".message-subject") == "No code");
+    assert_eq!(page.count(".message-code"), 0);
+    page.assert_quiet();
+}
+
+#[test]
+fn links_are_listed_and_only_good_ones_lead_somewhere() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let html = "<a href='https://shop.test/a'>Confirm <b>now</b></a> <a href='javascript:alert(1)'>Trick</a>
+        <a href='mailto:ann@x.org'><img src='cid:x' alt='Write to us'></a>";
+    let mail = Mail { subject: "Links", text: "See https://shop.test/text.", html, ..Mail::default() };
+    server.deliver("james@x.org", &mail.bytes());
+    page.open("/m/james/latest");
+    page.click("#tab-links");
+    page.find(".link");
+    let rows = page.texts(".link").join("\n");
+    for words in ["Confirm now", "https://shop.test/a", "https://shop.test/text", "mailto:ann@x.org", "Write to us"] {
+        assert!(rows.contains(words), "{words}: {rows}");
+    }
+    let followed = "return [...document.querySelectorAll('.link a')].map(a => [a.protocol, a.target, a.rel])";
+    let followed = page.eval(followed, &json!([]));
+    assert!(followed.as_array().is_some_and(|links| links.len() >= 3), "{followed}");
+    for link in followed.as_array().unwrap() {
+        assert!(["https:", "mailto:"].contains(&link[0].as_str().unwrap()), "{link}");
+        assert_eq!((&link[1], &link[2]), (&json!("_blank"), &json!("noopener noreferrer")));
+    }
+    server.deliver("james@x.org", &mails::text("None", "Hello"));
+    page.open("/m/james/latest");
+    page.until("a word of it", || page.text("#panel-links").contains("No links"));
+    page.assert_quiet();
+}
+
+#[test]
+fn every_part_can_be_had() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let mail = Mail { subject: "Two forms", text: "The text", html: "<p>The HTML</p>", ..Mail::default() };
+    server.deliver("james@x.org", &mail.bytes());
+    page.open("/m/james/latest");
+    page.click("#tab-parts");
+    page.find(".part-links");
+    let ways =
+        "return [...document.querySelectorAll('.part-links')].map(links => [...links.children].map(a => a.innerText))";
+    // A document is not opened: it might tell its sender.
+    let [both, save] = [json!(["Open", "Download"]), json!(["Download"])];
+    assert_eq!(page.eval(ways, &json!([])), json!([save, both, save]));
+    let content = "return fetch(document.querySelectorAll('.part-links')[arguments[0]].firstElementChild.href).then(answer => answer.text())";
+    assert_eq!(page.eval(content, &json!([1])), "The text");
+    assert_eq!(page.eval(content, &json!([2])), "<p>The HTML</p>");
+    page.assert_quiet();
+}
+
+#[test]
+fn a_test_mail_fills_an_empty_mailbox() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open("/m/james");
+    page.click(".test-mail summary");
+    // What makes no mail is refused where it was written.
+    page.fill(".test-mail [name=from]", "nobody at all");
+    page.click(".test-mail [type=submit]");
+    page.until("the refusal", || page.text(".test-mail .note").contains("from"));
+    page.fill(".test-mail [name=from]", "Ann <ann@x.org>");
+    page.fill(".test-mail [name=subject]", "Grüße");
+    page.fill(".test-mail [name=text]", "Hello James");
+    page.click(".test-mail [type=submit]");
+    page.until("the message", || page.texts(".row-subject") == ["Grüße"]);
+    let message = server.json("/api/v1/mailbox/james/latest");
+    assert_eq!(message["from"], "Ann <ann@x.org>");
+    assert_eq!(message["body"]["text"].as_str().map(str::trim), Some("Hello James"));
+}
+
+#[test]
+fn everything_is_deleted_when_somebody_is_sure() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    for mailbox in ["james", "bob"] {
+        server.deliver(&format!("{mailbox}@x.org"), &mails::text("Hello", "Hello"));
+    }
+    page.open("/");
+    page.until("the mailboxes", || page.count(".mailbox-row") == 2);
+    page.click("[aria-label='Delete everything']");
+    page.click("dialog [value=no]");
+    assert_eq!((server.count("james"), server.count("bob")), (1, 1));
+    page.click("[aria-label='Delete everything']");
+    page.click("dialog [value=yes]");
+    page.until("the end of it all", || page.text("mailbox-list").contains("No mail yet"));
+    assert!(page.text(".toasts").contains("Deleted 2 messages."));
+    assert_eq!(server.json("/api/v2/mailboxes")["mailboxes"], Value::Array(Vec::new()));
+    page.assert_quiet();
+}

@@ -1,0 +1,155 @@
+//! Searching by the page: the field in the bar, what is found, and the ways from there. What the language finds is tried
+//! elsewhere; here it is what is shown of it.
+
+use serde_json::json;
+
+use super::mails::{self, Mail};
+use super::page::{Page, key};
+use super::support::Server;
+use super::tricks;
+
+/// The subjects of what was found.
+const FOUND: &str = ".hit-link";
+
+fn deliver(server: &Server, to: &str, subject: &str, text: &str) {
+    server.deliver(to, &mails::text(subject, text));
+}
+
+#[test]
+fn what_is_looked_for_is_found_and_marked() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "james@x.org", "Welcome", "Hello James, your login code is 4711.");
+    deliver(&server, "bob@x.org", "Log in", "Hello Bob, your login code is 4712.");
+    deliver(&server, "james@x.org", "News", "Nothing of that kind.");
+    page.open("/");
+    page.find("home-page h1");
+    // From anywhere, by keys.
+    page.keys(&format!("s\"login code\"{}", key::ENTER));
+    page.until("what was found", || page.texts(FOUND) == ["Log in", "Welcome"]);
+    assert_eq!(page.path(), "/search?q=%22login+code%22");
+    assert_eq!(page.texts(".hit-mailbox"), ["bob", "james"]);
+    assert_eq!(page.text(".search-count"), "2 messages");
+    assert_eq!(page.title(), "\"login code\" · Search · Restante");
+    let marked = page.texts(".hit-snippet mark").join(" ");
+    assert!(marked.contains("login") && marked.contains("code") && !marked.contains("Hello"), "{marked}");
+    // Into a message, and back to where one was.
+    page.keys("jj");
+    page.keys(key::ENTER);
+    page.until("the message", || page.text(".message-subject") == "Welcome");
+    page.back();
+    page.until("what was found", || page.texts(FOUND) == ["Log in", "Welcome"]);
+    page.until("the row", || page.eval("return document.activeElement.innerText", &json!([])) == "Welcome");
+    // Another question, without a new page.
+    page.fill("#search", "subject:news\n");
+    page.until("another message", || page.texts(FOUND) == ["News"]);
+    page.back();
+    page.until("the first question", || page.texts(FOUND) == ["Log in", "Welcome"]);
+    page.assert_quiet();
+}
+
+#[test]
+fn a_mailbox_is_searched_first() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "james@x.org", "Mine", "The secret word");
+    deliver(&server, "bob@x.org", "His", "The secret word");
+    page.open("/m/james");
+    page.find(".message-row");
+    // What the filter does not see, a search does.
+    page.fill("message-list input[type=search]", "secret");
+    page.until("nothing", || page.text("message-list .list-none").contains("Nothing here has these words"));
+    page.click("message-list .list-none a");
+    page.until("the message", || page.texts(FOUND) == ["Mine"]);
+    assert_eq!(page.text("search-page h1"), "Search in james");
+    page.click(".search-wider");
+    page.until("both", || page.texts(FOUND) == ["His", "Mine"]);
+    assert_eq!(page.text("search-page h1"), "Search all mail");
+    // The field in the bar knows where it is.
+    page.click(".hit-mailbox");
+    page.until("the mailbox", || page.path() == "/m/bob");
+    assert_eq!(page.attribute("#seek", "placeholder").as_deref(), Some("Search in bob…"));
+    page.fill("#seek", "secret\n");
+    page.until("the message", || page.texts(FOUND) == ["His"]);
+    assert_eq!(page.path(), "/search?q=secret&mailbox=bob");
+    page.fill("#search", "nowhere\n");
+    page.until("nothing", || page.text(".search-notes").contains("Nothing found"));
+    page.assert_quiet();
+}
+
+#[test]
+fn a_question_that_is_none_is_answered_with_what_is_wrong() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "james@x.org", "Hello", "Hello");
+    page.open("/search");
+    assert!(page.text(".search-help").contains("has:attachment"), "the language is explained");
+    page.fill("#search", "hello before:soon\n");
+    page.until("the sentence", || page.text(".search-problem").contains("is a date such as"));
+    assert!(page.text(".search-place").contains("hello before:soon"), "{}", page.text(".search-place"));
+    assert_eq!(page.text(".search-place mark"), "s");
+    assert_eq!(page.count(FOUND), 0);
+    page.fill("#search", "hello before:2100-01-01\n");
+    page.until("the message", || page.texts(FOUND) == ["Hello"]);
+    assert_eq!(page.count(".search-problem"), 0);
+}
+
+#[test]
+fn more_is_found_a_page_at_a_time() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    for number in 0..120 {
+        deliver(&server, "james@x.org", &format!("Number {number}"), "One of many");
+    }
+    page.open("/search?q=many");
+    page.until("the first page", || page.count(FOUND) == 50);
+    assert_eq!(page.text(".search-count"), "50 messages, and more");
+    page.click(".search-more button");
+    page.until("the second page", || page.count(FOUND) == 100);
+    page.click(".search-more button");
+    page.until("all", || page.count(FOUND) == 120);
+    assert_eq!(page.text(".search-count"), "120 messages");
+    assert_eq!(page.eval("return document.querySelector('.search-more button').hidden", &json!([])), true);
+    // Rows out of sight are not drawn, but they are there.
+    let ends =
+        "const all = [...document.querySelectorAll(arguments[0])]; return [all[0].textContent, all.at(-1).textContent]";
+    assert_eq!(page.eval(ends, &json!([FOUND])), json!(["Number 119", "Number 0"]));
+    page.assert_quiet();
+}
+
+#[test]
+fn nothing_that_is_found_acts() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let words = format!("<img src=x onerror=\"{}\"><b>needle</b>\u{202e}", tricks::script(1));
+    let from = format!("{} <ann@x.org>", mails::word(&words));
+    server.deliver("james@x.org", &Mail { from: &from, subject: &words, text: &words, ..Mail::default() }.bytes());
+    page.open("/search?q=needle");
+    page.until("the message", || page.count(".hit") == 1);
+    let shown = words.replace('\u{202e}', "[U+202E]");
+    assert_eq!(page.text(FOUND), shown);
+    assert_eq!(page.text(".hit-from bdi"), shown);
+    assert!(page.text(".hit-snippet").contains("<b>needle</b>"), "{}", page.text(".hit-snippet"));
+    assert_eq!(page.texts(".hit-snippet mark"), ["needle"]);
+    assert_eq!(page.count(".hit b, .hit img"), 0);
+    // Neither does a question.
+    page.fill("#search", "\"<img src=x onerror=alert(1)>\n");
+    page.until("a sentence", || page.count(".search-problem, .search-notes .empty") > 0);
+    assert_eq!(page.count("search-page img"), 0);
+    assert_eq!(page.dialogs(), [""; 0]);
+    assert_eq!(page.asked_outside(), [""; 0]);
+}
+
+#[test]
+fn where_mail_is_not_for_all_to_see_it_is_searched_by_mailbox() {
+    let server = Server::start(&["--web-monitorvisible=false"]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "james@x.org", "Hello", "Hello");
+    page.open("/search?q=hello");
+    page.until("a word of it", || page.text(".search-notes").contains("does not show the mail of all mailboxes"));
+    assert_eq!(page.count(FOUND), 0);
+    page.open("/m/james");
+    page.fill("#seek", "hello\n");
+    page.until("the message", || page.texts(FOUND) == ["Hello"]);
+    page.assert_quiet();
+}
