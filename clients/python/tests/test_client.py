@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import smtplib
 from email.message import EmailMessage
 
@@ -38,7 +39,7 @@ def test_a_message_that_comes_later(mailbox, restante_smtp):
     assert mail.sender == "Shop <shop@example.com>"
     assert mail.to == [f"<{mailbox.address}>"]
     assert mail.text.strip() == "Your code is 482913."
-    assert mail.mailbox == mailbox.name and not mail.seen and mail.size == len(mail.source())
+    assert mailbox.address.startswith(mail.mailbox) and not mail.seen and mail.size == len(mail.source())
 
 
 def test_code_and_link(mailbox, restante_smtp):
@@ -47,7 +48,8 @@ def test_code_and_link(mailbox, restante_smtp):
     mail = mailbox.wait()
     assert mail.code() == "739104"
     assert mail.link("confirm") == "https://shop.example/verify?t=x"
-    assert mail.link("VERIFY") == "https://shop.example/verify?t=x"
+    assert mail.link("VERIFY?t=") == "https://shop.example/verify?t=x"
+    assert mail.link(re.compile("t=.$")) == "https://shop.example/verify?t=x"
     with pytest.raises(NotFound, match="none of the"):
         mail.link("nowhere")
 
@@ -63,6 +65,7 @@ def test_many_and_those_behind_one(mailbox, restante_smtp):
     messages = mailbox.wait_for(4)
     assert [one.subject for one in messages] == [f"number {n}" for n in range(4)]
     assert mailbox.wait(after=messages[1]).subject == "number 2"
+    assert mailbox.last() == messages[3].id
     assert [one.id for one in mailbox.messages()] == [one.id for one in messages]
 
 
@@ -102,7 +105,7 @@ def test_mark_delete_and_purge(mailbox, restante_smtp):
 def test_search(restante, mailbox, restante_smtp):
     send(restante_smtp, *[letter(mailbox.address, f"Invoice {n}", "thank you") for n in range(3)])
     assert [one.subject for one in mailbox.search("invoice", limit=2)] == ["Invoice 2", "Invoice 1"]
-    found = restante.search(f"invoice -subject:1 mailbox:{mailbox.name}")
+    found = restante.search(f"invoice -subject:1 mailbox:{mailbox.message().mailbox}")
     assert [one.subject for one in found] == ["Invoice 2", "Invoice 0"]
     with pytest.raises(RestanteError) as failure:
         list(restante.search('"never ends'))
@@ -133,14 +136,32 @@ def test_inject(mailbox):
 
 def test_mailboxes(restante, mailbox, restante_smtp):
     send(restante_smtp, letter(mailbox.address))
-    (state,) = restante.mailboxes(prefix=mailbox.name)
-    assert (state["name"], state["messages"], state["unseen"]) == (mailbox.name, 1, 1)
+    name = mailbox.message().mailbox
+    (state,) = restante.mailboxes(prefix=name)
+    assert (state["name"], state["messages"], state["unseen"]) == (name, 1, 1)
 
 
 def test_transcript(mailbox, restante_smtp):
     send(restante_smtp, letter(mailbox.address))
     lines = [line["text"] for line in mailbox.wait().transcript()["lines"]]
     assert any(line.lower().startswith("rcpt to:") for line in lines), lines
+
+
+def test_a_new_mailbox_has_no_last_message(mailbox):
+    assert mailbox.last() == "0"
+
+
+def test_a_password_in_the_address_is_told_to_nobody():
+    server = Restante("http://ann:s3cret@127.0.0.1:9/")
+    assert server.url == "http://127.0.0.1:9"
+    with pytest.raises(RestanteError) as failure:
+        server.about()
+    assert "s3cret" not in str(failure.value)
+
+
+def test_something_else_than_a_server(restante_smtp):
+    with pytest.raises(RestanteError, match="does not answer"):
+        Restante("http://{}:{}".format(*restante_smtp)).about()
 
 
 def test_no_server():

@@ -19,9 +19,9 @@ DEFAULT_URL = "http://localhost:9000"
 class Restante:
     """A Restante server.
 
-    Without arguments it is the one that the variables ``RESTANTE_SERVER`` and ``RESTANTE_TOKEN`` name. A server that is
-    locked wants a ``token``, or a ``user`` as a pair of name and password. ``tls`` is for certificates that the system
-    does not trust.
+    Without arguments it is the one that the variable ``RESTANTE_SERVER`` names. A server that is locked wants a ``token``,
+    or a ``user`` as a pair of name and password; otherwise ``RESTANTE_TOKEN``, or ``RESTANTE_USER`` and
+    ``RESTANTE_PASSWORD``, have them. ``tls`` is for certificates that the system does not trust.
     """
 
     def __init__(
@@ -34,6 +34,8 @@ class Restante:
     ) -> None:
         if token is None and user is None:
             token = os.environ.get("RESTANTE_TOKEN") or None
+            name = os.environ.get("RESTANTE_USER")
+            user = (name, os.environ.get("RESTANTE_PASSWORD", "")) if name else None
         self._transport = Transport(url or os.environ.get("RESTANTE_SERVER") or DEFAULT_URL, token, user, tls)
 
     @property
@@ -81,8 +83,9 @@ class Mailbox:
         self.name = name
 
     def wait(self, *, match: str = "", timeout: float = 30.0, after: str | Summary | None = None) -> Message:
-        """Waits for a message that matches and fetches it. One that is there already counts, unless its id is not above
-        that of ``after``. Raises :class:`WaitTimeout`, which tells what came instead."""
+        """Waits for a message that matches and fetches it: the oldest of them. One that is there already counts, unless its
+        id is not above that of ``after``; so use an address once, or say behind which message to look (:meth:`last`).
+        Raises :class:`WaitTimeout`, which tells what came instead."""
         first = self.wait_for(1, match=match, timeout=timeout, after=after)[0]
         return self.message(first.id)
 
@@ -108,7 +111,12 @@ class Mailbox:
 
     def message(self, id: str = "latest") -> Message:
         """A message by its id, or the latest."""
-        return Message(self._transport, self._transport.json("GET", f"{self._path(1)}/{id}"))
+        return Message(self._transport, self._transport.json("GET", f"{self._path(1)}/{quote(id, safe='')}"))
+
+    def last(self) -> str:
+        """The id of the newest message, or ``"0"``: what comes from now on is behind it."""
+        newest = self._transport.json("GET", self._path(1), query={"limit": 1})
+        return newest[0]["id"] if newest else "0"
 
     def messages(self) -> list[Summary]:
         """All messages, oldest first."""
@@ -122,7 +130,7 @@ class Mailbox:
         self,
         mail: bytes | None = None,
         *,
-        sender: str | None = None,
+        sender: str = "test@example.org",
         to: list[str] | None = None,
         subject: str | None = None,
         text: str | None = None,
@@ -162,7 +170,7 @@ class Mailbox:
         self, match: str, timeout: float, after: str | Summary | None, **more: Any
     ) -> tuple[int, bytes]:
         after = after.id if isinstance(after, Summary) else after
-        query = {"timeout": f"{timeout}s", "match": match or None, "after": after, **more}
+        query = {"timeout": f"{timeout:.3f}s", "match": match or None, "after": after, **more}
         return self._transport.request("GET", f"{self._path(2)}/wait", query=query, patience=timeout + PATIENCE)
 
     def _summaries(self, answer: dict[str, Any]) -> list[Summary]:

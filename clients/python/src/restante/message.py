@@ -142,17 +142,17 @@ class Summary:
         found = self._transport.json("GET", f"{self._path(2)}/links")["links"]
         return [Link(one["href"], one["text"], one["image-alt"], one["where"], one["kind"]) for one in found]
 
-    def link(self, pattern: str = "") -> str:
-        """Where the first link goes whose address or text matches the regular expression, in any case.
+    def link(self, wanted: str | re.Pattern[str] = "") -> str:
+        """Where the first link goes whose address or text has these words, in any case, or matches this expression.
 
         Raises :class:`NotFound` when there is none.
         """
-        wanted = re.compile(pattern, re.IGNORECASE)
+        pattern = re.compile(re.escape(wanted), re.IGNORECASE) if isinstance(wanted, str) else wanted
         links = self.links()
         for one in links:
-            if any(wanted.search(text) for text in (one.href, one.text, one.image_alt or "")):
+            if any(pattern.search(text) for text in (one.href, one.text, one.image_alt or "")):
                 return one.href
-        raise NotFound(f"none of the {len(links)} links in {self!r} matches {pattern!r}")
+        raise NotFound(f"none of the {len(links)} links in {self!r} matches {wanted!r}")
 
     def transcript(self) -> dict[str, Any]:
         """The session that brought it: who said what, and when."""

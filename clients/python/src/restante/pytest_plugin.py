@@ -3,7 +3,7 @@
 ``restante`` is the client. It talks to the server that ``--restante-server`` or ``RESTANTE_SERVER`` names; with
 ``--restante-program`` (or ``RESTANTE_PROGRAM``) it starts one of its own for the run. ``restante_smtp`` is where that
 server takes mail, as a pair of host and port. ``mailbox`` is a mailbox that no other test has, with an ``address`` to
-send to; it is emptied afterwards.
+send to; it is emptied afterwards. ``--restante-address`` says what such addresses look like.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ from urllib.parse import urlsplit
 import pytest
 
 from .client import Mailbox, Restante
+from .errors import Refused
 
 #: The words by which a server tells where it listens.
 LISTENING = re.compile(r"(SMTP|HTTP) listening on tcp4 \S*?:(\d+)")
+#: How long a server may take to start, in seconds.
+START = 30.0
 
 
 class OwnMailbox(Mailbox):
-    """The mailbox of one test."""
+    """The mailbox of one test. Whatever the server names mailboxes after, it is that of the address."""
 
-    def __init__(self, restante: Restante, name: str) -> None:
-        super().__init__(restante._transport, name)
+    def __init__(self, restante: Restante, address: str) -> None:
+        super().__init__(restante._transport, address)
         #: An address whose mail comes here.
-        self.address = f"{name}@example.org"
+        self.address = address
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -38,6 +41,12 @@ def pytest_addoption(parser: Any) -> None:
     group = parser.getgroup("restante", "mail")
     group.addoption("--restante-server", metavar="URL", help="the Restante server that mail is sent to")
     group.addoption("--restante-program", metavar="FILE", help="a restante program to start for this run")
+    group.addoption(
+        "--restante-address",
+        metavar="PATTERN",
+        default="test-*@example.org",
+        help="what the addresses of tests look like, with a star for what differs [default: %(default)s]",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -48,14 +57,24 @@ def restante_server(request: Any) -> Iterator[tuple[str | None, tuple[str, int] 
     if url or not program:
         yield url, None
         return
-    addresses = ["--smtp-addr=127.0.0.1:0", "--web-addr=127.0.0.1:0", "--pop3-addr="]
-    process = subprocess.Popen([program, *addresses], stderr=subprocess.PIPE, text=True)
+    flags = ["--smtp-addr=127.0.0.1:0", "--web-addr=127.0.0.1:0", "--pop3-addr=", "--loglevel=info", "--logfile=stderr"]
+    # What is set for other servers, or for this program, is not meant for this one.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("RESTANTE_", "INBUCKET_"))}
+    process = subprocess.Popen([program, *flags], env=environment, stderr=subprocess.PIPE, text=True)
+    # Who never says that it listens is ended, and with that its log.
+    impatience = threading.Timer(START, process.kill)
+    impatience.start()
     try:
         ports = listening(process.stderr)
+        impatience.cancel()
         yield f"http://127.0.0.1:{ports['HTTP']}", ("127.0.0.1", ports["SMTP"])
     finally:
+        impatience.cancel()
         process.terminate()
-        process.wait(timeout=30)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 @pytest.fixture(scope="session")
@@ -74,11 +93,16 @@ def restante_smtp(restante: Restante, restante_server: Any) -> tuple[str, int]:
 
 
 @pytest.fixture
-def mailbox(restante: Restante) -> Iterator[OwnMailbox]:
+def mailbox(restante: Restante, request: Any) -> Iterator[OwnMailbox]:
     """A mailbox that no other test has."""
-    box = OwnMailbox(restante, f"test-{uuid.uuid4().hex[:16]}")
+    pattern = request.config.getoption("--restante-address")
+    box = OwnMailbox(restante, pattern.replace("*", uuid.uuid4().hex[:16]))
     yield box
-    box.purge()
+    try:
+        box.purge()
+    except Refused:
+        # A token that may only read leaves it to the server to forget the mail.
+        pass
 
 
 def listening(log: IO[str]) -> dict[str, int]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import ssl
+from http.client import HTTPException
 from typing import Any, Mapping
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
 from .errors import NotFound, Refused, RestanteError
@@ -26,7 +27,8 @@ class Transport:
         user: tuple[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url, of_url = without_credentials(url.rstrip("/"))
+        user = user or of_url
         self._headers = {}
         self._tls = tls
         if token is not None:
@@ -58,8 +60,8 @@ class Transport:
         except HTTPError as error:
             with error:
                 return error.code, error.read()
-        except (URLError, OSError) as error:
-            reason = getattr(error, "reason", error)
+        except (URLError, OSError, HTTPException, ValueError) as error:
+            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
             raise RestanteError(f"{self.url} does not answer: {reason}") from error
 
     def bytes(self, method: str, path: str, **options: Any) -> bytes:
@@ -72,7 +74,19 @@ class Transport:
     def json(self, method: str, path: str, **options: Any) -> Any:
         """Sends a request; what a successful answer says."""
         body = self.bytes(method, path, **options)
-        return json.loads(body) if body else None
+        try:
+            return json.loads(body) if body else None
+        except ValueError as error:
+            raise RestanteError(f"{self.url} answers with something that is no JSON: is it a Restante server?") from error
+
+
+def without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """A URL, and the user and password that it holds: these are not for the eyes of those who read error messages."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return url, None
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return bare, (unquote(parts.username), unquote(parts.password or ""))
 
 
 def problem(status: int, body: bytes) -> RestanteError:
