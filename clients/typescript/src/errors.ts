@@ -1,6 +1,6 @@
 /** What can go wrong, as a test wants to tell it apart. */
 
-import type { Summary } from "./message.js";
+import type { Summary } from "./records.js";
 
 /** The server did not do what it was asked for; the text is its own sentence about it. */
 export class RestanteError extends Error {

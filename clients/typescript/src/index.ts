@@ -9,5 +9,6 @@
 
 export { NotFound, Refused, RestanteError, UnexpectedMail, WaitTimeout } from "./errors.js";
 export { Mailbox, type Draft, type WaitOptions } from "./mailbox.js";
-export { Message, type Attachment, type Code, type Content, type Link, type Summary } from "./message.js";
+export { Message } from "./message.js";
+export type { Attachment, Code, Content, Link, Summary } from "./records.js";
 export { Restante, type MailboxState, type RestanteOptions } from "./server.js";

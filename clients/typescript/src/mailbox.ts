@@ -1,22 +1,23 @@
 /** A mailbox of a server. */
 
 import { RestanteError, UnexpectedMail, WaitTimeout } from "./errors.js";
-import { type Content, describe, Message, type Summary } from "./message.js";
+import { Message } from "./message.js";
+import { type Content, describe, type Summary } from "./records.js";
 import { problem, type Transport } from "./transport.js";
 
 /** What to wait for, and for how long. */
 export interface WaitOptions {
   /** What the message must match, in the language of searches: `from:shop subject:"your order"`. */
-  match?: string;
+  match?: string | undefined;
   /** In milliseconds. */
-  timeout?: number;
+  timeout?: number | undefined;
   /** Only messages that came behind this one. */
-  after?: string | { id: string };
+  after?: string | { id: string } | null | undefined;
 }
 
 /** A message to put into a mailbox. */
 export interface Draft {
-  from?: string;
+  from: string;
   to?: string[];
   cc?: string[];
   subject?: string;
@@ -29,6 +30,8 @@ export interface Draft {
 
 const TIMEOUT = 30_000;
 const QUIET = 2_000;
+/** How long one request waits at most: Node gives up on answers that take five minutes to begin. */
+const AT_ONCE = 240_000;
 
 /** A mailbox, which need not hold anything. */
 export class Mailbox {
@@ -41,8 +44,9 @@ export class Mailbox {
   }
 
   /**
-   * Waits for a message that matches and fetches it. One that is there already counts, unless it did not come behind
-   * `after`. Throws `WaitTimeout`, which tells what came instead.
+   * Waits for a message that matches and fetches it: the oldest of them. One that is there already counts, unless it did
+   * not come behind `after`; so use an address once, or say behind which message to look (`last`). Throws `WaitTimeout`,
+   * which tells what came instead.
    */
   async waitForMessage(options: WaitOptions = {}): Promise<Message> {
     const [first] = await this.waitForMessages(1, options);
@@ -51,7 +55,7 @@ export class Mailbox {
 
   /** Waits for so many messages that match, oldest first. */
   async waitForMessages(count: number, options: WaitOptions = {}): Promise<Summary[]> {
-    const answer = await this.#wait({ timeout: TIMEOUT, ...options }, { count });
+    const answer = await this.#wait(options, TIMEOUT, 408, { count });
     if (answer.status === 408) {
       const { detail, messages } = (await answer.json()) as { detail: string; messages: Summary[] };
       throw new WaitTimeout(`${detail} ${await this.#inventory()}`, messages);
@@ -62,7 +66,7 @@ export class Mailbox {
 
   /** Waits and makes sure that nothing comes that matches. Throws `UnexpectedMail`. */
   async expectNone(options: WaitOptions = {}): Promise<void> {
-    const answer = await this.#wait({ timeout: QUIET, ...options }, { expect: "none" });
+    const answer = await this.#wait(options, QUIET, 204, { expect: "none" });
     if (answer.status === 409) {
       const { messages } = (await answer.json()) as { messages: Summary[] };
       throw new UnexpectedMail(`unexpected mail: ${messages.map(describe).join("; ")}`, messages);
@@ -72,7 +76,13 @@ export class Mailbox {
 
   /** A message by its id, or the latest. */
   async message(id = "latest"): Promise<Message> {
-    return new Message(this.#transport, await this.#transport.json<Content>("GET", `${this.#path(1)}/${id}`));
+    return new Message(this.#transport, await this.#transport.json<Content>("GET", `${this.#path(1)}/${encodeURIComponent(id)}`));
+  }
+
+  /** The id of the newest message, or `"0"`: what comes from now on is behind it. */
+  async last(): Promise<string> {
+    const newest = await this.#transport.json<Summary[]>("GET", this.#path(1), { query: { limit: 1 } });
+    return newest[0]?.id ?? "0";
   }
 
   /** All messages, oldest first. */
@@ -101,15 +111,22 @@ export class Mailbox {
     await this.#transport.ask("DELETE", this.#path(1));
   }
 
-  async #wait(options: WaitOptions & { timeout: number }, more: Record<string, string | number>): Promise<Response> {
-    const { match, timeout, after } = options;
-    const query = {
-      timeout: `${timeout}ms`,
-      match: match || undefined,
-      after: typeof after === "object" ? after.id : after,
-      ...more,
-    };
-    return this.#transport.send("GET", `${this.#path(2)}/wait`, { query, extraPatience: timeout });
+  /** Waits in as many requests as it takes; `nothing` is the status of one that was in vain. */
+  async #wait(
+    { match, timeout, after }: WaitOptions,
+    usual: number,
+    nothing: number,
+    more: Record<string, string | number>,
+  ): Promise<Response> {
+    const end = Date.now() + (timeout ?? usual);
+    for (;;) {
+      const left = Math.max(0, end - Date.now());
+      const now = Math.round(Math.min(left, AT_ONCE));
+      const query = { timeout: `${now}ms`, match: match || undefined, after: idOf(after), ...more };
+      const answer = await this.#transport.send("GET", `${this.#path(2)}/wait`, { query, extraPatience: now });
+      if (answer.status !== nothing || left <= AT_ONCE) return answer;
+      await answer.body?.cancel();
+    }
   }
 
   /** Whoever reads the failed test wants to know what is there instead. */
@@ -122,4 +139,8 @@ export class Mailbox {
   #path(version: 1 | 2): string {
     return `/api/v${version}/mailbox/${encodeURIComponent(this.name)}`;
   }
+}
+
+function idOf(message: WaitOptions["after"]): string | undefined {
+  return typeof message === "object" ? message?.id : message;
 }

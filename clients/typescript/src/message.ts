@@ -1,63 +1,11 @@
-/** A message: its summary as listings have it, and what can be asked about it. */
+/** A message, and what can be asked about it. */
 
 import { NotFound } from "./errors.js";
+import { type Attachment, type Code, type Content, describe, type Link } from "./records.js";
 import type { Transport } from "./transport.js";
 
 /** Below this score a code is a guess that is more often wrong than right. */
 const LIKELY = 0.5;
-
-/** A message as a listing has it. */
-export interface Summary {
-  mailbox: string;
-  /** Its id within the mailbox; ids ascend with arrival. */
-  id: string;
-  /** `Name <address>`. */
-  from: string;
-  /** `Name <address>` each. */
-  to: string[];
-  subject: string;
-  /** When the server received it, as RFC 3339. */
-  date: string;
-  "posix-millis": number;
-  /** The length of its source in bytes. */
-  size: number;
-  seen: boolean;
-}
-
-/** A message as a whole, as the API has it. */
-export interface Content extends Summary {
-  body: { text: string; html: string };
-  /** By canonical names; values not decoded. */
-  header: Record<string, string[]>;
-  attachments: Attachment[];
-}
-
-/** A file that came with a message. */
-export interface Attachment {
-  filename: string;
-  "content-type": string;
-  "download-link": string;
-  "view-link": string;
-  md5: string;
-}
-
-/** A one-time code, with a score from 0 to 1 and the words around it. */
-export interface Code {
-  code: string;
-  score: number;
-  before: string;
-  after: string;
-  where: "subject" | "text" | "html";
-}
-
-/** A link: where it goes, and what a reader sees of it. */
-export interface Link {
-  href: string;
-  text: string;
-  "image-alt": string | null;
-  where: "html" | "text" | "header";
-  kind: "http" | "mailto" | "other";
-}
 
 /** A message that was fetched. */
 export class Message {
@@ -184,6 +132,11 @@ export class Message {
     await this.#transport.ask("DELETE", this.#path(1));
   }
 
+  /** What `JSON.stringify` makes of it: the message as the API has it. */
+  toJSON(): Content {
+    return this.#content;
+  }
+
   toString(): string {
     return describe(this.#content);
   }
@@ -191,9 +144,4 @@ export class Message {
   #path(version: 1 | 2): string {
     return `/api/v${version}/mailbox/${encodeURIComponent(this.mailbox)}/${this.id}`;
   }
-}
-
-/** A message in a few words, for those who read why a test failed. */
-export function describe({ id, subject, from }: Pick<Summary, "id" | "subject" | "from">): string {
-  return `message ${id} "${subject}" from ${from}`;
 }

@@ -14,6 +14,7 @@
  */
 
 import { test as base } from "@playwright/test";
+import { Refused } from "./errors.js";
 import { Mailbox } from "./mailbox.js";
 import { Restante, type RestanteOptions } from "./server.js";
 
@@ -37,6 +38,8 @@ export interface RestanteFixtures {
 export interface RestanteSettings {
   /** Which server, and how to get in. */
   restanteOptions: RestanteOptions;
+  /** What the addresses of tests look like, with a star for what differs. */
+  restanteAddress: string;
 }
 
 /** Playwright's `test`, with the fixtures. */
@@ -45,10 +48,22 @@ export const test = base.extend<RestanteFixtures & RestanteSettings>({
   restante: async ({ restanteOptions }, use) => {
     await use(new Restante(restanteOptions));
   },
-  mailbox: async ({ restante }, use) => {
-    const name = `test-${crypto.randomUUID()}`;
-    const mailbox = Object.assign(restante.mailbox(name), { address: `${name}@example.org` });
+  restanteAddress: ["test-*@example.org", { option: true }],
+  mailbox: async ({ restante, restanteAddress }, use) => {
+    const address = restanteAddress.replace("*", () => unique());
+    // Whatever the server names mailboxes after, it is that of the address.
+    const mailbox = Object.assign(restante.mailbox(address), { address });
     await use(mailbox);
-    await mailbox.purge();
+    try {
+      await mailbox.purge();
+    } catch (error) {
+      // A token that may only read leaves it to the server to forget the mail.
+      if (!(error instanceof Refused)) throw error;
+    }
   },
 });
+
+function unique(): string {
+  const random = () => Math.floor(Math.random() * 2 ** 32).toString(36);
+  return `${Date.now().toString(36)}${random()}${random()}`;
+}

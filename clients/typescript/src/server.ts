@@ -1,17 +1,17 @@
 /** The server, and what concerns all of its mailboxes. */
 
 import { Mailbox } from "./mailbox.js";
-import type { Summary } from "./message.js";
+import type { Summary } from "./records.js";
 import { Transport } from "./transport.js";
 
 /** Which server, and how to get in. */
 export interface RestanteOptions {
   /** Where it is; otherwise the variable `RESTANTE_SERVER` says it, or it is at `http://localhost:9000`. */
-  url?: string;
+  url?: string | undefined;
   /** What opens a server that is locked; otherwise the variable `RESTANTE_TOKEN` has it. */
-  token?: string;
-  /** A name and a password, instead of a token. */
-  user?: { name: string; password: string };
+  token?: string | undefined;
+  /** A name and a password, instead of a token; otherwise `RESTANTE_USER` and `RESTANTE_PASSWORD` have them. */
+  user?: { name: string; password: string } | undefined;
   /** What sends requests, where the usual `fetch` will not do. */
   fetch?: typeof fetch;
 }
@@ -37,8 +37,11 @@ export class Restante {
   readonly #transport: Transport;
 
   constructor(options: RestanteOptions = {}) {
-    const url = options.url || variable("RESTANTE_SERVER") || DEFAULT_URL;
-    this.#transport = new Transport(url, authorization(options), options.fetch ?? fetch);
+    const url = new URL(options.url || variable("RESTANTE_SERVER") || DEFAULT_URL);
+    const authorized = authorization(options, url);
+    // They are not for the eyes of those who read error messages.
+    url.username = url.password = "";
+    this.#transport = new Transport(url.href, authorized, options.fetch ?? fetch);
   }
 
   /** Where it is. */
@@ -88,14 +91,19 @@ export class Restante {
   }
 }
 
-function authorization({ token, user }: RestanteOptions): string | undefined {
+function authorization({ token, user }: RestanteOptions, { username, password }: URL): string | undefined {
   if (token !== undefined) return `Bearer ${token}`;
-  if (user !== undefined) {
-    const bytes = new TextEncoder().encode(`${user.name}:${user.password}`);
-    return `Basic ${btoa(String.fromCharCode(...bytes))}`;
-  }
+  if (user !== undefined) return basic(user.name, user.password);
+  if (username) return basic(decodeURIComponent(username), decodeURIComponent(password));
   const inherited = variable("RESTANTE_TOKEN");
-  return inherited ? `Bearer ${inherited}` : undefined;
+  if (inherited) return `Bearer ${inherited}`;
+  const name = variable("RESTANTE_USER");
+  return name ? basic(name, variable("RESTANTE_PASSWORD") ?? "") : undefined;
+}
+
+function basic(name: string, password: string): string {
+  const bytes = new TextEncoder().encode(`${name}:${password}`);
+  return `Basic ${btoa(String.fromCharCode(...bytes))}`;
 }
 
 /** A variable of the environment, where there is one. */

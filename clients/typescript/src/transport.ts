@@ -23,7 +23,8 @@ export class Transport {
   constructor(url: string, authorization: string | undefined, send: typeof fetch) {
     this.url = url.replace(/\/+$/, "");
     this.#authorization = authorization;
-    this.#fetch = send;
+    // A browser's own will not be called as a method of something else.
+    this.#fetch = (...request) => send(...request);
   }
 
   /** Sends a request; the answer, whatever it says. */
@@ -32,10 +33,10 @@ export class Transport {
     for (const [name, value] of Object.entries(request.query ?? {})) {
       if (value !== undefined) query.set(name, String(value));
     }
-    const search = query.size > 0 ? `?${query}` : "";
+    const search = String(query) && `?${query}`;
     const headers: Record<string, string> = {};
     if (this.#authorization !== undefined) headers["authorization"] = this.#authorization;
-    const init: RequestInit = { method, headers, signal: AbortSignal.timeout(PATIENCE + (request.extraPatience ?? 0)) };
+    const init: RequestInit = { method, headers, signal: AbortSignal.timeout(PATIENCE + Math.ceil(request.extraPatience ?? 0)) };
     if (request.mail !== undefined) {
       headers["content-type"] = "message/rfc822";
       init.body = request.mail as BodyInit;

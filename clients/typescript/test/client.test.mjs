@@ -77,12 +77,15 @@ test("many, and those behind one", async () => {
   const messages = await box.waitForMessages(3);
   assert.deepEqual(messages.map((one) => one.subject), ["number 0", "number 1", "number 2"]);
   assert.equal((await box.waitForMessage({ after: messages[1] })).subject, "number 2");
+  assert.equal((await box.waitForMessage({ after: null, timeout: undefined })).subject, "number 0");
+  assert.equal(await box.last(), messages[2].id);
+  assert.equal(await own().last(), "0");
 });
 
 test("in vain", async () => {
   const box = own();
   await send(box.address, letter("Something else"));
-  const failure = await box.waitForMessages(2, { timeout: 200 }).catch((error) => error);
+  const failure = await box.waitForMessages(2, { timeout: 200 / 3 }).catch((error) => error);
   assert.ok(failure instanceof WaitTimeout, failure);
   assert.match(failure.message, /Something else/);
   assert.deepEqual(failure.messages.map((one) => one.subject), ["Something else"]);
@@ -132,9 +135,10 @@ test("inject", async () => {
 });
 
 test("no server", async () => {
-  const nobody = new Restante({ url: "http://127.0.0.1:9" });
+  const nobody = new Restante({ url: "http://ann:s3cret@127.0.0.1:9/" });
   const failure = await nobody.mailbox("ann").messages().catch((error) => error);
   assert.ok(failure instanceof RestanteError);
   assert.match(failure.message, /does not answer/);
+  assert.doesNotMatch(failure.message, /s3cret/);
   assert.equal(failure.status, undefined);
 });
