@@ -13,7 +13,7 @@ const LINE: usize = 76;
 const WORD: usize = 75;
 const FRAME: usize = "=?utf-8?Q??=".len();
 /// The longest word that stands as it is; it could not be folded, and a line ends at 998 (RFC 5322 section 2.1.1).
-const MAX_PLAIN: usize = 800;
+const MAX_PLAIN: usize = 990;
 
 /// A field that is being written.
 pub(super) struct Field<'a> {
