@@ -1,9 +1,11 @@
 //! What the words near a number call it: on its own line, before it and behind it, and on the lines around.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
-use super::lexicon::{Hit, hits};
+use super::lexicon::{Hit, hits, within};
 use super::lines::Line;
+use super::revoked;
 use super::shapes::{Candidate, candidates};
 use super::words::Sense;
 
@@ -11,9 +13,12 @@ use super::words::Sense;
 const MAX_CANDIDATES: usize = 5000;
 
 /// How many bytes a word may be away to be the label of a number.
-const LABEL: usize = 24;
+pub(super) const LABEL: usize = 24;
 /// How far a word of the same line counts.
-const REACH: usize = 120;
+pub(super) const REACH: usize = 120;
+
+/// How much it says that a number was the code before: less than any word for the one that followed it.
+const FORMER: f64 = 0.4;
 
 /// How much the lines before count, the nearest first.
 const BEFORE: [f64; 3] = [0.85, 0.65, 0.45];
@@ -29,6 +34,8 @@ pub(super) enum Word {
     Act(f64),
     /// It is a code.
     Code(f64),
+    /// It was a code, and is none any more.
+    Revoked,
     /// It is a number of another kind.
     Other,
 }
@@ -38,7 +45,7 @@ impl Word {
         match self {
             Self::Code(strength) => Self::Code(strength * scale),
             Self::Act(strength) => Self::Act(strength * scale),
-            Self::Other | Self::None => Self::None,
+            Self::Other | Self::Revoked | Self::None => Self::None,
         }
     }
 
@@ -46,6 +53,7 @@ impl Word {
     fn or_stronger(self, other: Self) -> Self {
         match (self, other) {
             (Self::Other, _) | (_, Self::Other) => Self::Other,
+            (Self::Revoked, _) | (_, Self::Revoked) => Self::Revoked,
             (Self::Code(one), Self::Code(other)) => Self::Code(one.max(other)),
             (code @ Self::Code(_), _) | (_, code @ Self::Code(_)) => code,
             (Self::Act(one), Self::Act(other)) => Self::Act(one.max(other)),
@@ -100,6 +108,7 @@ impl Read {
             (Some(code), Some(other)) if other.start > code.end && other.start - code.end < LABEL / 4 => Word::Other,
             (None, Some(_)) => Word::Other,
             (Some(_), _) if self.has(Sense::Secret) => Word::None,
+            _ if revoked::is_former(&self.line.text, &self.hits, taken..self.line.text.len()) => Word::Code(FORMER),
             (Some(code), _) if code.end > taken => Word::Code(1.0),
             (Some(_), _) => Word::Code(0.35),
             (None, None) if self.has(Sense::Act) => Word::Act(if taken == 0 { 1.0 } else { 0.35 }),
@@ -109,10 +118,39 @@ impl Read {
 
     /// What the line says about one of its candidates.
     fn says_of(&self, number: usize) -> Word {
-        match self.says_before(number) {
+        let label = match self.says_before(number) {
             act @ (Word::None | Word::Act(_)) => self.says_behind(number, act),
             label => label,
+        };
+        let (Range { start, end }, range) = (self.between(number), &self.candidates[number].range);
+        match label {
+            Word::Other => Word::Other,
+            _ if revoked::is_gone(&self.line.text, &self.hits, range.end..end) => Word::Revoked,
+            Word::Code(strength) if revoked::is_former(&self.line.text, &self.hits, start..range.start) => {
+                Word::Code(strength.min(FORMER))
+            }
+            Word::None | Word::Act(_) if self.is_used(number) => Word::Code(0.6),
+            label => label,
         }
+    }
+
+    /// Where the number before a candidate ends, and where the one behind it starts.
+    fn between(&self, number: usize) -> Range<usize> {
+        let start = number.checked_sub(1).map_or(0, |last| self.candidates[last].range.end);
+        let end = self.candidates.get(number + 1).map_or(self.line.text.len(), |next| next.range.start);
+        start..end
+    }
+
+    /// `Use 482913 to verify`, and `to verify, use 482913`: a number that is used for such a thing is a code.
+    fn is_used(&self, number: usize) -> bool {
+        let Candidate { range, shape, .. } = &self.candidates[number];
+        let words = within(&self.hits, &self.between(number));
+        let gap = |hit: &Hit| if hit.end <= range.start { hit.end..range.start } else { range.end..hit.start };
+        let is_within = |gap: Range<usize>, reach| {
+            gap.len() <= reach && self.line.text.get(gap).is_some_and(|gap| !ends_sentence(gap))
+        };
+        let is_near = |sense, reach| words.iter().any(|hit| hit.sense == sense && is_within(gap(hit), reach));
+        !shape.is_rare() && is_near(Sense::Use, LABEL / 2) && is_near(Sense::Act, REACH)
     }
 
     /// The word before a number is its label, and each label is for one number.
@@ -175,9 +213,20 @@ impl Read {
 /// What is said about a candidate of a line; `alone` when there is nothing else on it.
 pub(super) fn said(lines: &[Read], at: usize, number: usize, alone: bool) -> Word {
     match lines[at].says_of(number) {
-        label @ (Word::Code(_) | Word::Other) => label,
+        Word::Code(_) if !alone && is_gone_below(lines, at, number) => Word::Revoked,
+        label @ (Word::Code(_) | Word::Other | Word::Revoked) => label,
         act => act.or_stronger(around(lines, at, &lines[at].candidates[number], alone)),
     }
+}
+
+/// Whether the sentence of a number goes on in the next line, and takes it back there.
+fn is_gone_below(lines: &[Read], at: usize, number: usize) -> bool {
+    let Read { line, candidates, .. } = &lines[at];
+    let behind = &line.text[candidates[number].range.end..];
+    let is_last = number + 1 == candidates.len() && behind.len() <= LABEL;
+    let Some(next) = lines.get(at + 1).filter(|_| is_last) else { return false };
+    let text = format!("{behind} {}", &next.line.text[..next.line.text.floor_char_boundary(REACH)]);
+    revoked::is_gone(&text, &hits(&text), 0..text.len())
 }
 
 /// What the lines around say.
@@ -204,8 +253,14 @@ fn around(lines: &[Read], at: usize, candidate: &Candidate, alone: bool) -> Word
 }
 
 /// Whether a sentence ends in a text.
-fn ends_sentence(text: &str) -> bool {
-    [". ", "! ", "? ", "。", "！", "？", "।"].iter().any(|end| text.contains(end))
+pub(super) fn ends_sentence(text: &str) -> bool {
+    sentence(text).len() < text.len()
+}
+
+/// A text as far as its first sentence goes.
+pub(super) fn sentence(text: &str) -> &str {
+    let ends = [". ", "! ", "? ", "。", "！", "？", "।"].iter().filter_map(|end| text.find(end));
+    &text[..ends.min().unwrap_or(text.len())]
 }
 
 #[cfg(test)]
@@ -240,6 +295,18 @@ mod tests {
             ("Order number\n482913", Word::Other),
             ("Never share your code\n482913", Word::None),
             ("Hello\n482913\nGoodbye", Word::None),
+            ("Use 482-913 to reset your password", Word::Code(0.6)),
+            ("To sign in, use 482913", Word::Code(0.6)),
+            ("Use 482913 with care. Then sign in", Word::Act(0.9)),
+            ("Your old code is 482913", Word::Code(FORMER)),
+            ("Your old code 482913 is no longer valid", Word::Revoked),
+            ("Your code 482913 has expired", Word::Revoked),
+            ("Your order 482913 has expired", Word::Other),
+            ("The code 482913\nis no longer valid", Word::Revoked),
+            ("The code 482913 is no\nlonger valid", Word::Revoked),
+            ("The code is 482913.\nIf it is no longer valid, ask us", Word::Code(1.0)),
+            ("Your old code:\n482913", Word::Code(FORMER * 0.85)),
+            ("Your old code has been replaced by:\n482913", Word::Code(0.85)),
         ];
         for (text, expected) in table {
             assert_eq!(of(text, "482913"), expected, "{text}");

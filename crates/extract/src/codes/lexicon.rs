@@ -2,6 +2,7 @@
 //! once, so time depends on the line alone.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization as _;
@@ -40,6 +41,13 @@ pub(super) fn hits(line: &str) -> Vec<Hit> {
         at += found.map_or(1, |(len, _)| len);
     }
     hits
+}
+
+/// Those of the words of a line that are in a range.
+pub(super) fn within<'a>(hits: &'a [Hit], range: &Range<usize>) -> &'a [Hit] {
+    let start = hits.partition_point(|hit| hit.start < range.start);
+    let end = hits.partition_point(|hit| hit.end <= range.end);
+    hits.get(start..end).unwrap_or_default()
 }
 
 /// Whether a text begins with a word for what the number before it counts.
@@ -193,7 +201,7 @@ mod tests {
         assert_eq!(tags.len(), LANGUAGES.len(), "each language once");
         for language in LANGUAGES {
             let senses: HashSet<_> = language.words.iter().map(|(sense, _)| format!("{sense:?}")).collect();
-            assert_eq!((senses.len(), language.words.len()), (8, 8), "{}", language.tag);
+            assert_eq!((senses.len(), language.words.len()), (11, 11), "{}", language.tag);
             let words = language.words.iter().flat_map(|(_, words)| *words);
             assert!(words.clone().all(|word| !word.trim_matches(['*', '.', ' ']).is_empty()), "{}", language.tag);
         }

@@ -1,13 +1,15 @@
 //! One-time codes: the number or word that a mail wants to be typed in somewhere.
 //!
 //! `lines` makes the mail into the lines that a reader sees, `shapes` finds what could be a code in them, `lexicon` the words
-//! of the table in `words`, and `labels` says which of these words is for which number. `weigh` puts it all together, and
-//! `findings` makes the same code in several places one. Time is linear in the mail, and all that is found is bounded.
+//! of the table in `words`, and `labels` says which of these words is for which number; `revoked` knows those that were codes
+//! and are none any more. `weigh` puts it all together, and `findings` makes the same code in several places one. Time is
+//! linear in the mail, and all that is found is bounded.
 
 mod findings;
 mod labels;
 mod lexicon;
 mod lines;
+mod revoked;
 mod shapes;
 mod weigh;
 mod words;

@@ -69,6 +69,8 @@ impl Text {
         match said(&self.lines, at, number, alone) {
             Word::Other => 0.0,
             Word::Code(strength) => own + 0.6 * strength + 0.3 * promise,
+            // It is told because the mail calls it a code.
+            Word::Revoked => own.min(UNSPOKEN / 2.0),
             // A year or a word must be called a code: too much else looks like it.
             _ if candidate.shape.is_rare() => own.min(UNSPOKEN / 2.0),
             Word::Act(strength) if stands_out || mood.has(Sense::Code) && mood.has(Sense::Until) => {
