@@ -15,9 +15,9 @@ use tokio::time::sleep;
 
 /// How many are woken at once. All of them look into the store and write an answer, which keeps the processors from the
 /// mail for some milliseconds.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 256;
 /// How long the others wait for their turn.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// See the file's documentation.
 #[derive(Default)]

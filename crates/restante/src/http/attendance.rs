@@ -1,5 +1,5 @@
-//! Whether it is worth while to go on with an answer that takes long: the client may have left, and the server may be
-//! about to end.
+//! Whether it is worth while to go on with an answer that takes long: the client may have left, or may not be let in any
+//! more, and the server may be about to end.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -7,33 +7,55 @@ use std::future::pending;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
+use super::access::Admitted;
 use super::connection::Tenure;
 use super::departure::Departure;
 use super::problem::Problem;
 use crate::net::NotReady;
 
-/// The presence of a client and of the server. Where a request came without a connection, both stay.
+/// The presence of a client and of the server. Where a request came without a connection, both stay; where nobody has to
+/// say who they are, everybody is let in.
 pub(super) struct Attendance {
     tenure: Option<Tenure>,
     departure: Option<Departure>,
+    admitted: Option<Admitted>,
 }
 
 impl<S: Sync> FromRequestParts<S> for Attendance {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self { tenure: parts.extensions.get().cloned(), departure: parts.extensions.get().cloned() })
+        let extensions = &parts.extensions;
+        Ok(Self {
+            tenure: extensions.get().cloned(),
+            departure: extensions.get().cloned(),
+            admitted: extensions.get().cloned(),
+        })
     }
 }
 
 impl Attendance {
     /// Does something for as long as it is worth while.
     pub(super) async fn during<T>(&self, work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
-        tokio::select! {
-            done = work => done,
-            () = ending(self.tenure.as_ref()) => Err(Problem::NotReady(NotReady::Ending)),
-            () = departed(self.departure.as_ref()) => Err(Problem::Departed),
+        let done = tokio::select! {
+            done = work => done?,
+            denied = lost(self.admitted.as_ref()) => return Err(denied),
+            () = ending(self.tenure.as_ref()) => return Err(Problem::NotReady(NotReady::Ending)),
+            () = departed(self.departure.as_ref()) => return Err(Problem::Departed),
+        };
+        // The watch looks now and then only, and nobody is told anything in between.
+        if let Some(admitted) = &self.admitted {
+            admitted.check().await?;
         }
+        Ok(done)
+    }
+}
+
+/// Waits until the client would not be let in any more, and says so.
+pub(super) async fn lost(admitted: Option<&Admitted>) -> Problem {
+    match admitted {
+        Some(admitted) => admitted.lost().await,
+        None => pending().await,
     }
 }
 

@@ -8,14 +8,22 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body::Body as _;
-use http_body_util::LengthLimitError;
+use http_body_util::{BodyExt as _, LengthLimitError};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
+use super::budget::SMALL;
 use super::problem::Problem;
+use crate::net::{Patience, Reservation};
 
 /// How long a body may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the next piece of a large body may take to arrive.
+const SILENCE: Duration = Duration::from_secs(5);
+/// The bytes per second that a large body must keep up on average.
+const MIN_RATE: u64 = 64 * 1024;
+/// How long a large body waits for room.
+const WAIT: Duration = Duration::from_secs(5);
 
 /// What a request says in JSON, in at most so many bytes; nothing when its body is empty.
 pub(super) async fn json<T: DeserializeOwned>(request: Request, most: usize) -> Result<Option<T>, Problem> {
@@ -30,24 +38,54 @@ pub(super) async fn json<T: DeserializeOwned>(request: Request, most: usize) -> 
     serde_json::from_slice(&body).map(Some).map_err(Problem::BrokenJson)
 }
 
-/// How long a body becomes that may have at most so many bytes: what the client announces, or all of that. The length that
-/// it announces is enough to say no; it need not send all that.
-pub(super) fn announced(body: &Body, most: usize) -> Result<usize, Problem> {
-    let hint = body.size_hint();
-    if hint.lower() > most as u64 {
-        return Err(Problem::TooLarge);
-    }
-    Ok(hint.exact().and_then(|length| length.try_into().ok()).unwrap_or(most))
-}
-
 /// The whole body, in at most so many bytes.
 pub(super) async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
-    announced(&body, most)?;
+    check_announced(&body, most)?;
     let read = timeout(TIMEOUT, to_bytes(body, most)).await.map_err(|_| Problem::TooSlow)?;
     read.map_err(|error| match error.source() {
         Some(cause) if cause.is::<LengthLimitError>() => Problem::TooLarge,
-        _ => Problem::Malformed("The body of the request cannot be read.".to_owned()),
+        _ => unreadable(),
     })
+}
+
+/// The whole of a body that may be large. Its bytes are counted as they come: what is only announced takes no room, and
+/// who dawdles keeps none for long.
+pub(super) async fn upload(mut body: Body, most: usize, room: &mut Reservation) -> Result<Vec<u8>, Problem> {
+    check_announced(&body, most)?;
+    let (mut read, mut end) = (Vec::new(), Instant::now() + TIMEOUT);
+    let mut patience = Patience::new(SILENCE, MIN_RATE, Instant::now());
+    loop {
+        let deadline = patience.deadline(Instant::now(), read.len() as u64).min(end);
+        let frame = timeout_at(deadline, body.frame()).await.map_err(|_| Problem::TooSlow)?;
+        let Some(frame) = frame else { return Ok(read) };
+        let Ok(piece) = frame.map_err(|_| unreadable())?.into_data() else { continue };
+        if piece.len() > most.saturating_sub(read.len()) {
+            return Err(Problem::TooLarge);
+        }
+        let asked = Instant::now();
+        make_room(room, read.len() + piece.len()).await?;
+        read.extend_from_slice(&piece);
+        // That others take the room is not the client's fault.
+        patience.forgive(asked.elapsed());
+        end += asked.elapsed();
+    }
+}
+
+/// Waits a moment until so many bytes may be held. Few are not counted: connections are, and that is bound enough.
+pub(super) async fn make_room(room: &mut Reservation, bytes: usize) -> Result<(), Problem> {
+    if bytes <= SMALL {
+        return Ok(());
+    }
+    timeout(WAIT, room.adjust_to(bytes)).await.map_err(|_| Problem::TooManyUploads)
+}
+
+/// The length that a client announces is enough to say no; it need not send all that.
+fn check_announced(body: &Body, most: usize) -> Result<(), Problem> {
+    if body.size_hint().lower() > most as u64 { Err(Problem::TooLarge) } else { Ok(()) }
+}
+
+fn unreadable() -> Problem {
+    Problem::Malformed("The body of the request cannot be read.".to_owned())
 }
 
 /// Whether the body is JSON by its content type; without one it is given the benefit of the doubt.

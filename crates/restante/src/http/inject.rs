@@ -28,10 +28,14 @@ use super::links::push_segment;
 use super::problem::Problem;
 use super::target::{Addressed, Permitted, query, text};
 use super::wait::ending_in;
-use super::{Peer, Server, body, reply};
+use super::{Peer, Server, body, fault, reply};
+use crate::net::Reservation;
 
 /// How many times the length of a mail its pieces may take as JSON: base64 takes a third more, and escapes take more.
 const JSON_TIMES: usize = 2;
+
+/// What all large mails that are being handed in may take together, beside the one that is waited for longest.
+pub(super) const UNDER_WAY: usize = 64 * 1024 * 1024;
 
 /// Adds a mail to a mailbox.
 pub(super) async fn inject(
@@ -42,10 +46,21 @@ pub(super) async fn inject(
     request: Request,
 ) -> Result<Response, Problem> {
     let ip = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
-    let mail = server.mail(request, &recipient).await?;
+    let mut room = server.uploads.reservation();
+    let mail = server.mail(request, &recipient, &mut room).await?;
     let from = sender.unwrap_or_else(|| written_by(&mail));
-    let envelope = Envelope { peer: peer(ip), from, recipients: vec![recipient] };
-    let mut stored = match server.mailroom.deliver(&envelope, mail).await? {
+    let mut envelope = Envelope { peer: peer(ip), from, recipients: Vec::new() };
+    server.mailroom.check_sender(&envelope).await.map_err(Problem::Refused)?;
+    server.mailroom.check_recipient(&envelope, &recipient).await.map_err(Problem::Refused)?;
+    envelope.recipients.push(recipient);
+    let mailroom = server.mailroom.clone();
+    // The store takes the mail also when the client leaves meanwhile, and until it has it, it counts.
+    let delivery = tokio::spawn(async move {
+        let outcome = mailroom.deliver(&envelope, mail).await;
+        drop(room);
+        outcome
+    });
+    let mut stored = match delivery.await.map_err(|error| fault(&error))?? {
         Outcome::Stored(stored) => stored,
         Outcome::Discarded => Vec::new(),
     };
@@ -74,8 +89,8 @@ impl<S: Sync> FromRequestParts<S> for Sender {
 }
 
 impl Server {
-    /// The mail that a request brings. What is under way counts as large answers do, until it is stored.
-    async fn mail(&self, request: Request, recipient: &Address) -> Result<Bytes, Problem> {
+    /// The mail that a request brings, for which there is room then.
+    async fn mail(&self, request: Request, recipient: &Address, room: &mut Reservation) -> Result<Bytes, Problem> {
         let most = self.settings.max_message_bytes;
         let (parts, body) = request.into_parts();
         let is_json = match essence(&parts.headers).as_str() {
@@ -84,16 +99,20 @@ impl Server {
             _ => return Err(Problem::NotMail),
         };
         let limit = if is_json { most.saturating_mul(JSON_TIMES) } else { most };
-        let room = self.budget.room(body::announced(&body, limit)?).await?;
-        let body = room.hold(body::read(body, limit).await?);
+        let body = body::upload(body, limit, room).await?;
         if !is_json {
-            return if body.is_empty() { Err(Problem::Unfit("it is empty".to_owned())) } else { Ok(body) };
+            return if body.is_empty() { Err(Problem::Unfit("it is empty".to_owned())) } else { Ok(body.into()) };
         }
         let mark = Mark::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()));
         let to = recipient.to_string();
         let turn = self.turn(body.len(), SMALL).await?;
         let mail = turn.work(move || composed(&body, to, &mark)).await??;
-        if mail.len() > most { Err(Problem::TooLarge) } else { Ok(mail.into()) }
+        if mail.len() > most {
+            return Err(Problem::TooLarge);
+        }
+        // Encoded for the way, it can be longer than it was.
+        body::make_room(room, mail.len()).await?;
+        Ok(mail.into())
     }
 }
 

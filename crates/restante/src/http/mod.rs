@@ -74,7 +74,7 @@ use crate::config::{Hosts, Network, Origins};
 use crate::extensions::Extensions;
 use crate::locks::Locks;
 use crate::metrics::Metrics;
-use crate::net::{Clients, Readiness};
+use crate::net::{self, Clients, Readiness};
 use answers::Key;
 use budget::{Allowance, Budget};
 use etag::Tags;
@@ -278,6 +278,10 @@ struct Server {
     scrapes: Arc<Semaphore>,
     /// The places of those who listen to the live monitor, where these are limited.
     monitors: Option<Arc<Semaphore>>,
+    /// The places of those who wait for mail.
+    waits: Semaphore,
+    /// The memory for mail that is being handed in. Answers have their own: who dawdles with the one must not stop the other.
+    uploads: Arc<net::Budget>,
     told: Told,
 }
 
@@ -286,6 +290,7 @@ struct Server {
 struct Told {
     too_many_requests: Seldom,
     too_many_monitors: Seldom,
+    too_many_waits: Seldom,
 }
 
 /// The right to work on something now: here when that is quick, otherwise away from the network threads.
@@ -307,6 +312,8 @@ impl Server {
             heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
             scrapes: Arc::new(Semaphore::new(1)),
             monitors: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),
+            waits: Semaphore::new(wait::MOST),
+            uploads: net::Budget::new(inject::UNDER_WAY),
             told: Told::default(),
             settings,
         }

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use restante_access::{Denied, Reason, Scope};
+use restante_mail::envelope::Refusal;
 use restante_search::{QueryError, SearchError};
 use restante_store::StoreError;
 
@@ -71,6 +72,8 @@ pub(super) enum Problem {
     NotMail,
     /// No mail can be made of the request's body, and this is why.
     Unfit(String),
+    /// The policy or a hook does not want the mail.
+    Refused(Refusal),
     /// Not all the messages came in time that were waited for.
     NotEnough {
         /// How many came.
@@ -86,6 +89,10 @@ pub(super) enum Problem {
     TooMany(TooMany),
     /// Too many listen to the live monitor.
     TooManyMonitors,
+    /// Too many wait for mail.
+    TooManyWaits,
+    /// Too many large mails are being handed in.
+    TooManyUploads,
     /// New work is not welcome now.
     NotReady(NotReady),
     /// Too many large answers are under way.
@@ -139,7 +146,11 @@ impl Problem {
                 StatusCode::TOO_MANY_REQUESTS
             }
             Self::Denied(..) => StatusCode::UNAUTHORIZED,
-            Self::ForeignOrigin | Self::NotAllowed(_) | Self::OutOfReach | Self::NotCode => StatusCode::FORBIDDEN,
+            // A refusal for now has a code below 500, as over SMTP.
+            Self::Refused(Refusal { code: ..500, .. }) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::ForeignOrigin | Self::NotAllowed(_) | Self::OutOfReach | Self::NotCode | Self::Refused(_) => {
+                StatusCode::FORBIDDEN
+            }
             Self::NoSuchPath
             | Self::NoSuchMessage
             | Self::NoSuchAttachment
@@ -156,6 +167,8 @@ impl Problem {
             Self::BrokenJson(_) | Self::WrongShape(_) | Self::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany(TooMany::InTotal)
             | Self::TooManyMonitors
+            | Self::TooManyWaits
+            | Self::TooManyUploads
             | Self::NotReady(_)
             | Self::Busy(_)
             | Self::Search(_)
@@ -184,7 +197,7 @@ impl Problem {
             Self::Denied(denied, _) => match denied.reason {
                 Reason::NoCredentials => "This server asks for credentials: a token, or a user name and a password.",
                 Reason::UnknownToken => "The token is not known here.",
-                Reason::Expired => "The token or the login has expired.",
+                Reason::Expired => "The token or the login has expired, or was revoked.",
                 Reason::TooMany => "Too many logins have failed. Try again later.",
                 Reason::WrongPassword | Reason::Scope | Reason::Mailbox => "The user name or the password is wrong.",
             },
@@ -215,6 +228,9 @@ impl Problem {
             Self::WrongShape(wanted) => return Cow::Owned(format!("The body of the request must be {wanted}.")),
             Self::NotMail => "The body of the request must be message/rfc822 or application/json.",
             Self::Unfit(why) => return Cow::Owned(format!("The body of the request makes no mail: {why}.")),
+            Self::Refused(Refusal { code, text }) => {
+                return Cow::Owned(format!("The mail is refused, as it is over SMTP: {code} {text}"));
+            }
             Self::NotEnough { came, wanted } => {
                 return Cow::Owned(format!("{came} of {wanted} matching messages came in time."));
             }
@@ -223,6 +239,10 @@ impl Problem {
             Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
             Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
             Self::TooManyMonitors => "Too many listen to the live monitor already.",
+            Self::TooManyWaits => "Too many wait for mail already.",
+            Self::TooManyUploads => {
+                "Other clients hand in large mails at the moment, and there is no room for this one."
+            }
             Self::NotReady(NotReady::Ending) => "The server is about to end.",
             Self::NotReady(NotReady::NotAccepting) => "The server cannot accept connections at the moment.",
             Self::Busy(_) => "Other clients are taking large answers at the moment, and there is no room for this one.",
@@ -241,6 +261,9 @@ impl Problem {
             Self::Denied(Denied { reason: Reason::TooMany, .. }, _) => Some("10"),
             Self::Busy(_)
             | Self::TooManyMonitors
+            | Self::TooManyWaits
+            | Self::TooManyUploads
+            | Self::Refused(Refusal { code: ..500, .. })
             | Self::NotReady(NotReady::NotAccepting)
             | Self::Search(SearchError::Unavailable(_))
             | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) => Some("5"),

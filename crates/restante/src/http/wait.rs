@@ -17,6 +17,7 @@ use restante_mail::naming::MailboxName;
 use restante_mailroom::Arrivals;
 use restante_search::Query;
 use restante_store::Which;
+use tokio::sync::SemaphorePermit;
 
 use super::answers::source_length;
 use super::attendance::Attendance;
@@ -26,6 +27,8 @@ use super::target::{InMailbox, OneMessage, parameter, query, text};
 use super::{Server, json, render, reply};
 use crate::config::parse_duration;
 
+/// How many wait at the same time. A connection can carry a hundred of them, so the bound on connections is none on these.
+pub(super) const MOST: usize = 20_000;
 /// How long is waited when the client does not say.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long is waited at most. Proxies on the way have less patience anyway.
@@ -40,6 +43,7 @@ pub(super) async fn wait(
     wanted: Wanted,
     attendance: Attendance,
 ) -> Result<Response, Problem> {
+    let _place = server.place_to_wait()?;
     let arrivals = server.mailroom.arrivals(&mailbox, wanted.after, wanted.within);
     let found = attendance.during(server.collect(&mailbox, arrivals, &wanted)).await?;
     let (came, count) = (found.len(), wanted.count);
@@ -126,9 +130,19 @@ impl Server {
         if self.mailroom.find(&target.mailbox, Which::Latest).await?.is_some() {
             return Ok(());
         }
+        let _place = self.place_to_wait()?;
         let mut arrivals = self.mailroom.arrivals(&target.mailbox, MessageId::ZERO, within);
         let first = async { Ok(arrivals.next().await?) };
         patience.attendance.during(first).await.map(|_: Option<Summary>| ())
+    }
+
+    /// A place among all who wait.
+    fn place_to_wait(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        let place = self.waits.try_acquire();
+        if place.is_err() && self.told.too_many_waits.is_due() {
+            tracing::warn!("too many wait for mail: new ones are refused");
+        }
+        place.map_err(|_| Problem::TooManyWaits)
     }
 
     /// The messages that are wanted, as many as that or as many as come. What was deleted meanwhile is not among them.

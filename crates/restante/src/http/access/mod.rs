@@ -62,17 +62,26 @@ impl Challenge {
 pub(super) struct Admitted {
     locks: Arc<Locks>,
     pass: Pass,
+    challenge: Challenge,
 }
 
 impl Admitted {
-    /// Waits until they would not be let in any more.
-    pub(super) async fn lost(&self) {
+    /// Waits until they would not be let in any more, and says so.
+    pub(super) async fn lost(&self) -> Problem {
         loop {
             sleep(LOOK).await;
-            if !self.locks.keeper.still_admits(&self.pass).await {
-                return;
+            if let Err(denied) = self.check().await {
+                return denied;
             }
         }
+    }
+
+    /// Whether they would still be let in.
+    pub(super) async fn check(&self) -> Result<(), Problem> {
+        if self.locks.keeper.still_admits(&self.pass).await {
+            return Ok(());
+        }
+        Err(Problem::Denied(Reason::Expired.into(), self.challenge))
     }
 }
 
@@ -94,7 +103,7 @@ pub(super) async fn identify(server: &Server, request: &mut Request, ip: Option<
     match check(locks, offered, ip).await {
         Ok(pass) => {
             request.extensions_mut().insert(pass.grant.clone());
-            request.extensions_mut().insert(Admitted { locks: locks.clone(), pass });
+            request.extensions_mut().insert(Admitted { locks: locks.clone(), pass, challenge });
             Ok(())
         }
         Err(denied) => Err(refusal(settings, request, denied, challenge)),

@@ -7,7 +7,6 @@ mod handshake;
 mod socket;
 mod stream;
 
-use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -122,15 +121,9 @@ enum Notice {
 
 /// Waits until there is a reason to end on this side.
 async fn ending(tenure: Option<&Tenure>, admitted: Option<&Admitted>) -> Notice {
-    let revoked = async {
-        match admitted {
-            Some(admitted) => admitted.lost().await,
-            None => pending().await,
-        }
-    };
     tokio::select! {
         () = attendance::ending(tenure) => Notice::Shutdown,
-        () = revoked => Notice::Revoked,
+        _ = attendance::lost(admitted) => Notice::Revoked,
     }
 }
 

@@ -47,8 +47,8 @@ pub(super) const UNAUTHORISED: Refusal = Refusal {
 pub(super) const FORBIDDEN: Refusal = Refusal {
     name: "Forbidden",
     status: StatusCode::FORBIDDEN,
-    about: "The credentials do not allow this, a page of another site wants to write or to listen, or a page wants what \
-            may be mail as its own script, style or plugin.",
+    about: "The credentials do not allow this, a page of another site wants to write or to listen, a page wants what may \
+            be mail as its own script, style or plugin, or mail is handed in that would be refused over SMTP.",
     detail: "The credentials do not allow this: it needs the scope write.",
 };
 /// What is asked for is not there.
@@ -62,7 +62,7 @@ pub(super) const NOT_FOUND: Refusal = Refusal {
 pub(super) const TOO_SLOW: Refusal = Refusal {
     name: "TooSlow",
     status: StatusCode::REQUEST_TIMEOUT,
-    about: "The body of the request did not arrive within 30 seconds.",
+    about: "The body of the request did not arrive within 30 seconds, or a mail came too slowly.",
     detail: "The body of the request did not arrive in time.",
 };
 /// The body has no end.
@@ -119,8 +119,8 @@ pub(super) const FAULT: Refusal = Refusal {
 pub(super) const UNAVAILABLE: Refusal = Refusal {
     name: "Unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
-    about: "The store is not available, there are too many connections or listeners, or other clients hold too many \
-            large answers.",
+    about: "The store is not available, there are too many connections or listeners, too many wait for mail, or other \
+            clients hold too many large answers or hand in too many large mails.",
     detail: "The store cannot be reached at the moment.",
 };
 

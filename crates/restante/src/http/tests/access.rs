@@ -14,6 +14,7 @@ use crate::locks::Locks;
 /// A house with locks: user `ann` with the password `secret`, tokens, and one message each in `test` and `ci-1`.
 pub(super) struct Locked {
     pub(super) house: House,
+    locks: Arc<Locks>,
     dir: PathBuf,
     pub(super) reader: String,
     pub(super) writer: String,
@@ -48,10 +49,10 @@ impl Locked {
             secret: None,
         };
         let locks = Locks::of(&auth, settings.metrics.clone()).unwrap();
-        let house = House::with(Settings { locks, ..settings });
+        let house = House::with(Settings { locks: locks.clone(), ..settings });
         house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
         house.put(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;
-        Self { house, dir, reader, writer, admin, limited }
+        Self { house, locks: locks.unwrap(), dir, reader, writer, admin, limited }
     }
 
     /// The status of a request with this `Authorization`.
@@ -229,6 +230,32 @@ async fn a_token_opens_the_pages_too_and_cookies_are_secure_where_the_connection
     }
     let mailboxes = locked.house.ask(&format!("GET /api/v2/mailboxes\nCookie: restante=old; {cookie}")).await.json();
     assert_eq!(mailboxes["mailboxes"].as_array().map(Vec::len), Some(1), "{mailboxes}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_told_nothing_when_they_are_not_let_in_any_more() {
+    let locked = Locked::with("revoked", Settings { max_message_bytes: 1000, ..Settings::default() }).await;
+    let began = tokio::time::Instant::now();
+    let ask = async |path: &str| {
+        let answer = locked.house.ask(&with(&format!("GET /api/{path}"), &format!("Bearer {}", locked.reader))).await;
+        assert!(answer.header("www-authenticate").starts_with("Bearer"));
+        (answer.problem(401), began.elapsed().as_secs())
+    };
+    let revoke = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        tokens::revoke(&locked.dir.join("tokens.toml"), "reader").unwrap();
+        locked.locks.keeper.reload().await;
+        let send = with("POST /api/v2/mailbox/new\nContent-Type: message/rfc822", &format!("Bearer {}", locked.writer));
+        locked.house.ask_with(&send, "Subject: x\r\n\r\n", Peer::default()).await
+    };
+    let (mail, none, _) =
+        tokio::join!(ask("v2/mailbox/new/wait?timeout=10m"), ask("v1/mailbox/none/latest?wait=10m"), revoke);
+    assert_eq!(mail, ("The token or the login has expired, or was revoked.".to_owned(), 1), "when the mail comes");
+    assert_eq!(
+        none,
+        ("The token or the login has expired, or was revoked.".to_owned(), 10),
+        "soon, also when nothing comes"
+    );
 }
 
 #[tokio::test]

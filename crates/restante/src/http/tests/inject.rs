@@ -1,5 +1,7 @@
 //! Mail that comes by HTTP, and the end of all of it.
 
+use futures_util::StreamExt as _;
+use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::*;
@@ -122,6 +124,68 @@ async fn a_mail_is_not_larger_than_over_smtp() {
     assert_eq!(post_json(&house, &pieces(3000)).await.status, 201);
     post_json(&house, &pieces(3400)).await.problem(413);
     post_json(&house, &pieces(100_000)).await.problem(413);
+}
+
+#[tokio::test]
+async fn the_policy_is_that_of_smtp() {
+    let list = |domain: &str| [domain].into_iter().collect();
+    let policy =
+        Policy { reject_domains: list("closed.org"), reject_origin_domains: list("spam.org"), ..Policy::default() };
+    let house = House::built(policy, Settings { max_message_bytes: 10_000, ..Settings::default() }, |_| {});
+    let table = [
+        ("ann@closed.org", "550 5.7.1 Mail to this domain is not accepted here"),
+        ("ann?from=bob@spam.org", "550 5.7.1 Mail from this domain is not accepted here"),
+    ];
+    for (path, expected) in table {
+        let sentence = post(&house, path, "message/rfc822", MAIL).await.problem(403);
+        assert_eq!(sentence, format!("The mail is refused, as it is over SMTP: {expected}"));
+    }
+    assert_eq!(house.ask("GET /api/v1/mailbox/ann").await.text(), "[]\n");
+    assert_eq!(post(&house, "ann", "message/rfc822", MAIL).await.status, 201);
+}
+
+/// What is only announced takes no room, and who brings nothing is soon not waited for.
+#[tokio::test(start_paused = true)]
+async fn a_mail_that_does_not_come_is_not_waited_for() {
+    let house = house();
+    let began = tokio::time::Instant::now();
+    let one = stream::iter([Ok::<_, std::io::Error>("x")]).chain(stream::pending());
+    let answer = post(&house, "test", "message/rfc822", Body::from_stream(one)).await;
+    assert_eq!(answer.problem(408), "The body of the request did not arrive in time.");
+    assert!(began.elapsed().as_secs() <= 5, "{:?}", began.elapsed());
+    // A byte now and then does not help.
+    let drops = stream::repeat(()).then(|()| async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        Ok::<_, std::io::Error>("x")
+    });
+    assert_eq!(post(&house, "test", "message/rfc822", Body::from_stream(drops)).await.status, 408);
+    assert!(began.elapsed().as_secs() <= 11, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_mails_have_room_of_their_own() {
+    let mut uploads = None;
+    let settings = Settings { max_message_bytes: 1 << 20, ..Settings::default() };
+    let house = House::built(Policy::default(), settings, |server| uploads = Some(server.uploads.clone()));
+    let uploads = uploads.unwrap();
+    let mail = |length: usize| "x".repeat(length);
+    assert_eq!(post(&house, "test", "message/rfc822", mail(1 << 20)).await.status, 201);
+    // The one has everything, and the other what is on top of that.
+    let mut others = [uploads.reservation(), uploads.reservation()];
+    for other in &mut others {
+        other.adjust_to(crate::http::inject::UNDER_WAY).await;
+    }
+    let refused = post(&house, "test", "message/rfc822", mail(1 << 20)).await;
+    assert!(refused.problem(503).starts_with("Other clients hand in large mails"));
+    assert_eq!(refused.header("retry-after"), "5");
+    let pieces = json!({"from": "a@x", "text": "=\n".repeat(100_000)});
+    assert_eq!(post_json(&house, &pieces).await.status, 503, "as a mail it is longer");
+    assert_eq!(post(&house, "test", "message/rfc822", mail(1000)).await.status, 201, "a small one goes always");
+    assert_eq!(house.ask("GET /api/v1/mailbox/test/latest").await.status, 200);
+    drop(others);
+    for _ in 0..100 {
+        assert_eq!(post(&house, "test", "message/rfc822", mail(1 << 20)).await.status, 201, "all of it is given back");
+    }
 }
 
 #[tokio::test]

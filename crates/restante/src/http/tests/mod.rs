@@ -34,12 +34,13 @@ use jiff::Timestamp;
 use restante_mail::message::Headline;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Extensions;
+use restante_mailroom::policy::Policy;
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_store::{NewCopy, NewMessage, Store};
 use tower::ServiceExt as _;
 
-use super::{Peer, Settings, router};
+use super::{Peer, Server, Settings, routed, router};
 
 /// 2026-11-14 23:42:50.123456 UTC, the arrival of the first message; every further one comes a second later.
 const FIRST: u64 = 1_794_699_770_123_456;
@@ -109,11 +110,17 @@ impl House {
     }
 
     fn with(settings: Settings) -> Self {
+        Self::built(Policy::default(), settings, |_| {})
+    }
+
+    /// A house with this policy, in which something else is changed before it opens.
+    fn built(policy: Policy, settings: Settings, change: impl FnOnce(&mut Server)) -> Self {
         let store = Arc::new(MemoryStore::new(Limits::default()));
-        let rules =
-            restante_mailroom::Settings { domain: "localhost".to_owned(), ..restante_mailroom::Settings::default() };
+        let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), policy, ..Default::default() };
         let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
-        Self { store, router: router(Arc::new(mailroom), settings) }
+        let mut server = Server::new(Arc::new(mailroom), settings);
+        change(&mut server);
+        Self { store, router: routed(Arc::new(server)) }
     }
 
     /// A house in which mailbox `test` holds the mail with everything.

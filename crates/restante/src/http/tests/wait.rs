@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::*;
@@ -181,6 +182,23 @@ async fn a_thousand_wait_for_one_mailbox_and_a_thousand_for_their_own() {
         let expected = if number < 1000 { "to all".to_owned() } else { format!("to {number}") };
         assert_eq!(subjects(&answer), [expected]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn not_more_than_so_many_wait() {
+    let house = House::built(Policy::default(), Settings::default(), |server| server.waits = Semaphore::new(1));
+    let waiting = house.ask("GET /api/v2/mailbox/test/wait?timeout=1m");
+    let more = async {
+        sleep(Duration::from_secs(1)).await;
+        for path in ["v2/mailbox/other/wait", "v1/mailbox/other/latest?wait=1m"] {
+            let answer = house.ask(&format!("GET /api/{path}")).await;
+            assert_eq!(answer.problem(503), "Too many wait for mail already.");
+            assert_eq!(answer.header("retry-after"), "5");
+        }
+    };
+    let (answer, ()) = tokio::join!(waiting, more);
+    assert_eq!(answer.status, 408);
+    assert_eq!(house.ask("GET /api/v2/mailbox/other/wait").await.status, 408, "the place is free again");
 }
 
 /// Who closes its side has left, also when it is polite about it; the connection ends, and with it all that was held for it.
