@@ -18,6 +18,9 @@ use crate::net::{Patience, Reservation};
 
 /// How long a body may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of a body is thrown away that is too large, and for how long.
+const MAX_DRAINED: usize = 64 * 1024 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// How long the next piece of a large body may take to arrive.
 const SILENCE: Duration = Duration::from_secs(5);
 /// The bytes per second that a large body must keep up on average.
@@ -28,7 +31,7 @@ const WAIT: Duration = Duration::from_secs(5);
 /// What a request says in JSON, in at most so many bytes; nothing when its body is empty.
 pub(super) async fn json<T: DeserializeOwned>(request: Request, most: usize) -> Result<Option<T>, Problem> {
     let (parts, body) = request.into_parts();
-    let body = read(body, most).await?;
+    let body = read(&parts.headers, body, most).await?;
     if body.is_empty() {
         return Ok(None);
     }
@@ -39,8 +42,8 @@ pub(super) async fn json<T: DeserializeOwned>(request: Request, most: usize) -> 
 }
 
 /// The whole body, in at most so many bytes.
-pub(super) async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
-    check_announced(&body, most)?;
+pub(super) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Problem> {
+    let body = of_fitting_length(headers, body, most).await?;
     let read = timeout(TIMEOUT, to_bytes(body, most)).await.map_err(|_| Problem::TooSlow)?;
     read.map_err(|error| match error.source() {
         Some(cause) if cause.is::<LengthLimitError>() => Problem::TooLarge,
@@ -50,8 +53,13 @@ pub(super) async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
 
 /// The whole of a body that may be large. Its bytes are counted as they come: what is only announced takes no room, and
 /// who dawdles keeps none for long.
-pub(super) async fn upload(mut body: Body, most: usize, room: &mut Reservation) -> Result<Vec<u8>, Problem> {
-    check_announced(&body, most)?;
+pub(super) async fn upload(
+    headers: &HeaderMap,
+    body: Body,
+    most: usize,
+    room: &mut Reservation,
+) -> Result<Vec<u8>, Problem> {
+    let mut body = of_fitting_length(headers, body, most).await?;
     let (mut read, mut end) = (Vec::new(), Instant::now() + TIMEOUT);
     let mut patience = Patience::new(SILENCE, MIN_RATE, Instant::now());
     loop {
@@ -60,6 +68,7 @@ pub(super) async fn upload(mut body: Body, most: usize, room: &mut Reservation) 
         let Some(frame) = frame else { return Ok(read) };
         let Ok(piece) = frame.map_err(|_| unreadable())?.into_data() else { continue };
         if piece.len() > most.saturating_sub(read.len()) {
+            drain(body).await;
             return Err(Problem::TooLarge);
         }
         let asked = Instant::now();
@@ -79,9 +88,30 @@ pub(super) async fn make_room(room: &mut Reservation, bytes: usize) -> Result<()
     timeout(WAIT, room.adjust_to(bytes)).await.map_err(|_| Problem::TooManyUploads)
 }
 
-/// The length that a client announces is enough to say no; it need not send all that.
-fn check_announced(body: &Body, most: usize) -> Result<(), Problem> {
-    if body.size_hint().lower() > most as u64 { Err(Problem::TooLarge) } else { Ok(()) }
+/// The length that a client announces is enough to say no. Whoever asks first need not send it; the others send it in any
+/// case, and many of them look for an answer only behind that.
+async fn of_fitting_length(headers: &HeaderMap, body: Body, most: usize) -> Result<Body, Problem> {
+    if body.size_hint().lower() <= most as u64 {
+        return Ok(body);
+    }
+    if !headers.contains_key(header::EXPECT) {
+        drain(body).await;
+    }
+    Err(Problem::TooLarge)
+}
+
+/// Takes the rest of a body and throws it away, within reason.
+async fn drain(mut body: Body) {
+    let rest = async {
+        let mut left = MAX_DRAINED;
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            let Some(less) = left.checked_sub(length) else { return };
+            left = less;
+        }
+    };
+    // Nobody waits for the outcome: the answer is the same.
+    drop(timeout(DRAIN_TIME, rest).await);
 }
 
 fn unreadable() -> Problem {

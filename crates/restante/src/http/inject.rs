@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -21,7 +23,9 @@ use restante_mail::envelope::{self, Envelope, ReversePath};
 use restante_mail::message::Summary;
 use restante_mail::mime::{Mailbox, header_summary};
 use restante_mailroom::Outcome;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::budget::SMALL;
 use super::links::push_segment;
@@ -99,7 +103,7 @@ impl Server {
             _ => return Err(Problem::NotMail),
         };
         let limit = if is_json { most.saturating_mul(JSON_TIMES) } else { most };
-        let body = body::upload(body, limit, room).await?;
+        let body = body::upload(&parts.headers, body, limit, room).await?;
         if !is_json {
             return if body.is_empty() { Err(Problem::Unfit("it is empty".to_owned())) } else { Ok(body.into()) };
         }
@@ -108,7 +112,7 @@ impl Server {
         let turn = self.turn(body.len(), SMALL).await?;
         let mail = turn.work(move || composed(&body, to, &mark)).await??;
         if mail.len() > most {
-            return Err(Problem::TooLarge);
+            return Err(Problem::MailTooLarge { bytes: mail.len(), most });
         }
         // Encoded for the way, it can be longer than it was.
         body::make_room(room, mail.len()).await?;
@@ -132,7 +136,7 @@ struct Pieces<'a> {
     #[serde(default)]
     headers: BTreeMap<String, String>,
     #[serde(default, borrow)]
-    attachments: Vec<File<'a>>,
+    attachments: Vec<Object<File<'a>>>,
     date: Option<String>,
 }
 
@@ -147,8 +151,31 @@ struct File<'a> {
     content_id: Option<String>,
 }
 
+/// Something that is written as an object, and not as the list of its values, which would do otherwise.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = T;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+
+        from.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
 fn composed(json: &[u8], recipient: String, mark: &Mark) -> Result<Vec<u8>, Problem> {
-    let pieces: Pieces<'_> = serde_json::from_slice(json).map_err(|error| {
+    let Object(pieces): Object<Pieces<'_>> = serde_json::from_slice(json).map_err(|error| {
         if error.is_data() { Problem::Unfit(error.to_string()) } else { Problem::BrokenJson(error) }
     })?;
     let files = pieces.attachments.into_iter().enumerate().map(attachment);
@@ -167,7 +194,7 @@ fn composed(json: &[u8], recipient: String, mark: &Mark) -> Result<Vec<u8>, Prob
     draft.compose(mark).map_err(|flaw| Problem::Unfit(flaw.to_string()))
 }
 
-fn attachment((at, file): (usize, File<'_>)) -> Result<Attachment, Problem> {
+fn attachment((at, Object(file)): (usize, Object<File<'_>>)) -> Result<Attachment, Problem> {
     let content = STANDARD.decode(file.content.as_bytes());
     let content = content.map_err(|_| Problem::Unfit(format!("attachments[{at}].content is no base64")))?;
     Ok(Attachment {

@@ -10,7 +10,7 @@ use restante_store::{MailboxPage, MailboxState};
 
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
-use super::target::{Permitted, SomeMailboxes};
+use super::target::{Beginning, Permitted, SomeMailboxes};
 use super::{Server, json, render, reply};
 
 /// What a mailbox takes beside its name, at most, as a rule.
@@ -38,9 +38,14 @@ pub(super) async fn list(
     Ok(reply::fresh(server.within_budget(make).await?))
 }
 
-/// Deletes everything in all mailboxes that the client reaches.
-pub(super) async fn purge(State(server): State<Arc<Server>>, Permitted(grant): Permitted) -> Result<Response, Problem> {
-    let deleted = server.mailroom.purge_everything(move |mailbox| grant.reaches(mailbox)).await?;
+/// Deletes everything in all mailboxes that the client reaches, or in those whose names begin as it says.
+pub(super) async fn purge(
+    State(server): State<Arc<Server>>,
+    Permitted(grant): Permitted,
+    Beginning(prefix): Beginning,
+) -> Result<Response, Problem> {
+    let concerned = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.reaches(mailbox);
+    let deleted = server.mailroom.purge_everything(concerned).await?;
     Ok(reply::fresh(format!("{{\"deleted\":{deleted}}}\n").into()))
 }
 

@@ -62,6 +62,13 @@ pub(super) enum Problem {
     TooSlow,
     /// The request's body is larger than any sensible one.
     TooLarge,
+    /// The mail that the request's body makes is larger than those that are taken.
+    MailTooLarge {
+        /// How large it is.
+        bytes: usize,
+        /// How large one may be.
+        most: usize,
+    },
     /// The request's body is no JSON, by its own account.
     NotJson,
     /// The request's body calls itself JSON and is none.
@@ -162,7 +169,7 @@ impl Problem {
             Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
             Self::TooSlow | Self::NotEnough { .. } => StatusCode::REQUEST_TIMEOUT,
             Self::Unexpected => StatusCode::CONFLICT,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge | Self::MailTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson | Self::NotMail => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::BrokenJson(_) | Self::WrongShape(_) | Self::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany(TooMany::InTotal)
@@ -221,6 +228,9 @@ impl Problem {
             }
             Self::TooSlow => "The body of the request did not arrive in time.",
             Self::TooLarge => "The body of the request is too large.",
+            Self::MailTooLarge { bytes, most } => {
+                return Cow::Owned(format!("The mail is too large when it is made: {bytes} bytes, of at most {most}."));
+            }
             Self::NotJson => "The body of the request must be application/json.",
             Self::BrokenJson(error) => {
                 return Cow::Owned(format!("The body of the request is no valid JSON: {error}."));

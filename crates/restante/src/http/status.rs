@@ -63,6 +63,11 @@ impl Status {
             storage_config: StorageConfig::of(&config.storage),
         }
     }
+
+    /// How many messages a mailbox keeps at most, unless that is not limited.
+    pub(super) fn mailbox_cap(&self) -> Option<usize> {
+        Some(self.storage_config.mailbox_msg_cap).filter(|cap| *cap > 0)
+    }
 }
 
 impl SmtpConfig {

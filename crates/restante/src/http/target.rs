@@ -101,6 +101,11 @@ pub(super) struct Sought {
 #[derive(Debug)]
 pub(super) struct SomeMailboxes(pub(super) MailboxPage);
 
+/// What the names of the mailboxes begin with that are all meant, from `?prefix=`. No other parameter may be there: one that
+/// is not understood could have been meant to spare something.
+#[derive(Debug)]
+pub(super) struct Beginning(pub(super) String);
+
 /// A session of a client that brings mail, from `{id}`.
 #[derive(Debug)]
 pub(super) struct OneSession(pub(super) SessionId);
@@ -212,6 +217,16 @@ impl<S: Sync> FromRequestParts<S> for SomeMailboxes {
     }
 }
 
+impl<S: Sync> FromRequestParts<S> for Beginning {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        only(&pairs, &["prefix"])?;
+        Ok(Self(canonical_prefix(text(&pairs, "prefix")?.unwrap_or_default())))
+    }
+}
+
 impl FromRequestParts<Arc<Server>> for Sought {
     type Rejection = Problem;
 
@@ -246,9 +261,35 @@ impl<S: Sync> FromRequestParts<S> for SomeSessions {
 
 /// The parameters of a query.
 pub(super) fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
-    let Query(pairs) =
-        Query::try_from_uri(&parts.uri).map_err(|_| Problem::Malformed("The query cannot be read.".to_owned()))?;
+    let unreadable = || Problem::Malformed("The query is not UTF-8 in percent-encoding.".to_owned());
+    if !is_encoded(parts.uri.query().unwrap_or_default()) {
+        return Err(unreadable());
+    }
+    let Query(pairs) = Query::try_from_uri(&parts.uri).map_err(|_| unreadable())?;
     Ok(pairs)
+}
+
+/// Whether a query is UTF-8 in percent-encoding. What reads it takes anything, and makes something else of it.
+fn is_encoded(query: &str) -> bool {
+    let mut pieces = query.split('%');
+    let mut decoded = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let byte = piece.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let Some(byte) = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else { return false };
+        decoded.push(byte);
+        decoded.extend_from_slice(&piece.as_bytes()[2..]);
+    }
+    std::str::from_utf8(&decoded).is_ok()
+}
+
+/// Refuses parameters other than these, where ignoring one could do harm.
+pub(super) fn only(pairs: &[(String, String)], known: &[&str]) -> Result<(), Problem> {
+    match pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        Some((name, _)) => {
+            Err(Problem::Malformed(format!("There is no parameter {name} here; there are {}.", known.join(", "))))
+        }
+        None => Ok(()),
+    }
 }
 
 async fn path<T: DeserializeOwned + Send>(parts: &mut Parts, server: &Arc<Server>) -> Result<T, Problem> {
@@ -334,7 +375,7 @@ pub(super) fn parameter<T: FromStr>(pairs: &[(String, String)], name: &str) -> R
     }
 }
 
-/// The value of the parameter of that name, when it is given. Parameters that nobody knows are ignored; a known one that is
+/// The value of the parameter of that name, when it is given. Parameters that nobody knows are ignored, as a rule; a known one that is
 /// given twice is ambiguous.
 pub(super) fn text<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
     let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());

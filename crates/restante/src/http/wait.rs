@@ -23,7 +23,7 @@ use super::answers::source_length;
 use super::attendance::Attendance;
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
-use super::target::{InMailbox, OneMessage, parameter, query, text};
+use super::target::{InMailbox, OneMessage, only, parameter, query, text};
 use super::{Server, json, render, reply};
 use crate::config::parse_duration;
 
@@ -43,6 +43,10 @@ pub(super) async fn wait(
     wanted: Wanted,
     attendance: Attendance,
 ) -> Result<Response, Problem> {
+    if let Some(cap) = server.settings.status.mailbox_cap().filter(|cap| *cap < wanted.count) {
+        let sentence = format!("The parameter count must be at most {cap}: a mailbox keeps no more messages.");
+        return Err(Problem::Malformed(sentence));
+    }
     let _place = server.place_to_wait()?;
     let arrivals = server.mailroom.arrivals(&mailbox, wanted.after, wanted.within);
     let found = attendance.during(server.collect(&mailbox, arrivals, &wanted)).await?;
@@ -82,6 +86,7 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pairs = query(parts)?;
+        only(&pairs, &["timeout", "after", "count", "match", "expect"])?;
         let expect = match text(&pairs, "expect")? {
             None | Some("some") => Expect::Some,
             Some("none") => Expect::None,
@@ -165,7 +170,33 @@ impl Server {
                 return Ok(found);
             }
         }
-        self.still_there(mailbox, found).await
+        let found = self.still_there(mailbox, found).await?;
+        if wanted.query.is_none() || wanted.within.is_zero() {
+            return Ok(found);
+        }
+        self.judged_again(mailbox, found, wanted).await
+    }
+
+    /// Looks once more at everything that is there, beside what was found before: what is not wanted when it comes can be
+    /// later, as when somebody has read it.
+    async fn judged_again(
+        &self,
+        mailbox: &MailboxName,
+        mut found: Vec<Summary>,
+        wanted: &Wanted,
+    ) -> Result<Vec<Summary>, Problem> {
+        let before = found.len();
+        let mut all = self.mailroom.arrivals(mailbox, wanted.after, Duration::ZERO);
+        while found.len() < wanted.count
+            && let Some(next) = all.next().await?
+        {
+            let is_known = found[..before].binary_search_by_key(&next.id, |known| known.id).is_ok();
+            if !is_known && self.is_wanted(&next, wanted.query.as_ref()).await? {
+                found.push(next);
+            }
+        }
+        found.sort_by_key(|message| message.id);
+        Ok(found)
     }
 
     async fn is_wanted(&self, summary: &Summary, query: Option<&Arc<Query>>) -> Result<bool, Problem> {
@@ -220,8 +251,9 @@ fn nothing() -> Response {
 /// A length of time from the query; a number without a unit is seconds.
 fn duration(pairs: &[(String, String)], name: &str) -> Result<Option<Duration>, Problem> {
     let Some(value) = text(pairs, name)? else { return Ok(None) };
-    let seconds = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok().map(Duration::from_secs));
-    match seconds.unwrap_or_else(|| parse_duration(value).ok()) {
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds = || value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    match if is_number { seconds() } else { parse_duration(value).ok() } {
         Some(time) if time <= MAX_TIMEOUT => Ok(Some(time)),
         Some(_) => Err(Problem::Malformed(format!("The parameter {name} must be at most 10m."))),
         None => Err(Problem::Malformed(format!(

@@ -83,7 +83,8 @@ fn refused(next: &str, user: &str, denied: Denied) -> Response {
 }
 
 async fn pairs(request: Request) -> Result<Pairs, Problem> {
-    let body = body::read(request.into_body(), MAX_FORM).await?;
+    let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, MAX_FORM).await?;
     // A form is written as a query is (HTML Standard, section 4.10.22.7).
     let query = Uri::try_from([b"/?", &body[..]].concat()).ok();
     let pairs = query.and_then(|uri| Query::<Pairs>::try_from_uri(&uri).ok());

@@ -101,7 +101,9 @@ async fn what_makes_no_mail() {
         (json!({"from": "a@x", "attachments": [{"content": "a"}]}), "attachments[0].content is no base64"),
         (json!({"from": "a@x", "attachments": [{"content": "", "filename": "a\nb"}]}), "attachments[0].filename has"),
         (json!({"from": "a@x", "date": "yesterday"}), "date is no time"),
-        (json!([]), "invalid length 0"),
+        (json!([]), "invalid type: sequence, expected an object"),
+        (json!(["a@x", [], [], "Hello"]), "invalid type: sequence, expected an object"),
+        (json!({"from": "a@x", "attachments": [["a.txt", null, "", null]]}), "expected an object"),
     ];
     for (pieces, expected) in table {
         let sentence = post_json(&house, &pieces).await.problem(422);
@@ -122,7 +124,8 @@ async fn a_mail_is_not_larger_than_over_smtp() {
     post(&house, "test", "message/rfc822", mail(10_001)).await.problem(413);
     let pieces = |length| json!({"from": "a@x", "text": "x\n".repeat(length)});
     assert_eq!(post_json(&house, &pieces(3000)).await.status, 201);
-    post_json(&house, &pieces(3400)).await.problem(413);
+    let sentence = post_json(&house, &pieces(3400)).await.problem(413);
+    assert!(sentence.starts_with("The mail is too large when it is made: 10"), "{sentence}");
     post_json(&house, &pieces(100_000)).await.problem(413);
 }
 
@@ -188,13 +191,35 @@ async fn large_mails_have_room_of_their_own() {
     }
 }
 
+/// A client that sends all before it looks for an answer gets one, within reason.
+#[tokio::test(start_paused = true)]
+async fn what_is_too_large_is_taken_and_thrown_away() {
+    let house = house();
+    for (pieces, taken) in [(100, 100), (1_000_000, 2 * 1024 + 1)] {
+        let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counter = count.clone();
+        let body = stream::repeat(Bytes::from(vec![b'x'; 32 * 1024])).take(pieces).map(move |piece| {
+            counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Ok::<_, std::io::Error>(piece)
+        });
+        post(&house, "test", "message/rfc822", Body::from_stream(body)).await.problem(413);
+        let count = count.load(std::sync::atomic::Ordering::Relaxed);
+        assert!((taken..=taken + 2).contains(&count), "{count} of {pieces}");
+    }
+}
+
 #[tokio::test]
 async fn everything_is_deleted() {
     let house = house();
     for mailbox in ["ann", "ann", "bob"] {
         post(&house, mailbox, "message/rfc822", MAIL).await;
     }
-    for deleted in [3, 0] {
+    for query in ["mailbox=ann", "prefix=ann&limit=1", "Prefix=ann"] {
+        let sentence = house.ask(&format!("DELETE /api/v2/mailboxes?{query}")).await.problem(400);
+        assert!(sentence.contains("there are prefix."), "{sentence}");
+    }
+    assert_eq!(house.ask("DELETE /api/v2/mailboxes?prefix=BO").await.text(), "{\"deleted\":1}\n");
+    for deleted in [2, 0] {
         let answer = house.ask("DELETE /api/v2/mailboxes").await;
         assert_eq!((answer.status.as_u16(), answer.text()), (200, format!("{{\"deleted\":{deleted}}}\n").as_str()));
     }

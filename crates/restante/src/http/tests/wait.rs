@@ -40,7 +40,7 @@ async fn what_is_there_is_told_at_once() {
         (&format!("?after={first}"), &["two"]),
         ("?match=subject:two", &["two"]),
         ("?match=4711&count=2&timeout=0", &["one", "two"]),
-        ("?unknown=1&timeout=10m&expect=some", &["one"]),
+        ("?timeout=10m&expect=some", &["one"]),
     ];
     for (query, expected) in table {
         let answer = house.ask(&format!("GET /api/v2/mailbox/Test+x/wait{query}")).await;
@@ -82,6 +82,21 @@ async fn what_does_not_come_is_told_at_the_end_of_the_time() {
     assert_eq!(began.elapsed().as_secs(), 120);
     assert_eq!(answer.problem(408), "0 of 1 matching messages came in time.");
     assert_eq!(subjects(&answer.json()), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_becomes_right_later_is_found_at_the_end() {
+    let house = house();
+    deliver(&house, "test", "one").await;
+    let waiting = house.ask("GET /api/v2/mailbox/test/wait?match=is:seen&timeout=2.5");
+    let (answer, ()) = tokio::join!(waiting, async {
+        sleep(Duration::from_secs(1)).await;
+        let mark = "PATCH /api/v1/mailbox/test/latest";
+        let latest = house.ask("GET /api/v1/mailbox/test/latest").await.json()["id"].as_str().unwrap().to_owned();
+        house.ask_with(&mark.replace("latest", &latest), "{\"seen\":true}", Peer::default()).await;
+    });
+    assert_eq!(subjects(&answer.json()), ["one"]);
+    assert_eq!(answer.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,6 +151,12 @@ async fn wrong_parameters() {
         ("expect=none&count=2", "With expect=none there is nothing to count."),
         ("match=(subject:x", "of the query"),
         ("match=a&match=b", "The parameter match is given twice."),
+        ("mach=a", "There is no parameter mach here; there are timeout, after, count, match, expect."),
+        ("match=%zz", "The query is not UTF-8 in percent-encoding."),
+        ("match=%FF", "The query is not UTF-8 in percent-encoding."),
+        ("match=%", "The query is not UTF-8 in percent-encoding."),
+        ("timeout=1.5.0", time),
+        ("timeout=.", time),
     ];
     for (query, expected) in table {
         let sentence = house.ask(&format!("GET /api/v2/mailbox/test/wait?{query}")).await.problem(400);

@@ -37,7 +37,8 @@ pub(super) fn operations() -> Vec<Operation> {
                 }),
             ),
  delete("/api/v2/mailboxes", "deleteEverything")
-            .does("Delete all messages of all mailboxes", "Of those that the credentials reach.")
+            .does("Delete all messages of all mailboxes", "Of those that the credentials reach. Any other parameter is refused.")
+            .takes(query("prefix", Type::String, "Only in mailboxes whose names begin with this, in upper or lower case."))
             .tells::<Deleted>("How many there were.", json!({ "deleted": 4711 })),
         post("/api/v2/mailbox/{name}/delete", "deleteMessages")
             .does("Delete many messages", "If the store fails half-way, some of them are gone.")
