@@ -11,12 +11,17 @@ use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 
 use super::budget::{Allowance, SMALL};
-use super::etag::{Known, Tags};
+use super::etag::{Extract, Known, Tags};
 use super::problem::Problem;
 use super::target::OneMessage;
-use super::view::QUICK;
-use super::{Server, extract, reply};
+use super::{Server, reply};
 use crate::html::Shown;
+
+/// Up to so many bytes of mail are made into a form with its HTML where the request is answered. Making HTML harmless can
+/// take a microsecond for each byte, far longer than writing JSON.
+const QUICK_SHOWN: usize = 512;
+/// Up to so many bytes of mail are searched where the request is answered.
+const QUICK_SEARCHED: usize = 4 * 1024;
 
 /// What an answer that is worth remembering is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,26 +54,13 @@ pub(super) enum Form {
     Extract(Extract),
 }
 
-/// What can be found in a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Extract {
-    /// Its links.
-    Links,
-    /// The codes in it.
-    Codes,
-    /// The ways to unsubscribe.
-    Unsubscribe,
-    /// The tree of its parts.
-    Parts,
-}
-
 impl Form {
     /// Up to how many bytes of mail it is quickly made.
     fn quick(&self) -> usize {
         match self {
             Self::Rest(_) => SMALL,
-            Self::Compat | Self::Details | Self::Preview(_) => QUICK,
-            Self::Extract(_) => extract::QUICK,
+            Self::Compat | Self::Details | Self::Preview(_) => QUICK_SHOWN,
+            Self::Extract(_) => QUICK_SEARCHED,
         }
     }
 

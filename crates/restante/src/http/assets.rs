@@ -11,9 +11,6 @@ use super::packed::{self, Packed};
 use super::problem::Problem;
 use super::reply::{RESOURCE_POLICY, SAME_ORIGIN};
 
-/// Where they are.
-pub(super) const ASSETS: &str = "/assets/{hash}/{*path}";
-
 /// What never changes under its path (RFC 8246).
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 

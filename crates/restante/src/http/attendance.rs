@@ -8,9 +8,9 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
 use super::access::Admitted;
-use super::connection::Tenure;
 use super::departure::Departure;
 use super::problem::Problem;
+use super::terms::Tenure;
 use crate::net::NotReady;
 
 /// The presence of a client and of the server. Where a request came without a connection, both stay; where nobody has to

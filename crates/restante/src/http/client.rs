@@ -15,8 +15,8 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::Server;
-use super::connection::Peer;
 use super::problem::Problem;
+use super::terms::Peer;
 use crate::metrics::Protocol;
 use crate::net::Place;
 

@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::request::Welcome;
 use super::{Server, Settings, guard};
 
 /// What a page may do.
@@ -24,10 +25,6 @@ const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Location, Retry-Aft
 /// For how many seconds a browser need not ask again. Chromium believes no more than two hours.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 const BY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
-
-/// A mark on requests of pages that the operator has allowed; `guard` lets them pass.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Welcome;
 
 /// Answers the question of a browser whether a page may ask something, and lets the page have its answer.
 pub(super) async fn share(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {

@@ -10,8 +10,20 @@ use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_store::Version;
 
-use super::answers::Extract;
 use crate::html::{Scheme, Shown};
+
+/// What can be found in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Extract {
+    /// Its links.
+    Links,
+    /// The codes in it.
+    Codes,
+    /// The ways to unsubscribe.
+    Unsubscribe,
+    /// The tree of its parts.
+    Parts,
+}
 
 /// Makes the tags. A store that forgets counts its versions anew after a restart, and a new program may render the
 /// same message in another way: so a tag holds the time at which the service started.

@@ -10,15 +10,12 @@ use restante_extract::{Code, Found, Kind, Link, Method, Seen, Unsubscribe, Way};
 use restante_mail::message::Summary;
 use restante_mail::mime::{Disposition, Mime, Part, Role};
 
-use super::answers::{Extract, Form};
-use super::etag::Known;
+use super::answers::Form;
+use super::etag::{Extract, Known};
 use super::problem::Problem;
 use super::render::{field, optional};
 use super::target::OneMessage;
 use super::{Server, json};
-
-/// Up to so many bytes of mail are searched where the request is answered.
-pub(super) const QUICK: usize = 4 * 1024;
 
 type Answer = Result<Response, Problem>;
 

@@ -14,33 +14,22 @@ use axum::response::{IntoResponse, Response};
 use restante_access::{Denied, Grant};
 
 use super::access;
-use super::assets::ASSETS;
 use super::client::Forwarded;
-use super::connection::Peer;
-use super::cors::Welcome;
 use super::observe::Asked;
-use super::probe::{LIVE, READY};
+use super::paths::{ASSETS, LIVE, READY};
 use super::problem::Problem;
+use super::request::{FETCH_SITE, Visit, Welcome, template};
+use super::terms::Peer;
 use super::{Server, Settings};
 use crate::metrics::Protocol;
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
 /// The longest host name (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 255;
-
-/// How the client sees the server; every admitted request carries it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Visit {
-    /// `http` or `https`.
-    pub(super) scheme: &'static str,
-    /// The host and, where it was given, the port. Harmless in a link: it holds nothing that needs escapes.
-    pub(super) authority: Box<str>,
-}
 
 /// Lets in the requests that are meant for this server, and answers the others.
 pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
@@ -101,18 +90,6 @@ fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, P
 
 fn is_probe(settings: &Settings, request: &Request) -> bool {
     [LIVE, READY].contains(&template(settings, request))
-}
-
-/// Which of our paths a request is for, without the base path and with names in the place of values; empty when it is none.
-pub(super) fn template<'r>(settings: &Settings, request: &'r Request) -> &'r str {
-    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    let below = path.strip_prefix(&settings.base_path).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    below.unwrap_or(path)
-}
-
-/// Whether a request says where it comes from, which [`check_origin`] has then found to be here.
-pub(super) fn has_origin(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
 }
 
 /// Refuses what a page wants to run, or to be shaped by, unless it is a file of the web interface: an attachment has the type

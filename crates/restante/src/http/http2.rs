@@ -18,9 +18,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
 use tower::Service as _;
 
-use super::connection::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
 use super::impatient::Impatient;
 use super::ledger::{Ledger, Metered};
+use super::terms::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
 
 /// The most requests at the same time on one connection.
 const MAX_STREAMS: u32 = 100;

@@ -8,8 +8,8 @@ use axum::http::request::Parts;
 use restante_mail::message::Summary;
 
 use super::Server;
-use super::guard::Visit;
 use super::problem::Problem;
+use super::request::Visit;
 
 /// The URL under which the client sees the service: the configured one, otherwise as the request names it.
 #[derive(Clone, Debug)]

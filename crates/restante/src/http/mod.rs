@@ -39,15 +39,18 @@ mod observe;
 mod openapi;
 mod packed;
 mod pages;
+mod paths;
 mod probe;
 mod problem;
 mod render;
 mod reply;
+mod request;
 mod rest;
 mod search;
 mod sessions;
 mod status;
 mod target;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -84,10 +87,11 @@ use problem::Problem;
 use view::Counted;
 
 pub use about::{About, Port};
-pub use connection::{PROTOCOLS, Peer, Tenure, Version, refuse_connection, refuse_plain, serve_connection};
+pub use connection::{PROTOCOLS, Version, refuse_connection, refuse_plain, serve_connection};
 pub use openapi::openapi;
 pub use render::summary_record;
 pub use status::Status;
+pub use terms::{Peer, Tenure};
 
 /// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
 /// twenty times its size.
@@ -167,7 +171,7 @@ fn routed(server: Arc<Server>) -> Router {
         routes = below(base, routes.route(base, get(pages::to_home)));
     }
     // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon.
-    let routes = below("", routes).route(pages::ROBOTS, get(pages::robots)).route(pages::ICON, get(pages::icon));
+    let routes = below("", routes).route(paths::ROBOTS, get(pages::robots)).route(paths::ICON, get(pages::icon));
     let service = routes
         .router
         .fallback(async || Problem::NoSuchPath)
@@ -216,9 +220,9 @@ fn below(base: &str, routes: Routes) -> Routes {
         .route(&path("/status/"), get(pages::without_slash))
         .route(&path("/search/"), get(pages::without_slash))
         .route(&path("/sessions/"), get(pages::without_slash))
-        .route(&path(assets::ASSETS), get(assets::asset))
-        .route(&path(access::LOGIN), get(access::form).post(access::log_in))
-        .route(&path(access::LOGOUT), post(access::log_out))
+        .route(&path(paths::ASSETS), get(assets::asset))
+        .route(&path(paths::LOGIN), get(access::form).post(access::log_in))
+        .route(&path(paths::LOGOUT), post(access::log_out))
         .route(&path("/api/v1/mailbox/{name}"), get(rest::list).delete(rest::purge))
         .route(&path("/api/v1/mailbox/{name}/{id}"), get(rest::message).patch(rest::mark).delete(rest::remove))
         // One of the clients in use deletes a message by the path of its source.
@@ -256,8 +260,8 @@ fn below(base: &str, routes: Routes) -> Routes {
         .route(&path(greeting::GREETING), get(greeting::greeting))
         .route(&path(status::STATUS), get(status::status))
         .route(&path(about::ABOUT), get(about::about))
-        .route(&path(probe::LIVE), get(probe::live))
-        .route(&path(probe::READY), get(probe::ready))
+        .route(&path(paths::LIVE), get(probe::live))
+        .route(&path(paths::READY), get(probe::ready))
         .route(&path(observe::METRICS), get(observe::metrics))
         .route(&path(observe::VARS), get(observe::vars))
 }

@@ -17,11 +17,6 @@ use super::packed::{self, Packed};
 use super::problem::Problem;
 use super::reply::{self, RESOURCE_POLICY, SAME_ORIGIN};
 
-/// Where robots look.
-pub(super) const ROBOTS: &str = "/robots.txt";
-/// Where browsers look for an icon when they show what is no page of ours.
-pub(super) const ICON: &str = "/favicon.ico";
-
 const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(packed::POLICY);
 const PERMISSIONS: HeaderName = HeaderName::from_static("permissions-policy");
 /// A page that shows mail needs none of these.

@@ -12,11 +12,6 @@ use super::problem::Problem;
 use super::{Server, reply};
 use crate::storage;
 
-/// Whether the process serves at all. Who gets no answer here should start it again.
-pub(super) const LIVE: &str = "/livez";
-/// Whether mail can be read and taken in now. Who gets no 200 here should send clients elsewhere, or wait.
-pub(super) const READY: &str = "/readyz";
-
 /// That this runs is the answer.
 pub(super) async fn live() -> Response {
     ok()

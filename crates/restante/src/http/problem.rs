@@ -11,7 +11,6 @@ use restante_mail::envelope::Refusal;
 use restante_search::{QueryError, SearchError};
 use restante_store::StoreError;
 
-use super::access::Challenge;
 use super::budget::Excess;
 use super::json;
 use crate::net::{NotReady, TooMany};
@@ -108,6 +107,25 @@ pub(super) enum Problem {
     Store(StoreError),
     /// We made a mistake.
     Fault(String),
+}
+
+/// How credentials are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// Of a program, which may know only the old way.
+    Program,
+    /// Of a page in a browser, which would put a window of its own before the page for the old way.
+    Page,
+}
+
+impl Challenge {
+    /// The header field that asks (RFC 9110 section 11.6.1).
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Program => "Bearer realm=\"Restante\", Basic realm=\"Restante\", charset=\"UTF-8\"",
+            Self::Page => "Bearer realm=\"Restante\"",
+        }
+    }
 }
 
 impl From<Excess> for Problem {

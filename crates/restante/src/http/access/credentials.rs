@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::http::Settings;
-use crate::http::guard::template;
+use crate::http::request::template;
 
 /// The name of the cookie.
 pub(super) const COOKIE: &str = "restante";

@@ -10,16 +10,11 @@ use restante_access::{Denied, Reason};
 
 use super::credentials::{COOKIE, cookies};
 use super::{elsewhere, page};
-use crate::http::connection::Peer;
-use crate::http::guard::Visit;
 use crate::http::problem::Problem;
+use crate::http::request::Visit;
+use crate::http::terms::Peer;
 use crate::http::{Server, Settings, body, fault};
 use crate::locks::Locks;
-
-/// Where the form is, and where it is sent.
-pub(in crate::http) const LOGIN: &str = "/login";
-/// Where a login is ended.
-pub(in crate::http) const LOGOUT: &str = "/logout";
 
 /// The largest form that is read.
 const MAX_FORM: usize = 16 * 1024;

@@ -16,17 +16,15 @@ use axum::response::{IntoResponse as _, Response};
 use restante_access::{Denied, Grant, Pass, Reason};
 use tokio::time::sleep;
 
-use super::assets::ASSETS;
-use super::guard::{has_origin, template};
 use super::links::push_segment;
-use super::pages::{ICON, ROBOTS};
-use super::probe::{LIVE, READY};
-use super::problem::Problem;
+use super::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS};
+use super::problem::{Challenge, Problem};
+use super::request::{has_origin, template};
 use super::{Server, Settings, fault, reply};
 use crate::locks::Locks;
 use credentials::Offered;
 
-pub(super) use login::{LOGIN, LOGOUT, form, log_in, log_out};
+pub(super) use login::{form, log_in, log_out};
 
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -37,25 +35,6 @@ const FREE: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOTS];
 
 /// How often it is asked whether somebody who listens is still let in.
 const LOOK: Duration = Duration::from_secs(10);
-
-/// How credentials are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Challenge {
-    /// Of a program, which may know only the old way.
-    Program,
-    /// Of a page in a browser, which would put a window of its own before the page for the old way.
-    Page,
-}
-
-impl Challenge {
-    /// The header field that asks (RFC 9110 section 11.6.1).
-    pub(super) const fn text(self) -> &'static str {
-        match self {
-            Self::Program => "Bearer realm=\"Restante\", Basic realm=\"Restante\", charset=\"UTF-8\"",
-            Self::Page => "Bearer realm=\"Restante\"",
-        }
-    }
-}
 
 /// Somebody who was let in, for as long as the answer takes.
 #[derive(Clone)]

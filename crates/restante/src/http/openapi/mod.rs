@@ -7,6 +7,7 @@ mod document;
 mod operation;
 mod page;
 mod paths;
+mod reference;
 mod refusals;
 mod schemas;
 

@@ -5,14 +5,15 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::extensions::ExtensionsBuilder;
-use utoipa::openapi::header::{Header, HeaderBuilder};
+use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{self, HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::response::ResponseBuilder;
-use utoipa::openapi::schema::{Array, Object, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{Array, Object, ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Ref, RefOr, Required};
 
+use super::reference::{Named, header, reference, schemas_of};
 use super::refusals::{self, Refusal};
 
 /// The names of the ways to say who one is.
@@ -24,9 +25,6 @@ pub(super) const COOKIE: &str = "cookie";
 
 /// The name under which the shape of what a listener is told stands beside an operation. OpenAPI has no word for it.
 const FRAME: &str = "x-frame";
-
-/// A name, and the schema of that name.
-pub(super) type Named = (String, RefOr<Schema>);
 
 /// An operation, described as far as that has come.
 pub(super) struct Operation {
@@ -228,23 +226,6 @@ pub(super) fn parameter(place: ParameterIn, name: &str, kind: Type, about: &str)
 pub(super) fn choice(name: &str, words: &[&str], about: &str) -> ParameterBuilder {
     let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()));
     query(name, Type::String, about).schema(Some(schema))
-}
-
-/// A header of an answer.
-pub(super) fn header(about: &str) -> Header {
-    HeaderBuilder::new().schema(Some(Object::with_type(Type::String))).description(Some(about)).build()
-}
-
-/// The reference to the shape of a type.
-pub(super) fn reference<T: ToSchema>() -> Ref {
-    Ref::from_schema_name(T::name())
-}
-
-/// The shape of a type and all those that it is made of.
-pub(super) fn schemas_of<T: ToSchema>() -> Vec<Named> {
-    let mut schemas = vec![(T::name().into_owned(), T::schema())];
-    T::schemas(&mut schemas);
-    schemas
 }
 
 fn in_json(about: &str, content: Content) -> ResponseBuilder {

@@ -6,7 +6,7 @@ use serde_json::json;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::response::{Response, ResponseBuilder};
 
-use super::operation::{Named, header, reference, schemas_of};
+use super::reference::{Named, header, reference, schemas_of};
 use super::schemas::Problem;
 
 /// A reason to refuse a request.

@@ -18,10 +18,6 @@ pub(super) use counts::{Counted, counts};
 pub(super) use details::details;
 pub(super) use preview::preview;
 
-/// Up to so many bytes of mail are made into a form with its HTML where the request is answered. Making HTML harmless can
-/// take a microsecond for each byte, far longer than writing JSON.
-pub(super) const QUICK: usize = 512;
-
 /// Appends what is wrong with a mail.
 fn defect(out: &mut Vec<u8>, Defect { name, detail, severe }: &Defect) {
     out.push(b'{');

@@ -5,7 +5,8 @@ use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::Type;
 
-use super::super::operation::{Operation, get, header, parameter, query};
+use super::super::operation::{Operation, get, parameter, query};
+use super::super::reference::header;
 use super::super::refusals::NO_WEBSOCKET;
 use super::super::schemas::{Change, MessageRecord};
 
