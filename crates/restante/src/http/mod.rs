@@ -7,7 +7,8 @@
 //! client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
 //! with what the build has `packed`, `openapi` with a description of the API. `render` writes the JSON, `answers` remembers
 //! it and `budget` bounds it. What pages of other origins may do is said by `cors`. `connection` speaks HTTP/1.1 and `http2`
-//! HTTP/2, where a `ledger` says how fast each answer is taken. Listening and TLS are not done here.
+//! HTTP/2, where a `ledger` says how fast each answer is taken. What many of these share stands below them: `request`, `paths`
+//! and `terms`. Listening and TLS are not done here.
 
 mod about;
 mod access;
