@@ -7,8 +7,8 @@ use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::{MailboxPage, Page};
 
+use crate::filing::{Filing, Trouble};
 use crate::index::Changes;
-use crate::librarian::{Librarian, Trouble};
 
 /// How many messages are looked at in a step.
 const STEP: usize = 256;
@@ -46,22 +46,22 @@ impl CatchUp {
     }
 
     /// Goes a step further. Whether that was the last one.
-    pub(crate) fn step(&mut self, librarian: &mut Librarian) -> Result<bool, Trouble> {
+    pub(crate) fn step(&mut self, filing: &mut Filing) -> Result<bool, Trouble> {
         if let Some(checked) = self.checked {
-            self.checked = check(librarian, checked)?;
+            self.checked = check(filing, checked)?;
             return Ok(false);
         }
         let Some((mailbox, after)) = self.current.take().or_else(|| self.next_mailbox()) else {
-            return self.ask_for_mailboxes(librarian);
+            return self.ask_for_mailboxes(filing);
         };
         let page = Page { limit: Some(STEP), before: None, after: Some(after) };
-        let messages = librarian.ask(async |mailroom| mailroom.list(&mailbox, page).await)?.messages;
+        let messages = filing.ask(async |mailroom| mailroom.list(&mailbox, page).await)?.messages;
         if let Some(last) = messages.last() {
             self.current = Some((mailbox, last.id));
         }
         // Whatever is deleted from now on is heard of after it was added.
-        let missing = librarian.with_index(|index| index.missing(messages))?;
-        librarian.add_all(missing)?;
+        let missing = filing.with_index(|index| index.missing(messages))?;
+        filing.add_all(missing)?;
         Ok(false)
     }
 
@@ -69,8 +69,8 @@ impl CatchUp {
         Some((self.mailboxes.next()?, self.above))
     }
 
-    fn ask_for_mailboxes(&mut self, librarian: &Librarian) -> Result<bool, Trouble> {
-        let states = librarian.ask(async |mailroom| mailroom.mailboxes(self.page.clone()).await)?;
+    fn ask_for_mailboxes(&mut self, filing: &Filing) -> Result<bool, Trouble> {
+        let states = filing.ask(async |mailroom| mailroom.mailboxes(self.page.clone()).await)?;
         let Some(last) = states.last() else { return Ok(true) };
         last.name.as_str().clone_into(&mut self.page.after);
         let with_news = states.into_iter().filter(|state| state.newest.id > self.above);
@@ -80,17 +80,17 @@ impl CatchUp {
 }
 
 /// Compares the next messages in the index with the store. The id of the last one; none when there was none.
-fn check(librarian: &Librarian, after: MessageId) -> Result<Option<MessageId>, Trouble> {
-    let held = librarian.with_index(|index| index.held(after, STEP))?;
+fn check(filing: &Filing, after: MessageId) -> Result<Option<MessageId>, Trouble> {
+    let held = filing.with_index(|index| index.held(after, STEP))?;
     let last = held.last().map(|(_, id, _)| *id);
     let mut changes = Changes::default();
     for (mailbox, id, seen) in held {
-        match librarian.find(&mailbox, id)? {
+        match filing.find(&mailbox, id)? {
             None => changes.removed.push(id),
             Some(summary) if summary.seen != seen => changes.seen.push((id, summary.seen)),
             Some(_) => {}
         }
     }
-    librarian.write(changes)?;
+    filing.write(changes)?;
     Ok(last)
 }

@@ -10,6 +10,7 @@
 
 mod catch_up;
 mod document;
+mod filing;
 mod index;
 mod intake;
 mod librarian;

@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
+use crate::filing::Filing;
 use crate::index::{self, Asked, Found, Index};
 use crate::intake::{Intake, Missed, News};
 use crate::librarian::Librarian;
@@ -214,7 +215,8 @@ impl Search {
         desk.has_started = true;
         // What happens from now on is heard of, and what happened before is asked for.
         self.intake.open();
-        let librarian = Librarian::new(self.intake.clone(), self.shelf.clone(), desk.mailroom.clone(), runtime);
+        let filing = Filing::new(self.shelf.clone(), desk.mailroom.clone(), runtime);
+        let librarian = Librarian::new(self.intake.clone(), filing);
         match thread::Builder::new().name("librarian".to_owned()).spawn(move || librarian.run()) {
             Ok(thread) => desk.librarian = Some(thread),
             Err(error) => tracing::error!(%error, "no thread for the search index; there is no search"),
