@@ -32,6 +32,8 @@ pub(crate) enum Trouble {
     Index(Error),
     /// The store.
     Store(StoreError),
+    /// The shelf is empty: the index could not be opened or made again the last time.
+    NoIndex,
     /// The disk is as good as full.
     NoRoom,
     /// The server ends, and there is no mailroom any more.
@@ -98,7 +100,7 @@ impl Filing {
 
     /// Does something with the index.
     pub(crate) fn with_index<T>(&self, work: impl FnOnce(&mut Index) -> rusqlite::Result<T>) -> Result<T, Trouble> {
-        Ok(self.shelf.with(work).ok_or(Trouble::Ended)??)
+        Ok(self.shelf.with(work).ok_or(Trouble::NoIndex)??)
     }
 
     /// Asks the mailroom something.

@@ -153,8 +153,9 @@ impl Intake {
         if state.news.is_empty() {
             state.is_urgent = false;
         }
-        // What is in the box may be what was missed, so it goes first.
-        let missed = if state.news.is_empty() { state.missed.take() } else { None };
+        // What is in the box may be what was missed, so it goes first, unless there is nothing to put it into.
+        let is_next = state.news.is_empty() || state.missed == Some(Missed::Index);
+        let missed = if is_next { state.missed.take() } else { None };
         // There is no time to ask the store for anything at the end.
         let is_over = state.is_abandoned || state.is_closed && (news.is_empty() || missed.is_some());
         Batch { is_over, is_clean: !state.is_abandoned, news, missed }
@@ -287,6 +288,17 @@ mod tests {
         intake.put(|| News::Deleted(1.into()));
         intake.put(|| stored(1 << 40));
         assert_eq!(intake.next(MAX_NEWS, Duration::ZERO, false).missed, Some(Missed::Anything));
+    }
+
+    #[test]
+    fn without_an_index_that_comes_before_the_rest_of_the_news() {
+        let intake = Intake::default();
+        intake.open();
+        intake.put(|| stored(1));
+        intake.put(|| stored(2));
+        intake.miss(Missed::Index);
+        assert_eq!(intake.next(1, Duration::ZERO, false).missed, Some(Missed::Index));
+        assert_eq!(intake.next(1, Duration::ZERO, false).news, [stored(2)]);
     }
 
     #[tokio::test]

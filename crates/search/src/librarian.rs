@@ -26,6 +26,8 @@ pub(crate) struct Librarian {
     intake: Arc<Intake>,
     filing: Filing,
     catch_up: Option<CatchUp>,
+    /// How long it is waited after a failure.
+    patience: Duration,
     /// Whether the operator was told that something is wrong.
     was_told: bool,
 }
@@ -33,14 +35,14 @@ pub(crate) struct Librarian {
 impl Librarian {
     /// A librarian, who works on any thread.
     pub(crate) fn new(intake: Arc<Intake>, filing: Filing) -> Self {
-        Self { intake, filing, catch_up: None, was_told: false }
+        Self { intake, filing, catch_up: None, patience: PATIENCE, was_told: false }
     }
 
     /// Works until the intake is closed.
     pub(crate) fn run(mut self) {
         step_back();
         while !self.open() {
-            if self.intake.pause(PATIENCE) {
+            if self.intake.pause(self.patience) {
                 return;
             }
         }
@@ -59,7 +61,7 @@ impl Librarian {
                 Err(trouble) => {
                     self.look_again_after(&trouble);
                     self.intake.done(count, false);
-                    if self.intake.pause(if trouble.is_damage() { MOMENT } else { PATIENCE }) {
+                    if self.intake.pause(if trouble.is_damage() { MOMENT } else { self.patience }) {
                         return;
                     }
                 }
@@ -143,7 +145,8 @@ impl Librarian {
             Trouble::Index(error) if !is_damage(error) => self.tell(error),
             Trouble::Store(error) => self.tell(error),
             Trouble::NoRoom => self.tell(&"the little space that is left on the disk is for mail"),
-            Trouble::Index(_) | Trouble::Ended => {}
+            // What was wrong with the index has been told.
+            Trouble::Index(_) | Trouble::NoIndex | Trouble::Ended => {}
         }
         let is_lost = trouble.is_damage() || self.filing.shelf.is_empty();
         self.intake.miss(if is_lost { Missed::Index } else { Missed::Anything });
@@ -177,5 +180,84 @@ fn step_back() {
     const NICEST: i32 = 19;
     if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICEST) {
         tracing::debug!(%error, "the search index is filled at the usual priority");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::time::Instant;
+    use std::{env, fs, process, thread};
+
+    use bytes::Bytes;
+    use restante_mail::address::{Address, Alphabet};
+    use restante_mail::envelope::{Envelope, Peer};
+    use restante_mail::message::Summary;
+    use restante_mailroom::hooks::Extensions;
+    use restante_mailroom::{Mailroom, Outcome, Settings};
+    use restante_store::Limits;
+    use restante_store::memory::MemoryStore;
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::shelf::Shelf;
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    async fn deliver(mailroom: &Mailroom) -> Summary {
+        let peer = Peer { ip: None, helo: "client.test".into() };
+        let recipients = vec![Address::parse("ann@x.org", Alphabet::Ascii).unwrap()];
+        let envelope = Envelope { peer, from: None, recipients };
+        match mailroom.deliver(&envelope, Bytes::from_static(b"Subject: x\r\n\r\n")).await.unwrap() {
+            Outcome::Stored(mut copies) => copies.remove(0),
+            Outcome::Discarded => panic!("discarded"),
+        }
+    }
+
+    fn empty_directory() -> PathBuf {
+        let path = env::temp_dir().join(format!("restante-librarian-{}", process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    /// Takes the index away and puts something into its place that is none and stays.
+    fn spoil(shelf: &Shelf, file: &Path) {
+        shelf.take().unwrap().discard();
+        fs::create_dir(file).unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_index_that_cannot_be_made_again_at_once_is_made_again_later() {
+        let directory = empty_directory();
+        let store = Arc::new(MemoryStore::new(Limits { messages_per_mailbox: 0, ..Limits::default() }));
+        let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
+        let (intake, shelf) = (Arc::new(Intake::default()), Arc::new(Shelf::new(Some(directory.clone()))));
+        let filing = Filing::new(shelf.clone(), Arc::downgrade(&mailroom), Handle::current());
+        let mut librarian = Librarian::new(intake.clone(), filing);
+        librarian.patience = Duration::from_millis(1);
+        intake.open();
+        let librarian = thread::spawn(move || librarian.run());
+        assert!(intake.follow(LONG).await, "an index is made");
+
+        spoil(&shelf, &directory.join("search.db"));
+        // So many that some are left in the box when it was tried in vain to make the index again.
+        let count = 3 * BATCH;
+        for _ in 0..count {
+            let Summary { mailbox, id, .. } = deliver(&mailroom).await;
+            intake.put(|| News::Stored(mailbox, id));
+        }
+        assert!(!intake.follow(Duration::from_millis(50)).await, "there is nothing to put them into");
+        assert!(!librarian.is_finished(), "the librarian stays");
+
+        fs::remove_dir(directory.join("search.db")).unwrap();
+        let deadline = Instant::now() + LONG;
+        while shelf.count() < count as u64 && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(shelf.count(), count as u64);
+        intake.close();
+        tokio::task::spawn_blocking(|| librarian.join().unwrap()).await.unwrap();
+        fs::remove_dir_all(directory).unwrap();
     }
 }
