@@ -15,11 +15,13 @@ mod index;
 mod intake;
 mod librarian;
 mod query;
+mod question;
 mod search;
 mod shelf;
 mod snippet;
 mod words;
 
 pub use query::{Query, QueryError};
-pub use search::{Answer, Counts, Hit, Question, Search, SearchError};
+pub use question::{Answer, Hit, Question, SearchError};
+pub use search::{Counts, Search};
 pub use snippet::Piece;
