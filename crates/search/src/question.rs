@@ -39,15 +39,17 @@ pub struct Answer {
 pub struct Hit {
     /// The message.
     pub summary: Summary,
-    /// A few words of its text. Messages that are very large have none.
+    /// A few words of its text. Messages that are very large, or whose turn did not come in time, have none.
     pub snippet: Vec<Piece>,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum SearchError {
-    /// The index took too long.
+    /// It took too long.
     TooLong,
+    /// Others are asking, and it was not this one's turn in time.
+    Busy,
     /// There is no index at the moment; the sentence is for the operator.
     Unavailable(String),
     /// The store did not say what it has.
@@ -58,6 +60,7 @@ impl fmt::Display for SearchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => f.write_str("the search took too long"),
+            Self::Busy => f.write_str("too many searches are under way"),
             Self::Unavailable(why) => write!(f, "the search index cannot be used: {why}"),
             Self::Store(error) => error.fmt(f),
         }

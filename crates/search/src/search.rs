@@ -13,6 +13,7 @@ use restante_mailroom::{Mailroom, Which};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::filing::Filing;
 use crate::index::{self, Asked, Found, Index};
@@ -27,6 +28,12 @@ use crate::snippet::{Piece, snippet};
 const FRESH: Duration = Duration::from_secs(2);
 /// How long the index may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a question waits for its turn.
+const QUEUE: Duration = Duration::from_secs(2);
+/// How long the snippets of one answer may take to be made. Messages whose turn does not come by then have none.
+const FOR_SNIPPETS: Duration = Duration::from_secs(2);
+/// How long a question takes in all, at most, whatever the store does.
+const LIMIT: Duration = Duration::from_secs(10);
 /// How many questions are worked on at the same time, on however many processors.
 const MAX_AT_ONCE: usize = 4;
 /// How many bytes of mail are read for the snippets of one answer.
@@ -90,32 +97,10 @@ impl Search {
         }
     }
 
-    /// Asks.
+    /// Asks. Who does not wait for the answer any longer drops the future, and gives way to others.
     pub async fn ask(&self, mailroom: &Mailroom, question: Question) -> Result<Answer, SearchError> {
         self.start();
-        let is_complete = self.intake.follow(FRESH).await;
-        let turn = self.turns.clone().acquire_owned().await;
-        let turn = Arc::new(turn.map_err(|error| SearchError::Unavailable(error.to_string()))?);
-        let query = question.query.clone();
-        let found = self.found(question, turn.clone()).await?;
-        let next = found.messages.last().map(|(_, id)| *id).filter(|_| found.is_cut);
-        let mut hits = Vec::with_capacity(found.messages.len());
-        let (query, mut room) = (Arc::new(query), MAX_SNIPPETS);
-        for (mailbox, id) in found.messages {
-            let Some(summary) = mailroom.find(&mailbox, Which::Id(id)).await? else {
-                self.intake.put(|| News::Deleted(id));
-                continue;
-            };
-            let snippet = match room.checked_sub(summary.size) {
-                None => Vec::new(),
-                Some(rest) => {
-                    room = rest;
-                    around_hits(mailroom, &summary, query.clone(), turn.clone()).await?
-                }
-            };
-            hits.push(Hit { summary, snippet });
-        }
-        Ok(Answer { hits, next, is_complete })
+        timeout(LIMIT, self.answer(mailroom, question)).await.unwrap_or(Err(SearchError::TooLong))
     }
 
     /// The index in numbers.
@@ -160,10 +145,34 @@ impl Search {
         }
     }
 
+    async fn answer(&self, mailroom: &Mailroom, question: Question) -> Result<Answer, SearchError> {
+        let is_complete = self.intake.follow(FRESH).await;
+        let turn = self.turn().await?;
+        let query = question.query.clone();
+        let found = self.found(question, &turn).await?;
+        let next = found.messages.last().map(|(_, id)| *id).filter(|_| found.is_cut);
+        let mut summaries = Vec::with_capacity(found.messages.len());
+        for (mailbox, id) in found.messages {
+            match mailroom.find(&mailbox, Which::Id(id)).await? {
+                Some(summary) => summaries.push(summary),
+                None => self.intake.put(|| News::Deleted(id)),
+            }
+        }
+        let snippets = snippets(mailroom, &summaries, query, &turn).await?;
+        let hits = summaries.into_iter().zip(snippets).map(|(summary, snippet)| Hit { summary, snippet });
+        Ok(Answer { hits: hits.collect(), next, is_complete })
+    }
+
+    async fn turn(&self) -> Result<Turn, SearchError> {
+        let permit = timeout(QUEUE, self.turns.clone().acquire_owned()).await.map_err(|_| SearchError::Busy)?;
+        let permit = permit.map_err(|error| SearchError::Unavailable(error.to_string()))?;
+        Ok(Turn { permit: Arc::new(permit), asker: Arc::new(()) })
+    }
+
     /// Asks the index, away from the network threads.
-    async fn found(&self, question: Question, turn: Arc<OwnedSemaphorePermit>) -> Result<Found, SearchError> {
+    async fn found(&self, question: Question, turn: &Turn) -> Result<Found, SearchError> {
         let index = self.shelf.clone();
-        let work = move || {
+        let work = move |asker| {
             let Question { query, mailbox, is_permitted, before, limit } = question;
             index.find(&Asked {
                 query: &query,
@@ -172,9 +181,10 @@ impl Search {
                 before: before.unwrap_or(MessageId::MAX),
                 limit,
                 deadline: Instant::now() + PATIENCE,
+                asker,
             })
         };
-        match away(turn, work).await? {
+        match turn.away(work).await? {
             None => Err(SearchError::Unavailable("it is being opened".to_owned())),
             Some(Ok(found)) => Ok(found),
             Some(Err(error)) if index::is_interruption(&error) => Err(SearchError::TooLong),
@@ -210,25 +220,104 @@ impl Drop for Search {
     }
 }
 
-/// The snippet of a message; empty when it is gone.
-async fn around_hits(
-    mailroom: &Mailroom,
-    summary: &Summary,
-    query: Arc<Query>,
-    turn: Arc<OwnedSemaphorePermit>,
-) -> Result<Vec<Piece>, SearchError> {
-    let Some(source) = mailroom.source(&summary.mailbox, summary.id).await? else { return Ok(Vec::new()) };
-    away(turn, move || snippet(&Mime::parse(source.to_bytes()).text(), &query.shown())).await
+/// The right to work on a question.
+struct Turn {
+    permit: Arc<OwnedSemaphorePermit>,
+    /// Goes when nobody waits for the answer any longer.
+    asker: Arc<()>,
 }
 
-/// Does something away from the network threads. The turn goes with the work, which does not end when nobody waits for it any more.
-async fn away<T: Send + 'static>(
-    turn: Arc<OwnedSemaphorePermit>,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, SearchError> {
-    let work = move || {
-        let _turn = turn;
-        work()
+impl Turn {
+    /// Does something away from the network threads. The permit goes with the work, which does not end by itself when nobody
+    /// waits for it any more; by what it is given it can find out.
+    async fn away<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Weak<()>) -> T + Send + 'static,
+    ) -> Result<T, SearchError> {
+        let (permit, asker) = (self.permit.clone(), Arc::downgrade(&self.asker));
+        let work = move || {
+            let _permit = permit;
+            work(asker)
+        };
+        spawn_blocking(work).await.map_err(|error| SearchError::Unavailable(error.to_string()))
+    }
+}
+
+/// The snippets of messages; empty where a message is gone, or where it would take too much.
+async fn snippets(
+    mailroom: &Mailroom,
+    summaries: &[Summary],
+    query: Query,
+    turn: &Turn,
+) -> Result<Vec<Vec<Piece>>, SearchError> {
+    let (mut sources, mut room) = (Vec::with_capacity(summaries.len()), MAX_SNIPPETS);
+    for summary in summaries {
+        let Some(rest) = room.checked_sub(summary.size) else {
+            sources.push(None);
+            continue;
+        };
+        room = rest;
+        sources.push(mailroom.source(&summary.mailbox, summary.id).await?);
+    }
+    let work = move |asker: Weak<()>| {
+        let (shown, deadline) = (query.shown(), Instant::now() + FOR_SNIPPETS);
+        let has_time = || Instant::now() < deadline && asker.strong_count() > 0;
+        let made = sources.into_iter().map(|source| match source {
+            Some(source) if has_time() => snippet(&Mime::parse(source.to_bytes()).text(), &shown),
+            _ => Vec::new(),
+        });
+        made.collect()
     };
-    spawn_blocking(work).await.map_err(|error| SearchError::Unavailable(error.to_string()))
+    turn.away(work).await
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use restante_mailroom::Settings;
+    use restante_mailroom::hooks::Extensions;
+    use restante_store::Limits;
+    use restante_store::memory::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_has_to_wait_too_long_is_told_and_who_left_is_not_waited_for() {
+        let search = Search::new(None);
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
+        search.begin(&mailroom);
+        let question = || Question {
+            query: Query::parse("", Timestamp::now()).unwrap(),
+            mailbox: None,
+            is_permitted: Box::new(|_| true),
+            before: None,
+            limit: 1,
+        };
+        let at_once = search.turns.available_permits();
+        let mut turns = Vec::new();
+        for _ in 0..at_once {
+            turns.push(search.turn().await.unwrap());
+        }
+        let refused = search.ask(&mailroom, question()).await;
+        assert!(matches!(refused, Err(SearchError::Busy)), "{refused:?}");
+
+        // Work for somebody who leaves goes on until it looks.
+        let (begun, told) = std::sync::mpsc::channel();
+        let turn = turns.pop().unwrap();
+        let leaving = tokio::spawn(async move {
+            let work = move |asker: Weak<()>| {
+                begun.send(()).unwrap();
+                while asker.strong_count() > 0 {
+                    thread::sleep(LOOK);
+                }
+            };
+            turn.away(work).await
+        });
+        spawn_blocking(move || told.recv().unwrap()).await.unwrap();
+        assert_eq!(search.turns.available_permits(), 0);
+        leaving.abort();
+        let answer = search.ask(&mailroom, question()).await;
+        assert!(answer.is_ok(), "{answer:?}");
+    }
 }

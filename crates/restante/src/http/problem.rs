@@ -237,6 +237,9 @@ impl Problem {
             Self::Search(SearchError::TooLong) => {
                 "This search takes too long; one for words that are not in most messages is quicker."
             }
+            Self::Search(SearchError::Busy) => {
+                "Others are searching at the moment, and there is no room for this search."
+            }
             Self::Search(_) => "The search index cannot be used at the moment.",
             Self::NoTranscript => "No transcript of the session that brought this message is kept.",
             Self::NoSuchSession => "There is no such session, or nothing of it is kept any more.",
@@ -293,7 +296,7 @@ impl Problem {
             | Self::TooManyUploads
             | Self::Refused(Refusal { code: ..500, .. })
             | Self::NotReady(NotReady::NotAccepting)
-            | Self::Search(SearchError::Unavailable(_))
+            | Self::Search(SearchError::Busy | SearchError::Unavailable(_))
             | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) => Some("5"),
             _ => None,
         }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_search::{Answer, Hit, Piece, Query, Question};
 
+use super::attendance::Attendance;
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
 use super::target::{Permitted, Sought};
@@ -23,14 +24,20 @@ pub(super) async fn search(
     State(server): State<Arc<Server>>,
     Permitted(grant): Permitted,
     Sought { text, mailbox, before, limit }: Sought,
+    attendance: Attendance,
 ) -> Result<Response, Problem> {
     let search = server.settings.extensions.search().ok_or(Problem::NoSearch)?;
     let query = Query::parse(&text, Timestamp::now()).map_err(Problem::NoQuestion)?;
     let is_permitted = Box::new(move |mailbox: &_| grant.reaches(mailbox));
     let begun = Instant::now();
-    let answer = search.ask(&server.mailroom, Question { query, mailbox, is_permitted, before, limit }).await;
-    server.settings.metrics.search(begun.elapsed());
-    let answer = Arc::new(answer?);
+    let question = Question { query, mailbox, is_permitted, before, limit };
+    // Who has left does not stand in the way of others.
+    let asked = async {
+        let answer = search.ask(&server.mailroom, question).await;
+        server.settings.metrics.search(begun.elapsed());
+        Ok(Arc::new(answer?))
+    };
+    let answer = attendance.during(asked).await?;
     let (this, answer) = (&server, &answer);
     let make = |allowance: Allowance| async move {
         let turn = this.turn(size(answer), SMALL).await?;

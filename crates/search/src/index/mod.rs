@@ -10,6 +10,7 @@ mod opening;
 mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::Weak;
 use std::time::Instant;
 
 use restante_mail::message::{MessageId, Summary};
@@ -188,6 +189,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) limit: usize,
     /// The time at which it is given up.
     pub(crate) deadline: Instant,
+    /// When this is gone, nobody waits for the answer any longer.
+    pub(crate) asker: Weak<()>,
 }
 
 impl Reader {
@@ -207,14 +210,15 @@ pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Whether a question was given up because it took too long.
+/// Whether a question was given up because it took too long, or because nobody waits for it.
 pub(crate) fn is_interruption(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }
 
 fn find(connection: &mut Connection, question: &Asked<'_>) -> Result<Found> {
-    let deadline = question.deadline;
-    connection.progress_handler(STEPS, Some(move || Instant::now() >= deadline))?;
+    let (deadline, asker) = (question.deadline, question.asker.clone());
+    let is_over = move || Instant::now() >= deadline || asker.strong_count() == 0;
+    connection.progress_handler(STEPS, Some(is_over))?;
     let found = find_in_time(connection, question);
     connection.progress_handler(0, None::<fn() -> bool>)?;
     found

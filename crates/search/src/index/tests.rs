@@ -1,6 +1,7 @@
 //! The index gives the answers that single messages give, whatever is asked.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -121,7 +122,16 @@ fn question() -> impl Strategy<Value = String> {
 fn ask(index: &mut Index, text: &str, limit: usize, before: MessageId) -> Found {
     let query = Query::parse(text, now()).unwrap_or_else(|error| panic!("{text}: {error}"));
     let deadline = Instant::now() + Duration::from_mins(1);
-    let asked = Asked { query: &query, mailbox: None, is_permitted: &|_| true, before, limit, deadline };
+    let present = Arc::new(());
+    let asked = Asked {
+        query: &query,
+        mailbox: None,
+        is_permitted: &|_| true,
+        before,
+        limit,
+        deadline,
+        asker: Arc::downgrade(&present),
+    };
     index.find(&asked).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
