@@ -8,6 +8,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::*;
+use crate::config::Config;
+use crate::extensions::Extensions;
 use crate::http::{Tenure, Version, serve_connection};
 use crate::net::ShutdownTrigger;
 
@@ -225,17 +227,22 @@ async fn not_more_than_so_many_wait() {
 /// Who closes its side has left, also when it is polite about it; the connection ends, and with it all that was held for it.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_is_not_waited_for() {
-    let house = house();
-    let (mut client, server) = duplex(1 << 16);
-    let (_trigger, shutdown) = ShutdownTrigger::new();
-    let tenure = Tenure::new(None, shutdown);
-    let serving = tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure));
-    let request = b"GET /api/v2/mailbox/test/wait?timeout=10m HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    client.write_all(request).await.unwrap();
-    sleep(Duration::from_secs(1)).await;
-    assert!(!serving.is_finished());
-    drop(client);
-    timeout(Duration::from_secs(1), serving).await.expect("at once").unwrap();
+    let mut extensions = Extensions::default();
+    extensions.add_search(&Config::default());
+    let house = House::with(Settings { extensions: Arc::new(extensions), ..Settings::default() });
+    // A search that nobody has begun waits two seconds for its index.
+    for path in ["/api/v2/mailbox/test/wait?timeout=10m", "/api/v2/search?q=code"] {
+        let (mut client, server) = duplex(1 << 16);
+        let (_trigger, shutdown) = ShutdownTrigger::new();
+        let tenure = Tenure::new(None, shutdown);
+        let serving = serve_connection(server, Peer::default(), Version::Http1, house.router.clone(), tenure);
+        let serving = tokio::spawn(serving);
+        client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert!(!serving.is_finished(), "{path}");
+        drop(client);
+        timeout(Duration::from_millis(500), serving).await.expect("at once").unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]
