@@ -158,10 +158,10 @@ async fn serve(
     extensions.connect(&mailroom).await;
     let end_of_mail = start(mail);
     let end_of_web = start(web);
-    if let Some(period) = config.storage.retention_period {
+    let retention = config.storage.retention_period.map(|period| {
         let mailroom = mailroom.clone();
-        tokio::spawn(async move { mailroom.keep_retention(period).await });
-    }
+        tokio::spawn(async move { mailroom.keep_retention(period).await })
+    });
     tokio::spawn(async move { metrics.keep_history(&mailroom).await });
     tokio::spawn(extensions.clone().keep_fresh());
 
@@ -175,20 +175,24 @@ async fn serve(
     readiness.end();
     tracing::info!("shutting down");
     let begun = Instant::now();
-    let in_good_order = tokio::select! {
+    let (in_good_order, patience) = tokio::select! {
         all_ended = end(end_of_mail, end_of_web) => {
             if !all_ended {
                 tracing::warn!("some sessions did not end in time and were cut off");
             }
-            true
+            (all_ended, PATIENCE.saturating_sub(begun.elapsed()))
         },
         () = signals.end() => {
             tracing::warn!("told twice: sessions are cut off");
-            false
+            (false, Duration::ZERO)
         },
     };
-    // What sessions have done last is something to tell of, so those who are told end after them.
-    let patience = if in_good_order { PATIENCE.saturating_sub(begun.elapsed()) } else { Duration::ZERO };
+    // What sessions and retention have done last is something to tell of, so those who are told end after them.
+    if let Some(retention) = retention {
+        retention.abort();
+        // It was told to end, and that is all that it can say.
+        let _ = retention.await;
+    }
     tokio::select! {
         () = extensions.end(patience, in_good_order) => {},
         () = signals.end() => {

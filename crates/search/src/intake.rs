@@ -19,6 +19,8 @@ pub(crate) enum News {
     Stored(MailboxName, MessageId),
     Seen(MessageId, bool),
     Deleted(MessageId),
+    /// The index does not have it as it is.
+    Doubted(MailboxName, MessageId),
 }
 
 /// What has to be asked of the store, because nobody knows it any more.
@@ -102,6 +104,8 @@ impl Intake {
         let news = news();
         let mut state = self.lock();
         if state.is_closed {
+            // Nobody takes it out any more, but the index must not be thought to know of it.
+            state.miss(&news);
             return;
         }
         if let News::Stored(_, id) = news {
@@ -223,7 +227,11 @@ impl State {
         let missed = match (news, self.missed) {
             (News::Stored(_, id), _) => Missed::Above(id.number().saturating_sub(1).into()),
             // What is still to be looked for will be found as it is then.
-            (News::Seen(id, _) | News::Deleted(id), Some(Missed::Above(above))) if *id > above => return,
+            (News::Seen(id, _) | News::Deleted(id) | News::Doubted(_, id), Some(Missed::Above(above)))
+                if *id > above =>
+            {
+                return;
+            }
             _ => Missed::Anything,
         };
         self.missed = Some(self.missed.map_or(missed, |before| before.and(missed)));
@@ -323,8 +331,12 @@ mod tests {
         intake.open();
         intake.put(|| stored(1));
         intake.close();
+        let first = intake.next(10, Duration::from_hours(1), false);
+        assert_eq!((first.news, first.is_over), (vec![stored(1)], false));
+        let last = intake.next(10, Duration::ZERO, false);
+        assert!(last.is_over && last.missed.is_none());
         intake.put(|| stored(2));
-        assert_eq!(intake.next(10, Duration::from_hours(1), false).news, [stored(1)]);
-        assert!(intake.next(10, Duration::ZERO, false).is_over);
+        let last = intake.next(10, Duration::ZERO, false);
+        assert!(last.is_over && last.missed.is_some(), "it came too late: {last:?}");
     }
 }

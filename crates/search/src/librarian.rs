@@ -124,6 +124,11 @@ impl Librarian {
                 News::Stored(mailbox, id) => stored.push((mailbox, id)),
                 News::Seen(id, seen) => changes.seen.push((id, seen)),
                 News::Deleted(id) => changes.removed.push(id),
+                // As it is now. When it changes after that, there are news of it.
+                News::Doubted(mailbox, id) => match self.filing.find(&mailbox, id)? {
+                    Some(summary) => changes.seen.push((id, summary.seen)),
+                    None => changes.removed.push(id),
+                },
             }
         }
         let gone: HashSet<MessageId> = changes.removed.iter().copied().collect();

@@ -150,13 +150,15 @@ impl Search {
         let turn = self.turn().await?;
         let query = question.query.clone();
         let found = self.found(question, &turn).await?;
-        let next = found.messages.last().map(|(_, id)| *id).filter(|_| found.is_cut);
+        let next = found.messages.last().map(|(_, id, _)| *id).filter(|_| found.is_cut);
         let mut summaries = Vec::with_capacity(found.messages.len());
-        for (mailbox, id) in found.messages {
-            match mailroom.find(&mailbox, Which::Id(id)).await? {
-                Some(summary) => summaries.push(summary),
-                None => self.intake.put(|| News::Deleted(id)),
+        for (mailbox, id, seen) in found.messages {
+            // The store is the truth.
+            let summary = mailroom.find(&mailbox, Which::Id(id)).await?;
+            if summary.as_ref().is_none_or(|summary| summary.seen != seen) {
+                self.intake.put(|| News::Doubted(mailbox, id));
             }
+            summaries.extend(summary.filter(|summary| query.allows(summary.seen)));
         }
         let snippets = snippets(mailroom, &summaries, query, &turn).await?;
         let hits = summaries.into_iter().zip(snippets).map(|(summary, snippet)| Hit { summary, snippet });

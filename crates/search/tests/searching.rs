@@ -226,6 +226,28 @@ async fn after_a_crash_the_index_is_compared_with_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_wrong_without_knowing_it_is_corrected_by_who_asks() {
+    let dir = TestDir::new();
+    let room = Room::in_directory(&dir.0);
+    let (gone, marked) = (room.deliver("ann", "alpha").await, room.deliver("ann", "alpha").await);
+    assert_eq!(room.found("alpha").await, [marked.id, gone.id]);
+    room.end();
+
+    // What happens now the index hears nothing of, and it was told that it is right.
+    let store = DiskStore::open(&dir.0, disk::Settings::default()).unwrap();
+    let bare = Room::over(Arc::new(store), None);
+    assert!(bare.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
+    assert!(bare.mailroom.set_seen(&marked.mailbox, marked.id, true).await.unwrap());
+    drop(bare);
+
+    let room = Room::in_directory(&dir.0);
+    assert_eq!(room.found("alpha is:unseen").await, []);
+    assert_eq!(room.found("alpha is:seen").await, [marked.id]);
+    assert_eq!(room.search.counts().indexed, 1);
+    room.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_makes_no_sense_is_made_again() {
     let dir = TestDir::new();
     let file = dir.0.join("search.db");

@@ -45,7 +45,9 @@ pub(super) fn statement(query: &Query, mailbox: Option<&MailboxName>, before: i6
         Some(_) => ("words CROSS JOIN documents ON documents.id = words.rowid", "words.rowid"),
         None => ("documents", "documents.id"),
     };
-    let mut sql = format!("SELECT documents.id, documents.mailbox FROM {table} WHERE {number} < ? AND {number} >= ?");
+    let mut sql = format!(
+        "SELECT documents.id, documents.mailbox, documents.seen FROM {table} WHERE {number} < ? AND {number} >= ?"
+    );
     let mut values = vec![Value::from(before), Value::from(floor)];
     if let Some(words) = words {
         sql.push_str(" AND words MATCH ?");

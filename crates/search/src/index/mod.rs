@@ -60,8 +60,8 @@ pub(crate) struct Changes {
 /// What a question found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The newest first.
-    pub(crate) messages: Vec<(MailboxName, MessageId)>,
+    /// The newest first, with whether they are marked as read in the index.
+    pub(crate) messages: Vec<(MailboxName, MessageId, bool)>,
     /// Whether there may be more.
     pub(crate) is_cut: bool,
 }
@@ -238,7 +238,7 @@ fn find_in_time(connection: &Connection, question: &Asked<'_>) -> Result<Found> 
         if messages.len() == question.limit {
             return Ok(Found { messages, is_cut: true });
         }
-        messages.push((mailbox, row.get::<_, u64>(0)?.into()));
+        messages.push((mailbox, row.get::<_, u64>(0)?.into(), row.get(2)?));
     }
     Ok(Found { messages, is_cut: false })
 }

@@ -158,7 +158,7 @@ proptest! {
         for text in &questions {
             let query = Query::parse(text, now()).unwrap();
             let expected = held.values().rev().filter(|(summary, mime)| query.matches(summary, Some(mime)));
-            let expected: Vec<_> = expected.map(|(summary, _)| (summary.mailbox.clone(), summary.id)).collect();
+            let expected: Vec<_> = expected.map(|(summary, _)| (summary.mailbox.clone(), summary.id, summary.seen)).collect();
             prop_assert_eq!(ask(&mut index, text, usize::MAX, MessageId::MAX).messages, expected, "{}", text);
         }
     }

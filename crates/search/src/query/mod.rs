@@ -60,6 +60,22 @@ impl Query {
             .unwrap_or(true)
     }
 
+    /// Whether a message can be what was asked for, when all that is known is whether it was marked as read.
+    pub(crate) fn allows(&self, seen: bool) -> bool {
+        // What nobody knows decides nothing, unless the other side does not need it.
+        let answer = |term: &Term| match term {
+            Term::Seen(wanted) => Some(*wanted == seen),
+            _ => None,
+        };
+        let not = |one: Option<bool>| one.map(|one| !one);
+        let and = |one: Option<bool>, other: Option<bool>| match (one, other) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (one, other) => one.and(other),
+        };
+        let or = |one, other| not(and(not(one), not(other)));
+        self.evaluate(answer, not, and, or).flatten() != Some(false)
+    }
+
     /// The phrases that a text shows when it is what was asked for: those that are looked for in texts, and not to be missing.
     pub(crate) fn shown(&self) -> Vec<&Phrase> {
         let join = |mut one: Vec<bool>, other: Vec<bool>| {

@@ -212,6 +212,28 @@ fn whether_the_source_is_needed() {
     assert!(!query("424242").matches(&summary, None));
 }
 
+#[test]
+fn what_a_mark_alone_decides() {
+    // Whether it can be found when it is read, and when it is not.
+    let table = [
+        ("", true, true),
+        ("code", true, true),
+        ("-code", true, true),
+        ("is:seen", true, false),
+        ("is:unseen", false, true),
+        ("-is:seen", false, true),
+        ("code is:unseen", false, true),
+        ("code or is:unseen", true, true),
+        ("-(code or is:unseen)", true, false),
+        ("is:seen is:unseen", false, false),
+        ("is:seen or is:unseen", true, true),
+    ];
+    for (text, seen, unseen) in table {
+        let query = query(text);
+        assert_eq!((query.allows(true), query.allows(false)), (seen, unseen), "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_question_is_too_strange(text in prop_oneof![
