@@ -72,18 +72,19 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Opens the file. One that cannot be read is thrown away. The error is a sentence for the operator.
+    /// Opens the file that an earlier process has left: whoever was here when it ended is here no more. One that cannot be
+    /// read is thrown away. The error is a sentence for the operator.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
-        let told = |error: &dyn std::fmt::Display| format!("{} cannot be used: {error}", path.display());
-        make(path).map_err(|error| told(&error))?;
-        match Self::read(path) {
-            Ok(file) => return Ok(file),
-            Err(error) if !is_damage(&error) => return Err(told(&error)),
-            Err(error) => tracing::warn!(problem = told(&error), "the transcripts of earlier sessions are thrown away"),
-        }
-        throw_away(path).map_err(|error| told(&error))?;
-        make(path).map_err(|error| told(&error))?;
-        Self::read(path).map_err(|error| told(&error))
+        Self::open_as(path, |path| {
+            let file = Self::read(path)?;
+            file.connection.execute("UPDATE sessions SET ending = 'lost' WHERE ending IS NULL", [])?;
+            Ok(file)
+        })
+    }
+
+    /// Opens the file again within the same process, whose sessions go on.
+    pub(super) fn reopen(path: &Path) -> Result<Self, String> {
+        Self::open_as(path, Self::read)
     }
 
     /// The highest id of a session in it.
@@ -122,6 +123,19 @@ impl File {
         Ok(())
     }
 
+    fn open_as(path: &Path, read: impl Fn(&Path) -> rusqlite::Result<Self>) -> Result<Self, String> {
+        let told = |error: &dyn std::fmt::Display| format!("{} cannot be used: {error}", path.display());
+        make(path).map_err(|error| told(&error))?;
+        match read(path) {
+            Ok(file) => return Ok(file),
+            Err(error) if !is_damage(&error) => return Err(told(&error)),
+            Err(error) => tracing::warn!(problem = told(&error), "the transcripts of earlier sessions are thrown away"),
+        }
+        throw_away(path).map_err(|error| told(&error))?;
+        make(path).map_err(|error| told(&error))?;
+        read(path).map_err(|error| told(&error))
+    }
+
     fn read(path: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags)?;
@@ -131,8 +145,6 @@ impl File {
         connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
         connection.pragma_update(None, "cache_size", -CACHE)?;
         prepare(&mut connection)?;
-        // Whoever was here when the process ended is here no more.
-        connection.execute("UPDATE sessions SET ending = 'lost' WHERE ending IS NULL", [])?;
         let bytes = connection.query_row("SELECT coalesce(sum(bytes), 0) FROM pieces", [], |row| row.get(0))?;
         let last = connection.query_row("SELECT coalesce(max(id), 0) FROM sessions", [], |row| row.get::<_, u64>(0))?;
         Ok(Self { connection, bytes, last_session: last.into() })
@@ -271,5 +283,26 @@ impl Oldest {
             )?
             .execute([session])?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::conformance::piece;
+    use crate::testdir::TestDir;
+
+    #[test]
+    fn open_sessions_are_lost_with_the_process_only() {
+        let dir = TestDir::new();
+        let path = dir.path().join("file");
+        let ending = |file: File| -> Option<String> {
+            file.connection.query_row("SELECT ending FROM sessions", [], |row| row.get(0)).unwrap()
+        };
+        let mut file = File::open(&path).unwrap();
+        file.write(&[Arc::new(piece(1, 0, "head"))], false, None, usize::MAX).unwrap();
+        assert_eq!(ending(file), None);
+        assert_eq!(ending(File::reopen(&path).unwrap()), None, "it goes on");
+        assert_eq!(ending(File::open(&path).unwrap()).as_deref(), Some("lost"));
     }
 }

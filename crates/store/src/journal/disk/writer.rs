@@ -204,7 +204,7 @@ impl Writer {
                     }
                     self.waiting.rest(LONG_REST);
                     // What is damaged does not get better by trying again.
-                    match File::open(&self.path) {
+                    match File::reopen(&self.path) {
                         Ok(fresh) => file = fresh,
                         Err(problem) => tracing::debug!(problem, "transcripts of sessions cannot be written"),
                     }
