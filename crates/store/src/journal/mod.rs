@@ -39,7 +39,8 @@ pub trait Journal: Send + Sync + 'static {
     fn begin(&self, now: Timestamp) -> SessionId;
 
     /// Takes a piece. Returns at once, whatever the backend is busy with; whoever asks from now on is told of it. When
-    /// there is more than the journal holds, the pieces go that were noted first.
+    /// there is more than the journal holds, the pieces go that were noted first. A backend that writes them may also lose
+    /// some that it has not written yet, the first of those, when more come than it can write and hold in memory.
     fn note(&self, piece: Piece);
 
     /// Lets everything go that was noted before the deadline, within some seconds. Returns at once.

@@ -1,8 +1,9 @@
 //! The journal that lasts: one file beside the mail, written by a thread of its own after the fact.
 //!
-//! What was noted waits in memory until the thread has written it, at a pace that leaves the disk and the processors to
-//! the mail; whoever asks is told of both. The file is of no use without the mail and can be lost: one that makes no sense
-//! is thrown away, and a new one begun.
+//! What was noted waits in memory until the thread has written it, which leaves the processors to the mail where both want
+//! them; whoever asks is told of both. As long as the journal holds no more than may wait, its oldest pieces go first
+//! whatever comes; a bigger one loses the oldest of those that wait when they are too many. The file is of no use without
+//! the mail and can be lost: one that makes no sense is thrown away, and a new one begun.
 
 mod file;
 mod read;

@@ -39,7 +39,7 @@ enum Part {
 impl Reading {
     pub(super) fn begin(waiting: &Waiting, path: &Path) -> Result<Self> {
         let (line, has_file) = waiting.look();
-        let waiting = line.pieces.iter().cloned().collect();
+        let waiting = line.pieces().cloned().collect();
         drop(line);
         let file = if has_file { Some(open_to_read(path).map_err(|error| trouble(&error))?) } else { None };
         Ok(Self { waiting, file })

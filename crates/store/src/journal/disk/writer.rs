@@ -4,19 +4,19 @@ use std::collections::VecDeque;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::file::File;
 use crate::journal::{Numbers, Piece};
 
-/// The most that waits, in bytes.
+/// The most that waits, in bytes, beside what is being written.
 const MAX_WAITING: usize = 16 << 20;
-/// How much is written at once.
-const BATCH: usize = 500;
-/// How long the thread rests between batches. What comes faster than both allow waits in memory, and writing never takes
-/// more than a small part of a processor.
+/// How much is written in one transaction, in bytes, or a piece more.
+const BATCH: usize = 1 << 20;
+/// How long the thread rests between batches, so that a few sessions now and then are written together. It does not when
+/// there is enough for another batch.
 const REST: Duration = Duration::from_millis(250);
 /// How long it rests after a failure.
 const LONG_REST: Duration = Duration::from_secs(10);
@@ -24,12 +24,13 @@ const LONG_REST: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What is too old goes at most so much later.
 const TARDINESS: SignedDuration = SignedDuration::from_secs(5);
+/// How long nothing is said of what is lost after something was.
+const QUIET: Duration = Duration::from_mins(1);
 
 /// What was noted and is not yet in the file.
 pub(super) struct Waiting {
+    /// What the journal holds, here and in the file.
     max_bytes: usize,
-    /// Whether there is no more room than for what waits.
-    is_all: bool,
     line: Mutex<Line>,
     changed: Condvar,
 }
@@ -37,16 +38,47 @@ pub(super) struct Waiting {
 /// Everything behind the lock.
 #[derive(Default)]
 pub(super) struct Line {
-    pub(super) pieces: VecDeque<Arc<Piece>>,
+    /// What waits, without what is being written.
+    pieces: VecDeque<Arc<Piece>>,
     bytes: usize,
-    /// What waits is all that there is room for, so that the file counts for nothing.
-    pub(super) outgrown: bool,
-    /// How many pieces could not wait.
-    dropped: u64,
+    /// What is being written, or could not be and will be tried again. All of it was noted before what waits.
+    writing: Option<Arc<Chunk>>,
+    /// What waits is all that there is room for, so that the file as it is counts for nothing.
+    outgrown: bool,
+    /// How many pieces could not wait, although there was room for them in the file.
+    lost: u64,
     /// What was noted before goes; and what the thread knows of it.
     deadline: Option<Timestamp>,
     kept_deadline: Option<Timestamp>,
     file: Stage,
+}
+
+/// Pieces that are written together.
+#[derive(Default)]
+struct Chunk {
+    pieces: Vec<Arc<Piece>>,
+    bytes: usize,
+}
+
+/// What the thread has to do.
+struct Batch {
+    chunk: Arc<Chunk>,
+    /// The file is to be emptied first.
+    anew: bool,
+    deadline: Option<Timestamp>,
+    /// What waits behind it, in bytes.
+    rest: usize,
+    lost: u64,
+}
+
+/// What the thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Rest,
+    /// There is enough for another batch.
+    GoOn,
+    /// Everything is written, and nothing more comes.
+    End,
 }
 
 /// What the file is good for.
@@ -62,29 +94,34 @@ enum Stage {
 
 impl Waiting {
     pub(super) fn new(max_bytes: usize) -> Self {
-        let (line, changed) = (Mutex::default(), Condvar::new());
-        Self { max_bytes: max_bytes.min(MAX_WAITING), is_all: max_bytes <= MAX_WAITING, line, changed }
+        Self { max_bytes, line: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Lets a piece wait. The first of those that wait go when there are too many.
     pub(super) fn add(&self, piece: Piece) {
         // What goes is freed after the lock is let go.
-        let mut gone = Vec::new();
+        let (mut gone, mut overtaken) = (Vec::new(), None);
         let piece = Arc::new(piece);
         let mut line = self.line();
         line.bytes += piece.bytes();
         line.pieces.push_back(piece);
-        while line.bytes > self.max_bytes {
+        while line.bytes > self.max_bytes.min(MAX_WAITING) {
             let Some(first) = line.pieces.pop_front() else { break };
             line.bytes -= first.bytes();
-            line.outgrown |= self.is_all;
-            line.dropped += 1;
             gone.push(first);
+        }
+        if !gone.is_empty() && self.max_bytes <= MAX_WAITING {
+            // The journal is full of what waits: whatever is older goes before it.
+            line.outgrown = true;
+            overtaken = line.writing.take();
+        } else {
+            line.lost += gone.len() as u64;
         }
         if line.pieces.len() == 1 {
             self.changed.notify_all();
         }
         drop(line);
+        drop(overtaken);
     }
 
     pub(super) fn forget_before(&self, deadline: Timestamp) {
@@ -116,7 +153,8 @@ impl Waiting {
     pub(super) fn look(&self) -> (MutexGuard<'_, Line>, bool) {
         let line = self.changed.wait_while(self.line(), |line| line.file == Stage::Opening);
         let line = line.unwrap_or_else(PoisonError::into_inner);
-        let has_file = line.file == Stage::Usable && !line.outgrown;
+        let is_full = line.bytes + line.writing.as_ref().map_or(0, |chunk| chunk.bytes) > self.max_bytes;
+        let has_file = line.file == Stage::Usable && !line.outgrown && !is_full;
         (line, has_file)
     }
 
@@ -135,12 +173,32 @@ impl Waiting {
         self.changed.notify_all();
     }
 
-    /// Waits for something to do, and says whether that is the last time.
-    fn wait(&self) -> (MutexGuard<'_, Line>, bool) {
-        let idle = |line: &mut Line| line.pieces.is_empty() && !line.is_overdue() && line.file != Stage::Closing;
-        let line = self.changed.wait_while(self.line(), idle).unwrap_or_else(PoisonError::into_inner);
-        let is_last = line.file == Stage::Closing;
-        (line, is_last)
+    /// Waits for something to do. What could not be written comes first.
+    fn take(&self) -> Batch {
+        let idle = |line: &mut Line| {
+            line.pieces.is_empty() && line.writing.is_none() && !line.is_overdue() && line.file != Stage::Closing
+        };
+        let line = self.changed.wait_while(self.line(), idle);
+        let mut line = line.unwrap_or_else(PoisonError::into_inner);
+        let chunk = line.writing.take().unwrap_or_else(|| Arc::new(line.first()));
+        line.writing = Some(chunk.clone());
+        let lost = mem::take(&mut line.lost);
+        Batch { chunk, anew: line.outgrown, deadline: line.deadline, rest: line.bytes, lost }
+    }
+
+    /// The batch that was taken last is in the file.
+    fn written(&self, batch: &Batch) -> Next {
+        let mut line = self.line();
+        // What was overtaken meanwhile counts for nothing, and neither does the file that it is in.
+        if line.writing.take().is_some() {
+            line.outgrown = false;
+        }
+        line.kept_deadline = batch.deadline;
+        match (line.file, line.bytes) {
+            (Stage::Closing, 0) => Next::End,
+            (_, bytes) if bytes >= BATCH => Next::GoOn,
+            _ => Next::Rest,
+        }
     }
 
     /// Rests, but not when it is the end.
@@ -151,6 +209,24 @@ impl Waiting {
 }
 
 impl Line {
+    /// What is not known to be in the file, in the order in which it was noted.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &Arc<Piece>> {
+        self.writing.iter().flat_map(|chunk| &chunk.pieces).chain(&self.pieces)
+    }
+
+    /// Takes out what is to be written next.
+    fn first(&mut self) -> Chunk {
+        let mut chunk = Chunk::default();
+        while chunk.bytes < BATCH
+            && let Some(piece) = self.pieces.pop_front()
+        {
+            chunk.bytes += piece.bytes();
+            chunk.pieces.push(piece);
+        }
+        self.bytes -= chunk.bytes;
+        chunk
+    }
+
     /// Whether the thread has something to forget that it does not know of.
     fn is_overdue(&self) -> bool {
         match (self.deadline, self.kept_deadline) {
@@ -166,20 +242,22 @@ pub(super) struct Writer {
     max_bytes: usize,
     waiting: Arc<Waiting>,
     numbers: Arc<Numbers>,
+    losses: Losses,
 }
 
 impl Writer {
     pub(super) fn new(path: PathBuf, max_bytes: usize, waiting: Arc<Waiting>, numbers: Arc<Numbers>) -> Self {
-        Self { path, max_bytes, waiting, numbers }
+        Self { path, max_bytes, waiting, numbers, losses: Losses::default() }
     }
 
     /// Writes until nothing more comes.
-    pub(super) fn run(self) {
+    pub(super) fn run(mut self) {
+        step_back();
         self.keep_writing();
         self.waiting.tell(Stage::Closed);
     }
 
-    fn keep_writing(&self) {
+    fn keep_writing(&mut self) {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(problem) => {
@@ -192,10 +270,12 @@ impl Writer {
         let mut failing = false;
         loop {
             match self.write_some(&mut file) {
-                Ok(true) => return,
-                Ok(false) => {
+                Ok(Next::End) => return,
+                Ok(next) => {
                     failing = false;
-                    self.waiting.rest(REST);
+                    if next == Next::Rest {
+                        self.waiting.rest(REST);
+                    }
                 }
                 Err(_) if self.waiting.line().file == Stage::Closing => return,
                 Err(error) => {
@@ -213,28 +293,127 @@ impl Writer {
         }
     }
 
-    /// Writes what waits, or the first of it, and then lets it wait no longer. Whether that was all, and nothing more comes.
-    fn write_some(&self, file: &mut File) -> rusqlite::Result<bool> {
-        let (mut line, is_last) = self.waiting.wait();
-        let batch: Vec<Arc<Piece>> = line.pieces.iter().take(BATCH).cloned().collect();
-        let (outgrown, deadline, dropped) = (line.outgrown, line.deadline, mem::take(&mut line.dropped));
-        let rest = line.bytes - batch.iter().map(|piece| piece.bytes()).sum::<usize>();
-        drop(line);
-        if dropped > 0 && !outgrown {
-            tracing::warn!(pieces = dropped, "transcripts came faster than they can be written, and some are lost");
+    /// Writes what waits, or the first of it, and then lets it wait no longer.
+    fn write_some(&mut self, file: &mut File) -> rusqlite::Result<Next> {
+        let batch = self.waiting.take();
+        if let Some(pieces) = self.losses.due(batch.lost, Instant::now()) {
+            tracing::warn!(pieces, "transcripts came faster than they can be written, and some are lost");
         }
-        file.write(&batch, outgrown, deadline, self.max_bytes.saturating_sub(rest))?;
-        let mut line = self.waiting.line();
-        for written in &batch {
-            // It may have gone meanwhile, and those before it.
-            if let Some(first) = line.pieces.pop_front_if(|first| Arc::ptr_eq(first, written)) {
-                line.bytes -= first.bytes();
-            }
+        let room = self.max_bytes.saturating_sub(batch.rest);
+        file.write(&batch.chunk.pieces, batch.anew, batch.deadline, room)?;
+        Ok(self.waiting.written(&batch))
+    }
+}
+
+/// What was lost, until it is told.
+#[derive(Default)]
+struct Losses {
+    pieces: u64,
+    told: Option<Instant>,
+}
+
+impl Losses {
+    /// So many more are lost. When it is time to tell, how many since the last time.
+    fn due(&mut self, more: u64, now: Instant) -> Option<u64> {
+        self.pieces += more;
+        let is_quiet = self.told.is_some_and(|told| now.saturating_duration_since(told) < QUIET);
+        if self.pieces == 0 || is_quiet {
+            return None;
         }
-        if line.dropped == 0 {
-            line.outgrown = false;
+        self.told = Some(now);
+        Some(mem::take(&mut self.pieces))
+    }
+}
+
+/// Leaves the processors to those who bring mail or ask for it.
+fn step_back() {
+    const NICEST: i32 = 19;
+    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICEST) {
+        tracing::debug!(%error, "transcripts of sessions are written at the usual priority");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::open_to_read;
+    use super::*;
+    use crate::journal::conformance::{mail, piece};
+    use crate::testdir::TestDir;
+
+    /// The sessions that wait, and whether the file counts beside them.
+    fn seen(waiting: &Waiting) -> (Vec<u64>, bool) {
+        waiting.tell(Stage::Usable);
+        let (line, has_file) = waiting.look();
+        (line.pieces().map(|piece| piece.session.number()).collect(), has_file)
+    }
+
+    fn add(waiting: &Waiting, sessions: std::ops::RangeInclusive<u64>) {
+        for session in sessions {
+            waiting.add(piece(session, 0, "head"));
         }
-        line.kept_deadline = deadline;
-        Ok(is_last && line.pieces.is_empty())
+    }
+
+    #[test]
+    fn much_is_written_without_a_rest_and_nothing_is_lost() {
+        let (dir, waiting) = (TestDir::new(), Arc::new(Waiting::new(8 * MAX_WAITING)));
+        let path = dir.path().join("file");
+        let mut writer = Writer::new(path.clone(), 8 * MAX_WAITING, waiting.clone(), Arc::default());
+        let long = "x".repeat(60_000);
+        for session in 1..=100 {
+            waiting.add(piece(session, 0, &long));
+        }
+        waiting.add(mail(101, 1, "bob", 7));
+        let mut file = File::open(&path).unwrap();
+        let mut steps = vec![];
+        while steps.last() != Some(&Next::Rest) {
+            steps.push(writer.write_some(&mut file).unwrap());
+        }
+        // Some 6 MB: five batches, and what is left waits for more.
+        assert_eq!(steps, [Next::GoOn, Next::GoOn, Next::GoOn, Next::GoOn, Next::Rest]);
+        waiting.line().file = Stage::Closing;
+        assert_eq!(writer.write_some(&mut file), Ok(Next::End));
+        let read = open_to_read(&path).unwrap();
+        let stored: u64 = read.query_row("SELECT count(*) FROM pieces", [], |row| row.get(0)).unwrap();
+        assert_eq!((stored, waiting.line().lost), (101, 0));
+    }
+
+    #[test]
+    fn what_is_overtaken_by_a_full_journal_counts_no_more() {
+        let each = piece(1, 0, "head").bytes();
+        let waiting = Waiting::new(3 * each);
+        add(&waiting, 1..=2);
+        let batch = waiting.take();
+        assert_eq!(seen(&waiting), (vec![1, 2], true));
+        add(&waiting, 3..=4);
+        assert_eq!(seen(&waiting), (vec![1, 2, 3, 4], false), "more than the journal holds, without the file");
+        add(&waiting, 5..=6);
+        assert_eq!(seen(&waiting), (vec![4, 5, 6], false), "3 had to go, and those before it");
+        waiting.written(&batch);
+        assert_eq!(seen(&waiting), (vec![4, 5, 6], false));
+        let batch = waiting.take();
+        assert!(batch.anew, "what was written before 3 goes");
+        waiting.written(&batch);
+        assert_eq!((seen(&waiting), waiting.line().lost), ((vec![], true), 0));
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_tried_again_in_its_order() {
+        let waiting = Waiting::new(1 << 20);
+        add(&waiting, 1..=2);
+        let failed = waiting.take();
+        add(&waiting, 3..=3);
+        let again = waiting.take();
+        assert!(Arc::ptr_eq(&failed.chunk, &again.chunk));
+        assert_eq!(seen(&waiting), (vec![1, 2, 3], true));
+        waiting.written(&again);
+        assert_eq!(seen(&waiting), (vec![3], true));
+    }
+
+    #[test]
+    fn what_is_lost_is_told_once_in_a_while() {
+        let (mut losses, start) = (Losses::default(), Instant::now());
+        let told = [(0, 0), (5, 1), (3, 2), (4, 50), (0, 61), (0, 200), (1, 201)]
+            .map(|(lost, second)| losses.due(lost, start + Duration::from_secs(second)));
+        assert_eq!(told, [None, Some(5), None, None, Some(7), None, Some(1)]);
     }
 }
