@@ -7,6 +7,7 @@
 
 mod file;
 mod read;
+mod waiting;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +23,8 @@ use tokio::task::spawn_blocking;
 use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
 use crate::{Result, StoreError};
 use read::Reading;
-use writer::{Waiting, Writer};
+use waiting::Waiting;
+use writer::Writer;
 
 /// The name of the file.
 const FILE: &str = "sessions.db";
