@@ -208,7 +208,10 @@ impl Waiting {
 impl Line {
     /// What is not known to be in the file, in the order in which it was noted.
     pub(super) fn pieces(&self) -> impl Iterator<Item = &Arc<Piece>> {
-        self.writing.iter().flat_map(|chunk| &chunk.pieces).chain(&self.pieces)
+        // Writing may take long, or fail again and again; what is too old is not told meanwhile.
+        let is_due = |piece: &&Arc<Piece>| self.deadline.is_some_and(|deadline| piece.at < deadline);
+        let writing = self.writing.iter().flat_map(|chunk| &chunk.pieces);
+        writing.skip_while(is_due).chain(&self.pieces)
     }
 
     /// Takes out what is to be written next.
@@ -281,5 +284,19 @@ mod tests {
         assert_eq!(seen(&waiting), (vec![1, 2, 3], true));
         waiting.written(&again);
         assert_eq!(seen(&waiting), (vec![3], true));
+    }
+
+    #[test]
+    fn what_is_too_old_is_not_told_while_it_is_written() {
+        let waiting = Waiting::new(1 << 20);
+        add(&waiting, 1..=3);
+        let batch = waiting.take();
+        add(&waiting, 4..=5);
+        waiting.forget_before(Timestamp::from_second(3).unwrap());
+        assert_eq!(seen(&waiting), (vec![3, 4, 5], true));
+        waiting.forget_before(Timestamp::from_second(5).unwrap());
+        assert_eq!(seen(&waiting), (vec![5], true));
+        waiting.written(&batch);
+        assert!(waiting.line().is_overdue(), "the file does not know of it");
     }
 }
