@@ -14,8 +14,8 @@ use crate::journal::Piece;
 pub(super) const MAX_WAITING: usize = 16 << 20;
 /// How much is written in one transaction, in bytes, or a piece more.
 const BATCH: usize = 1 << 20;
-/// How long the end waits for what is left to be written.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the end waits for what is left to be written, by a thread that others go before.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// What is too old goes at most so much later.
 const TARDINESS: SignedDuration = SignedDuration::from_secs(5);
 

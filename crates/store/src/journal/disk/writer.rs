@@ -33,7 +33,6 @@ impl Writer {
 
     /// Writes until nothing more comes.
     pub(super) fn run(mut self) {
-        step_back();
         self.keep_writing();
         self.waiting.tell(Stage::Closed);
     }
@@ -48,6 +47,8 @@ impl Writer {
         };
         self.numbers.skip_to(file.last_session());
         self.waiting.tell(Stage::Usable);
+        // Not before: whoever asks waits until the file is open.
+        step_back();
         let mut failing = false;
         loop {
             match self.write_some(&mut file) {
