@@ -10,9 +10,10 @@ mod read;
 mod waiting;
 mod writer;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{io, thread};
+use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -22,6 +23,7 @@ use tokio::task::spawn_blocking;
 
 use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
 use crate::{Result, StoreError};
+use file::File;
 use read::Reading;
 use waiting::Waiting;
 use writer::Writer;
@@ -34,6 +36,8 @@ pub struct DiskJournal {
     path: PathBuf,
     numbers: Arc<Numbers>,
     waiting: Arc<Waiting>,
+    /// The thread that writes; none once the journal is closed.
+    thread: Option<JoinHandle<Option<(Writer, File)>>>,
 }
 
 impl DiskJournal {
@@ -43,8 +47,8 @@ impl DiskJournal {
         let (path, numbers) = (directory.join(FILE), Arc::<Numbers>::default());
         let waiting = Arc::new(Waiting::new(max_bytes));
         let writer = Writer::new(path.clone(), max_bytes, waiting.clone(), numbers.clone());
-        thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run())?;
-        Ok(Self { path, numbers, waiting })
+        let thread = named_thread().spawn(move || writer.run())?;
+        Ok(Self { path, numbers, waiting, thread: Some(thread) })
     }
 
     async fn ask<T: Send + 'static>(&self, question: impl FnOnce(Reading) -> Result<T> + Send + 'static) -> Result<T> {
@@ -86,10 +90,22 @@ impl Journal for DiskJournal {
 impl Drop for DiskJournal {
     /// Lets what still waits be written, but not at any price: the disk may not answer.
     fn drop(&mut self) {
-        if !self.waiting.close() {
+        self.waiting.close();
+        let Some(thread) = self.thread.take() else { return };
+        // The thread has stepped back for good; the end would wait for it when others keep the processors busy.
+        let finish = || {
+            if let Ok(Some((writer, file))) = thread.join() {
+                writer.finish(file);
+            }
+        };
+        if named_thread().spawn(finish).is_err() || !self.waiting.is_closed_soon() {
             tracing::warn!("some transcripts of sessions could not be written in time");
         }
     }
+}
+
+fn named_thread() -> thread::Builder {
+    thread::Builder::new().name("journal".to_owned())
 }
 
 #[cfg(test)]

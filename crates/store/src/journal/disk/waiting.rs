@@ -14,7 +14,7 @@ use crate::journal::Piece;
 pub(super) const MAX_WAITING: usize = 16 << 20;
 /// How much is written in one transaction, in bytes, or a piece more.
 const BATCH: usize = 1 << 20;
-/// How long the end waits for what is left to be written, by a thread that others go before.
+/// How long the end waits for what is left to be written.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What is too old goes at most so much later.
 const TARDINESS: SignedDuration = SignedDuration::from_secs(5);
@@ -130,14 +130,19 @@ impl Waiting {
         drop(line);
     }
 
-    /// Nothing more comes: waits a moment until everything is written. Whether it is.
-    pub(super) fn close(&self) -> bool {
+    /// Nothing more comes.
+    pub(super) fn close(&self) {
         let mut line = self.line();
         if line.file != Stage::Closed {
             line.file = Stage::Closing;
         }
+        drop(line);
         self.changed.notify_all();
-        let closed = self.changed.wait_timeout_while(line, PATIENCE, |line| line.file == Stage::Closing);
+    }
+
+    /// Waits a moment, after nothing more comes, until everything is written. Whether it is.
+    pub(super) fn is_closed_soon(&self) -> bool {
+        let closed = self.changed.wait_timeout_while(self.line(), PATIENCE, |line| line.file == Stage::Closing);
         !closed.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 

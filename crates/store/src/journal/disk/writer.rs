@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::file::File;
-use super::waiting::{Next, Stage, Waiting};
+use super::waiting::{Batch, Next, Stage, Waiting};
 use crate::journal::Numbers;
 
 /// How long the thread rests between batches, so that a few sessions now and then are written together. It does not when
@@ -31,35 +31,56 @@ impl Writer {
         Self { path, max_bytes, waiting, numbers, losses: Losses::default() }
     }
 
-    /// Writes until nothing more comes.
-    pub(super) fn run(mut self) {
-        self.keep_writing();
-        self.waiting.tell(Stage::Closed);
-    }
-
-    fn keep_writing(&mut self) {
-        let mut file = match File::open(&self.path) {
+    /// Writes until nothing more comes. What is left then is for [`Writer::finish`], where there is a file.
+    pub(super) fn run(mut self) -> Option<(Self, File)> {
+        let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(problem) => {
                 tracing::error!(problem, "transcripts of sessions are kept in memory only");
-                return;
+                self.waiting.tell(Stage::Closed);
+                return None;
             }
         };
         self.numbers.skip_to(file.last_session());
         self.waiting.tell(Stage::Usable);
         // Not before: whoever asks waits until the file is open.
         step_back();
+        let file = self.keep_writing(file);
+        Some((self, file))
+    }
+
+    /// Writes what is left.
+    pub(super) fn finish(mut self, mut file: File) {
+        loop {
+            let batch = self.waiting.take();
+            match self.write(&mut file, &batch) {
+                Ok(Next::End) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(%error, "the last transcripts of sessions cannot be written");
+                    break;
+                }
+            }
+        }
+        // Whoever waits for the end may open the file next.
+        drop(file);
+        self.waiting.tell(Stage::Closed);
+    }
+
+    fn keep_writing(&mut self, mut file: File) -> File {
         let mut failing = false;
         loop {
-            match self.write_some(&mut file) {
-                Ok(Next::End) => return,
+            let batch = self.waiting.take();
+            if self.waiting.is_closing() {
+                return file;
+            }
+            match self.write(&mut file, &batch) {
                 Ok(next) => {
                     failing = false;
                     if next == Next::Rest {
                         self.waiting.rest(REST);
                     }
                 }
-                Err(_) if self.waiting.is_closing() => return,
                 Err(error) => {
                     if !mem::replace(&mut failing, true) {
                         tracing::error!(%error, "transcripts of sessions cannot be written; trying again");
@@ -75,15 +96,14 @@ impl Writer {
         }
     }
 
-    /// Writes what waits, or the first of it, and then lets it wait no longer.
-    fn write_some(&mut self, file: &mut File) -> rusqlite::Result<Next> {
-        let batch = self.waiting.take();
+    /// Writes a batch and then lets it wait no longer.
+    fn write(&mut self, file: &mut File, batch: &Batch) -> rusqlite::Result<Next> {
         if let Some(pieces) = self.losses.due(batch.lost, Instant::now()) {
             tracing::warn!(pieces, "transcripts came faster than they can be written, and some are lost");
         }
         let room = self.max_bytes.saturating_sub(batch.rest);
         file.write(&batch.chunk.pieces, batch.anew, batch.deadline, room)?;
-        Ok(self.waiting.written(&batch))
+        Ok(self.waiting.written(batch))
     }
 }
 
@@ -136,12 +156,12 @@ mod tests {
         let mut file = File::open(&path).unwrap();
         let mut steps = vec![];
         while steps.last() != Some(&Next::Rest) {
-            steps.push(writer.write_some(&mut file).unwrap());
+            steps.push(writer.write(&mut file, &waiting.take()).unwrap());
         }
         // Some 6 MB: five batches, and what is left waits for more.
         assert_eq!(steps, [Next::GoOn, Next::GoOn, Next::GoOn, Next::GoOn, Next::Rest]);
         waiting.tell(Stage::Closing);
-        assert_eq!(writer.write_some(&mut file), Ok(Next::End));
+        assert_eq!(writer.write(&mut file, &waiting.take()), Ok(Next::End));
         let read = open_to_read(&path).unwrap();
         let stored: u64 = read.query_row("SELECT count(*) FROM pieces", [], |row| row.get(0)).unwrap();
         assert_eq!((stored, writer.losses.pieces, writer.losses.told), (101, 0, None));
