@@ -10,6 +10,7 @@ mod options;
 mod screen;
 mod send;
 mod server;
+mod task;
 #[cfg(test)]
 mod tests;
 
@@ -27,10 +28,9 @@ pub use failure::Failure;
 pub use options::VARIABLES;
 pub use screen::plain;
 
-use commands::Task;
 use options::Options;
 use screen::Screen;
-use server::Server;
+use task::{Session, Task};
 
 /// The commands, in the order in which help lists them.
 pub fn commands() -> impl Iterator<Item = Command> {
@@ -88,16 +88,6 @@ impl fmt::Debug for Errand {
 pub fn sendmail(args: &[OsString]) -> Option<ExitCode> {
     let name = args.first().map(Path::new).and_then(Path::file_name);
     (name == Some(OsStr::new("sendmail"))).then(|| send::sendmail(args))
-}
-
-/// What a command works with.
-struct Session<'a> {
-    server: Server,
-    screen: Screen,
-    /// Whether the API's own answer is wanted.
-    json: bool,
-    out: &'a mut dyn Write,
-    now: Timestamp,
 }
 
 /// Tells the person something that is not the answer itself.

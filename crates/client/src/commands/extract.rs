@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::message::{self, Message};
-use super::wait::{self, after_arg};
-use super::{Task, id_arg, mailbox_arg, text};
-use crate::Session;
+use super::waiting::{self, after_arg};
+use super::{id_arg, mailbox_arg, text};
 use crate::failure::Failure;
 use crate::options::duration_arg;
 use crate::screen::{Column, Style, Table, plain};
 use crate::server::{Question, Server, shaped};
+use crate::task::{Session, Task};
 
 /// The most that the server waits for mail at once.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
@@ -105,7 +105,7 @@ impl Extract {
             if left.is_zero() {
                 return Err(nothing());
             }
-            next = wait::next(server, &self.mailbox, &last, left.min(LONGEST_WAIT))?;
+            next = waiting::next(server, &self.mailbox, &last, left.min(LONGEST_WAIT))?;
         }
     }
 }

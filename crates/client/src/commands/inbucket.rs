@@ -14,12 +14,12 @@ use restante_mail::mime::Mailbox;
 use serde_json::{Value, json};
 
 use super::message::{self, Message};
-use super::{Task, finished, mailbox_arg, text};
-use crate::Session;
+use super::{finished, mailbox_arg, text};
 use crate::failure::Failure;
 use crate::options::{Options, duration_arg, inbucket_args};
 use crate::screen::plain;
 use crate::server::shaped;
+use crate::task::{Session, Task};
 
 /// The name of the group that takes the place of Inbucket's client.
 pub(super) const CLIENT: &str = "client";

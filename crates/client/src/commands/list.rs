@@ -4,12 +4,12 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::mailbox_arg;
 use super::message::{self, Message};
-use super::{Task, mailbox_arg};
-use crate::Session;
 use crate::failure::Failure;
 use crate::screen::{Column, Style, Table, ago, size};
 use crate::server::{Question, Server, shaped};
+use crate::task::{Session, Task};
 
 /// How many mailboxes are asked for at once.
 const PAGE: &str = "1000";

@@ -8,23 +8,13 @@ mod read;
 mod remove;
 mod search;
 mod wait;
+mod waiting;
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::Session;
-use crate::failure::Failure;
 use crate::options::Options;
 use crate::send;
-
-/// What a command line asks for, ready to be done.
-pub(crate) trait Task {
-    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure>;
-
-    /// The exit code that a failure has here.
-    fn code(&self, failure: &Failure) -> u8 {
-        failure.code()
-    }
-}
+use crate::task::Task;
 
 /// A command: its flags, and how they are read.
 type Entry = (fn() -> Command, fn(&ArgMatches) -> Box<dyn Task>);

@@ -5,11 +5,11 @@ use std::io::{Read as _, Write};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde::Deserialize;
 
-use super::{Task, id_arg, mailbox_arg, text};
-use crate::Session;
+use super::{id_arg, mailbox_arg, text};
 use crate::failure::Failure;
 use crate::screen::{Column, Style, Table, plain, size};
 use crate::server::{Question, shaped};
+use crate::task::{Session, Task};
 
 /// The header fields that people look at, in this order.
 const USUAL: &[&str] = &["From", "Reply-To", "To", "Cc", "Date", "Subject"];

@@ -3,10 +3,10 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 
-use super::{Task, mailbox_arg, text};
-use crate::Session;
+use super::{mailbox_arg, text};
 use crate::failure::Failure;
 use crate::screen::counted;
+use crate::task::{Session, Task};
 
 /// How many messages are named in one request; the server takes some fifty thousand.
 const AT_ONCE: usize = 10_000;

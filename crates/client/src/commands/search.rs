@@ -7,11 +7,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::message::Message;
-use super::{Task, text};
+use super::text;
 use crate::failure::Failure;
+use crate::note;
 use crate::screen::{Column, Screen, Style, Table, cut, plain, width};
 use crate::server::{Question, shaped};
-use crate::{Session, note};
+use crate::task::{Session, Task};
 
 /// The most messages that the server gives at once.
 const PAGE: usize = 200;

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::extract::{self, Kind};
 use super::message::{self, Message};
-use super::{Task, mailbox_arg, text};
-use crate::Session;
+use super::waiting::{after_arg, milliseconds, newest};
+use super::{mailbox_arg, text};
 use crate::failure::Failure;
 use crate::options::duration_arg;
-use crate::server::{Question, Server, document, refusal, shaped};
+use crate::server::{Question, document, refusal, shaped};
+use crate::task::{Session, Task};
 
 /// How long mail is waited for when nothing is said.
 const DEFAULT: Duration = Duration::from_secs(30);
@@ -60,11 +61,6 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Prints the links of the newest message instead"),
         )
-}
-
-/// `--after ID`.
-pub(super) fn after_arg() -> Arg {
-    Arg::new("after").long("after").value_name("ID").help("Only messages that came after the one with this id")
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
@@ -144,23 +140,4 @@ impl Wait {
         }
         Ok(())
     }
-}
-
-/// Waits for the next message behind this one, and returns its id; none when the time is over.
-pub(super) fn next(server: &Server, mailbox: &str, after: &str, timeout: Duration) -> Result<Option<String>, Failure> {
-    let (path, limit) = (&["api", "v2", "mailbox", mailbox, "wait"], milliseconds(timeout));
-    let parameters = &[("timeout", limit.as_str()), ("after", after)];
-    let answer = server.ask("GET", Question { path, parameters, wait: timeout }, None)?;
-    if answer.status == 408 {
-        return Ok(None);
-    }
-    Ok(newest(&document(&answer)?).map(ToOwned::to_owned))
-}
-
-fn newest(found: &Value) -> Option<&str> {
-    found["messages"].as_array()?.last()?["id"].as_str()
-}
-
-fn milliseconds(time: Duration) -> String {
-    format!("{}ms", time.as_millis())
 }

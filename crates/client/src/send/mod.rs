@@ -21,11 +21,11 @@ use serde_json::json;
 use self::compose::Pieces;
 use self::ready::{Missing, Ready, addresses, until_dot};
 use self::smtp::{Letter, Way, deliver};
-use crate::commands::Task;
+use crate::Errand;
 use crate::failure::Failure;
 use crate::options::{Options, SMTP, variable};
 use crate::server::{Question, Server};
-use crate::{Errand, Session};
+use crate::task::{Session, Task};
 
 /// Where mail goes when nobody knows better.
 const DEFAULT_PLACE: &str = "localhost:2500";
