@@ -17,6 +17,8 @@ use crate::task::{Session, Task};
 
 /// The most that the server waits for mail at once.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
+/// How many messages, the newest ones, are looked at where several may have what is wanted.
+const LOOKED_AT: usize = 1000;
 const LATEST: &str = "latest";
 
 /// What is taken out of a mail.
@@ -33,16 +35,18 @@ pub(super) fn codes_command() -> Command {
     let command =
         Command::new("codes").about("Prints the one-time codes of a message, the likeliest first").long_about(
             "Prints the one-time codes of a message, the likeliest first. In a pipe it is the best code alone: \
-             CODE=$(restante codes ann --wait 30s).",
+             CODE=$(restante codes ann --wait 30s). With --wait or --after it is the newest message that has a code, \
+             among the last 1000.",
         );
-    waiting(command, "Waits so long for a message with a code, when the newest one has none")
+    waiting(command, "Waits so long for a message with a code, when there is none yet")
 }
 
 pub(super) fn links_command() -> Command {
-    let command = Command::new("links")
-        .about("Prints the links of a message")
-        .long_about("Prints the links of a message. In a pipe each line is one address.");
-    waiting(command, "Waits so long for a message with a link, when the newest one has none").arg(
+    let command = Command::new("links").about("Prints the links of a message").long_about(
+        "Prints the links of a message. In a pipe each line is one address. With --wait or --after it is the newest \
+             message that has a link, among the last 1000.",
+    );
+    waiting(command, "Waits so long for a message with a link, when there is none yet").arg(
         Arg::new("match")
             .long("match")
             .value_name("TEXT")
@@ -72,7 +76,7 @@ struct Extract {
     mailbox: String,
     id: String,
     wait: Duration,
-    after: Option<String>,
+    after: Option<u64>,
 }
 
 impl Extract {
@@ -82,30 +86,43 @@ impl Extract {
             mailbox: text(matches, "mailbox"),
             id: text(matches, "id"),
             wait: matches.get_one("wait").copied().unwrap_or_default(),
-            after: matches.get_one("after").cloned(),
+            after: matches.get_one("after").copied(),
         }
     }
 
-    /// The newest message that has what is wanted, as soon as there is one.
+    /// The newest message that has what is wanted, as soon as there is one. Whatever comes meanwhile may be several messages,
+    /// and the newest of them may be one without.
     fn awaited(&self, server: &Server) -> Result<String, Failure> {
         let deadline = Instant::now() + self.wait;
-        let nothing = || Failure::nothing(format!("No message with {} came in time.", self.kind.name()));
-        let after = self.after.clone().unwrap_or_else(|| "0".to_owned());
-        let newest: Vec<Message> = shaped(&Value::Array(message::list(server, &self.mailbox, Some(1))?))?;
-        let mut last = after.clone();
-        let mut next = newest.into_iter().map(|message| message.id).find(|id| is_behind(id, &after));
+        let mut last = self.after.unwrap_or_default();
         loop {
-            if let Some(id) = next {
-                if !self.kind.found(&self.kind.ask(server, &self.mailbox, &id)?).is_empty() {
+            let ids = self.behind(server, last)?;
+            for id in ids.iter().rev().map(u64::to_string) {
+                if self.is_in(server, &id)? {
                     return Ok(id);
                 }
-                last = id;
             }
+            last = ids.last().copied().unwrap_or(last);
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(nothing());
+                return Err(Failure::nothing(format!("No message with {} came in time.", self.kind.name())));
             }
-            next = waiting::next(server, &self.mailbox, &last, left.min(LONGEST_WAIT))?;
+            waiting::more(server, &self.mailbox, last, left.min(LONGEST_WAIT))?;
+        }
+    }
+
+    /// The ids of the newest messages behind this one, ascending.
+    fn behind(&self, server: &Server, last: u64) -> Result<Vec<u64>, Failure> {
+        let newest: Vec<Message> = shaped(&Value::Array(message::list(server, &self.mailbox, Some(LOOKED_AT))?))?;
+        Ok(newest.iter().filter_map(|message| message.id.parse().ok()).filter(|id| *id > last).collect())
+    }
+
+    /// Whether a message has what is wanted. One that was deleted meanwhile has not.
+    fn is_in(&self, server: &Server, id: &str) -> Result<bool, Failure> {
+        match self.kind.ask(server, &self.mailbox, id) {
+            Ok(answer) => Ok(!self.kind.found(&answer).is_empty()),
+            Err(Failure::Nothing(_)) => Ok(false),
+            Err(failure) => Err(failure),
         }
     }
 }
@@ -216,9 +233,4 @@ fn show_links(session: &mut Session<'_>, links: Vec<Link>) -> std::io::Result<()
         }
     }
     Ok(())
-}
-
-/// Whether an id is a later one. They are numbers without leading zeros.
-fn is_behind(id: &str, other: &str) -> bool {
-    (id.len(), id) > (other.len(), other)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::extract::{self, Kind};
 use super::message::{self, Message};
-use super::waiting::{after_arg, milliseconds, newest};
+use super::waiting::{self, after_arg, milliseconds};
 use super::{mailbox_arg, text};
 use crate::failure::Failure;
 use crate::options::duration_arg;
@@ -53,13 +53,13 @@ pub(super) fn command() -> Command {
                 .long("codes")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("links")
-                .help("Prints the one-time codes of the newest message instead"),
+                .help("Prints the one-time codes of the newest message that matches instead"),
         )
         .arg(
             Arg::new("links")
                 .long("links")
                 .action(ArgAction::SetTrue)
-                .help("Prints the links of the newest message instead"),
+                .help("Prints the links of the newest message that matches instead"),
         )
 }
 
@@ -68,7 +68,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
     Box::new(Wait {
         mailbox: text(matches, "mailbox"),
         timeout: matches.get_one("patience").copied().unwrap_or(DEFAULT),
-        after: matches.get_one("after").cloned(),
+        after: matches.get_one::<u64>("after").map(ToString::to_string),
         count: matches.get_one::<u32>("count").map(ToString::to_string),
         query: matches.get_one("match").cloned(),
         none: flag("none"),
@@ -120,9 +120,10 @@ impl Task for Wait {
             }
             _ => {
                 let found = document(&answer)?;
-                match (&self.extract, newest(&found)) {
-                    (Some(kind), Some(id)) => extract::show(session, kind, &self.mailbox, id),
-                    _ => self.show(session, &found),
+                let Some(kind) = &self.extract else { return self.show(session, &found) };
+                match waiting::newest(&session.server, &self.mailbox, self.query.as_deref(), &found)? {
+                    Some(id) => extract::show(session, kind, &self.mailbox, &id),
+                    None => self.show(session, &found),
                 }
             }
         }

@@ -2,30 +2,62 @@
 
 use std::time::Duration;
 
-use clap::Arg;
+use clap::{Arg, value_parser};
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::server::{Question, Server, document};
 
+/// The most messages that can be waited for at once.
+const PAGE: &str = "1000";
+
 /// `--after ID`.
 pub(super) fn after_arg() -> Arg {
-    Arg::new("after").long("after").value_name("ID").help("Only messages that came after the one with this id")
+    Arg::new("after")
+        .long("after")
+        .value_name("ID")
+        .value_parser(value_parser!(u64))
+        .help("Only messages that came after the one with this id")
 }
 
-/// Waits for the next message behind this one, and returns its id; none when the time is over.
-pub(super) fn next(server: &Server, mailbox: &str, after: &str, timeout: Duration) -> Result<Option<String>, Failure> {
+/// Waits until there is a message behind this one, or until the time is over.
+pub(super) fn more(server: &Server, mailbox: &str, after: u64, timeout: Duration) -> Result<(), Failure> {
     let (path, limit) = (&["api", "v2", "mailbox", mailbox, "wait"], milliseconds(timeout));
-    let parameters = &[("timeout", limit.as_str()), ("after", after)];
+    let parameters = &[("timeout", limit.as_str()), ("after", &after.to_string())];
     let answer = server.ask("GET", Question { path, parameters, wait: timeout }, None)?;
     if answer.status == 408 {
-        return Ok(None);
+        return Ok(());
     }
-    Ok(newest(&document(&answer)?).map(ToOwned::to_owned))
+    document(&answer).map(|_| ())
 }
 
-/// The id of the newest message in an answer.
-pub(super) fn newest(found: &Value) -> Option<&str> {
+/// The id of the newest of the messages that match and were waited for: the answer has just as many as were asked for, and
+/// there may be newer ones.
+pub(super) fn newest(
+    server: &Server,
+    mailbox: &str,
+    query: Option<&str>,
+    found: &Value,
+) -> Result<Option<String>, Failure> {
+    let path = &["api", "v2", "mailbox", mailbox, "wait"];
+    let mut newest = last(found).map(ToOwned::to_owned);
+    while let Some(after) = &newest {
+        let mut parameters = vec![("timeout", "0"), ("count", PAGE), ("after", after.as_str())];
+        parameters.extend(query.map(|query| ("match", query)));
+        let answer = server.ask("GET", Question { path, parameters: &parameters, ..Question::default() }, None)?;
+        // Fewer than a page is too few in time, and they are told all the same.
+        let is_last = answer.status == 408;
+        let page = if is_last { serde_json::from_slice(&answer.body).unwrap_or_default() } else { document(&answer)? };
+        let Some(id) = last(&page) else { break };
+        newest = Some(id.to_owned());
+        if is_last {
+            break;
+        }
+    }
+    Ok(newest)
+}
+
+fn last(found: &Value) -> Option<&str> {
     found["messages"].as_array()?.last()?["id"].as_str()
 }
 

@@ -93,7 +93,13 @@ fn waiting() {
         ),
         ("GET /api/v2/mailbox/ann/wait?timeout=0ms&match=-a", 408, r#"{"detail":"None came."}"#),
         ("GET /api/v2/mailbox/ann/wait?timeout=30000ms&match=%28", 400, r#"{"detail":"A ) is missing."}"#),
-        ("GET /api/v2/mailbox/ann/9/codes", 200, r#"{"codes":[{"code":"123456","score":0.9}]}"#),
+        // Of those that match there is a newer one than the two that were waited for.
+        (
+            "GET /api/v2/mailbox/ann/wait?timeout=0&count=1000&after=9&match=subject%3Acode",
+            408,
+            concat!(r#"{"detail":"1 of 1000 came.","messages":["#, record!("12", "Code"), "]}\n"),
+        ),
+        ("GET /api/v2/mailbox/ann/12/codes", 200, r#"{"codes":[{"code":"123456","score":0.9}]}"#),
     ];
     let fake = Fake::new(ANSWERS);
     let line = |id: &str| format!("{id}\t2026-01-02T03:04:05.000006+00:00\tShop <shop@x.org>\tCode\t4711\n");
@@ -182,25 +188,42 @@ fn codes_are_for_scripts_and_for_people() {
     assert_eq!(ended, Err(Failure::nothing("Message 7 has no codes.")));
 }
 
-/// The newest message has no code, so the next one is waited for; ids of different lengths are told apart as numbers.
+/// The newest message that has a code counts, and the next one is waited for where none has; ids are compared as numbers.
 #[test]
 fn codes_are_waited_for() {
     const ANSWERS: &[Answer] = &[
-        ("GET /api/v1/mailbox/ann?limit=1", 200, concat!("[", record!("10", "No code"), "]")),
+        (
+            "GET /api/v1/mailbox/ann?limit=1000",
+            200,
+            concat!("[", record!("8", "Old"), ",", record!("9", "Code"), ",", record!("10", "No code"), "]"),
+        ),
+        ("GET /api/v2/mailbox/ann/8/codes", 200, r#"{"codes":[{"code":"111","score":0.9}]}"#),
+        ("GET /api/v2/mailbox/ann/9/codes", 200, r#"{"codes":[{"code":"987","score":0.9}]}"#),
         ("GET /api/v2/mailbox/ann/10/codes", 200, r#"{"codes":[]}"#),
-        ("GET /api/v2/mailbox/ann/11/codes", 200, r#"{"codes":[{"code":"987","score":0.9}]}"#),
+        // One message is deleted as soon as it is listed.
+        ("GET /api/v1/mailbox/bob?limit=1000", 200, concat!("[", record!("10", "Gone"), "]")),
+        ("GET /api/v2/mailbox/bob/10/codes", 404, r#"{"detail":"There is no such message."}"#),
     ];
-    const LATE: &[Answer] = &[("GET /api/v1/mailbox/ann?limit=1", 200, "[]")];
     let fake = Fake::new(ANSWERS);
-    let (_, ended) = fake.run(Screen::pipe(), &["codes", "ann", "--after", "9"]);
-    assert_eq!(ended, Err(Failure::nothing("No message with codes came in time.")));
+    let none = || Err(Failure::nothing("No message with codes came in time."));
+    let table: &[(&[&str], &str, Result<(), Failure>)] = &[
+        (&["codes", "ann", "--after", "0"], "987\n", Ok(())),
+        (&["codes", "ann", "--wait", "30s"], "987\n", Ok(())),
+        (&["codes", "ann", "--after", "8"], "987\n", Ok(())),
+        (&["codes", "ann", "--after", "9"], "", none()),
+        (&["codes", "bob", "--after", "9"], "", none()),
+    ];
+    for (args, out, ended) in table {
+        let (printed, result) = fake.run(Screen::pipe(), args);
+        assert_eq!((printed.as_str(), &result), (*out, ended), "{args:?}");
+    }
     assert!(fake.seen().contains("GET /api/v2/mailbox/ann/10/codes"), "10 is behind 9");
     // How long it waits depends on the clock, so the made-up server does not know the question and repeats it.
-    let (_, ended) = fake.run(Screen::pipe(), &["codes", "ann", "--wait", "30s"]);
-    let asked = ended.unwrap_err().to_string();
-    assert!(asked.starts_with("GET /api/v2/mailbox/ann/wait?timeout=") && asked.ends_with("&after=10"), "{asked}");
-    let (_, ended) = Fake::new(LATE).run(Screen::pipe(), &["codes", "ann", "--wait", "30s", "--after", "10"]);
-    assert!(ended.unwrap_err().to_string().ends_with("&after=10"));
+    for after in ["9", "10"] {
+        let (_, ended) = fake.run(Screen::pipe(), &["codes", "ann", "--wait", "30s", "--after", after]);
+        let asked = ended.unwrap_err().to_string();
+        assert!(asked.starts_with("GET /api/v2/mailbox/ann/wait?timeout=") && asked.ends_with("&after=10"), "{asked}");
+    }
 }
 
 #[test]
