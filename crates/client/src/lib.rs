@@ -72,8 +72,8 @@ impl Errand {
 
     fn perform(&self, out: &mut dyn Write, screen: Screen) -> Result<(), Failure> {
         let server = self.options.server()?;
-        let json = self.options.json;
-        self.task.run(&mut Session { server, screen, json, out, now: Timestamp::now() })
+        let (mailing, json) = (self.options.mailing(), self.options.json);
+        self.task.run(&mut Session { server, mailing, screen, json, out, now: Timestamp::now() })
     }
 }
 

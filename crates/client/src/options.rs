@@ -1,6 +1,7 @@
 //! The options that all commands have: which server, who asks, and how the output looks.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ const DEFAULT_SERVER: &str = "http://localhost:9000";
 /// How long the server may take for an answer.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: &str = "timeout";
+/// The longest line that is read as a password, in bytes.
+const MAX_PASSWORD: usize = 1024;
+const CTRL_C: u8 = 3;
 const HEADING: &str = "Server and output";
 
 /// What was said about server and output.
@@ -40,6 +44,18 @@ pub(crate) struct Options {
     timeout: Duration,
     pub(crate) json: bool,
     pub(crate) color: Color,
+}
+
+/// What was said that matters to mail, which goes by SMTP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mailing {
+    /// Whether somebody said which server is meant; otherwise it is the one that is there by default.
+    pub(crate) named: bool,
+    /// Whether a user was named for just this command.
+    pub(crate) as_user: bool,
+    /// Whether credentials may be read by others on the way.
+    pub(crate) insecure: bool,
+    pub(crate) timeout: Duration,
 }
 
 impl Options {
@@ -80,7 +96,7 @@ impl Options {
 
     /// The server that is meant. Flags win over variables.
     pub(crate) fn server(&self) -> Result<Server, Failure> {
-        let named = self.server.clone().or_else(|| variable(SERVER));
+        let named = self.named();
         let (url, in_url) = base(named.as_deref().unwrap_or(DEFAULT_SERVER))
             .map_err(|why| Failure::Usage(format!("The server is not understood: {why}.")))?;
         let credentials = match (&self.token, &self.user) {
@@ -94,6 +110,19 @@ impl Options {
             },
         };
         Ok(Server::new(url, credentials, self.trust()?, self.timeout))
+    }
+
+    pub(crate) fn mailing(&self) -> Mailing {
+        Mailing {
+            named: self.named().is_some(),
+            as_user: self.user.is_some(),
+            insecure: self.insecure,
+            timeout: self.timeout,
+        }
+    }
+
+    fn named(&self) -> Option<String> {
+        self.server.clone().or_else(|| variable(SERVER))
     }
 
     fn trust(&self) -> Result<Trust, Failure> {
@@ -144,11 +173,9 @@ fn args() -> impl Iterator<Item = Arg> {
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
             .help("Trusts the certificates in this PEM file too, when the server speaks https"),
-        Arg::new("insecure")
-            .long("insecure")
-            .action(ArgAction::SetTrue)
-            .conflicts_with("cacert")
-            .help("Talks to the server whatever its certificate"),
+        Arg::new("insecure").long("insecure").action(ArgAction::SetTrue).conflicts_with("cacert").help(
+            "Talks to the server whatever its certificate; sends mail with credentials that others can read on the way",
+        ),
         Arg::new("json")
             .long("json")
             .action(ArgAction::SetTrue)
@@ -165,8 +192,12 @@ fn args() -> impl Iterator<Item = Arg> {
 fn host_and_port(matches: &ArgMatches) -> Option<String> {
     let host = matches.try_get_one::<String>("host").ok().flatten();
     let port = matches.try_get_one::<u16>("port").ok().flatten();
-    (host.is_some() || port.is_some())
-        .then(|| format!("http://{}:{}", host.map_or("localhost", String::as_str), port.unwrap_or(&9000)))
+    if host.is_none() && port.is_none() {
+        return None;
+    }
+    let (host, port) = (host.map_or("localhost", String::as_str), port.unwrap_or(&9000));
+    let is_bare = host.parse::<Ipv6Addr>().is_ok();
+    Some(if is_bare { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") })
 }
 
 /// `30s`, `1m30s`, `500ms`; a number alone is seconds.
@@ -186,9 +217,10 @@ fn user_with_password(name: &str) -> Result<Credentials, Failure> {
     Ok(Credentials::User { name: name.to_owned(), password })
 }
 
-/// Asks the person at the terminal for a password, and does not show what is typed.
+/// Asks the person at the terminal for a password, and does not show what is typed. Ctrl-C ends the line meanwhile instead of
+/// the program, which would leave the terminal as it is.
 fn asked_for(name: &str) -> Result<String, Failure> {
-    use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+    use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
     let stdin = std::io::stdin();
     let missing = || Failure::Usage(format!("There is no password for {name}: set {PASSWORD}, or use a terminal."));
@@ -197,14 +229,20 @@ fn asked_for(name: &str) -> Result<String, Failure> {
     }
     let before = tcgetattr(&stdin).map_err(|_| missing())?;
     let mut silent = before.clone();
-    silent.local_modes.remove(LocalModes::ECHO);
+    silent.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+    silent.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
     let _ = write!(std::io::stderr(), "Password of {name}: ");
     tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(|_| missing())?;
-    let mut line = String::new();
-    let read = stdin.lock().read_line(&mut line);
+    // A terminal gives one line at a time, whatever ends it.
+    let mut line = vec![0; MAX_PASSWORD];
+    let read = stdin.lock().read(&mut line);
     let _ = tcsetattr(&stdin, OptionalActions::Flush, &before);
     let _ = writeln!(std::io::stderr());
-    read.map_err(|_| missing())?;
+    line.truncate(read.map_err(|_| missing())?);
+    if line.contains(&CTRL_C) {
+        return Err(missing());
+    }
+    let line = String::from_utf8(line).map_err(|_| missing())?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
@@ -227,6 +265,21 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(duration(text).ok(), expected.map(Duration::from_millis), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_inbucket() {
+        let table: &[(&[&str], Option<&str>)] = &[
+            (&["x"], None),
+            (&["x", "--host", "ci.test"], Some("http://ci.test:9000")),
+            (&["x", "--port", "80"], Some("http://localhost:80")),
+            (&["x", "--host", "::1"], Some("http://[::1]:9000")),
+            (&["x", "--host", "[::1]", "--port", "80"], Some("http://[::1]:80")),
+        ];
+        for (args, expected) in table {
+            let matches = Command::new("x").args(inbucket_args()).get_matches_from(*args);
+            assert_eq!(host_and_port(&matches).as_deref(), *expected, "{args:?}");
         }
     }
 }

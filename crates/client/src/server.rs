@@ -16,6 +16,8 @@ use crate::failure::Failure;
 const MAX_ANSWER: u64 = 512 * 1024 * 1024;
 /// The longest refusal that is read of an answer that is otherwise a stream.
 const MAX_REFUSAL: u64 = 64 * 1024;
+/// The longest text of a refusal that is no JSON.
+const MAX_LINE: usize = 200;
 /// How much longer than the server may wait for mail, its answer may take.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -155,6 +157,8 @@ pub(crate) fn base(text: &str) -> Result<(Url, Credentials), String> {
     };
     // They are sent as a header field, and appear in no error.
     let _ = url.set_password(None).and_then(|()| url.set_username(""));
+    let path = format!("{}/", url.path().trim_end_matches('/'));
+    url.set_path(&path);
     Ok((url, credentials))
 }
 
@@ -195,13 +199,24 @@ pub(crate) fn shaped<T: DeserializeOwned>(document: &Value) -> Result<T, Failure
 pub(crate) fn refusal(status: u16, body: &[u8]) -> Failure {
     let problem: Option<Value> = serde_json::from_slice(body).ok();
     let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
-    let sentence = detail.map_or_else(|| format!("The server answers with status {status}."), ToOwned::to_owned);
+    let sentence = match detail.or_else(|| line_of_text(body)) {
+        Some(text) => text.to_owned(),
+        None => format!("The server answers with status {status}."),
+    };
     match status {
         404 | 408 | 409 => Failure::nothing(sentence),
         400 | 413 | 415 | 422 => Failure::Usage(sentence),
         401 | 403 => Failure::Refused(sentence),
         _ => Failure::Server(sentence),
     }
+}
+
+/// The text of an answer that is one line and nothing else: a port that speaks HTTPS says so that way.
+fn line_of_text(body: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(body).ok()?.trim();
+    let is_line =
+        !text.is_empty() && text.len() <= MAX_LINE && !text.contains('\n') && !text.starts_with(['<', '{', '[']);
+    is_line.then_some(text)
 }
 
 fn strange(why: &str) -> Failure {
@@ -221,6 +236,9 @@ mod tests {
             let failure = refusal(status, body);
             assert_eq!((failure.code(), failure.to_string().as_str()), (code, "There is no such message."), "{status}");
         }
+        let line = b"This port speaks HTTPS: the URL must begin with https://.\n";
+        assert_eq!(refusal(400, line).to_string(), "This port speaks HTTPS: the URL must begin with https://.");
+        assert_eq!(refusal(502, b"one\ntwo\n").to_string(), "The server answers with status 502.");
         assert_eq!(refusal(502, b"<html>").to_string(), "The server answers with status 502.");
     }
 
@@ -230,6 +248,9 @@ mod tests {
         let table = [
             ("http://localhost:9000", "http://localhost:9000/", Credentials::None),
             ("https://ci.test/mail/?x#y", "https://ci.test/mail/", Credentials::None),
+            ("https://ci.test/mail", "https://ci.test/mail/", Credentials::None),
+            ("http://ci.test//mail///", "http://ci.test//mail/", Credentials::None),
+            ("http://ci.test//", "http://ci.test/", Credentials::None),
             ("http://ann:p%40ss%zz@x.test", "http://x.test/", user("ann", "p@ss%zz")),
             ("http://ann@x.test", "http://x.test/", user("ann", "")),
         ];

@@ -5,6 +5,7 @@ use std::io::Write;
 use jiff::Timestamp;
 
 use crate::failure::Failure;
+use crate::options::Mailing;
 use crate::screen::Screen;
 use crate::server::Server;
 
@@ -21,6 +22,7 @@ pub(crate) trait Task {
 /// What a command works with.
 pub(crate) struct Session<'a> {
     pub(crate) server: Server,
+    pub(crate) mailing: Mailing,
     pub(crate) screen: Screen,
     /// Whether the API's own answer is wanted.
     pub(crate) json: bool,

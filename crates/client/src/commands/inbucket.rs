@@ -62,7 +62,7 @@ pub(super) fn parse_client(matches: &ArgMatches) -> Option<(Box<dyn Task>, Optio
     let task: Box<dyn Task> = match name {
         "list" => Box::new(Ids { mailbox: text(below, "mailbox") }),
         "match" => parse_match(below),
-        _ => parse_mbox(below),
+        _ => Box::new(Match { may_be_empty: true, ..whole(below) }),
     };
     let mut options = Options::parse(below);
     options.or_host_and_port(matches);
@@ -135,11 +135,17 @@ pub(super) fn parse_match(matches: &ArgMatches) -> Box<dyn Task> {
             _ => Form::Id,
         },
         delete: text(matches, "delete") == "true",
+        may_be_empty: false,
     })
 }
 
 pub(super) fn parse_mbox(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Match {
+    Box::new(whole(matches))
+}
+
+/// A whole mailbox as mbox.
+fn whole(matches: &ArgMatches) -> Match {
+    Match {
         mailbox: text(matches, "mailbox"),
         from: None,
         to: None,
@@ -147,7 +153,8 @@ pub(super) fn parse_mbox(matches: &ArgMatches) -> Box<dyn Task> {
         max_age: Duration::ZERO,
         form: Form::Mbox,
         delete: text(matches, "delete") == "true",
-    })
+        may_be_empty: false,
+    }
 }
 
 struct Ids {
@@ -173,6 +180,8 @@ struct Match {
     max_age: Duration,
     form: Form,
     delete: bool,
+    /// Whether it is a success when nothing is there, as it is for Inbucket's own mbox.
+    may_be_empty: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -193,7 +202,7 @@ impl Task for Match {
             }
         }
         if found.is_empty() {
-            return Err(Failure::Nothing(None));
+            return if self.may_be_empty { Ok(()) } else { Err(Failure::Nothing(None)) };
         }
         if self.form == Form::Json || session.json {
             let records = found.iter().map(|(record, _)| record.clone()).collect();

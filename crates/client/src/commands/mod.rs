@@ -60,11 +60,23 @@ fn finished(command: Command) -> Command {
 }
 
 fn mailbox_arg() -> Arg {
-    Arg::new("mailbox").value_name("MAILBOX").required(true).help("A mailbox, given by name or address")
+    Arg::new("mailbox")
+        .value_name("MAILBOX")
+        .required(true)
+        .value_parser(segment)
+        .help("A mailbox, given by name or address")
 }
 
 fn id_arg() -> Arg {
-    Arg::new("id").value_name("ID").default_value("latest").help("The id of a message, or latest")
+    Arg::new("id").value_name("ID").default_value("latest").value_parser(segment).help("The id of a message, or latest")
+}
+
+/// A part of a path. Without a name, or with one that leads elsewhere, the request would be about something larger.
+fn segment(text: &str) -> Result<String, String> {
+    match text {
+        "" | "." | ".." => Err("must be a name".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// The text of an argument; empty where it was not given.

@@ -1,9 +1,9 @@
 //! `restante delete` and `restante purge`: mail that is no longer wanted.
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 use serde_json::{Value, json};
 
-use super::{mailbox_arg, text};
+use super::{mailbox_arg, segment, text};
 use crate::failure::Failure;
 use crate::screen::counted;
 use crate::task::{Session, Task};
@@ -12,10 +12,14 @@ use crate::task::{Session, Task};
 const AT_ONCE: usize = 10_000;
 
 pub(super) fn delete_command() -> Command {
-    Command::new("delete")
-        .about("Deletes messages of a mailbox")
-        .arg(mailbox_arg())
-        .arg(Arg::new("ids").value_name("ID").required(true).num_args(1..).help("The ids of the messages"))
+    Command::new("delete").about("Deletes messages of a mailbox").arg(mailbox_arg()).arg(
+        Arg::new("ids")
+            .value_name("ID")
+            .required(true)
+            .num_args(1..)
+            .value_parser(segment)
+            .help("The ids of the messages"),
+    )
 }
 
 pub(super) fn parse_delete(matches: &ArgMatches) -> Box<dyn Task> {
@@ -26,14 +30,9 @@ pub(super) fn parse_delete(matches: &ArgMatches) -> Box<dyn Task> {
 pub(super) fn purge_command() -> Command {
     Command::new("purge")
         .about("Deletes all messages of a mailbox, or of all mailboxes")
-        .arg(mailbox_arg().required(false).required_unless_present("all"))
-        .arg(
-            Arg::new("all")
-                .long("all")
-                .action(ArgAction::SetTrue)
-                .conflicts_with("mailbox")
-                .help("Deletes everything that the server holds"),
-        )
+        .arg(mailbox_arg().required(false))
+        .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Deletes everything that the server holds"))
+        .group(ArgGroup::new("what").args(["mailbox", "all"]).required(true))
 }
 
 pub(super) fn parse_purge(matches: &ArgMatches) -> Box<dyn Task> {

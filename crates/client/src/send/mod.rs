@@ -1,8 +1,9 @@
 //! `restante send`: composes a mail, or takes a ready one as `sendmail` does, and hands it to a server by SMTP. `compose` makes
-//! mails of flags, `ready` completes those that others have made, `smtp` sends them.
+//! mails of flags, `ready` completes those that others have made, `route` knows where they go, `smtp` sends them.
 
 mod compose;
 mod ready;
+mod route;
 mod smtp;
 
 use std::ffi::OsString;
@@ -10,7 +11,6 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_mail::address::{Address, Alphabet, is_domain};
@@ -19,25 +19,21 @@ use restante_mail::mime::Mailbox;
 use serde_json::json;
 
 use self::compose::Pieces;
-use self::ready::{Missing, Ready, addresses, until_dot};
+use self::ready::{Missing, Ready, all_addresses, until_dot};
+use self::route::Route;
 use self::smtp::{Letter, Way, deliver};
 use crate::Errand;
 use crate::failure::Failure;
-use crate::options::{Options, SMTP, variable};
-use crate::server::{Question, Server};
+use crate::options::{Options, variable};
+use crate::server::Credentials;
 use crate::task::{Session, Task};
 
-/// Where mail goes when nobody knows better.
-const DEFAULT_PLACE: &str = "localhost:2500";
-const DEFAULT_PORT: u16 = 2500;
 /// The most that is read of one file, or of standard input.
 const MAX_INPUT: u64 = 256 * 1024 * 1024;
-/// How long the mail server may take for a reply.
-const PATIENCE: Duration = Duration::from_mins(1);
 /// The flags that compose a mail.
 const COMPOSING: &[&str] = &["from", "to", "cc", "bcc", "subject", "text", "html", "header", "attach"];
 /// Flags of `sendmail` that take a value and change nothing here.
-const IGNORED_VALUES: &str = "BCLNORVXdep";
+const IGNORED_VALUES: &str = "ABCLNORVXdep";
 /// Flags of `sendmail` that change nothing here.
 const IGNORED: &str = "GUmnv";
 
@@ -99,6 +95,10 @@ pub(crate) fn sendmail(args: &[OsString]) -> ExitCode {
         Command::new("sendmail")
             .about("Hands a mail from standard input to a server by SMTP; restante send has more")
             .disable_version_flag(true)
+            // The short one is the count of hops.
+            .disable_help_flag(true)
+            .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Prints this"))
+            .arg(Arg::new("hops").short('h').hide(true))
             .arg(smtp_arg())
             .args(sendmail_args())
             .args(composing_args().map(|arg| arg.hide(true))),
@@ -210,9 +210,13 @@ impl Task for Stand {
         let input = input()?;
         let ready = Ready::parse(if self.ignores_dots { &input } else { until_dot(&input) });
 
-        let named = self.recipients.iter().flat_map(|list| addresses(list.as_bytes()));
+        let mut named = Vec::new();
+        for list in &self.recipients {
+            let found = all_addresses(list.as_bytes());
+            named.extend(found.ok_or_else(|| Failure::Usage(format!("{list:?} is no recipient.")))?);
+        }
         let in_header = if self.from_header { ready.recipients() } else { Vec::new() };
-        let mut to: Vec<String> = named.chain(in_header).map(|address| place.qualified(&address)).collect();
+        let mut to: Vec<String> = named.into_iter().chain(in_header).map(|address| place.qualified(&address)).collect();
         to.sort_unstable();
         to.dedup();
         let sender = match &self.sender {
@@ -252,32 +256,22 @@ fn send(
     if to.is_empty() {
         return Err(Failure::Usage("The mail has no recipients.".to_owned()));
     }
-    let server = destination(smtp, &session.server);
-    let way = Way { place: &server, name: &place.host, credentials: session.server.credentials(), timeout: PATIENCE };
+    let mailing = session.mailing;
+    let route = Route::find(smtp, &session.server, mailing)?;
+    let way = Way {
+        place: &route.place,
+        name: &place.host,
+        credentials: if route.logs_in { session.server.credentials() } else { &Credentials::None },
+        insecure: mailing.insecure,
+        timeout: mailing.timeout,
+    };
     let reply = deliver(&way, &Letter { from, to, mail })?;
     if session.json {
         session.screen.json(session.out, &json!({ "reply": reply }))?;
     } else if session.screen.is_terminal() {
-        writeln!(session.out, "Sent to {server}: {}", crate::screen::plain::line(&reply))?;
+        writeln!(session.out, "Sent to {}: {}", route.place, crate::screen::plain::line(&reply))?;
     }
     Ok(())
-}
-
-/// Where the mail goes. The server knows its port, also when the system has chosen it.
-fn destination(smtp: Option<&str>, server: &Server) -> String {
-    let named = smtp.map(ToOwned::to_owned).or_else(|| variable(SMTP));
-    if let Some(place) = named {
-        let has_port = place
-            .rsplit_once(':')
-            .is_some_and(|(host, port)| port.parse::<u16>().is_ok() && (!host.contains(':') || host.starts_with('[')));
-        return if has_port { place } else { format!("{place}:{DEFAULT_PORT}") };
-    }
-    let about = server.get(Question { path: &["api", "v2", "server"], ..Question::default() });
-    let port = about.ok().and_then(|about| about["smtp"]["port"].as_u64());
-    match (server.host(), port) {
-        (Some(host), Some(port)) => format!("{host}:{port}"),
-        _ => DEFAULT_PLACE.to_owned(),
-    }
 }
 
 fn address(text: &str) -> Result<Address, Failure> {

@@ -118,6 +118,35 @@ pub(super) fn addresses(list: &[u8]) -> Vec<String> {
     whole.chain(alone.take(MAX_RECIPIENTS)).collect()
 }
 
+/// The addresses of a list with commas, all of which must be usable; none when there is something else, or nothing at all.
+pub(super) fn all_addresses(list: &[u8]) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    for item in items(list) {
+        match addresses(item) {
+            none if none.is_empty() => return None,
+            some => found.extend(some),
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// What is between the commas of a list, where they are not quoted.
+fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (mut quoted, mut escaped) = (false, false);
+    let items = list.split(move |byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => quoted = !quoted,
+            _ => return *byte == b',' && !quoted,
+        }
+        false
+    });
+    // A comma too many is no recipient too few.
+    let several = list.contains(&b',');
+    items.filter(move |item| !(several && item.trim_ascii().is_empty()))
+}
+
 /// Whether a line begins a header field: printable ASCII up to a colon (RFC 5322 section 2.2), before which blanks were
 /// once allowed (section 4.5).
 fn is_field(line: &[u8]) -> bool {
@@ -208,6 +237,23 @@ mod tests {
         ];
         for (list, expected) in table {
             assert_eq!(addresses(list.as_bytes()), *expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn lists_with_something_unusable() {
+        let table: &[(&str, Option<&[&str]>)] = &[
+            ("ann@x.org", Some(&["ann@x.org"])),
+            ("root, \"Doe, \\\"A\\\" Ann\" <ann@x.org>,", Some(&["root", "ann@x.org"])),
+            ("", None),
+            (",", None),
+            ("bad <>", None),
+            ("ann@x.org, bad <>", None),
+            ("two words,ann@x.org", None),
+        ];
+        for (list, expected) in table {
+            let found = all_addresses(list.as_bytes());
+            assert_eq!(found, expected.map(|list| list.iter().map(ToString::to_string).collect()), "{list}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! already; the extensions that it needs are asked for, and those that are missing are told.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -34,6 +34,8 @@ pub(super) struct Way<'a> {
     /// What this machine calls itself.
     pub(super) name: &'a str,
     pub(super) credentials: &'a Credentials,
+    /// Whether credentials go to other machines too, where everybody between can read them.
+    pub(super) insecure: bool,
     /// How long every step may take.
     pub(super) timeout: Duration,
 }
@@ -43,7 +45,7 @@ pub(super) fn deliver(way: &Way<'_>, letter: &Letter) -> Result<String, Failure>
     let mut line = Line::open(way)?;
     line.expect("2")?;
     let extensions = line.greet(way.name)?;
-    line.log_in(way.credentials, &extensions)?;
+    line.log_in(way, &extensions)?;
 
     let wire = on_the_wire(&letter.mail);
     let from = letter.from.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -146,13 +148,21 @@ impl<'a> Line<'a> {
     }
 
     /// Logs in where there are credentials and the server wants some.
-    fn log_in(&mut self, credentials: &Credentials, extensions: &Extensions) -> Result<(), Failure> {
-        let (name, secret) = match credentials {
+    fn log_in(&mut self, way: &Way<'_>, extensions: &Extensions) -> Result<(), Failure> {
+        let (name, secret) = match way.credentials {
             _ if !extensions.offers_plain() => return Ok(()),
             Credentials::None => return Ok(()),
             Credentials::Token(token) => (TOKEN_USER, token),
             Credentials::User { name, password } => (name.as_str(), password),
         };
+        let peer = self.reader.get_ref().peer_addr().map_err(|error| broken(self.place, &error))?;
+        if !(way.insecure || is_here(peer.ip())) {
+            let place = self.place;
+            return Err(Failure::Refused(format!(
+                "The mail server {place} is another machine, and the credentials could be read on the way: use --insecure to \
+                 send them all the same."
+            )));
+        }
         let response = STANDARD.encode(format!("\0{name}\0{secret}"));
         self.say(&format!("AUTH PLAIN {response}"), "2").map(|_| ()).map_err(|failure| match failure {
             Failure::Undelivered { sentence, for_now: false, .. } => Failure::Refused(sentence),
@@ -219,6 +229,11 @@ fn connect(place: &str, timeout: Duration) -> io::Result<TcpStream> {
     Err(last)
 }
 
+/// Whether an address is this machine, whichever way it is written.
+fn is_here(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
 fn broken(place: &str, error: &io::Error) -> Failure {
     Failure::Unreachable(format!("The mail server {place} cannot be reached: {error}."))
 }
@@ -261,6 +276,16 @@ mod tests {
             let back: String =
                 body.split_inclusive("\r\n").map(|line| line.strip_prefix('.').unwrap_or(line)).collect();
             proptest::prop_assert_eq!(back.replace("\r\n", "\n"), mail.replace("\r\n", "\n"));
+        }
+    }
+
+    #[test]
+    fn credentials_stay_on_this_machine() {
+        for here in ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"] {
+            assert!(is_here(here.parse().unwrap()), "{here}");
+        }
+        for elsewhere in ["10.0.0.1", "192.0.2.1", "::", "::ffff:10.0.0.1", "2001:db8::1"] {
+            assert!(!is_here(elsewhere.parse().unwrap()), "{elsewhere}");
         }
     }
 

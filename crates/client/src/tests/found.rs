@@ -300,3 +300,13 @@ fn regular_expressions_of_inbucket() {
     );
     assert!(fake.seen().ends_with("{\"ids\":[\"1\"]}"), "{}", fake.seen());
 }
+
+/// As with Inbucket's client, and the other way round without that name.
+#[test]
+fn an_empty_mailbox_as_mbox() {
+    const ANSWERS: &[Answer] = &[("GET /api/v1/mailbox/ann?after=0&limit=1000", 200, "[]")];
+    let fake = Fake::new(ANSWERS);
+    assert_eq!(fake.run(Screen::pipe(), &["client", "mbox", "ann"]), (String::new(), Ok(())));
+    assert_eq!(fake.run(Screen::pipe(), &["client", "match", "ann"]).1, Err(Failure::Nothing(None)));
+    assert_eq!(fake.run(Screen::pipe(), &["mbox", "ann"]).1, Err(Failure::Nothing(None)));
+}

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
-use super::fake::run;
+use super::fake::{Answer, Fake, run};
 use crate::Failure;
 use crate::screen::Screen;
 
@@ -126,4 +126,29 @@ fn drafts_that_make_no_mail() {
     }
     let missing = ["send", "--to", "a@x.org", "--attach", "/nowhere/at/all"];
     assert!(matches!(run(Screen::pipe(), &missing).1, Err(Failure::Local(_))));
+}
+
+/// The server is asked where it takes mail. One that was named has to tell.
+#[test]
+fn a_named_server_has_to_tell() {
+    const LOCKED: &[Answer] = &[("GET /api/v2/server", 401, r#"{"detail":"Log in first."}"#)];
+    const BROKEN: &[Answer] = &[("GET /api/v2/server", 503, r#"{"detail":"Not now."}"#)];
+    const OTHER: &[Answer] = &[("GET /api/v2/server", 404, "404 page not found\n")];
+    const CLOSED: &[Answer] = &[("GET /api/v2/server", 200, r#"{"smtp":{"port":null}}"#)];
+    let unknown = "The server does not tell where it takes mail: use --smtp.";
+    let table = [(LOCKED, 4, "Log in first."), (BROKEN, 5, "Not now."), (OTHER, 5, unknown), (CLOSED, 5, unknown)];
+    for (answers, code, sentence) in table {
+        let args = ["send", "--from", "ann@x.org", "--to", "bob@x.org", "--text", "x"];
+        let failure = Fake::new(answers).run(Screen::pipe(), &args).1.unwrap_err();
+        assert_eq!((failure.code(), failure.to_string().as_str()), (code, sentence));
+    }
+}
+
+/// Nothing is said within the time.
+#[test]
+fn the_time_limit_is_that_of_the_mail_server_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = listener.local_addr().unwrap().to_string();
+    let args = ["send", "--smtp", &place, "--from", "a@x.org", "--to", "b@x.org", "--text", "x", "--timeout", "50ms"];
+    assert_eq!(run(Screen::pipe(), &args).1.unwrap_err().code(), 3);
 }

@@ -2,6 +2,8 @@
 
 use std::net::TcpListener;
 
+use clap::Command;
+
 use super::fake::{Answer, Fake, run};
 use crate::screen::Screen;
 
@@ -78,4 +80,27 @@ fn latest_is_never_deleted() {
     let (_, ended) = fake.run(Screen::pipe(), &["delete", "ann", "1", "latest"]);
     assert_eq!(ended.unwrap_err().code(), 2);
     assert_eq!(fake.seen(), "");
+}
+
+/// The path of the request would be that of something else.
+#[test]
+fn names_that_lead_elsewhere_are_no_names() {
+    let table: &[&[&str]] = &[
+        &["list", ""],
+        &["get", "."],
+        &["get", "ann", ".."],
+        &["source", "ann", ""],
+        &["delete", "ann", "1", "."],
+        &["purge", ".."],
+        &["purge"],
+        &["purge", "ann", "--all"],
+        &["wait", "", "--timeout", "0"],
+        &["codes", "ann", "--after", "latest"],
+        &["client", "mbox", ""],
+    ];
+    for args in table {
+        let command = Command::new("restante").subcommands(crate::commands());
+        let told = command.try_get_matches_from(["restante"].iter().chain(*args));
+        assert_eq!(told.map(|_| ()).map_err(|error| error.exit_code()), Err(2), "{args:?}");
+    }
 }
