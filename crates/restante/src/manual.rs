@@ -80,8 +80,7 @@ pub fn run(manual: &Manual) -> ExitCode {
 
 /// The reference page of all commands, in Markdown: `docs/cli.md` is this text.
 pub fn reference() -> String {
-    let mut root = config::command();
-    root.build();
+    let root = described();
     let mut page = INTRODUCTION.to_owned();
     for command in all(&root) {
         describe(&mut page, command);
@@ -93,10 +92,16 @@ pub fn reference() -> String {
     page
 }
 
+/// The whole command line. What `help` tells is on the page of each command.
+fn described() -> Command {
+    let mut root = config::command().disable_help_subcommand(true);
+    root.build();
+    root
+}
+
 /// The man page of the command that these words lead to.
 fn page_of(path: &[String]) -> Result<Vec<u8>, String> {
-    let mut root = config::command();
-    root.build();
+    let root = described();
     let mut command = &root;
     for name in path {
         command = command.find_subcommand(name).ok_or_else(|| format!("There is no command {name:?}."))?;
@@ -106,8 +111,7 @@ fn page_of(path: &[String]) -> Result<Vec<u8>, String> {
 
 /// Writes all man pages.
 fn pages(folder: &Path) -> Result<(), String> {
-    let mut root = config::command();
-    root.build();
+    let root = described();
     for command in std::iter::once(&root).chain(all(&root)) {
         let path = folder.join(format!("{}.1", file_name(command)));
         rendered(command)

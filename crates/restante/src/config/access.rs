@@ -49,14 +49,11 @@ pub(super) fn scopes(text: &str) -> Result<Scopes, String> {
 pub(super) fn lifetime(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     let time = match days {
-        Some(days) => Duration::from_hours(24 * u64::from(days)),
-        None => duration::parse(text)?,
+        Some(days) => Some(Duration::from_hours(24 * u64::from(days))),
+        None => duration::parse(text).ok(),
     };
-    if time.is_zero() || time > LONGEST {
-        Err("must be a length of time from 1s to 36500d".to_owned())
-    } else {
-        Ok(time)
-    }
+    time.filter(|time| !time.is_zero() && *time <= LONGEST)
+        .ok_or_else(|| "must be a length of time such as 30d, 12h or 1h30m, at most 36500d".to_owned())
 }
 
 #[cfg(test)]

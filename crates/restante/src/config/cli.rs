@@ -180,7 +180,6 @@ pub(crate) fn command() -> Command {
             "Every setting is also a variable, RESTANTE_SMTP_ADDR for --smtp-addr (INBUCKET_SMTP_ADDR works too), and \
              a line of the configuration file. Flags win over variables, variables over the file.",
         )
-        .disable_help_subcommand(true)
         .args_override_self(true)
         .args(flags())
         .subcommand(health)
@@ -361,8 +360,8 @@ fn some_flags(keys: &[&str]) -> impl Iterator<Item = Arg> {
     let flags = settings.map(|setting| match (setting.key, setting.alias) {
         (DATA, Some(alias)) => {
             let arg = Arg::new(setting.key).long(alias).alias(setting.flag()).action(ArgAction::Append);
-            let arg = arg.value_name(setting.value.placeholder()).display_order(0).help("The data directory");
-            arg.long_help(format!("The data directory\nVariable RESTANTE_{}.", setting.variable()))
+            let arg = arg.value_name(setting.value.placeholder()).display_order(0).help("The data directory.");
+            arg.long_help(format!("The data directory.\nVariable RESTANTE_{}.", setting.variable()))
         }
         _ => flag(setting),
     });

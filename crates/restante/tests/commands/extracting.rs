@@ -20,4 +20,9 @@ fn a_script_gets_the_code_alone() {
     assert_eq!(run(restante(&server).args(["codes", "ann", &before])).0, 1);
     let newest = server.ids("ann").pop().unwrap();
     assert_eq!(run(restante(&server).args(["codes", "ann", "--after", &newest])).0, 1);
+
+    // One without comes right behind it.
+    server.deliver("ann@x.org", b"Subject: Hello again\r\n\r\nNothing in it.\r\n");
+    assert_eq!(done(&server, &["codes", "ann", "--after", "0", "--wait", "2s"]), "482913\n");
+    assert_eq!(done(&server, &["wait", "ann", "--match", "-subject:again", "--codes"]), "482913\n");
 }

@@ -50,6 +50,14 @@ fn man_pages() {
 }
 
 #[test]
+fn help_is_a_command_too() {
+    let (code, out, _) = run(plain().arg("help"));
+    assert!(code == 0 && out.contains("Usage: restante [OPTIONS] [COMMAND]"), "{out}");
+    let (code, out, _) = run(plain().args(["help", "purge"]));
+    assert!(code == 0 && out.contains("restante purge [OPTIONS] <MAILBOX|--all>"), "{out}");
+}
+
+#[test]
 fn settings_of_the_server_are_not_in_the_way() {
     for command in ["list", "send", "match", "wait"] {
         let (_, help, _) = run(plain().args([command, "--help"]));

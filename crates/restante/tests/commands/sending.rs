@@ -66,6 +66,12 @@ fn the_place_can_be_named() {
     assert_eq!(server.count("ann"), 2);
     let (code, _, told) = run(&mut elsewhere(&["--smtp", "127.0.0.1:1"]));
     assert_eq!(code, 3, "{told}");
+    let (code, _, told) = run(&mut elsewhere(&[]));
+    assert!(code == 3 && told.contains("http://127.0.0.1:1/"), "{code} {told}");
+    // No lock is there, so nothing is needed that could be refused.
+    let mut send = restante(&server);
+    send.args(["send", "--to", "ann@x.org", "--text", "x", "--token", "rst_unknown"]);
+    assert_eq!(run(&mut send).0, 0);
 }
 
 #[test]
@@ -92,7 +98,7 @@ fn sendmail_by_its_name() {
     assert!(root["from"].as_str().unwrap().starts_with("Cron Daemon <tester@"), "{root}");
     assert_eq!(root["body"]["text"], "job done\n");
     // Without -i a dot ends it.
-    assert_eq!(call(&["-bm", "--", "carl@x.org"], "Subject: x\n\none\n.\ntwo\n").0, 0);
+    assert_eq!(call(&["-bm", "-Am", "-h", "3", "--", "carl@x.org"], "Subject: x\n\none\n.\ntwo\n").0, 0);
     assert_eq!(server.json("/api/v1/mailbox/carl/latest")["body"]["text"], "one\n");
 
     let table: &[(&[&str], i32)] = &[
@@ -101,6 +107,9 @@ fn sendmail_by_its_name() {
         (&["-bs"], 64),
         (&["-q"], 64),
         (&["--unknown"], 64),
+        (&["ann@x.org", "bad <>", ""], 64),
+        (&["ann@x.org", ""], 64),
+        (&["--server", "http://127.0.0.1:1", "ann@x.org"], 75),
         (&["-f", "x@spam.test", "ann@x.org"], 69),
         (&["ann@closed.test"], 67),
         (&["--smtp", "127.0.0.1:1", "ann@x.org"], 75),
