@@ -13,6 +13,8 @@ const MAX_LINES: usize = 10_000;
 const KEPT: usize = 1024;
 /// The mechanisms whose name is shown; anything else behind AUTH could be a secret.
 const MECHANISMS: [&str; 4] = ["PLAIN", "LOGIN", "CRAM-MD5", "XOAUTH2"];
+/// How long a word is, in letters, that may be the verb of a command that is not known here.
+const VERB: std::ops::RangeInclusive<usize> = 3..=8;
 
 /// One line of the dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +199,25 @@ pub(crate) fn masked_auth(out: &mut String, arguments: &[u8]) {
     if known.is_none() && !mechanism.is_empty() || !rest.is_empty() {
         out.push_str(" ***");
     }
+}
+
+/// Writes a command of which only the verb may be shown.
+pub(crate) fn masked_verb(out: &mut String, verb: &[u8], arguments: &[u8]) {
+    escape(out, verb);
+    if !arguments.is_empty() {
+        out.push_str(" ***");
+    }
+}
+
+/// Writes a line that is no command. It may be a misspelt AUTH, a password that nobody asked for, or a header of HTTP: the
+/// first word is shown when it has capitals only, as programs write verbs, and is not all there is.
+pub(crate) fn masked_unknown(out: &mut String, line: &[u8]) {
+    let (verb, arguments) = word(line);
+    if VERB.contains(&verb.len()) && verb.iter().all(u8::is_ascii_uppercase) && !arguments.is_empty() {
+        escape(out, verb);
+        out.push(' ');
+    }
+    hidden(out, line);
 }
 
 /// Writes a line of which nothing may be shown.

@@ -1,6 +1,7 @@
 //! How a command of POP3 stands in the record of a dialogue: without anything that could be a password or a digest.
 
-use crate::record::{escape, hidden, masked_auth};
+use crate::line::word;
+use crate::record::{escape, hidden, masked_auth, masked_verb};
 
 use super::command::{self, Command, Verb};
 
@@ -17,9 +18,12 @@ pub(crate) fn show(out: &mut String, line: &[u8]) {
         }
         (Verb::Apop, _) => out.push_str("APOP ***"),
         (Verb::Auth, _) => masked_auth(out, line[4..].trim_ascii()),
-        // Somebody may have written the password behind the name.
-        (Verb::User, Err(_)) => out.push_str("USER ***"),
-        _ => escape(out, line),
+        (_, Ok(_)) => escape(out, line),
+        // Somebody may have written the password behind the name, or where no argument belongs.
+        (_, Err(_)) => {
+            let (verb, arguments) = word(line);
+            masked_verb(out, verb, arguments);
+        }
     }
 }
 
@@ -31,7 +35,11 @@ mod tests {
     fn secrets_are_masked() {
         let table: &[(&[u8], &str)] = &[
             (b"STAT", "STAT"),
-            (b"retr x", "retr x"),
+            (b"retr 7", "retr 7"),
+            (b"retr x", "retr ***"),
+            (b"RETR", "RETR"),
+            (b"QUIT hunter2", "QUIT ***"),
+            (b"RSET hunter2", "RSET ***"),
             (b"USER james", "USER james"),
             (b"USER james hunter2", "USER ***"),
             (b"PASS hunter2", "PASS ***"),

@@ -158,6 +158,7 @@ impl Session {
     }
 
     fn line_too_long(&mut self, text: &'static str) {
+        self.mask.line_was_lost();
         if let Some(recording) = &mut self.recording {
             recording.too_long();
         }

@@ -1,6 +1,7 @@
 //! How a command of SMTP stands in the record of a dialogue: without anything that could be a password.
 
-use crate::record::{escape, hidden, masked_auth};
+use crate::line::word;
+use crate::record::{escape, hidden, masked_auth, masked_unknown, masked_verb};
 
 use super::command::Verb;
 use super::fault::Fault;
@@ -11,7 +12,7 @@ pub(crate) enum Mask {
     /// Nothing speaks for it.
     #[default]
     Open,
-    /// There was an attempt at AUTH before it.
+    /// There was an attempt at AUTH before it, or a line that may have been one.
     AuthWasTried,
 }
 
@@ -23,12 +24,32 @@ impl Mask {
                 *self = Self::AuthWasTried;
                 masked_auth(out, arguments);
             }
+            Ok((verb, arguments)) if speaks_of_mail(*verb, arguments) => escape(out, line),
+            Ok((_, arguments)) => masked_verb(out, word(line).0, arguments),
             Err(_) if *self == Self::AuthWasTried || mentions_auth(line) => {
                 *self = Self::AuthWasTried;
                 hidden(out, line);
             }
-            Ok(_) | Err(_) => escape(out, line),
+            Err(_) => masked_unknown(out, line),
         }
+    }
+
+    /// A line was too long to be kept. It may have been an AUTH, and what follows may belong to it.
+    pub(crate) fn line_was_lost(&mut self) {
+        *self = Self::AuthWasTried;
+    }
+}
+
+/// Whether the arguments of a command are of those that tell of a mail and its way. What stands behind any other means
+/// nothing, and may be there by mistake.
+fn speaks_of_mail(verb: Verb, arguments: &[u8]) -> bool {
+    match verb {
+        Verb::Helo | Verb::Ehlo | Verb::Lhlo | Verb::Mail | Verb::Rcpt | Verb::Vrfy => true,
+        Verb::Bdat => {
+            let (size, last) = word(arguments);
+            size.iter().all(u8::is_ascii_digit) && (last.is_empty() || last.eq_ignore_ascii_case(b"LAST"))
+        }
+        _ => false,
     }
 }
 
@@ -46,8 +67,32 @@ mod tests {
     fn secrets_are_masked() {
         let table: &[(&[u8], &str)] = &[
             (b"EHLO client", "EHLO client"),
-            (b"NO\0OP\x1b[31m", "NO\\u{0}OP\\u{1b}[31m"),
-            (b"NOPE nope", "NOPE nope"),
+            (b"MAIL FROM:<a@x.test>\x1b", "MAIL *** (21 octets)"),
+            (b"VRFY james", "VRFY james"),
+            (b"noop", "noop"),
+            (b"RSET secret", "RSET ***"),
+            (b"quit secret", "quit ***"),
+            (b"DATA secret", "DATA ***"),
+            (b"STARTTLS secret", "STARTTLS ***"),
+            (b"NOOP secret", "NOOP ***"),
+            (b"EXPN secret", "EXPN ***"),
+            (b"BDAT 12 last", "BDAT 12 last"),
+            (b"BDAT 12 LAST aHVudGVyMg==", "BDAT ***"),
+            (b"BDAT aHVudGVyMg==", "BDAT ***"),
+            (b"NO\0OP\x1b[31m", "*** (10 octets)"),
+            (b"NOPE nope", "NOPE *** (9 octets)"),
+            (b"PASS secret", "PASS *** (11 octets)"),
+            (b"AUHT PLAIN AGFubgBzZWNyZXQ=", "AUHT *** (27 octets)"),
+            (b"GET / HTTP/1.1", "GET *** (14 octets)"),
+            (b"Cookie: x=y", "*** (11 octets)"),
+            (b"Authorization: Basic YW5uOnNlY3JldA==", "*** (37 octets)"),
+            (b"correct horse battery", "*** (21 octets)"),
+            (b"PASSWORDS secret", "*** (16 octets)"),
+            (b"H4X0R secret", "*** (12 octets)"),
+            (b"UFdTRUNSRVQ=", "*** (12 octets)"),
+            (b"SECRET", "*** (6 octets)"),
+            (b"SECRET ", "*** (7 octets)"),
+            (b"", "*** (0 octets)"),
             (b" auth plain hunter2", "*** (19 octets)"),
             (b"\0AUTH PLAIN hunter2", "*** (19 octets)"),
             (b"auth plain hunter2", "AUTH PLAIN ***"),
@@ -56,13 +101,18 @@ mod tests {
             (b"AUTH hunter2", "AUTH ***"),
             // Sent behind an AUTH that was refused, this may be what was meant for it.
             (b"aHVudGVyMg==", "*** (12 octets)"),
+            (b"MY SECRET", "*** (9 octets)"),
             (b"QUIT", "QUIT"),
         ];
         let mut mask = Mask::default();
         for (line, expected) in table {
             let mut shown = String::new();
             mask.show(&mut shown, line, command::split(line).as_ref());
-            assert_eq!(shown, *expected);
+            assert_eq!(shown, *expected, "{}", String::from_utf8_lossy(line));
+            // Only HTTP names AUTH before its time has come.
+            if line.starts_with(b"Authorization") {
+                mask = Mask::default();
+            }
         }
     }
 }

@@ -87,13 +87,45 @@ fn a_mail_that_breaks_off_is_on_record() {
     assert_eq!(record.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>(), ["(9 octets of mail)"]);
 }
 
+#[test]
+fn what_follows_a_line_that_was_too_long_may_belong_to_it() {
+    let mut driver = recorded(default_settings());
+    driver.feed(b"EHLO client.test\r\n");
+    driver.record();
+    driver.feed(format!("AUTH PLAIN {}\r\nUFdTRUNSRVQ=\r\nMY SECRET\r\n", "A".repeat(13_000)).as_bytes());
+    let record = driver.record();
+    let said: Vec<&str> = record.iter().map(|(_, line)| line.as_str()).filter(|line| !line.starts_with('5')).collect();
+    assert_eq!(said, ["(line too long)", "*** (12 octets)", "*** (9 octets)"]);
+}
+
+#[test]
+fn what_stands_behind_the_last_chunk_is_no_command_to_be_shown() {
+    let mut driver = recorded(default_settings());
+    driver.feed(b"EHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nBDAT 2 LAST\r\nhi");
+    driver.record();
+    driver.feed(b"AGFubgBzZWNyZXQ=\r\n");
+    assert_eq!(driver.record()[0].1, "*** (16 octets)");
+}
+
 /// A secret as it may stand in a line of AUTH: it is found again in whatever form it is in.
 const SECRETS: [&str; 4] =
     ["hunter2hunter2", "aHVudGVyMmh1bnRlcjI=", "AGphbWVzAGh1bnRlcjJodW50ZXIy", "aHVudGVyMmh1bnRlcjIK"];
 
 /// A line with which a client, or a person who types, may try to log in.
 fn attempt() -> impl Strategy<Value = String> {
-    let verb = prop::sample::select(vec!["AUTH", "auth", " AUTH", "AUTH\t", "AUTHPLAIN", "\0AUTH", "AUTH\0"]);
+    let verb = prop::sample::select(vec![
+        "AUTH",
+        "auth",
+        " AUTH",
+        "AUTH\t",
+        "AUTHPLAIN",
+        "\0AUTH",
+        "AUTH\0",
+        "AUHT",
+        "RSET",
+        "PASS",
+        "Cookie:",
+    ]);
     let mechanism =
         prop::sample::select(vec!["PLAIN", "login", "LOGIN ", "CRAM-MD5", "XOAUTH2", "", "hunter2hunter2", "PLAIN="]);
     let secret = prop::sample::select(SECRETS.to_vec());
