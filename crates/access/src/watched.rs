@@ -23,6 +23,8 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 pub(crate) struct Watched<T> {
     source: Source<T>,
     state: Mutex<State<T>>,
+    /// Held by the one that looks: of two looks the later one has the last word.
+    look: Mutex<()>,
 }
 
 /// Where it comes from.
@@ -62,7 +64,7 @@ impl<T: Send + Sync + 'static> Watched<T> {
         let Taken { value, content, stamp } = source.take();
         let value = value.map_err(|problem| format!("{}: {problem}", source.path.display()))?;
         let state = State { current: Arc::new(value), content, stamp, looked: Instant::now() };
-        Ok(Arc::new(Self { source, state: Mutex::new(state) }))
+        Ok(Arc::new(Self { source, state: Mutex::new(state), look: Mutex::default() }))
     }
 
     /// What the file says, as of a second ago at the most.
@@ -97,6 +99,7 @@ impl<T: Send + Sync + 'static> Watched<T> {
 
     fn look_now(&self, in_any_case: bool) {
         let Source { path, what, .. } = &self.source;
+        let _look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.state().stamp;
         if !in_any_case && known.is_some() && known == Some(stamp(fs::metadata(path).ok().as_ref())) {
             return;
@@ -160,6 +163,9 @@ fn stamp(metadata: Option<&Metadata>) -> Stamp {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
     use super::*;
     use crate::testdir::TestDir;
 
@@ -189,6 +195,43 @@ mod tests {
         assert_eq!(look(&watched).await, 0);
         fs::write(&path, vec![b'1'; 5 << 20]).unwrap();
         assert_eq!(look(&watched).await, 0);
+    }
+
+    /// Held while the number two is not to be understood yet, and whether somebody tries to.
+    static GATE: Mutex<()> = Mutex::new(());
+    static IS_TRIED: AtomicBool = AtomicBool::new(false);
+
+    fn slow_number(content: &[u8]) -> Result<u32, String> {
+        let number = number(content)?;
+        if number == 2 {
+            IS_TRIED.store(true, Ordering::SeqCst);
+            drop(GATE.lock());
+        }
+        Ok(number)
+    }
+
+    #[test]
+    fn a_slow_look_does_not_undo_a_later_one() {
+        let dir = TestDir::new();
+        let path = dir.path().join("file");
+        fs::write(&path, "1").unwrap();
+        let source = Source { path: path.clone(), what: "numbers", parse: slow_number, absent: None };
+        let watched = &Watched::open(source).unwrap();
+        let gate = GATE.lock().unwrap();
+        fs::write(&path, "2").unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| watched.look_now(false));
+            while !IS_TRIED.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            fs::write(&path, "3").unwrap();
+            let later = scope.spawn(|| watched.look_now(true));
+            // Time enough for it to come to its end, if it could.
+            thread::sleep(Duration::from_millis(50));
+            assert!(!later.is_finished());
+            drop(gate);
+        });
+        assert_eq!(*watched.state().current, 3);
     }
 
     #[tokio::test]
