@@ -111,7 +111,8 @@ impl Keeper {
         let turn = self.checks.clone().acquire_owned().await.map_err(|_| denied(Reason::TooMany))?;
         // Another request of the same client may have brought the same password meanwhile.
         let is_right = knows() || {
-            let hash = found.map_or_else(|| users.somebody(), |(_, hash)| Ok(hash.clone()));
+            let hash =
+                found.map_or_else(|| users.somebody(self.sessions.number_of(user)), |(_, hash)| Ok(hash.clone()));
             let password = password.to_owned();
             let checked = spawn_blocking(move || {
                 // The turn goes with the work, which does not end when nobody waits for it any more.
@@ -157,8 +158,9 @@ impl Keeper {
 
     /// Ends the login that a cookie stands for.
     pub fn log_out(&self, cookie: &str) {
-        if let Some((session, _)) = self.sessions.read(cookie, Timestamp::now()) {
-            self.sessions.end(&session);
+        let now = Timestamp::now();
+        if let Some((session, _)) = self.sessions.read(cookie, now) {
+            self.sessions.end(session, now);
         }
     }
 

@@ -2,7 +2,7 @@
 //! to be remembered of it here. With it goes a fingerprint of what the login was made with: who changes a password or
 //! revokes a token ends the logins made with it.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,8 +19,10 @@ const NONCE: usize = 16;
 const FINGERPRINT: usize = 16;
 /// The longest cookie that is looked at.
 const MAX_COOKIE: usize = 1024;
-/// How many logins are remembered that were ended before their time; their nonces, to be exact.
-const MAX_ENDED: usize = 4096;
+/// How many logins of one holder are remembered that were ended before their time; their nonces, to be exact.
+const MAX_ENDED: usize = 256;
+/// How many of all holders.
+const MAX_ENDED_OF_ALL: usize = 65_536;
 /// What the signature is about, beside the content: the same key signs nothing else by the same words.
 const PURPOSE: &[u8] = b"restante session 1\0";
 
@@ -28,7 +30,17 @@ const PURPOSE: &[u8] = b"restante session 1\0";
 pub(crate) struct Sessions {
     key: hmac::Key,
     lifetime: Duration,
-    ended: Mutex<VecDeque<[u8; NONCE]>>,
+    ended: Mutex<HashMap<Holder, Ended>>,
+}
+
+/// The logins of one holder that were ended before their time.
+#[derive(Default)]
+struct Ended {
+    /// Until when they are good, and their nonces.
+    nonces: Vec<(i64, [u8; NONCE])>,
+    /// Every login that is good until then and no longer has ended: nothing finer is remembered of those. So that nobody
+    /// undoes a logout by many others, others may end with it.
+    all_until: i64,
 }
 
 /// What a cookie that is ours says.
@@ -43,7 +55,7 @@ pub(crate) struct Session {
 }
 
 /// Who can log in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
     /// A user, by name.
     User(String),
@@ -69,6 +81,14 @@ impl Sessions {
         let mut fingerprint = [0; FINGERPRINT];
         fingerprint.copy_from_slice(&context.sign().as_ref()[..FINGERPRINT]);
         fingerprint
+    }
+
+    /// A number that belongs to a name, and that nobody without the key can work out.
+    pub(crate) fn number_of(&self, name: &str) -> u64 {
+        let mut context = hmac::Context::with_key(&self.key);
+        context.update(b"restante number\0");
+        context.update(name.as_bytes());
+        context.sign().as_ref().iter().take(size_of::<u64>()).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
     }
 
     /// A new cookie.
@@ -99,18 +119,28 @@ impl Sessions {
     }
 
     /// Ends a login before its time.
-    pub(crate) fn end(&self, session: &Session) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if !ended.contains(&session.nonce) {
-            if ended.len() >= MAX_ENDED {
-                ended.pop_front();
-            }
-            ended.push_back(session.nonce);
+    pub(crate) fn end(&self, session: Session, now: Timestamp) {
+        let now = now.as_second();
+        let mut all = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if session.until <= now || all.get(&session.holder).is_some_and(|ended| ended.holds(&session)) {
+            return;
+        }
+        let mut sum: usize = all.values().map(|ended| ended.nonces.len()).sum();
+        if sum >= MAX_ENDED_OF_ALL {
+            all.retain(|_, ended| !ended.is_over(now));
+            sum = all.values().map(|ended| ended.nonces.len()).sum();
+        }
+        let ended = all.entry(session.holder).or_default();
+        ended.nonces.retain(|(until, _)| *until > now);
+        ended.nonces.push((session.until, session.nonce));
+        if ended.nonces.len() > MAX_ENDED || sum >= MAX_ENDED_OF_ALL {
+            ended.coarsen();
         }
     }
 
     fn has_ended(&self, session: &Session) -> bool {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).contains(&session.nonce)
+        let all = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&session.holder).is_some_and(|ended| ended.holds(session))
     }
 
     fn sign(&self, content: &[u8]) -> hmac::Tag {
@@ -118,6 +148,25 @@ impl Sessions {
         signing.update(PURPOSE);
         signing.update(content);
         signing.sign()
+    }
+}
+
+impl Ended {
+    fn holds(&self, session: &Session) -> bool {
+        session.until <= self.all_until || self.nonces.iter().any(|(_, nonce)| *nonce == session.nonce)
+    }
+
+    /// Forgets what has no meaning any more; whether that is everything.
+    fn is_over(&mut self, now: i64) -> bool {
+        self.nonces.retain(|(until, _)| *until > now);
+        self.nonces.is_empty() && self.all_until <= now
+    }
+
+    /// Makes room: the oldest login is remembered by its time alone.
+    fn coarsen(&mut self) {
+        let oldest = self.nonces.iter().map(|(until, _)| *until).min();
+        self.all_until = self.all_until.max(oldest.unwrap_or_default());
+        self.nonces.retain(|(until, _)| *until > self.all_until);
     }
 }
 
@@ -159,11 +208,34 @@ mod tests {
             assert_eq!((&session.holder, session.fingerprint, is_good), (&holder, fingerprint, true));
             assert!(!sessions.read(&cookie, now + HOUR).unwrap().1);
             assert_eq!(self::sessions(2).read(&cookie, now), None);
-            sessions.end(&session);
+            sessions.end(session, now);
             assert!(!sessions.read(&cookie, now).unwrap().1);
             assert_ne!(sessions.cookie(&holder, &fingerprint, now).unwrap(), cookie);
         }
         assert_ne!(sessions.fingerprint(b"hash"), sessions.fingerprint(b"another"));
+    }
+
+    #[test]
+    fn nobody_undoes_a_logout_by_many_others() {
+        let (sessions, start) = (sessions(1), Timestamp::UNIX_EPOCH);
+        let (ann, bob) = (Holder::User("ann".to_owned()), Holder::User("bob".to_owned()));
+        let log_in = |holder: &Holder, now| sessions.cookie(holder, &[0; FINGERPRINT], now).unwrap();
+        let log_out = |cookie: &str, now| sessions.end(sessions.read(cookie, now).unwrap().0, now);
+        let is_good = |cookie: &str, now| sessions.read(cookie, now).unwrap().1;
+        let (of_ann, of_bob) = (log_in(&ann, start), log_in(&bob, start));
+        log_out(&of_ann, start);
+        let mut now = start;
+        for _ in 0..2 * MAX_ENDED {
+            now += Duration::from_secs(1);
+            let another = log_in(&ann, now);
+            assert!(is_good(&another, now));
+            log_out(&another, now);
+            assert!(!is_good(&another, now));
+        }
+        assert!(!is_good(&of_ann, now) && is_good(&of_bob, now) && is_good(&log_in(&ann, now), now));
+        assert!(sessions.ended.lock().unwrap()[&ann].nonces.len() <= MAX_ENDED);
+        log_out(&of_bob, start + HOUR);
+        assert!(!sessions.ended.lock().unwrap().contains_key(&bob), "it was over already");
     }
 
     proptest! {

@@ -247,6 +247,9 @@ impl Record {
         if !is_good(&self.id) || !is_good(&self.name) {
             return Err(format!("a name must have 1 to {MAX_TEXT} bytes and no control characters"));
         }
+        if self.mailboxes.iter().any(String::is_empty) {
+            return Err("a pattern of mailboxes is empty".to_owned());
+        }
         if self.mailboxes.len() > MAX_PATTERNS || !self.mailboxes.iter().all(|pattern| is_good(pattern)) {
             return Err(format!("there may be {MAX_PATTERNS} patterns of mailboxes, of {MAX_TEXT} bytes each"));
         }
@@ -358,7 +361,8 @@ mod tests {
             (token("a", "scopes=[]"), "token 1: a token needs a scope"),
             (token("a", "scopes=['all']"), "token 1: a scope must be read, write or admin"),
             (token("a", "scopes=['read']\nexpires='soon'"), "token 1: soon is no time"),
-            (token("a", "scopes=['read']\nmailboxes=['']"), "token 1: there may be"),
+            (token("a", "scopes=['read']\nmailboxes=['']"), "token 1: a pattern of mailboxes is empty"),
+            (token("a", "scopes=['read']\nmailboxes=[\"\\t\"]"), "token 1: there may be"),
             (token("a", "scopes=['read']\nmailbox='x'"), "line 7: unknown field"),
             (good.clone() + &token("b", "scopes=['read']"), "token 2: there is another one like it"),
             (good.replace("sha256='0", "sha256='x"), "token 1: sha256 must be"),

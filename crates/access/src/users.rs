@@ -21,8 +21,8 @@ const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$cmVzdGFudGUtbm9ib2R5$AAAAAA
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     by_name: HashMap<Arc<str>, PasswordHash>,
-    /// The first one, as long as there is one.
-    first: Option<PasswordHash>,
+    /// Those of all users, in the order of the file.
+    hashes: Vec<PasswordHash>,
 }
 
 impl Users {
@@ -46,9 +46,11 @@ impl Users {
     }
 
     /// A hash to check the password of a user against that there is not, so that this takes as long as with one that
-    /// there is.
-    pub(crate) fn somebody(&self) -> Result<PasswordHash, &'static str> {
-        self.first.clone().map_or_else(|| PasswordHash::parse(NOBODY), Ok)
+    /// there is. Users may have hashes that take different times, so the one is chosen by a number that belongs to the name
+    /// and that nobody else can work out: the time tells what a hash may be like, and not whether there is a user to it.
+    pub(crate) fn somebody(&self, number: u64) -> Result<PasswordHash, &'static str> {
+        let place = usize::try_from(number % self.hashes.len().max(1) as u64).unwrap_or_default();
+        self.hashes.get(place).cloned().map_or_else(|| PasswordHash::parse(NOBODY), Ok)
     }
 
     fn add(&mut self, line: &str) -> Result<(), &'static str> {
@@ -59,7 +61,7 @@ impl Users {
         if self.by_name.len() >= MAX_USERS {
             return Err("there are too many users");
         }
-        self.first.get_or_insert_with(|| hash.clone());
+        self.hashes.push(hash.clone());
         match self.by_name.insert(name.into(), hash) {
             None => Ok(()),
             Some(_) => Err("the user is there already"),
@@ -76,6 +78,9 @@ pub fn check(content: &[u8]) -> Result<(), String> {
 pub fn check_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() || name.len() > MAX_NAME {
         return Err("a name must have 1 to 255 bytes");
+    }
+    if name.trim() != name {
+        return Err("a name must not begin or end with a blank");
     }
     if name.starts_with('#') || name.chars().any(|c| c == ':' || c == '*' || c.is_control()) {
         return Err("a name must not begin with #, nor hold a colon, an asterisk or a control character");
@@ -143,6 +148,8 @@ mod tests {
         let table = [
             (format!("ann:{HASH}\nann:{HASH}"), "line 2: the user is there already"),
             (format!("\n:{HASH}"), "line 2: a name must have 1 to 255 bytes"),
+            (format!(" ann:{HASH}"), "line 1: a name must not begin or end with a blank"),
+            (format!("ann\u{a0}:{HASH}"), "line 1: a name must not begin or end with a blank"),
             (format!("a*b:{HASH}"), "line 1: a name must not"),
             ("ann".to_owned(), "line 1: must be a name, a colon and a hash"),
             ("ann:secret".to_owned(), "line 1: the hash must be of the kind"),
@@ -157,9 +164,11 @@ mod tests {
 
     #[test]
     fn there_is_always_a_hash_to_take_the_time_from() {
-        assert!(!Users::default().somebody().unwrap().is_of(""));
-        let users = Users::parse(format!("ann:{HASH}").as_bytes()).unwrap();
-        assert_eq!(users.somebody().unwrap().as_str(), HASH);
+        assert!(!Users::default().somebody(7).unwrap().is_of(""));
+        let users = Users::parse(format!("ann:{HASH}\nbob:{NOBODY}\ncid:{HASH}").as_bytes()).unwrap();
+        for (number, expected) in [(0, HASH), (1, NOBODY), (2, HASH), (4, NOBODY), (u64::MAX, HASH)] {
+            assert_eq!(users.somebody(number).unwrap().as_str(), expected, "{number}");
+        }
     }
 
     #[test]
