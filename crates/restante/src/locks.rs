@@ -1,10 +1,12 @@
 //! The locks on the doors of all protocols: who is let in is known to the keeper, and everybody who is not is told of here.
 //! Without users and tokens there are none. How credentials are asked for, and what is answered, is each protocol's own.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt::{self, Display};
+use std::mem;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use restante_access::{Client, Denied, Keeper, Settings};
@@ -14,10 +16,13 @@ use crate::metrics::{Metrics, Protocol};
 
 /// The time in which one client is told of so often.
 const PERIOD: Duration = Duration::from_mins(1);
-/// How many lines of one client there are in that time; what is beyond is counted and told with the next line.
+/// How many lines of one client there are in that time; what is beyond is counted, and told with the next line or by the end
+/// of the time.
 const MAX_LINES: u32 = 20;
-/// How many clients are remembered.
+/// How many clients are remembered; all others are as one.
 const MAX_CLIENTS: usize = 4096;
+/// How many clients are told of by themselves at a time when it comes to what was left out.
+const MAX_LEFT_OUT: usize = 20;
 /// The longest description of what was asked, in characters.
 const MAX_ASKED: usize = 200;
 
@@ -26,7 +31,15 @@ pub struct Locks {
     /// Who decides.
     pub keeper: Keeper,
     metrics: Arc<Metrics>,
-    told: Mutex<HashMap<Client, Told>>,
+    told: Mutex<HashMap<Who, Told>>,
+}
+
+/// Whom lines are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Who {
+    One(Client),
+    /// All who came when there were too many to be remembered.
+    Others,
 }
 
 /// Its files hold secrets, so only that it is there is shown.
@@ -75,18 +88,37 @@ impl Locks {
         );
     }
 
-    /// Whether there may be one more line about a client and, if so, how many there were not since the last one.
-    fn line(&self, client: Client, now: Instant) -> Option<u64> {
-        let mut all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |told: &Told| now.saturating_duration_since(told.since) >= PERIOD;
-        if all.len() >= MAX_CLIENTS && !all.contains_key(&client) {
-            all.retain(|_, told| !is_over(told));
-            if all.len() >= MAX_CLIENTS {
-                return None;
+    /// Tells in time of what was left out, for as long as the server runs.
+    pub async fn keep_telling(&self) {
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            self.tell_left_out();
+        }
+    }
+
+    /// Tells of the denials that had no line and have not been told of since.
+    pub fn tell_left_out(&self) {
+        let mut left_out = self.left_out(Instant::now());
+        left_out.sort_by_key(|(who, untold)| (matches!(who, Who::Others), Reverse(*untold)));
+        let ones = left_out.iter().take_while(|(who, _)| *who != Who::Others).take(MAX_LEFT_OUT).count();
+        let others: u64 = left_out.split_off(ones).iter().map(|(_, untold)| untold).sum();
+        for (who, untold) in left_out {
+            if let Who::One(client) = who {
+                tracing::warn!(%client, untold, "denials left out");
             }
         }
-        let told = all.entry(client).or_insert(Told { since: now, lines: 0, untold: 0 });
-        if is_over(told) {
+        if others > 0 {
+            tracing::warn!(untold = others, "denials left out of further clients");
+        }
+    }
+
+    /// Whether there may be one more line about a client and, if so, how many there were not since the last one.
+    fn line(&self, client: Client, now: Instant) -> Option<u64> {
+        let mut all = self.told();
+        let one = Who::One(client);
+        let who = if all.len() >= MAX_CLIENTS && !all.contains_key(&one) { Who::Others } else { one };
+        let told = all.entry(who).or_insert(Told { since: now, lines: 0, untold: 0 });
+        if told.is_over(now) {
             (told.since, told.lines) = (now, 0);
         }
         if told.lines >= MAX_LINES {
@@ -94,7 +126,27 @@ impl Locks {
             return None;
         }
         told.lines += 1;
-        Some(std::mem::take(&mut told.untold))
+        // What was left out of many stands in no line of one of them.
+        Some(if who == Who::Others { 0 } else { mem::take(&mut told.untold) })
+    }
+
+    /// How many lines there were not, and of whom. Those of whom there was none for a while are forgotten.
+    fn left_out(&self, now: Instant) -> Vec<(Who, u64)> {
+        let mut all = self.told();
+        let untold = all.iter_mut().map(|(who, told)| (*who, mem::take(&mut told.untold)));
+        let left_out = untold.filter(|(_, untold)| *untold > 0).collect();
+        all.retain(|_, told| !told.is_over(now));
+        left_out
+    }
+
+    fn told(&self) -> MutexGuard<'_, HashMap<Who, Told>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    fn is_over(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= PERIOD
     }
 }
 
@@ -104,10 +156,35 @@ mod tests {
 
     use super::*;
 
+    fn locks() -> Arc<Locks> {
+        let auth = Auth { tokens: Some(PathBuf::from("/nonexistent/tokens.toml")), ..Auth::default() };
+        Locks::of(&auth, Arc::default()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn what_was_left_out_is_told_once_whoever_it_was() {
+        let (locks, now) = (locks(), Instant::now());
+        let client =
+            |number: usize| Client::from(Some(std::net::Ipv4Addr::from_bits(u32::try_from(number).unwrap()).into()));
+        let burst = |number| (0..30).filter(|_| locks.line(client(number), now).is_some()).count();
+        assert_eq!(burst(0), 20);
+        assert_eq!(locks.left_out(now), [(Who::One(client(0)), 10)]);
+        assert_eq!(locks.left_out(now), []);
+        for number in 0..MAX_CLIENTS {
+            locks.line(client(number), now);
+        }
+        assert_eq!((burst(MAX_CLIENTS), burst(MAX_CLIENTS + 1)), (20, 0));
+        let mut left_out = locks.left_out(now);
+        left_out.sort_by_key(|(_, untold)| *untold);
+        assert_eq!(left_out, [(Who::One(client(0)), 1), (Who::Others, 40)]);
+        // There is room again, and nobody is among the others.
+        assert_eq!(locks.left_out(now + PERIOD), []);
+        assert!(locks.told().is_empty());
+    }
+
     #[test]
     fn the_log_is_not_filled_by_one_client() {
-        let auth = Auth { tokens: Some(PathBuf::from("/nonexistent/tokens.toml")), ..Auth::default() };
-        let locks = Locks::of(&auth, Arc::default()).unwrap().unwrap();
+        let locks = locks();
         let (one, other) = (Client::from(None), Client::from(Some([192, 0, 2, 1].into())));
         let now = Instant::now();
         let lines: Vec<_> = (0..100).map(|_| locks.line(one, now)).collect();

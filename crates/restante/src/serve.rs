@@ -164,6 +164,9 @@ async fn serve(
     });
     tokio::spawn(async move { metrics.keep_history(&mailroom).await });
     tokio::spawn(extensions.clone().keep_fresh());
+    if let Some(locks) = locks.clone() {
+        tokio::spawn(async move { locks.keep_telling().await });
+    }
 
     while signals.next().await == Told::Reload {
         reload(log, [&smtp_tls, &pop3_tls, &web_tls].into_iter().flatten());
@@ -187,6 +190,9 @@ async fn serve(
             (false, Duration::ZERO)
         },
     };
+    if let Some(locks) = &locks {
+        locks.tell_left_out();
+    }
     // What sessions and retention have done last is something to tell of, so those who are told end after them.
     if let Some(retention) = retention {
         retention.abort();
