@@ -106,6 +106,8 @@ pub enum Proof {
 pub enum Refusal {
     /// The user or the proof is wrong.
     Credentials,
+    /// The proof is right, and does not allow to open this mailbox.
+    NotAllowed,
     /// The name can be that of no mailbox, and this is why.
     Name(String),
     /// The store cannot answer now.

@@ -53,6 +53,7 @@ pub(crate) const AUTH_UNKNOWN: &str = "-ERR Unknown authentication mechanism; kn
 pub(crate) const AUTH_CANCELLED: &str = "-ERR Authentication cancelled\r\n";
 pub(crate) const AUTH_MALFORMED: &str = "-ERR Cannot decode the response\r\n";
 pub(crate) const NOT_AUTHENTICATED: &str = "-ERR [AUTH] Wrong user name or password\r\n";
+pub(crate) const NOT_ALLOWED: &str = "-ERR [AUTH] The token does not allow this\r\n";
 pub(crate) const PROTECTED: &str = "-ERR The login allows to read only\r\n";
 pub(crate) const UNAVAILABLE: &str = "-ERR [SYS/TEMP] The mailbox cannot be read now, try again later\r\n";
 pub(crate) const NOT_REMOVED: &str = "-ERR [SYS/TEMP] Some deleted messages are not removed\r\n";

@@ -230,6 +230,7 @@ impl Session {
     fn refuse(&mut self, refusal: &Refusal) {
         match refusal {
             Refusal::Credentials => self.fail(reply::NOT_AUTHENTICATED),
+            Refusal::NotAllowed => self.fail(reply::NOT_ALLOWED),
             Refusal::Name(reason) => self.fail_by(|out| reply::bad_name(out, reason)),
             Refusal::Unavailable => self.reply(reply::UNAVAILABLE),
         }

@@ -183,7 +183,11 @@ impl<'a> Connection<'a> {
         if let Some(locks) = self.server.login.locks() {
             locks.tell(self.server.host.protocol, self.ip, &command, denied);
         }
-        if denied.reason == Reason::TooMany { Refusal::Unavailable } else { Refusal::Credentials }
+        match denied.reason {
+            Reason::TooMany => Refusal::Unavailable,
+            Reason::Scope | Reason::Mailbox => Refusal::NotAllowed,
+            _ => Refusal::Credentials,
+        }
     }
 
     /// Lets a failed login wait for its answer, unless the keeper has done so.

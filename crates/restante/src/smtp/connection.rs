@@ -185,8 +185,11 @@ impl<'a> Connection<'a> {
             // Not even the name is logged: people type passwords into the wrong field.
             tracing::info!(session = self.call.name, "login failed");
         }
-        let is_for_now = denied.reason == restante_access::Reason::TooMany;
-        Some(if is_for_now { Err(refusal::too_many_logins()) } else { Ok(false) })
+        Some(match denied.reason {
+            restante_access::Reason::TooMany => Err(refusal::too_many_logins()),
+            restante_access::Reason::Scope => Err(refusal::not_allowed()),
+            _ => Ok(false),
+        })
     }
 
     /// Whether a client that has logged in may write to the mailbox of a recipient.

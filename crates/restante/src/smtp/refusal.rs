@@ -14,12 +14,19 @@ pub(crate) const BROKEN: &str = "4.3.5 The mail cannot be stored because of a fa
 
 /// So many logins have failed that this one is not even looked at (RFC 4954 section 6).
 const TOO_MANY_LOGINS: &str = "4.7.0 Too many logins have failed, try again later";
+/// The token is known, and not for sending mail.
+const NOT_ALLOWED: &str = "5.7.8 The token does not allow this";
 /// The token that the client has logged in with is for other mailboxes.
 const OUT_OF_REACH: &str = "5.7.1 The credentials are not for this mailbox";
 
 /// The refusal of a login for now.
 pub(super) fn too_many_logins() -> Refusal {
     Refusal::new(454, TOO_MANY_LOGINS)
+}
+
+/// The refusal of a login that is right, and does not allow to send mail.
+pub(super) fn not_allowed() -> Refusal {
+    Refusal::new(535, NOT_ALLOWED)
 }
 
 /// The refusal of a recipient that is not the client's to write to.
