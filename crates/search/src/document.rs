@@ -47,17 +47,46 @@ impl Column {
     }
 }
 
+/// What of a mail can be searched beside its summary, for those who have many questions about it. It is bounded, however large the
+/// mail is.
+#[derive(Debug)]
+pub struct Contents {
+    /// Of the columns that are in the summary there is nothing here.
+    texts: [String; Column::ALL.len()],
+    has_attachment: bool,
+}
+
+impl Contents {
+    /// Reads a mail. That is work for each byte of it.
+    pub fn of(summary: &Summary, mime: &Mime) -> Self {
+        let document = Document::new(summary, Some(mime));
+        let text = |column: Column| if column.is_in_summary() { String::new() } else { document.made(column) };
+        Self { texts: Column::ALL.map(text), has_attachment: document.has_attachment() }
+    }
+
+    /// About how many bytes of memory it takes, and how many are looked at for a question.
+    pub fn bytes(&self) -> usize {
+        self.texts.iter().map(String::len).sum()
+    }
+}
+
 /// A message as it is searched. What is not asked for is not made.
 pub(crate) struct Document<'a> {
     summary: &'a Summary,
     mime: Option<&'a Mime>,
+    contents: Option<&'a Contents>,
     texts: [OnceCell<String>; Column::ALL.len()],
 }
 
 impl<'a> Document<'a> {
     /// The document of a message; without its source, only what the summary says is in it.
     pub(crate) fn new(summary: &'a Summary, mime: Option<&'a Mime>) -> Self {
-        Self { summary, mime, texts: [const { OnceCell::new() }; Column::ALL.len()] }
+        Self { summary, mime, contents: None, texts: [const { OnceCell::new() }; Column::ALL.len()] }
+    }
+
+    /// The document of a message that was read before.
+    pub(crate) fn read(summary: &'a Summary, contents: &'a Contents) -> Self {
+        Self { contents: Some(contents), ..Self::new(summary, None) }
     }
 
     /// The summary it was made of.
@@ -67,12 +96,18 @@ impl<'a> Document<'a> {
 
     /// Whether something is attached to it.
     pub(crate) fn has_attachment(&self) -> bool {
-        self.mime.is_some_and(|mime| mime.attachment_count() > 0)
+        match self.contents {
+            Some(contents) => contents.has_attachment,
+            None => self.mime.is_some_and(|mime| mime.attachment_count() > 0),
+        }
     }
 
     /// The words of a column: each has a blank before it, and one follows the last.
     pub(crate) fn text(&self, column: Column) -> &str {
-        self.texts[column as usize].get_or_init(|| self.made(column))
+        match self.contents {
+            Some(contents) if !column.is_in_summary() => &contents.texts[column as usize],
+            _ => self.texts[column as usize].get_or_init(|| self.made(column)),
+        }
     }
 
     fn made(&self, column: Column) -> String {
@@ -206,6 +241,13 @@ mod tests {
         }
         let header = document.text(Column::Header);
         assert!(header.contains(" ¦x·tag x·tag¦one x·tag¦two ¦x·tag x·tag¦three "), "{header}");
+
+        let contents = Contents::of(&summary, &mime);
+        let read = Document::read(&summary, &contents);
+        assert!(read.has_attachment());
+        for column in Column::ALL {
+            assert_eq!(read.text(column), document.text(column), "{column:?}");
+        }
 
         let without = Document::new(&summary, None);
         assert!(!without.has_attachment());

@@ -1,6 +1,6 @@
 //! The language of searches, and the index that answers them.
 //!
-//! A [`Query`] is a question about messages. It can be put to a single message, by whoever has it at hand ([`Query::matches`]), or
+//! A [`Query`] is a question about messages. It can be put to a single message, by whoever has it at hand ([`Query::matches`], [`Query::matches_contents`]), or
 //! to all of them, by [`Search`]. Both ways give the same answer, because both look at the same `document`: what of a message can
 //! be searched, as `words` without regard to case and accents.
 //!
@@ -21,6 +21,7 @@ mod shelf;
 mod snippet;
 mod words;
 
+pub use document::Contents;
 pub use query::{Query, QueryError};
 pub use question::{Answer, Hit, Question, SearchError};
 pub use search::{Counts, Search};

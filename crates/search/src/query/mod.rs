@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 
-use crate::document::Document;
+use crate::document::{Contents, Document};
 
 pub use error::QueryError;
 pub(crate) use term::{Phrase, Term};
@@ -55,9 +55,12 @@ impl Query {
     /// Whether a message is what was asked for. Its source is the whole one, with the lines that were added for the mailbox;
     /// without it, words are found in sender, recipients and subject only.
     pub fn matches(&self, summary: &Summary, source: Option<&Mime>) -> bool {
-        let document = Document::new(summary, source);
-        self.evaluate(|term| term.matches(&document), |one| !one, |one, other| one && other, |one, other| one || other)
-            .unwrap_or(true)
+        self.fits(&Document::new(summary, source))
+    }
+
+    /// The same for a message that was read before, maybe for others too.
+    pub fn matches_contents(&self, summary: &Summary, contents: &Contents) -> bool {
+        self.fits(&Document::read(summary, contents))
     }
 
     /// Whether a message can be what was asked for, when all that is known is whether it was marked as read.
@@ -110,6 +113,11 @@ impl Query {
             stack.push(result);
         }
         stack.pop()
+    }
+
+    fn fits(&self, document: &Document<'_>) -> bool {
+        self.evaluate(|term| term.matches(document), |one| !one, |one, other| one && other, |one, other| one || other)
+            .unwrap_or(true)
     }
 
     fn terms(&self) -> impl Iterator<Item = &Term> {
