@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -26,19 +26,21 @@ struct Line<S> {
     stream: S,
     ahead: Vec<u8>,
     has_ended: bool,
+    /// Who wants to read and found nothing yet. What is read ahead does not wake it by itself.
+    reader: Option<Waker>,
 }
 
 impl<S: AsyncRead + Unpin + Send + 'static> Observed<S> {
     /// The stream, and the way to learn of its end.
     pub(super) fn new(stream: S) -> (Self, Departure) {
-        let line = Arc::new(Mutex::new(Line { stream, ahead: Vec::new(), has_ended: false }));
+        let line = Arc::new(Mutex::new(Line { stream, ahead: Vec::new(), has_ended: false, reader: None }));
         (Self(line.clone()), Departure(line))
     }
 }
 
 impl Departure {
-    /// Waits until the peer has closed its side of the connection, or broken it off. Must be waited for by the task
-    /// that also serves the connection: a stream wakes up only one.
+    /// Waits until the peer has closed its side of the connection, or broken it off. Any number may wait, but all of them
+    /// in the task that also serves the connection: a stream wakes up only one.
     pub(super) async fn happened(&self) {
         poll_fn(|cx| self.0.poll_end(cx)).await;
     }
@@ -60,10 +62,13 @@ impl<S: AsyncRead + Unpin> Line<S> {
         while !self.has_ended && self.ahead.len() < MAX_AHEAD {
             let mut piece = [0; 512];
             let mut piece = ReadBuf::new(&mut piece);
+            let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut piece) else { break };
             // Whatever is wrong with the stream, the next one to use it will learn it.
-            self.has_ended =
-                ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece)).is_err() || piece.filled().is_empty();
+            self.has_ended = read.is_err() || piece.filled().is_empty();
             self.ahead.extend_from_slice(piece.filled());
+            if let Some(reader) = self.reader.take() {
+                reader.wake();
+            }
         }
         if self.has_ended { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -81,7 +86,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Observed<S> {
         if line.has_ended {
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut line.stream).poll_read(cx, buf)
+        let read = Pin::new(&mut line.stream).poll_read(cx, buf);
+        line.reader = read.is_pending().then(|| cx.waker().clone());
+        read
     }
 }
 
@@ -141,5 +148,27 @@ mod tests {
             server.read_to_end(&mut read).await.unwrap();
             assert_eq!(read, sent, "{length}");
         }
+    }
+
+    /// As one who reads the body of a request while somebody else looks for the end of it.
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_learns_of_what_others_have_found() {
+        let (mut peer, server) = duplex(1 << 16);
+        let (mut server, departure) = Observed::new(server);
+        let reading = tokio::spawn(async move {
+            let mut read = Vec::new();
+            server.read_to_end(&mut read).await.unwrap();
+            read
+        });
+        tokio::task::yield_now().await;
+        // None of those who look wakes up anybody by itself.
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut looking = [Box::pin(departure.happened()), Box::pin(departure.happened())];
+        assert!(looking.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_pending()));
+        peer.write_all(b"some").await.unwrap();
+        assert!(looking.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_pending()));
+        drop(peer);
+        assert!(looking.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_ready()));
+        assert_eq!(reading.await.unwrap(), b"some");
     }
 }

@@ -4,6 +4,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
@@ -12,9 +13,12 @@ use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Version, header
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use restante_access::{Denied, Grant};
+use tokio::time::sleep;
 
 use super::access;
+use super::attendance::departed;
 use super::client::Forwarded;
+use super::departure::Departure;
 use super::observe::Asked;
 use super::paths::{ASSETS, LIVE, READY};
 use super::problem::Problem;
@@ -30,12 +34,18 @@ const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control
 
 /// The longest host name (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 255;
+/// How long an answer may still take when its client has closed its side of the connection. A client that has only said
+/// its last word is as good as any other, but most that close have left.
+const AFTER_DEPARTURE: Duration = Duration::from_secs(2);
 
 /// Lets in the requests that are meant for this server, and answers the others.
 pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let asked = Asked::now(&server, &request);
     let mut response = match let_in(&server, &mut request) {
-        Ok(client) => admitted(&server, request, client, next).await,
+        Ok(client) => {
+            let departure = request.extensions().get().cloned();
+            unless_departed(departure.as_ref(), admitted(&server, request, client, next)).await
+        }
         Err(problem) => problem.into_response(),
     };
     // Mail is hostile, and almost every answer holds some: what is no HTML must not be taken for it, the names in it are
@@ -46,6 +56,19 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
     headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("SAMEORIGIN"));
     asked.answered(&response);
     response
+}
+
+/// Goes on with an answer unless its client has left: then it gives its place among those who wait to somebody who is there. A
+/// change that has begun runs to its end all the same.
+async fn unless_departed(departure: Option<&Departure>, answer: impl Future<Output = Response>) -> Response {
+    tokio::select! {
+        biased;
+        response = answer => response,
+        () = async {
+            departed(departure).await;
+            sleep(AFTER_DEPARTURE).await;
+        } => Problem::Departed.into_response(),
+    }
 }
 
 /// Passes a request on as that of whoever it comes from, and tells of it when they are denied what they ask for.
