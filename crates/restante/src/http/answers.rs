@@ -10,7 +10,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 
-use super::budget::{Allowance, SMALL};
+use super::budget::{Allowance, Excess, SMALL};
 use super::etag::{Extract, Known, Tags};
 use super::problem::Problem;
 use super::target::OneMessage;
@@ -114,17 +114,24 @@ impl Server {
         if let Some(body) = self.answers.find(&key, state) {
             return Ok(body);
         }
-        let write = &write;
+        let (key, write) = (&key, &write);
         let make = |allowance: Allowance| async move {
             let turn = self.turn(source_length(of), quick).await?;
+            // Whoever had the turn before may have asked for the same.
+            if let Some(body) = self.answers.find(key, state) {
+                return Ok(body);
+            }
             let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
-            let (summary, write) = (of.clone(), write.clone());
-            let work = move || allowance.cover(write(&summary, &Mime::parse(source.to_bytes())));
+            let (summary, write, answers, key) = (of.clone(), write.clone(), self.answers.clone(), key.clone());
+            // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
+            let work = move || {
+                let body = allowance.cover(write(&summary, &Mime::parse(source.to_bytes())))?;
+                answers.remember(key, state, body.clone());
+                Ok::<_, Excess>(body)
+            };
             Ok(turn.work(work).await??)
         };
-        let body = self.within_budget(make).await?;
-        self.answers.remember(key, state, body.clone());
-        Ok(body)
+        self.within_budget(make).await
     }
 }
 

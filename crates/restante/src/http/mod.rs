@@ -3,7 +3,7 @@
 //! [`router`] makes the service, [`serve_connection`] speaks it on one connection. A request goes through `guard` (is it
 //! meant for us, may it write), `client` (where it comes from, by a proxy's word) and `access` (who asks), is turned into
 //! values by `target`, answered by `rest`, `view`, `extract`, `mailboxes`, `search`, `sessions` or `attachment` from what the
-//! mailroom says, once there is something to say in `wait`, taken in by `inject`, or followed up by `monitor` for as long as the
+//! mailroom says, once there is something to say in `wait` (by the `readings` of what came), taken in by `inject`, or followed up by `monitor` for as long as the
 //! client listens, and leaves through `reply`, or through `problem` when something is wrong. `pages` and `assets` answer
 //! with what the build has `packed`, `openapi` with a description of the API. `render` writes the JSON, `answers` remembers
 //! it and `budget` bounds it. What pages of other origins may do is said by `cors`. `connection` speaks HTTP/1.1 and `http2`
@@ -43,6 +43,7 @@ mod pages;
 mod paths;
 mod probe;
 mod problem;
+mod readings;
 mod render;
 mod reply;
 mod request;
@@ -63,6 +64,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -73,6 +75,7 @@ use restante_mailroom::seldom::Seldom;
 use restante_store::cache::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::config::{Hosts, Network, Origins};
 use crate::extensions::Extensions;
@@ -85,6 +88,7 @@ use etag::Tags;
 use greeting::Greeting;
 use openapi::Description;
 use problem::Problem;
+use readings::Readings;
 use view::Counted;
 
 pub use about::{About, Port};
@@ -97,6 +101,8 @@ pub use terms::{Peer, Tenure};
 /// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
 /// twenty times its size.
 const MAX_HEAVY: usize = 4;
+/// How long is waited for a turn at it. Who comes again later waits no longer, and holds nothing meanwhile.
+const TURN_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the HTTP service is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -271,8 +277,9 @@ fn below(base: &str, routes: Routes) -> Routes {
 struct Server {
     mailroom: Arc<Mailroom>,
     settings: Settings,
-    answers: Cache<Key, Bytes>,
+    answers: Arc<Cache<Key, Bytes>>,
     counted: Counted,
+    readings: Readings,
     budget: Budget,
     tags: Tags,
     greeting: Arc<Greeting>,
@@ -308,8 +315,9 @@ impl Server {
     fn new(mailroom: Arc<Mailroom>, settings: Settings) -> Self {
         Self {
             mailroom,
-            answers: Cache::new(settings.cache_bytes),
+            answers: Arc::new(Cache::new(settings.cache_bytes)),
             counted: Counted::new(),
+            readings: Readings::new(),
             budget: Budget::beside_cache(settings.cache_bytes),
             tags: Tags::new(),
             greeting: Arc::new(Greeting::new(settings.greeting_file.clone())),
@@ -346,8 +354,13 @@ impl Server {
 }
 
 impl Turn {
-    /// Waits for the turn to do heavy work, of those that this semaphore has.
+    /// Waits a while for the turn to do heavy work, of those that this semaphore has.
     async fn away(turns: &Arc<Semaphore>) -> Result<Self, Problem> {
+        timeout(TURN_PATIENCE, Self::in_time(turns)).await.unwrap_or(Err(Problem::Crowded))
+    }
+
+    /// Waits for such a turn, however long it takes.
+    async fn in_time(turns: &Arc<Semaphore>) -> Result<Self, Problem> {
         turns.clone().acquire_owned().await.map(Self::Away).map_err(|error| fault(&error))
     }
 

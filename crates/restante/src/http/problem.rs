@@ -103,6 +103,8 @@ pub(super) enum Problem {
     NotReady(NotReady),
     /// Too many large answers are under way.
     Busy(Excess),
+    /// Too much heavy work was to be done before.
+    Crowded,
     /// The store did not do its work.
     Store(StoreError),
     /// We made a mistake.
@@ -196,6 +198,7 @@ impl Problem {
             | Self::TooManyUploads
             | Self::NotReady(_)
             | Self::Busy(_)
+            | Self::Crowded
             | Self::Search(_)
             | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -266,7 +269,9 @@ impl Problem {
                 return Cow::Owned(format!("{came} of {wanted} matching messages came in time."));
             }
             Self::Unexpected => "A matching message came, and none was expected.",
-            Self::Departed => "The client has closed its side of the connection, so nothing is waited for any longer.",
+            Self::Departed => {
+                "The client has closed its side of the connection, so its answer is not waited for any longer."
+            }
             Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
             Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
             Self::TooManyMonitors => "Too many listen to the live monitor already.",
@@ -277,6 +282,7 @@ impl Problem {
             Self::NotReady(NotReady::Ending) => "The server is about to end.",
             Self::NotReady(NotReady::NotAccepting) => "The server cannot accept connections at the moment.",
             Self::Busy(_) => "Other clients are taking large answers at the moment, and there is no room for this one.",
+            Self::Crowded => "Large messages are being read by others at the moment, and this one's turn did not come.",
             Self::Store(StoreError::NoSpace(_)) => "The store is full.",
             Self::Store(StoreError::Unavailable(_)) => "The store cannot be reached at the moment.",
             Self::Store(StoreError::Broken(_)) => "The store could not do its work.",
@@ -291,6 +297,7 @@ impl Problem {
             Self::TooMany(_) => Some("1"),
             Self::Denied(Denied { reason: Reason::TooMany, .. }, _) => Some("10"),
             Self::Busy(_)
+            | Self::Crowded
             | Self::TooManyMonitors
             | Self::TooManyWaits
             | Self::TooManyUploads

@@ -12,14 +12,12 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
-use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Arrivals;
 use restante_search::Query;
 use restante_store::Which;
 use tokio::sync::SemaphorePermit;
 
-use super::answers::source_length;
 use super::attendance::Attendance;
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
@@ -204,10 +202,8 @@ impl Server {
         if !query.needs_source() {
             return Ok(query.matches(summary, None));
         }
-        let turn = self.turn(source_length(summary), SMALL).await?;
-        let Some(source) = self.mailroom.source(&summary.mailbox, summary.id).await? else { return Ok(false) };
-        let (query, summary) = (query.clone(), summary.clone());
-        turn.work(move || query.matches(&summary, Some(&Mime::parse(source.to_bytes())))).await
+        let source = async { Ok(self.mailroom.source(&summary.mailbox, summary.id).await?) };
+        self.readings.match_message(query, summary, source).await
     }
 
     async fn still_there(&self, mailbox: &MailboxName, found: Vec<Summary>) -> Result<Vec<Summary>, Problem> {

@@ -10,6 +10,7 @@ mod crowd;
 mod door;
 mod extract;
 mod files;
+mod heavy;
 mod hostile;
 mod http2;
 mod inject;
