@@ -121,7 +121,13 @@ impl<'a> Document<'a> {
             (Column::Cc, Some(mime)) => {
                 mime.header().iter().filter(|field| field.is("cc")).for_each(|field| text.add_apart(&field.decoded()));
             }
-            (Column::Body, Some(mime)) => text.add(&mime.text()),
+            (Column::Body, Some(mime)) => {
+                text.add(&mime.text());
+                // What a reader sees may be in the HTML only, beside a text that says little.
+                if mime.has_html() && mime.own_text().is_some() {
+                    text.add_apart(&mime.html_as_text());
+                }
+            }
             (Column::Filename, Some(mime)) => {
                 mime.attachments().iter().for_each(|attachment| text.add_apart(&attachment.filename));
             }

@@ -112,10 +112,17 @@ fn fold(c: char, mut each: impl FnMut(char)) {
                     each('s');
                 }
                 'ς' => each('σ'),
-                other => each(other),
+                other => each(ascii_digit(other)),
             }
         }
     });
+}
+
+/// A digit of another script as the one that everybody types: Arabic, Persian, Devanagari, Bengali, Thai.
+fn ascii_digit(c: char) -> char {
+    const ZEROS: [char; 5] = ['\u{660}', '\u{6f0}', '\u{966}', '\u{9e6}', '\u{e50}'];
+    let value = ZEROS.iter().find_map(|&zero| (u32::from(c)).checked_sub(u32::from(zero)).filter(|&value| value < 10));
+    value.and_then(|value| char::from_digit(value, 10)).unwrap_or(c)
 }
 
 /// Whether a character neither belongs to a word nor ends it: accents, and what only says how to draw or break a line. Vowel signs
@@ -173,6 +180,7 @@ mod tests {
             ),
             ("हिन्दी", &["हिनदी"]),
             ("привет, МИР", &["привет", "мир"]),
+            ("٤٨٢٩١٣ ۴۸ ४२", &["482913", "48", "42"]),
         ];
         for (text, words) in table {
             assert_eq!(of(text), *words, "{text}");

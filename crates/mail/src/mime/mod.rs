@@ -120,7 +120,12 @@ impl Mime {
     /// The plain text of the mail, in UTF-8 with lines that end in LF: its text parts, or its HTML made readable when
     /// they say nothing.
     pub fn text(&self) -> String {
-        self.own_text().unwrap_or_else(|| plain::from_html(&self.html()))
+        self.own_text().unwrap_or_else(|| self.html_as_text())
+    }
+
+    /// The HTML of the mail made readable; empty when there is none.
+    pub fn html_as_text(&self) -> String {
+        plain::from_html(&self.html())
     }
 
     /// The texts of the text parts; `None` when the HTML has to speak for them.

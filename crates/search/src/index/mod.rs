@@ -92,8 +92,7 @@ impl Index {
     /// Opens the index of a data directory, or one in memory. What is there and of no use is thrown away. The second value is the
     /// id up to which nothing can be missing or too much, if that is known.
     pub(crate) fn open(directory: Option<&Path>) -> Result<(Self, Option<MessageId>)> {
-        let Past { connection, path, through } = opening::open(directory)?;
-        let count = connection.query_row("SELECT count(*) FROM documents", [], |row| row.get(0))?;
+        let Past { connection, path, through, count } = opening::open(directory)?;
         Ok((Self { connection, path, count, is_marked: false }, through.map(MessageId::from)))
     }
 

@@ -14,7 +14,7 @@ const FILE: &str = "search.db";
 /// Says that a database is ours: the letters `rsea`.
 const APPLICATION: i64 = 0x7273_6561;
 /// Changes with the tables, and with what words are: an index of another version is made again.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// How long one waits for another who has the file open.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many pages the log may have before they are moved into the file. That waits for the disk, so it is seldom done.
@@ -52,6 +52,8 @@ pub(super) struct Past {
     pub(super) path: Option<PathBuf>,
     /// The id up to which everything is right, if that is known.
     pub(super) through: Option<u64>,
+    /// How many messages are in it.
+    pub(super) count: u64,
 }
 
 /// See [`super::Index::open`].
@@ -59,7 +61,7 @@ pub(super) fn open(directory: Option<&Path>) -> Result<Past> {
     let Some(path) = directory.map(file) else {
         let mut connection = Connection::open_in_memory()?;
         fill(&mut connection)?;
-        return Ok(Past { connection, path: None, through: None });
+        return Ok(Past { connection, path: None, through: None, count: 0 });
     };
     match open_file(&path) {
         Err(error) if is_damage(&error) => {
@@ -119,7 +121,9 @@ fn open_file(path: &Path) -> Result<Past> {
         }
     }
     let through = connection.query_row("SELECT through FROM state", [], |row| row.get(0))?;
-    Ok(Past { connection, path: Some(path.to_owned()), through })
+    // This goes through the whole table, so that it also finds damage.
+    let count = connection.query_row("SELECT count(*) FROM documents", [], |row| row.get(0))?;
+    Ok(Past { connection, path: Some(path.to_owned()), through, count })
 }
 
 fn fill(connection: &mut Connection) -> Result<()> {

@@ -44,7 +44,11 @@ pub(crate) enum Step {
 impl Query {
     /// Reads a question that is asked now. An empty text asks for everything.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, QueryError> {
-        parse::parse(text, now)
+        let query = parse::parse(text, now)?;
+        if query.steps.is_empty() && !text.trim().is_empty() {
+            return Err(QueryError::new(text, 0, "there is no word in this"));
+        }
+        Ok(query)
     }
 
     /// Whether the source of a message is needed to answer; otherwise its summary says everything.

@@ -10,7 +10,7 @@ use crate::document::{Column, Document, field_mark, field_word};
 use crate::words;
 
 /// Where a word is looked for when no field is named.
-const USUAL: &[Column] = &[Column::From, Column::To, Column::Subject, Column::Body];
+const USUAL: &[Column] = &[Column::From, Column::To, Column::Cc, Column::Subject, Column::Body];
 /// What can stand before a colon.
 const FIELDS: &str = "from, to, cc, subject, body, filename, header, mailbox, has, is, before, after, larger, smaller";
 
@@ -86,12 +86,18 @@ impl Term {
     }
 }
 
-/// Reads the term that starts at this byte of a text. Signs that are no word are no term.
+/// Reads the term that starts at this byte of a text. Signs that are no word are no term, but whoever asks for a picture is told
+/// that it is not looked for.
 pub(super) fn read(text: &str, at: usize, raw: &RawTerm<'_>, now: Timestamp) -> Result<Option<Term>, QueryError> {
     let field = raw.field.to_ascii_lowercase();
     let wrong = |problem: String| Err(QueryError::new(text, raw.text_at, problem));
     let columns: &'static [Column] = match field.as_str() {
-        "" => return Ok(plain(raw.text, raw.star)),
+        "" => {
+            return match plain(raw.text, raw.star) {
+                None if !raw.text.is_ascii() => wrong("there is no word in this".to_owned()),
+                term => Ok(term),
+            };
+        }
         "from" => &[Column::From],
         "to" => &[Column::To],
         "cc" => &[Column::Cc],
