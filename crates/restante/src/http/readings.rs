@@ -166,12 +166,14 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut known = Known::default();
-        let mail = |text: &str| Mime::parse(Bytes::from(format!("\r\n{text}\r\n")));
-        let (small, large) = (mail("word"), mail(&"word ".repeat(SMALL)));
+        let contents = |text: &str| {
+            let mime = Mime::parse(Bytes::from(format!("\r\n{text}\r\n")));
+            Arc::new(Contents::of(&summary(0, 0), &mime))
+        };
+        let (small, large) = (contents("word"), contents(&"word ".repeat(SMALL)));
         for id in 0..1000 {
             let summary = summary(id, 0);
-            let mime = if id < 500 { &small } else { &large };
-            known.remember(&summary, Arc::new(Contents::of(&summary, mime)));
+            known.remember(&summary, if id < 500 { small.clone() } else { large.clone() });
             assert!(known.find(&summary).is_some(), "the last one always is");
             assert!(known.mails.len() <= MAX_KNOWN && known.bytes <= MAX_BYTES);
             assert_eq!(known.bytes, known.mails.iter().map(|(_, _, contents)| contents.bytes()).sum::<usize>());
