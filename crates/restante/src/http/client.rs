@@ -47,7 +47,7 @@ impl Forwarded {
             Ok(place) => Ok(Some(Self { ip, place: place.map(Arc::new) })),
             Err(too_many) => {
                 settings.metrics.connections(Protocol::Http).refuse();
-                if server.told.too_many_requests.is_due() {
+                if server.told.requests.is_due() {
                     tracing::warn!(%ip, "too many requests of one client behind a proxy: its new ones are refused");
                 }
                 Err(too_many.into())

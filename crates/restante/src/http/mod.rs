@@ -297,12 +297,12 @@ struct Server {
     told: Told,
 }
 
-/// When the operator was told of requests that were refused.
+/// When the operator was told that requests were refused because there are too many of them.
 #[derive(Default)]
 struct Told {
-    too_many_requests: Seldom,
-    too_many_monitors: Seldom,
-    too_many_waits: Seldom,
+    requests: Seldom,
+    monitors: Seldom,
+    waits: Seldom,
 }
 
 /// The right to work on something now: here when that is quick, otherwise away from the network threads.

@@ -174,10 +174,11 @@ impl Problem {
             }
             Self::Denied(..) => StatusCode::UNAUTHORIZED,
             // A refusal for now has a code below 500, as over SMTP.
-            Self::Refused(Refusal { code: ..500, .. }) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::ForeignOrigin | Self::NotAllowed(_) | Self::OutOfReach | Self::NotCode | Self::Refused(_) => {
-                StatusCode::FORBIDDEN
-            }
+            Self::ForeignOrigin
+            | Self::NotAllowed(_)
+            | Self::OutOfReach
+            | Self::NotCode
+            | Self::Refused(Refusal { code: 500.., .. }) => StatusCode::FORBIDDEN,
             Self::NoSuchPath
             | Self::NoSuchMessage
             | Self::NoSuchAttachment
@@ -193,6 +194,7 @@ impl Problem {
             Self::NotJson | Self::NotMail => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::BrokenJson(_) | Self::WrongShape(_) | Self::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany(TooMany::InTotal)
+            | Self::Refused(_)
             | Self::TooManyMonitors
             | Self::TooManyWaits
             | Self::TooManyUploads

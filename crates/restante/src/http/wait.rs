@@ -142,7 +142,7 @@ impl Server {
     /// A place among all who wait.
     fn place_to_wait(&self) -> Result<SemaphorePermit<'_>, Problem> {
         let place = self.waits.try_acquire();
-        if place.is_err() && self.told.too_many_waits.is_due() {
+        if place.is_err() && self.told.waits.is_due() {
             tracing::warn!("too many wait for mail: new ones are refused");
         }
         place.map_err(|_| Problem::TooManyWaits)

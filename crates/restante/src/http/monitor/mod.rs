@@ -92,7 +92,7 @@ impl FromRequestParts<Arc<Server>> for Listener {
 fn seat(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Problem> {
     let Some(seats) = &server.monitors else { return Ok(None) };
     let seat = seats.clone().try_acquire_owned();
-    if seat.is_err() && server.told.too_many_monitors.is_due() {
+    if seat.is_err() && server.told.monitors.is_due() {
         tracing::warn!("too many listen to the live monitor: new ones are refused");
     }
     seat.map(Some).map_err(|_| Problem::TooManyMonitors)
