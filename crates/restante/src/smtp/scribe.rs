@@ -155,6 +155,11 @@ impl Scribe {
         if let Some(stage @ (Stage::Accepted | Stage::Refused | Stage::Abandoned)) = line.stage {
             self.note(stage, Some(line.text));
         }
+        // Who looks for the reason of a refusal shall find it while the connection is still open. Once is enough: a client
+        // that does nothing but wrong would fill the journal with pieces.
+        if line.refusal && self.number == 0 && self.mail.is_none() {
+            self.note(Stage::Abandoned, None);
+        }
     }
 
     /// Notes the piece up to here, with the mail that has come to this stage by this reply.
@@ -185,7 +190,8 @@ impl Mail {
             Stage::Accepted => (Outcome::Stored, reply.map(str::to_owned)),
             Stage::Refused => (Outcome::Refused, refusal),
             Stage::Begun | Stage::Abandoned if to.is_empty() && refusal.is_some() => (Outcome::Refused, refusal),
-            Stage::Begun | Stage::Abandoned => (Outcome::Aborted, refusal),
+            // No reply has decided this.
+            Stage::Begun | Stage::Abandoned => (Outcome::Aborted, None),
         };
         Transaction { from, parameters, to, outcome, reply, messages }
     }
