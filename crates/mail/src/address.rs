@@ -87,6 +87,11 @@ impl Address {
     pub fn domain(&self) -> &str {
         &self.domain
     }
+
+    /// The address as it is printed. Every mail has some, and this is several times as quick as the way by a formatter.
+    pub fn text(&self) -> String {
+        if is_dot_string(&self.local) { [&self.local, "@", &self.domain].concat() } else { self.to_string() }
+    }
 }
 
 /// Prints the address so that parsing it again gives the same: the local part is quoted where it must be.

@@ -45,5 +45,5 @@ impl Refusal {
 
 /// The text between the angle brackets of a reverse-path.
 pub fn reverse_path_text(from: &ReversePath) -> String {
-    from.as_ref().map(Address::to_string).unwrap_or_default()
+    from.as_ref().map(Address::text).unwrap_or_default()
 }

@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use memchr::memchr;
+
 use crate::line::word;
 
 /// The most lines that are kept until somebody clears them.
@@ -152,11 +154,14 @@ impl Recording {
     }
 
     /// Replies of the server, each with its CRLF.
-    pub(crate) fn replies(&mut self, replies: &[u8]) {
-        for line in replies.split(|byte| *byte == b'\n') {
+    pub(crate) fn replies(&mut self, mut replies: &[u8]) {
+        while !replies.is_empty() {
+            let end = memchr(b'\n', replies).map_or(replies.len(), |end| end + 1);
+            let (line, rest) = replies.split_at(end);
+            let line = line.strip_suffix(b"\r\n").unwrap_or(line);
+            replies = rest;
             let refusal = (self.refuses)(line);
             if refusal || self.scope == Scope::Everything && !line.is_empty() {
-                let line = line.strip_suffix(b"\r").unwrap_or(line);
                 self.push(Speaker::Server, refusal, |out| escape(out, line));
             }
         }
@@ -228,8 +233,10 @@ pub(crate) fn hidden(out: &mut String, line: &[u8]) {
 
 /// Writes a line of which everything may be shown, its control characters escaped.
 pub(crate) fn escape(out: &mut String, line: &[u8]) {
+    // To look at all of the bytes is quicker than to stop at the first, because many are looked at together.
+    let plain = line.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     match str::from_utf8(line) {
-        Ok(text) if line.iter().all(|byte| matches!(byte, b' '..=b'~')) => out.push_str(text),
+        Ok(text) if plain => out.push_str(text),
         _ => {
             for c in String::from_utf8_lossy(line).chars() {
                 if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }

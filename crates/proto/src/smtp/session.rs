@@ -30,7 +30,7 @@ pub struct Session {
     bad_commands: usize,
     pub(super) recording: Option<Recording>,
     pub(super) mask: Mask,
-    /// What the peer calls itself; only while a record is made.
+    /// What the peer calls itself, until somebody takes it; only while a record is made.
     pub(super) helo: Option<String>,
     /// The parameters of the last MAIL or RCPT; only while a record is made.
     parameters: String,
@@ -238,9 +238,9 @@ impl Session {
         }
     }
 
-    /// What the peer calls itself, as far as it is recorded.
-    pub fn helo(&self) -> Option<&str> {
-        self.helo.as_deref()
+    /// What the peer calls itself, when it has said so since the last time, as far as it is recorded.
+    pub fn take_helo(&mut self) -> Option<String> {
+        self.helo.take()
     }
 
     /// The parameters behind the address that [`Action::Sender`] or [`Action::Recipient`] asks about, such as `SIZE=10

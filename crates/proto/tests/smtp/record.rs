@@ -67,9 +67,10 @@ fn the_last_of_several_replies_ends_a_mail() {
 #[test]
 fn what_the_peer_says_of_itself_and_of_the_mail() {
     let mut driver = recorded(default_settings());
-    assert_eq!((driver.session.helo(), driver.session.parameters()), (None, ""));
+    assert_eq!((driver.session.take_helo(), driver.session.parameters()), (None, ""));
     driver.feed(b"EHLO (client)\r\nMAIL FROM:<a@x.test>  SIZE=10 RET=HDRS ENVID=QQ314159 \r\n");
-    assert_eq!(driver.session.helo(), Some("?client?"));
+    assert_eq!(driver.session.take_helo().as_deref(), Some("?client?"));
+    assert_eq!(driver.session.take_helo(), None);
     assert_eq!(driver.session.parameters(), "SIZE=10 RET=HDRS ENVID=QQ314159");
     driver.feed(b"RCPT TO:<b@y.test> NOTIFY=NEVER ORCPT=rfc822;b@y.test\r\n");
     assert_eq!(driver.session.parameters(), "NOTIFY=NEVER ORCPT=rfc822;b@y.test");

@@ -92,8 +92,8 @@ impl Wire {
 
     /// Writes the replies and clears them. A peer that sends and never reads would block us here for ever, so it has a time
     /// limit.
-    pub async fn write(&mut self, replies: &mut Vec<u8>) -> io::Result<()> {
-        self.write_until(Instant::now() + self.timeout, replies).await
+    pub async fn write(&mut self, now: Instant, replies: &mut Vec<u8>) -> io::Result<()> {
+        self.write_until(now + self.timeout, replies).await
     }
 
     /// The same, for a peer that has until the deadline.

@@ -10,7 +10,6 @@ use restante_access::{Denied, Grant, Scope};
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mailroom::Outcome;
-use restante_proto::Dialogue;
 use restante_proto::smtp::{Action, Session};
 use tokio::time::{Instant, timeout_at};
 
@@ -101,7 +100,7 @@ impl<'a> Connection<'a> {
                 }
                 Action::Write => self.flush().await?,
                 Action::Sender => {
-                    self.take_down();
+                    self.take_down(Instant::now());
                     if let (Some(scribe), Some(envelope)) = (&mut self.scribe, self.session.envelope()) {
                         scribe.sender(&envelope.from, self.session.parameters());
                     }
@@ -112,7 +111,7 @@ impl<'a> Connection<'a> {
                     self.session.sender(verdict);
                 }
                 Action::Recipient(candidate) => {
-                    self.take_down();
+                    self.take_down(Instant::now());
                     let verdict = match self.session.envelope() {
                         Some(envelope) => self.server.host.mailroom.check_recipient(envelope, &candidate).await,
                         None => Err(no_mail_under_way()),
@@ -134,7 +133,7 @@ impl<'a> Connection<'a> {
                     self.session.authenticated(answer);
                 }
                 Action::Deliver { envelope, body } => {
-                    self.take_down();
+                    self.take_down(Instant::now());
                     let outcome = self.deliver(&envelope, body.into()).await;
                     self.session.delivered(outcome);
                     self.patience.restart(Instant::now());
@@ -275,21 +274,21 @@ impl<'a> Connection<'a> {
     }
 
     /// Has taken down what was said until now: before an answer that may take a while, and before replies are written.
-    fn take_down(&mut self) {
-        if let Some(dialogue) = self.session.dialogue() {
-            self.call.log(dialogue);
-        }
+    fn take_down(&mut self, now: Instant) {
+        let Some(dialogue) = self.session.dialogue() else { return };
+        self.call.log(dialogue);
         match &mut self.scribe {
-            Some(scribe) => scribe.take_down(self.session, Instant::now()),
-            None => self.session.dialogue().into_iter().for_each(Dialogue::clear),
+            Some(scribe) => scribe.take_down(self.session, now),
+            None => dialogue.clear(),
         }
     }
 
     async fn flush(&mut self) -> io::Result<()> {
-        self.take_down();
         if !self.session.replies().is_empty() {
+            let now = Instant::now();
+            self.take_down(now);
             self.server.host.metrics.replies(self.session.replies());
-            self.call.wire.write(self.session.replies()).await?;
+            self.call.wire.write(now, self.session.replies()).await?;
             // Only a complete command is answered. A line that is too long and never ends is none, although it is read and
             // thrown away all the time; and within a mail no answer gains time.
             if !self.in_mail {

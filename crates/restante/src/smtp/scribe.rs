@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_mail::address::Address;
@@ -33,6 +34,10 @@ pub(super) struct Scribe {
     number: u32,
     lines: Lines,
     mail: Option<Mail>,
+    /// What was said when a mail was taken last, which is most often what is said next time.
+    accepted: Option<Arc<str>>,
+    /// How far the session is, in microseconds, as of the last line.
+    micros: u64,
 }
 
 /// The mail under way.
@@ -43,7 +48,7 @@ struct Mail {
     to: Vec<Recipient>,
     messages: Vec<(MailboxName, MessageId)>,
     /// The last thing that was refused in it.
-    refusal: Option<String>,
+    refusal: Option<Arc<str>>,
 }
 
 impl Scribe {
@@ -63,6 +68,8 @@ impl Scribe {
             number: 0,
             lines: Lines::default(),
             mail: None,
+            accepted: None,
+            micros: 0,
         }
     }
 
@@ -89,7 +96,7 @@ impl Scribe {
     /// A recipient that is taken.
     pub(super) fn recipient(&mut self, to: &Address, parameters: &str) {
         if let Some(mail) = &mut self.mail {
-            mail.to.push(Recipient { address: to.to_string(), parameters: parameters.to_owned() });
+            mail.to.push(Recipient { address: to.text(), parameters: parameters.to_owned() });
         }
     }
 
@@ -103,37 +110,38 @@ impl Scribe {
     /// Takes down what is on record, as said at this moment, and clears the record. A piece that ends with it is noted, so
     /// that the transcript of a mail is there before its sender hears that the mail is.
     pub(super) fn take_down(&mut self, session: &mut Session, now: Instant) {
-        if session.helo() != self.cover.helo.as_deref() {
-            self.cover().helo = session.helo().map(str::to_owned);
+        if let Some(helo) = session.take_helo() {
+            self.cover().helo = Some(helo);
         }
-        let Some(dialogue) = session.dialogue().filter(|dialogue| !dialogue.is_empty()) else { return };
-        let micros = u64::try_from(now.duration_since(self.begun).as_micros()).unwrap_or(u64::MAX);
+        let Some(dialogue) = session.dialogue() else { return };
+        self.micros = micros(now.duration_since(self.begun));
         for line in dialogue.lines() {
-            self.line(&line, micros);
+            self.line(&line);
         }
         dialogue.clear();
     }
 
     /// There was nobody to talk to, or not any more.
     pub(super) fn turn_away(&mut self, Parting { ending, why }: &Parting) {
-        let micros = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.micros = micros(self.begun.elapsed());
         let text = match (ending, why) {
             (_, Some(error)) => format!("(the TLS handshake failed: {error})"),
             (Ending::Refused, None) => "(too many connections: closed before the TLS handshake)".to_owned(),
             (_, None) => return,
         };
         self.cover().refused += 1;
-        self.lines.push(Line { micros, side: Side::Server, text: &text });
+        self.lines.push(Line { micros: self.micros, side: Side::Server, text: &text });
     }
 
     /// The session is over.
     pub(super) fn end(mut self, ending: Ending) {
-        let end = End { at: Some(Timestamp::now()), how: Cow::Borrowed(ending.label()) };
+        self.micros = micros(self.begun.elapsed());
+        let end = End { at: Some(self.moment()), how: Cow::Borrowed(ending.label()) };
         self.cover().end = Some(end);
         self.note(Stage::Abandoned, None);
     }
 
-    fn line(&mut self, line: &Recorded<'_>, micros: u64) {
+    fn line(&mut self, line: &Recorded<'_>) {
         if line.stage == Some(Stage::Begun) {
             // The head of the session is a piece of its own.
             if self.number == 0 || self.mail.is_some() {
@@ -145,11 +153,11 @@ impl Scribe {
             Speaker::Client => Side::Client,
             Speaker::Server => Side::Server,
         };
-        self.lines.push(Line { micros, side, text: line.text });
+        self.lines.push(Line { micros: self.micros, side, text: line.text });
         if line.refusal {
             self.cover().refused += 1;
             if let Some(mail) = &mut self.mail {
-                mail.refusal = Some(line.text.to_owned());
+                mail.refusal = Some(line.text.into());
             }
         }
         if let Some(stage @ (Stage::Accepted | Stage::Refused | Stage::Abandoned)) = line.stage {
@@ -164,16 +172,24 @@ impl Scribe {
 
     /// Notes the piece up to here, with the mail that has come to this stage by this reply.
     fn note(&mut self, stage: Stage, reply: Option<&str>) {
-        let transaction = self.mail.take().map(|mail| mail.ended(stage, reply));
+        if stage == Stage::Accepted && self.accepted.as_deref() != reply {
+            self.accepted = reply.map(Into::into);
+        }
+        let transaction = self.mail.take().map(|mail| mail.ended(stage, self.accepted.as_ref()));
         self.journal.note(Piece {
             session: self.session,
             number: self.number,
-            at: Timestamp::now(),
+            at: self.moment(),
             cover: self.cover.clone(),
             transaction,
             lines: mem::take(&mut self.lines),
         });
         self.number += 1;
+    }
+
+    /// When the last line was said.
+    fn moment(&self) -> Timestamp {
+        self.cover.started.checked_add(Duration::from_micros(self.micros)).unwrap_or(self.cover.started)
     }
 
     fn cover(&mut self) -> &mut Cover {
@@ -183,11 +199,11 @@ impl Scribe {
 
 impl Mail {
     /// A mail that the client gave up because nobody was to get it is one that we refused.
-    fn ended(self, stage: Stage, reply: Option<&str>) -> Transaction {
+    fn ended(self, stage: Stage, accepted: Option<&Arc<str>>) -> Transaction {
         let Self { from, parameters, to, messages, refusal } = self;
         let (outcome, reply) = match stage {
-            Stage::Accepted if messages.is_empty() => (Outcome::Discarded, reply.map(str::to_owned)),
-            Stage::Accepted => (Outcome::Stored, reply.map(str::to_owned)),
+            Stage::Accepted if messages.is_empty() => (Outcome::Discarded, accepted.cloned()),
+            Stage::Accepted => (Outcome::Stored, accepted.cloned()),
             Stage::Refused => (Outcome::Refused, refusal),
             Stage::Begun | Stage::Abandoned if to.is_empty() && refusal.is_some() => (Outcome::Refused, refusal),
             // No reply has decided this.
@@ -195,4 +211,9 @@ impl Mail {
         };
         Transaction { from, parameters, to, outcome, reply, messages }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    // Without the wide division that `as_micros` takes.
+    time.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(time.subsec_micros()))
 }

@@ -48,7 +48,7 @@ pub(super) fn mail(session: u64, number: u32, mailbox: &str, id: u64) -> Piece {
             Recipient { address: "\"a b\"@y.test".to_owned(), parameters: String::new() },
         ],
         outcome: Outcome::Stored,
-        reply: Some("250 2.0.0 Mail accepted".to_owned()),
+        reply: Some("250 2.0.0 Mail accepted".into()),
         messages: vec![(mailbox.to_owned().into(), id.into()), ("other".to_owned().into(), (id + 1).into())],
     };
     Piece { transaction: Some(transaction), ..piece(session, number, &format!("mail {number}")) }

@@ -87,9 +87,11 @@ impl Lines {
         Self(bytes)
     }
 
-    /// Gives back the memory that is not needed.
+    /// Gives back the memory that is not needed, where that is worth while.
     pub(super) fn shrink(&mut self) {
-        self.0.shrink_to_fit();
+        if self.0.capacity() > ROOM || self.0.len() < ROOM / 2 {
+            self.0.shrink_to_fit();
+        }
     }
 
     fn write(&mut self, Line { micros, side, text }: Line<'_>) {
@@ -98,8 +100,10 @@ impl Lines {
         }
         let who = if side == Side::Server { SERVER } else { 0 };
         let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
-        self.0.extend_from_slice(&(micros & !SERVER | who).to_le_bytes());
-        self.0.extend_from_slice(&length.to_le_bytes());
+        let mut head = [0; HEAD];
+        head[..8].copy_from_slice(&(micros & !SERVER | who).to_le_bytes());
+        head[8..].copy_from_slice(&length.to_le_bytes());
+        self.0.extend_from_slice(&head);
         self.0.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
     }
 }

@@ -2,6 +2,7 @@
 //! microseconds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -78,7 +79,7 @@ impl Journal for MemoryJournal {
 
     async fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
         let book = self.book();
-        let place = book.messages.get(&(id, mailbox.clone()));
+        let place = book.messages.get(&Key(id, mailbox.clone()));
         Ok(place.and_then(|&(session, number)| book.excerpt(session, number)))
     }
 }
@@ -90,10 +91,20 @@ struct Book {
     /// Those of them in which something was refused.
     refused: BTreeSet<SessionId>,
     /// In which piece a message came.
-    messages: HashMap<(MessageId, MailboxName), (SessionId, u32)>,
+    messages: HashMap<Key, (SessionId, u32)>,
     /// Whose first piece goes next: every piece stands for itself, in the order in which they were noted.
     order: VecDeque<SessionId>,
     bytes: usize,
+}
+
+/// A message. Two of them hardly ever have the same id, so that is all there is to hash.
+#[derive(Debug, PartialEq, Eq)]
+struct Key(MessageId, MailboxName);
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
 }
 
 /// What is left of a session.
@@ -111,7 +122,7 @@ impl Book {
             self.refused.insert(piece.session);
         }
         for (mailbox, id) in piece.transaction.iter().flat_map(|mail| &mail.messages) {
-            self.messages.insert((*id, mailbox.clone()), (piece.session, piece.number));
+            self.messages.insert(Key(*id, mailbox.clone()), (piece.session, piece.number));
         }
         let cover = piece.cover.clone();
         let held = self.sessions.entry(piece.session);
@@ -133,7 +144,7 @@ impl Book {
             self.refused.remove(&session);
         }
         for (mailbox, id) in piece.transaction.iter().flat_map(|mail| &mail.messages) {
-            self.messages.remove(&(*id, mailbox.clone()));
+            self.messages.remove(&Key(*id, mailbox.clone()));
         }
         self.bytes -= piece.bytes();
         Some(piece)

@@ -166,7 +166,7 @@ pub struct Transaction {
     /// What became of it.
     pub outcome: Outcome,
     /// The reply that decided it; none when the mail was never finished and nothing refused.
-    pub reply: Option<String>,
+    pub reply: Option<Arc<str>>,
     /// Where it is stored.
     pub messages: Vec<(MailboxName, MessageId)>,
 }
@@ -263,7 +263,7 @@ impl Piece {
             let to: usize = mail.to.iter().map(|to| 48 + to.address.len() + to.parameters.len()).sum();
             mail.from.len()
                 + mail.parameters.len()
-                + mail.reply.as_ref().map_or(0, String::len)
+                + mail.reply.as_ref().map_or(0, |reply| reply.len())
                 + to
                 + 96 * mail.messages.len()
         });

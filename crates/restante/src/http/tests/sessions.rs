@@ -49,7 +49,7 @@ pub(super) fn mail(messages: &[(&str, u64)]) -> Transaction {
         parameters: "SIZE=22 RET=HDRS".to_owned(),
         to: vec![Recipient { address: "test@example.org".to_owned(), parameters: "NOTIFY=NEVER".to_owned() }],
         outcome: Outcome::Stored,
-        reply: Some("250 2.0.0 Mail accepted".to_owned()),
+        reply: Some("250 2.0.0 Mail accepted".into()),
         messages: messages.iter().map(|(mailbox, id)| ((*mailbox).to_owned().into(), (*id).into())).collect(),
     }
 }

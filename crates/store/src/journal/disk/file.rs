@@ -237,7 +237,7 @@ fn insert(transaction: &Transaction<'_>, piece: &Piece) -> rusqlite::Result<()> 
             mail.map(|mail| &mail.from),
             mail.map(|mail| &mail.parameters),
             recipients,
-            mail.and_then(|mail| mail.reply.as_ref()),
+            mail.and_then(|mail| mail.reply.as_deref()),
             piece.lines.as_bytes(),
         ])?;
     for (mailbox, id) in mail.iter().flat_map(|mail| &mail.messages) {

@@ -183,7 +183,7 @@ fn piece(file: &Connection, session: SessionId, cover: &Arc<Cover>, row: &Row<'_
             parameters: row.get(4)?,
             to: recipients(&row.get::<_, String>(5)?),
             outcome,
-            reply: row.get(6)?,
+            reply: row.get::<_, Option<String>>(6)?.map(Into::into),
             messages: messages(file, session, number)?,
         }),
         None => None,
