@@ -6,16 +6,12 @@ use std::ops::Range;
 use super::lexicon::{Hit, hits, within};
 use super::lines::Line;
 use super::revoked;
+use super::sentences::{LABEL, REACH, ends_sentence};
 use super::shapes::{Candidate, candidates};
 use super::words::Sense;
 
 /// How many candidates of a text are looked at.
 const MAX_CANDIDATES: usize = 5000;
-
-/// How many bytes a word may be away to be the label of a number.
-pub(super) const LABEL: usize = 24;
-/// How far a word of the same line counts.
-pub(super) const REACH: usize = 120;
 
 /// How much it says that a number was the code before: less than any word for the one that followed it.
 const FORMER: f64 = 0.4;
@@ -250,17 +246,6 @@ fn around(lines: &[Read], at: usize, candidate: &Candidate, alone: bool) -> Word
         word = word.or_stronger(line.leads_to.scaled(scale));
     }
     word
-}
-
-/// Whether a sentence ends in a text.
-pub(super) fn ends_sentence(text: &str) -> bool {
-    sentence(text).len() < text.len()
-}
-
-/// A text as far as its first sentence goes.
-pub(super) fn sentence(text: &str) -> &str {
-    let ends = [". ", "! ", "? ", "。", "！", "？", "।"].iter().filter_map(|end| text.find(end));
-    &text[..ends.min().unwrap_or(text.len())]
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod labels;
 mod lexicon;
 mod lines;
 mod revoked;
+mod sentences;
 mod shapes;
 mod weigh;
 mod words;

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::labels::{LABEL, REACH, ends_sentence, sentence};
 use super::lexicon::{Hit, begins_with_unit, within};
 use super::lines::CELL;
+use super::sentences::{LABEL, REACH, ends_sentence, sentence};
 use super::words::Sense;
 
 /// Whether what a line says in a range calls the number behind it a former code.
