@@ -205,7 +205,7 @@ impl<S: Sync> FromRequestParts<S> for Paging {
         if parts.uri.query().is_none_or(str::is_empty) {
             return Ok(Self(Page::ALL));
         }
-        page(&query(parts)?).map(Self)
+        page(&any_query(parts)?).map(Self)
     }
 }
 
@@ -261,12 +261,17 @@ impl<S: Sync> FromRequestParts<S> for SomeSessions {
 
 /// The parameters of a query.
 pub(super) fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
-    let unreadable = || Problem::Malformed("The query is not UTF-8 in percent-encoding.".to_owned());
-    if !is_encoded(parts.uri.query().unwrap_or_default()) {
-        return Err(unreadable());
-    }
+    if is_encoded(parts.uri.query().unwrap_or_default()) { any_query(parts) } else { Err(unreadable()) }
+}
+
+/// The same for version 1 of the API, whose clients may say beside it what they like.
+pub(super) fn any_query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     let Query(pairs) = Query::try_from_uri(&parts.uri).map_err(|_| unreadable())?;
     Ok(pairs)
+}
+
+fn unreadable() -> Problem {
+    Problem::Malformed("The query is not UTF-8 in percent-encoding.".to_owned())
 }
 
 /// Whether a query is UTF-8 in percent-encoding. What reads it takes anything, and makes something else of it.

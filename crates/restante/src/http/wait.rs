@@ -21,7 +21,7 @@ use tokio::sync::SemaphorePermit;
 use super::attendance::Attendance;
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
-use super::target::{InMailbox, OneMessage, only, parameter, query, text};
+use super::target::{InMailbox, OneMessage, any_query, only, parameter, query, text};
 use super::{Server, json, render, reply};
 use crate::config::parse_duration;
 
@@ -118,7 +118,7 @@ impl<S: Sync> FromRequestParts<S> for Patience {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let within = match parts.uri.query() {
-            Some(_) => duration(&query(parts)?, "wait")?,
+            Some(_) => duration(&any_query(parts)?, "wait")?,
             None => None,
         };
         let Ok(attendance) = Attendance::from_request_parts(parts, state).await;

@@ -198,13 +198,14 @@ async fn a_client_that_has_said_its_last_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_is_announced_too_long_is_not_waited_for() {
+async fn a_body_that_is_announced_too_long_is_waited_for_a_moment_only() {
     let house = House::with_two_messages().await;
     let start = Instant::now();
     let head = "PATCH /api/v1/mailbox/test/latest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n";
     let answer = converse(&house, head).await;
     assert!(answer.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{answer}");
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    // A client that sends it all looks at the answer only then.
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
 }
 
 /// A client sees the refusal also when its request, which nobody reads, arrives before it looks.
