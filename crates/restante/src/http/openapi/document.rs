@@ -21,7 +21,8 @@ A `{name}` is the name of a mailbox or an address, and goes the same way as a re
 `Bob+Shop@example.org` reads mailbox `bob`. Every valid name is a mailbox; one that holds nothing is empty, not an error. \
 An `{id}` is a string of digits; ids ascend with arrival.
 
-Parameters of a query that are not known are ignored; a known one that is given twice is 400. Every JSON body ends in \
+Parameters of a query that are not known are ignored, but for `wait` and for deleting everything, which refuse them; a \
+known one that is given twice is 400. Every JSON body ends in \
 one line feed.";
 
 /// The cookie of a session, which the login page sets.
