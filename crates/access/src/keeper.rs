@@ -230,8 +230,8 @@ mod tests {
 
     use super::*;
     use crate::grant::Scope;
-    use crate::testdir::TestDir;
     use crate::tokens::Wish;
+    use restante_testdir::TestDir;
 
     /// A line of the file of users, made as cheap as it can be.
     fn line(name: &str, password: &str) -> String {

@@ -14,8 +14,6 @@ mod keeper;
 mod memory;
 mod replace;
 mod session;
-#[cfg(test)]
-mod testdir;
 pub mod tokens;
 pub mod users;
 mod watched;

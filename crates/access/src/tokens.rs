@@ -301,7 +301,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::testdir::TestDir;
+    use restante_testdir::TestDir;
 
     fn wish(name: &str) -> Wish {
         let expires = Some("2030-01-01T00:00:00Z".parse().unwrap());

@@ -167,7 +167,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::testdir::TestDir;
+    use restante_testdir::TestDir;
 
     fn number(content: &[u8]) -> Result<u32, String> {
         str::from_utf8(content).ok().and_then(|text| text.trim().parse().ok()).ok_or("is no number".to_owned())

@@ -190,9 +190,9 @@ fn step_back() {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::time::Instant;
-    use std::{env, fs, process, thread};
+    use std::{fs, thread};
 
     use bytes::Bytes;
     use restante_mail::address::{Address, Alphabet};
@@ -202,6 +202,7 @@ mod tests {
     use restante_mailroom::{Mailroom, Outcome, Settings};
     use restante_store::Limits;
     use restante_store::memory::MemoryStore;
+    use restante_testdir::TestDir;
     use tokio::runtime::Handle;
 
     use super::*;
@@ -219,13 +220,6 @@ mod tests {
         }
     }
 
-    fn empty_directory() -> PathBuf {
-        let path = env::temp_dir().join(format!("restante-librarian-{}", process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        path
-    }
-
     /// Takes the index away and puts something into its place that is none and stays.
     fn spoil(shelf: &Shelf, file: &Path) {
         shelf.take().unwrap().discard();
@@ -234,10 +228,11 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn an_index_that_cannot_be_made_again_at_once_is_made_again_later() {
-        let directory = empty_directory();
+        let dir = TestDir::new();
+        let directory = dir.path();
         let store = Arc::new(MemoryStore::new(Limits { messages_per_mailbox: 0, ..Limits::default() }));
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
-        let (intake, shelf) = (Arc::new(Intake::default()), Arc::new(Shelf::new(Some(directory.clone()))));
+        let (intake, shelf) = (Arc::new(Intake::default()), Arc::new(Shelf::new(Some(directory.to_owned()))));
         let filing = Filing::new(shelf.clone(), Arc::downgrade(&mailroom), Handle::current());
         let mut librarian = Librarian::new(intake.clone(), filing);
         librarian.patience = Duration::from_millis(1);
@@ -263,6 +258,5 @@ mod tests {
         assert_eq!(shelf.count(), count as u64);
         intake.close();
         tokio::task::spawn_blocking(|| librarian.join().unwrap()).await.unwrap();
-        fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -1,9 +1,8 @@
 //! Search over a mailroom: what is stored is found, what is deleted is not, whatever happens to the index in between.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +16,7 @@ use restante_search::{Answer, Query, Question, Search};
 use restante_store::disk::{self, DiskStore};
 use restante_store::memory::MemoryStore;
 use restante_store::{Limits, Store};
+use restante_testdir::TestDir;
 
 const LONG: Duration = Duration::from_mins(1);
 
@@ -79,26 +79,6 @@ impl Room {
 
     fn end(self) {
         self.search.end(LONG, true);
-    }
-}
-
-/// A directory that goes with its value.
-struct TestDir(PathBuf);
-
-impl TestDir {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("restante-searching-{}-{number}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -185,18 +165,18 @@ async fn only_permitted_mailboxes_are_searched() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_on_disk_goes_on_where_it_was() {
     let dir = TestDir::new();
-    let room = Room::in_directory(&dir.0);
+    let room = Room::in_directory(dir.path());
     let first = room.deliver("ann", "alpha").await;
     assert_eq!(room.found("alpha").await, [first.id]);
     room.end();
 
     // Somebody adds mail while nobody searches.
-    let store = DiskStore::open(&dir.0, disk::Settings::default()).unwrap();
+    let store = DiskStore::open(dir.path(), disk::Settings::default()).unwrap();
     let bare = Room::over(Arc::new(store), None);
     let second = bare.deliver("bob", "alpha").await;
     drop(bare);
 
-    let room = Room::in_directory(&dir.0);
+    let room = Room::in_directory(dir.path());
     assert_eq!(room.found("alpha").await, [second.id, first.id]);
     room.end();
 }
@@ -204,21 +184,21 @@ async fn an_index_on_disk_goes_on_where_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_crash_the_index_is_compared_with_the_store() {
     let dir = TestDir::new();
-    let room = Room::in_directory(&dir.0);
+    let room = Room::in_directory(dir.path());
     let (gone, marked) = (room.deliver("ann", "alpha").await, room.deliver("ann", "alpha").await);
     assert_eq!(room.found("alpha").await, [marked.id, gone.id]);
     room.search.end(LONG, false);
     drop(room);
 
     // What happens now the index hears nothing of.
-    let store = DiskStore::open(&dir.0, disk::Settings::default()).unwrap();
+    let store = DiskStore::open(dir.path(), disk::Settings::default()).unwrap();
     let bare = Room::over(Arc::new(store), None);
     assert!(bare.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
     assert!(bare.mailroom.set_seen(&marked.mailbox, marked.id, true).await.unwrap());
     let new = bare.deliver("bob", "alpha").await;
     drop(bare);
 
-    let room = Room::in_directory(&dir.0);
+    let room = Room::in_directory(dir.path());
     assert_eq!(room.found("alpha").await, [new.id, marked.id]);
     assert_eq!(room.found("alpha is:seen").await, [marked.id]);
     assert_eq!(room.search.counts().indexed, 2, "what is gone is not in the index either");
@@ -228,19 +208,19 @@ async fn after_a_crash_the_index_is_compared_with_the_store() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_is_wrong_without_knowing_it_is_corrected_by_who_asks() {
     let dir = TestDir::new();
-    let room = Room::in_directory(&dir.0);
+    let room = Room::in_directory(dir.path());
     let (gone, marked) = (room.deliver("ann", "alpha").await, room.deliver("ann", "alpha").await);
     assert_eq!(room.found("alpha").await, [marked.id, gone.id]);
     room.end();
 
     // What happens now the index hears nothing of, and it was told that it is right.
-    let store = DiskStore::open(&dir.0, disk::Settings::default()).unwrap();
+    let store = DiskStore::open(dir.path(), disk::Settings::default()).unwrap();
     let bare = Room::over(Arc::new(store), None);
     assert!(bare.mailroom.remove(&gone.mailbox, gone.id).await.unwrap());
     assert!(bare.mailroom.set_seen(&marked.mailbox, marked.id, true).await.unwrap());
     drop(bare);
 
-    let room = Room::in_directory(&dir.0);
+    let room = Room::in_directory(dir.path());
     assert_eq!(room.found("alpha is:unseen").await, []);
     assert_eq!(room.found("alpha is:seen").await, [marked.id]);
     assert_eq!(room.search.counts().indexed, 1);
@@ -250,8 +230,8 @@ async fn an_index_that_is_wrong_without_knowing_it_is_corrected_by_who_asks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_makes_no_sense_is_made_again() {
     let dir = TestDir::new();
-    let file = dir.0.join("search.db");
-    let room = Room::in_directory(&dir.0);
+    let file = dir.path().join("search.db");
+    let room = Room::in_directory(dir.path());
     let mail = room.deliver("ann", "alpha").await;
     assert_eq!(room.found("alpha").await, [mail.id]);
     room.end();
@@ -276,7 +256,7 @@ async fn an_index_that_makes_no_sense_is_made_again() {
     ];
     for (case, bytes) in cases {
         fs::write(&file, bytes).unwrap();
-        let room = Room::in_directory(&dir.0);
+        let room = Room::in_directory(dir.path());
         let answer = tokio::time::timeout(LONG, async {
             loop {
                 let query = Query::parse("alpha", Timestamp::now()).unwrap();
@@ -301,13 +281,13 @@ async fn an_index_that_makes_no_sense_is_made_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_nobody_wants_is_thrown_away() {
     let dir = TestDir::new();
-    let room = Room::in_directory(&dir.0);
+    let room = Room::in_directory(dir.path());
     room.deliver("ann", "alpha").await;
     room.ask("alpha").await;
     room.end();
-    assert!(dir.0.join("search.db").exists());
-    Search::forget(&dir.0);
-    let left = fs::read_dir(&dir.0)
+    assert!(dir.path().join("search.db").exists());
+    Search::forget(dir.path());
+    let left = fs::read_dir(dir.path())
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("search"));
     assert_eq!(left.count(), 0);

@@ -11,8 +11,6 @@ pub mod disk;
 mod error;
 pub mod journal;
 pub mod memory;
-#[cfg(test)]
-mod testdir;
 
 use async_trait::async_trait;
 use bytes::Bytes;

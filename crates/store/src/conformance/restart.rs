@@ -8,8 +8,8 @@ use restante_mail::message::{MessageId, Source, Summary};
 
 use super::model::{LIMITS, Walk};
 use super::{add, at, ids, message, name};
-use crate::testdir::TestDir;
 use crate::{Limits, MailboxPage, MailboxState, Page, Store, Usage, Version};
+use restante_testdir::TestDir;
 
 /// Runs every rule about restarts with stores that `open` opens in a directory, with the limits that the rule is about.
 pub(crate) async fn run<S: Store>(open: impl Fn(&Path, Limits) -> S) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::*;
 use crate::Newest;
 use crate::conformance::{self, message, name};
-use crate::testdir::TestDir;
+use restante_testdir::TestDir;
 
 /// Segments so small that a few messages fill one.
 const SMALL: Settings = Settings {

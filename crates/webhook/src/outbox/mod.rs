@@ -168,7 +168,7 @@ mod tests {
     use restante_mail::naming::Naming;
 
     use super::*;
-    use crate::tests::support::TestDir;
+    use restante_testdir::TestDir;
 
     #[test]
     fn what_is_remembered_is_bounded() {

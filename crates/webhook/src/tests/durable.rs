@@ -14,9 +14,10 @@ use restante_mailroom::hooks::{Extensions, Observer as _};
 use restante_mailroom::{Mailroom, Outcome};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
+use restante_testdir::TestDir;
 use rusqlite::Connection;
 
-use super::support::{FAST, Targets, TestDir, counts, eventually, message, settings, start, target};
+use super::support::{FAST, Targets, counts, eventually, message, settings, start, target};
 use crate::intake::{Intake, News, Refused, Stage};
 use crate::{Event, Settings, Target, Webhooks};
 

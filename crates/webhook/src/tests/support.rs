@@ -1,10 +1,8 @@
-//! What the tests share: targets that answer as they are told, messages, and directories.
+//! What the tests share: targets that answer as they are told, and messages.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, fs, process, thread};
 
 use jiff::Timestamp;
 use restante_courier::{Failure, Http, Request, Response};
@@ -141,30 +139,4 @@ pub(crate) fn counts(webhooks: &Webhooks) -> Counts {
     let counts = webhooks.counts();
     assert_eq!(counts.len(), 1, "{counts:?}");
     counts[0].clone()
-}
-
-/// An empty directory that is removed, with everything in it, when this is dropped.
-pub(crate) struct TestDir(PathBuf);
-
-impl TestDir {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = env::temp_dir().join(format!("restante-webhook-{}-{number}", process::id()));
-        // An earlier process with the same id may have been killed before it could tidy up.
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("temporary files can be made");
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        // Whatever is left is the system's to remove; the test has its result.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

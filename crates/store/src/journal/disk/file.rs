@@ -290,7 +290,7 @@ impl Oldest {
 mod tests {
     use super::*;
     use crate::journal::conformance::piece;
-    use crate::testdir::TestDir;
+    use restante_testdir::TestDir;
 
     #[test]
     fn open_sessions_are_lost_with_the_process_only() {

@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::journal::conformance::{self, mail, piece};
-    use crate::testdir::TestDir;
+    use restante_testdir::TestDir;
 
     #[tokio::test]
     async fn it_is_a_journal() {

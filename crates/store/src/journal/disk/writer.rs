@@ -141,7 +141,7 @@ mod tests {
     use super::super::waiting::MAX_WAITING;
     use super::*;
     use crate::journal::conformance::{mail, piece};
-    use crate::testdir::TestDir;
+    use restante_testdir::TestDir;
 
     #[test]
     fn much_is_written_without_a_rest_and_nothing_is_lost() {

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
 /// An empty directory that is removed, with everything in it, when this is dropped.
-pub(crate) struct TestDir(PathBuf);
+pub struct TestDir(PathBuf);
 
 impl TestDir {
     /// A directory that no other test has.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = env::temp_dir().join(format!("restante-test-{}-{number}", process::id()));
@@ -20,7 +20,7 @@ impl TestDir {
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }
