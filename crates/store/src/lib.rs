@@ -9,6 +9,7 @@ pub mod cache;
 mod conformance;
 pub mod disk;
 mod error;
+pub mod feed;
 pub mod journal;
 pub mod memory;
 
@@ -19,6 +20,7 @@ use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 
 pub use error::{Result, StoreError};
+use feed::Feed;
 
 /// Mailboxes and the messages in them.
 ///
@@ -73,6 +75,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// How much the store holds now; cheap enough to ask every few seconds.
     async fn usage(&self) -> Result<Usage>;
+
+    /// What happens in the store, when others change it too; for the first who asks. None when all its changes are made here.
+    fn feed(&self) -> Option<Feed> {
+        None
+    }
 }
 
 /// The bounds of a store; zero is no bound.
