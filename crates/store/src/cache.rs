@@ -10,6 +10,7 @@ use std::mem;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use restante_mail::message::{Source, Summary};
 
 /// What an entry is assumed to take beside its bytes: the key, the names it holds, the places in the table.
 const OVERHEAD: usize = 256;
@@ -21,6 +22,18 @@ pub trait Answer: Clone {
 }
 
 impl Answer for Bytes {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Answer for Summary {
+    fn bytes(&self) -> usize {
+        self.headline.text_len()
+    }
+}
+
+impl Answer for Source {
     fn bytes(&self) -> usize {
         self.len()
     }

@@ -12,6 +12,8 @@ mod error;
 pub mod feed;
 pub mod journal;
 pub mod memory;
+mod numbers;
+pub mod postgres;
 
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -10,8 +10,9 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Shared;
 use super::books::{Books, Counters, MailboxBook, SegmentBook};
-use super::rows::{self, Copy, columns, integer, key, nanoseconds, number};
+use super::rows::{self, Copy, columns, number};
 use super::segment::{LARGE, Location};
+use crate::numbers::{integer, key, nanoseconds};
 use crate::{Appended, Limits, NewMessage, Result};
 
 pub(super) struct Changes<'a> {

@@ -312,18 +312,6 @@ impl Shared {
     }
 }
 
-impl Answer for Summary {
-    fn bytes(&self) -> usize {
-        self.headline.text_len()
-    }
-}
-
-impl Answer for Source {
-    fn bytes(&self) -> usize {
-        self.len()
-    }
-}
-
 impl Durability {
     /// How careful SQLite has to be: `NORMAL` keeps the database sound in any case, and syncs only now and then.
     fn synchronous(self) -> &'static str {

@@ -11,9 +11,10 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::Semaphore;
 
 use super::record::View;
-use super::rows::{self, Copy, columns, integer, key, number, time};
+use super::rows::{self, Copy, columns, number};
 use super::segment::{Location, Segments};
 use super::{schema, trouble};
+use crate::numbers::{integer, key, time};
 use crate::{Listing, MailboxPage, MailboxState, Newest, Page, Result, StoreError, Version, Which};
 
 /// How many questions are answered at the same time. More would not make a disk faster.

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use rusqlite::Row;
 
 use super::segment::Location;
+use crate::numbers::time;
 
 /// The columns that [`Copy::from_row`] reads, in its order.
 macro_rules! columns {
@@ -41,16 +41,6 @@ impl Copy {
     }
 }
 
-/// A number for the database, which has only signed ones. What does not fit is more than was ever stored.
-pub(super) fn integer(number: impl TryInto<i64>) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
-}
-
-/// An id for the database.
-pub(super) fn key(id: MessageId) -> i64 {
-    integer(id.number())
-}
-
 /// A number from the database. Ours are ids, counts and lengths, which are never negative.
 pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column)
@@ -64,14 +54,4 @@ fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Cow<'a, str>> {
 /// A mailbox name that is in the database, and therefore is one.
 pub(super) fn mailbox(row: &Row<'_>, column: usize) -> rusqlite::Result<MailboxName> {
     Ok(text(row, column)?.into_owned().into())
-}
-
-/// A time as it is stored. Times beyond the year 2262 do not fit and are moved there.
-pub(super) fn nanoseconds(time: Timestamp) -> i64 {
-    i64::try_from(time.as_nanosecond()).unwrap_or(if time < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
-}
-
-/// The time that was stored.
-pub(super) fn time(nanoseconds: i64) -> Timestamp {
-    Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::UNIX_EPOCH)
 }

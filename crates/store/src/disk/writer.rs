@@ -29,10 +29,10 @@ use super::directory::{Directory, Identity, Lock};
 use super::job::Job;
 use super::reclaim::Reclaim;
 use super::record::Record;
-use super::rows::nanoseconds;
 use super::segment::Location;
 use super::tail::Tail;
 use super::{Durability, OpenError, Settings, Shared, schema, trouble};
+use crate::numbers::nanoseconds;
 use crate::{Result, StoreError};
 
 /// The most jobs and bytes of mail that share a transaction.

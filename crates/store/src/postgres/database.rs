@@ -1,0 +1,124 @@
+//! Connections to the database: so many for changes, so many for questions, made when they are needed and made again when they
+//! break. Whoever asks never waits for longer than some seconds.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use tokio::time::timeout;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, Connection, Row, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::Address;
+use super::trouble::Trouble;
+use crate::Result;
+
+/// How long it may take to get a connection.
+const CONNECTING: Duration = Duration::from_secs(5);
+/// How long the database may take for an answer, by its own clock. A change waits for those of all other nodes before it.
+const ANSWERING: Duration = Duration::from_secs(15);
+/// How long an answer is waited for, which includes its way.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// When nothing was heard for so long, it is asked whether the other side is still there; and how long that may take.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// What is sent along with a question.
+pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// See the file's documentation.
+pub(crate) struct Database {
+    config: Config,
+    tls: MakeRustlsConnect,
+    schema: String,
+    writers: Pool,
+    readers: Pool,
+}
+
+/// The other half of a connection, which somebody has to keep going.
+pub(super) type Driver = Connection<Socket, <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream>;
+
+impl Database {
+    /// Connections to this schema; none is made yet.
+    pub(crate) fn new(address: &Address, schema: &str, writers: usize, readers: usize) -> Result<Self> {
+        let Address { mut config, tls } = address.clone();
+        config
+            .connect_timeout(CONNECTING)
+            .keepalives_idle(SILENCE)
+            .keepalives_interval(SILENCE / 5)
+            .keepalives_retries(3)
+            .tcp_user_timeout(SILENCE);
+        if config.get_application_name().is_none() {
+            config.application_name("restante");
+        }
+        let pool = |size| pool(&config, &tls, schema, size);
+        let (writers, readers) = (pool(writers)?, pool(readers)?);
+        Ok(Self { config, tls, schema: schema.to_owned(), writers, readers })
+    }
+
+    /// The schema in which everything is.
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// A connection for the caller alone, and what keeps it going. None when it takes too long.
+    pub(super) async fn connect(&self) -> Option<Result<(Client, Driver), tokio_postgres::Error>> {
+        timeout(CONNECTING, self.config.connect(self.tls.clone())).await.ok()
+    }
+
+    /// Asks a question. One that fails for want of a connection is asked once more, which changes nothing.
+    pub(crate) async fn ask(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+        match query(&self.readers, question, parameters).await {
+            Err(Trouble { is_cut_off: true, .. }) => Ok(query(&self.readers, question, parameters).await?),
+            answer => Ok(answer?),
+        }
+    }
+
+    /// Makes a change, once. After a failure it may have been made nevertheless.
+    pub(crate) async fn change(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+        Ok(query(&self.writers, change, parameters).await?)
+    }
+}
+
+/// What every connection is told first. The tables are read by their indexes, also as long as the database has not noticed that
+/// they have grown.
+pub(super) fn setup(schema: &str) -> String {
+    let patience = ANSWERING.as_millis();
+    format!(
+        "SET search_path TO {schema}; SET statement_timeout TO {patience}; SET enable_seqscan TO off; SET jit TO off;
+         SET default_transaction_isolation TO 'read committed'; SET client_min_messages TO error"
+    )
+}
+
+fn pool(config: &Config, tls: &MakeRustlsConnect, schema: &str, size: usize) -> Result<Pool> {
+    let manager_config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_config(config.clone(), tls.clone(), manager_config);
+    let setup = setup(schema);
+    let introduce = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+        let setup = setup.clone();
+        Box::pin(async move { client.batch_execute(&setup).await.map_err(HookError::Backend) })
+    });
+    let pool = Pool::builder(manager)
+        .max_size(size)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(CONNECTING))
+        .create_timeout(Some(CONNECTING))
+        .post_create(introduce)
+        .build();
+    pool.map_err(|error| crate::StoreError::Broken(error.to_string()))
+}
+
+async fn query(pool: &Pool, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, Trouble> {
+    let client = pool.get().await?;
+    let answer = async {
+        let statement = client.prepare_cached(sql).await?;
+        client.query(&statement, parameters).await
+    };
+    let answer = match timeout(PATIENCE, answer).await {
+        Ok(answer) => answer.map_err(Trouble::from),
+        Err(_) => Err(Trouble::too_slow("an answer of the database")),
+    };
+    if matches!(answer, Err(Trouble { is_cut_off: true, .. })) {
+        drop(Object::take(client));
+    }
+    answer
+}

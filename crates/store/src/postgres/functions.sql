@@ -1,0 +1,300 @@
+-- The changes that can be made, each of them a function, so that a change is one statement: no transaction ever waits for a node
+-- that has died in the middle of it. They return rows of one kind; the first one holds only the number of the last
+-- change before, the others are described with each function.
+--
+-- Nodes of the version before may run while these are put in: what a function means never changes, only its name.
+
+-- Takes messages away, in this order, as the changes that follow number `last`. The caller has locked the state. Returns what is
+-- gone, without a first row.
+CREATE FUNCTION forget(victims bigint[], last bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
+DECLARE
+    final CONSTANT bigint := last + cardinality(victims);
+    gone_copies bigint;
+    gone_mailboxes bigint;
+    gone_bytes bigint;
+    shared_bodies bigint[];
+    names bytea[];
+BEGIN
+    WITH gone AS (
+        DELETE FROM copies WHERE copies.id = ANY (victims) RETURNING copies.*
+    ), told AS (
+        INSERT INTO past (number, deleted, id, mailbox, received, size, seen, sender, recipients, subject)
+        SELECT last + place, true, gone.id, gone.mailbox, gone.received, gone.size, gone.seen,
+            gone.sender, gone.recipients, gone.subject
+        FROM unnest(victims) WITH ORDINALITY AS victim (id, place) JOIN gone USING (id)
+    ), counted AS (
+        UPDATE mailboxes
+        SET messages = mailboxes.messages - less.messages, unseen = mailboxes.unseen - less.unseen,
+            bytes = mailboxes.bytes - less.bytes, version = final
+        FROM (
+            SELECT gone.mailbox, count(*) AS messages, count(*) FILTER (WHERE NOT gone.seen) AS unseen, sum(gone.size) AS bytes
+            FROM gone GROUP BY gone.mailbox
+        ) AS less
+        WHERE mailboxes.name = less.mailbox
+    ), freed AS (
+        DELETE FROM bodies WHERE bodies.id IN (SELECT gone.body FROM gone WHERE NOT gone.shared)
+    )
+    SELECT count(*), coalesce(sum(CASE WHEN gone.shared THEN length(gone.trace) ELSE gone.size END), 0),
+        array_agg(DISTINCT gone.body) FILTER (WHERE gone.shared), array_agg(DISTINCT gone.mailbox)
+    INTO gone_copies, gone_bytes, shared_bodies, names
+    FROM gone;
+    IF shared_bodies IS NOT NULL THEN
+        WITH freed AS (
+            DELETE FROM bodies
+            WHERE bodies.id = ANY (shared_bodies)
+                AND NOT EXISTS (SELECT FROM copies WHERE copies.body = bodies.id AND copies.shared)
+            RETURNING length(bodies.bytes) AS bytes
+        )
+        SELECT gone_bytes + coalesce(sum(freed.bytes), 0) INTO gone_bytes FROM freed;
+    END IF;
+    DELETE FROM mailboxes WHERE mailboxes.name = ANY (names) AND mailboxes.messages = 0;
+    GET DIAGNOSTICS gone_mailboxes = ROW_COUNT;
+    UPDATE state
+    SET clock = final, messages = state.messages - gone_copies, mailboxes = state.mailboxes - gone_mailboxes,
+        bytes = state.bytes - gone_bytes;
+    RETURN QUERY
+    SELECT past.number, past.deleted, past.id, past.mailbox, past.received, past.size, past.seen,
+        past.sender, past.recipients, past.subject
+    FROM past WHERE past.number > last AND past.number <= final ORDER BY past.number;
+END $$;
+
+-- Adds messages. Each has one place in the first arrays, counted from 1; each copy names the place of its message. Returns the ids
+-- of the copies in their order, as numbers, and then what had to go.
+CREATE FUNCTION append(
+    mails bytea[], lengths bigint[], shared boolean[],
+    received bigint[], senders bytea[], recipients bytea[], subjects bytea[],
+    places int[], names bytea[], traces bytea[],
+    cap bigint, bound bigint
+) RETURNS SETOF change LANGUAGE plpgsql AS $$
+DECLARE
+    first_body CONSTANT bigint := nextval('body_numbers');
+    answer change;
+    before bigint;
+    last bigint;
+    ids bigint[];
+    new_mailboxes bigint;
+    new_bytes bigint;
+    crowded bytea[];
+    victims bigint[];
+    excess bigint;
+BEGIN
+    -- What takes longest comes before the lock.
+    INSERT INTO bodies
+    SELECT first_body + mail.place, mail.bytes FROM unnest(mails) WITH ORDINALITY AS mail (bytes, place);
+    SELECT state.clock INTO before FROM state FOR UPDATE;
+    WITH stored AS (
+        INSERT INTO copies (id, received, size, body, shared, seen, mailbox, sender, recipients, subject, trace)
+        SELECT copy.number + greatest(before, max(mail.received / 1000 - copy.number) OVER (ORDER BY copy.number)),
+            mail.received, length(copy.trace) + mail.length, first_body + mail.place, mail.shared, false,
+            copy.mailbox, mail.sender, mail.recipients, mail.subject, copy.trace
+        FROM unnest(places, names, traces) WITH ORDINALITY AS copy (place, mailbox, trace, number)
+        JOIN unnest(lengths, shared, received, senders, recipients, subjects) WITH ORDINALITY
+            AS mail (length, shared, received, sender, recipients, subject, place) ON mail.place = copy.place
+        RETURNING copies.id, copies.mailbox, copies.size
+    ), added AS (
+        SELECT stored.mailbox, count(*) AS messages, sum(stored.size) AS bytes, max(stored.id) AS version
+        FROM stored GROUP BY stored.mailbox
+    ), held AS (
+        INSERT INTO mailboxes AS held (name, messages, unseen, bytes, version)
+        SELECT added.mailbox, added.messages, added.messages, added.bytes, added.version FROM added
+        ON CONFLICT (name) DO UPDATE
+        SET messages = held.messages + excluded.messages, unseen = held.unseen + excluded.unseen,
+            bytes = held.bytes + excluded.bytes, version = excluded.version
+        RETURNING held.name, held.messages
+    )
+    SELECT (SELECT array_agg(stored.id ORDER BY stored.id) FROM stored),
+        count(*) FILTER (WHERE held.messages = added.messages),
+        array_agg(held.name) FILTER (WHERE cap > 0 AND held.messages > cap)
+    INTO ids, new_mailboxes, crowded
+    FROM held JOIN added ON added.mailbox = held.name;
+    last := ids[cardinality(ids)];
+    SELECT sum(piece.length) INTO new_bytes
+    FROM (SELECT unnest(lengths) UNION ALL SELECT length(unnest(traces))) AS piece (length);
+    UPDATE state
+    SET clock = last, last_id = last, messages = state.messages + cardinality(ids), mailboxes = state.mailboxes + new_mailboxes,
+        bytes = state.bytes + new_bytes;
+    answer.number := before;
+    RETURN NEXT answer;
+    FOREACH answer.number IN ARRAY ids LOOP
+        RETURN NEXT answer;
+    END LOOP;
+
+    IF crowded IS NOT NULL THEN
+        victims := ARRAY(
+            SELECT first.id
+            FROM mailboxes, LATERAL (
+                SELECT copies.id FROM copies WHERE copies.mailbox = mailboxes.name ORDER BY copies.id LIMIT mailboxes.messages - cap
+            ) AS first
+            WHERE mailboxes.name = ANY (crowded)
+            ORDER BY first.id
+        );
+        RETURN QUERY SELECT * FROM forget(victims, last);
+        last := last + cardinality(victims);
+    END IF;
+
+    WHILE bound > 0 LOOP
+        SELECT state.bytes - bound INTO excess FROM state;
+        EXIT WHEN excess <= 0;
+        -- What a copy frees is known unless its body is shared; such a one is the last of its step.
+        victims := ARRAY(
+            SELECT oldest.id
+            FROM (
+                SELECT copies.received, copies.id,
+                    sum(copies.size) OVER before_it AS freed, bool_or(copies.shared) OVER before_it AS is_open
+                FROM (SELECT * FROM copies ORDER BY copies.received, copies.id LIMIT 100) AS copies
+                WINDOW before_it AS (ORDER BY copies.received, copies.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+            ) AS oldest
+            WHERE coalesce(oldest.freed, 0) < excess AND NOT coalesce(oldest.is_open, false)
+            ORDER BY oldest.received, oldest.id
+        );
+        EXIT WHEN cardinality(victims) = 0;
+        RETURN QUERY SELECT * FROM forget(victims, last);
+        last := last + cardinality(victims);
+    END LOOP;
+END $$;
+
+-- Removes messages. Returns those that were there.
+CREATE FUNCTION remove(names bytea[], ids bigint[]) RETURNS SETOF change LANGUAGE plpgsql AS $$
+DECLARE
+    answer change;
+    before bigint;
+    victims bigint[];
+BEGIN
+    SELECT state.clock INTO before FROM state FOR UPDATE;
+    victims := ARRAY(
+        SELECT DISTINCT copies.id FROM unnest(names, ids) AS wanted (name, id)
+        JOIN copies ON copies.id = wanted.id AND copies.mailbox = wanted.name
+        ORDER BY copies.id
+    );
+    answer.number := before;
+    RETURN NEXT answer;
+    IF cardinality(victims) > 0 THEN
+        RETURN QUERY SELECT * FROM forget(victims, before);
+    END IF;
+END $$;
+
+-- Removes the first messages of a mailbox. Returns them.
+CREATE FUNCTION purge(name bytea, last bigint, most bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
+DECLARE
+    answer change;
+    before bigint;
+    victims bigint[];
+BEGIN
+    SELECT state.clock INTO before FROM state FOR UPDATE;
+    victims := ARRAY(SELECT copies.id FROM copies WHERE copies.mailbox = name AND copies.id <= last ORDER BY copies.id LIMIT most);
+    answer.number := before;
+    RETURN NEXT answer;
+    IF cardinality(victims) > 0 THEN
+        RETURN QUERY SELECT * FROM forget(victims, before);
+    END IF;
+END $$;
+
+-- Removes the oldest messages, unless another node is just about it. Returns them, or nothing at all.
+CREATE FUNCTION expire(deadline bigint, most bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
+DECLARE
+    answer change;
+    before bigint;
+    victims bigint[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM copies WHERE copies.received < deadline)
+        OR NOT pg_try_advisory_xact_lock('state'::regclass::oid::bigint) THEN
+        RETURN;
+    END IF;
+    SELECT state.clock INTO before FROM state FOR UPDATE;
+    victims := ARRAY(
+        SELECT copies.id FROM copies WHERE copies.received < deadline ORDER BY copies.received, copies.id LIMIT most
+    );
+    answer.number := before;
+    RETURN NEXT answer;
+    IF cardinality(victims) > 0 THEN
+        RETURN QUERY SELECT * FROM forget(victims, before);
+    END IF;
+END $$;
+
+-- Marks messages as read or unread. Returns those that were there; a number belongs only to those that were not so already.
+CREATE FUNCTION mark(names bytea[], ids bigint[], wishes boolean[]) RETURNS SETOF change LANGUAGE plpgsql AS $$
+DECLARE
+    answer change;
+    before bigint;
+    changes bigint;
+BEGIN
+    SELECT state.clock INTO before FROM state FOR UPDATE;
+    answer.number := before;
+    RETURN NEXT answer;
+    answer.number := NULL;
+    FOR answer.id, answer.mailbox IN
+        SELECT DISTINCT copies.id, copies.mailbox
+        FROM unnest(names, ids) AS wanted (name, id) JOIN copies ON copies.id = wanted.id AND copies.mailbox = wanted.name
+    LOOP
+        RETURN NEXT answer;
+    END LOOP;
+    -- Of several wishes for one message the last one counts.
+    WITH wish AS (
+        SELECT DISTINCT ON (wanted.id) wanted.name, wanted.id, wanted.seen
+        FROM unnest(names, ids, wishes) WITH ORDINALITY AS wanted (name, id, seen, place)
+        ORDER BY wanted.id, wanted.place DESC
+    ), marked AS (
+        UPDATE copies SET seen = wish.seen FROM wish
+        WHERE copies.id = wish.id AND copies.mailbox = wish.name AND copies.seen <> wish.seen
+        RETURNING copies.id, copies.mailbox, copies.seen
+    ), numbered AS (
+        SELECT before + row_number() OVER (ORDER BY marked.id) AS number, marked.* FROM marked
+    ), told AS (
+        INSERT INTO past (number, deleted, id, mailbox, seen)
+        SELECT numbered.number, false, numbered.id, numbered.mailbox, numbered.seen FROM numbered
+    ), counted AS (
+        UPDATE mailboxes SET unseen = mailboxes.unseen + more.unseen, version = more.version
+        FROM (
+            SELECT numbered.mailbox, sum(CASE WHEN numbered.seen THEN -1 ELSE 1 END) AS unseen, max(numbered.number) AS version
+            FROM numbered GROUP BY numbered.mailbox
+        ) AS more
+        WHERE mailboxes.name = more.mailbox
+    )
+    SELECT count(*) INTO changes FROM numbered;
+    IF changes > 0 THEN
+        UPDATE state SET clock = before + changes;
+        RETURN QUERY
+    SELECT past.number, past.deleted, past.id, past.mailbox, past.received, past.size, past.seen,
+        past.sender, past.recipients, past.subject
+    FROM past WHERE past.number > before AND past.number <= before + changes ORDER BY past.number;
+    END IF;
+END $$;
+
+-- What happened after a number, in order: stored messages as rows whose `deleted` is null. What was stored and is gone comes from
+-- the past, as it was when it went.
+CREATE FUNCTION changes(after bigint, most bigint) RETURNS SETOF change LANGUAGE sql STABLE AS $$
+    SELECT * FROM (
+        (SELECT id, NULL::boolean, id, mailbox, received, size, false AS seen, sender, recipients, subject
+            FROM copies WHERE id > after ORDER BY id LIMIT most)
+        UNION ALL
+        (SELECT id, NULL::boolean, id, mailbox, received, size, false, sender, recipients, subject
+            FROM past WHERE deleted AND id > after ORDER BY id LIMIT most)
+        UNION ALL
+        (SELECT number, deleted, id, mailbox, received, size, seen, sender, recipients, subject
+            FROM past WHERE number > after ORDER BY number LIMIT most)
+    ) AS change (number, deleted, id, mailbox, received, size, seen, sender, recipients, subject)
+    ORDER BY number LIMIT most
+$$;
+
+-- Forgets what is older than this, a little at a time. Returns how much that was.
+CREATE FUNCTION tidy(age interval, most bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    tidied bigint;
+    highest bigint;
+BEGIN
+    IF NOT pg_try_advisory_xact_lock('past'::regclass::oid::bigint) THEN
+        RETURN 0;
+    END IF;
+    WITH gone AS (
+        DELETE FROM past WHERE past.number IN (
+            SELECT first.number
+            FROM (SELECT past.number, past.at FROM past ORDER BY past.number LIMIT most) AS first
+            WHERE first.at < now() - age
+        ) RETURNING past.number
+    )
+    SELECT count(*), max(gone.number) INTO tidied, highest FROM gone;
+    IF tidied > 0 THEN
+        UPDATE state SET forgotten = greatest(state.forgotten, highest);
+    END IF;
+    RETURN tidied;
+END $$;

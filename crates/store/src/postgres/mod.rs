@@ -1,0 +1,219 @@
+//! The store that many nodes share: everything is in a PostgreSQL database, and every node is as good as any other.
+//!
+//! All changes of all nodes have one order, in which they are numbered and become visible (see `tables.sql`): ids ascend with it, the
+//! versions of mailboxes are numbers of it, and every node tells of what happens in it. A change is one statement, and the changes
+//! of many sessions are one statement too. What was appended is as safe as the database makes a commit.
+
+mod address;
+mod database;
+mod follower;
+mod knowledge;
+mod reader;
+mod rows;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod trouble;
+mod writer;
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::MailboxName;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+
+pub use self::address::Address;
+use self::database::Database;
+use self::follower::{Follower, Task};
+pub use self::schema::OpenError;
+use self::writer::{Job, LANES, Reply};
+use crate::cache::{Answer, Cache};
+use crate::feed::Feed;
+use crate::numbers::{integer, key, nanoseconds};
+use crate::{
+    Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
+    Which,
+};
+
+const PURGE: &str = "SELECT * FROM purge($1, $2, $3)";
+const EXPIRE: &str = "SELECT * FROM expire($1, $2)";
+
+/// How a store in PostgreSQL works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// When old mail goes.
+    pub limits: Limits,
+    /// The memory for answers that were given before, in bytes.
+    pub cache_bytes: usize,
+    /// How many connections to the database this node makes at most.
+    pub connections: usize,
+    /// The schema in which everything is: letters, digits and underscores.
+    pub schema: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { limits: Limits::default(), cache_bytes: 16 << 20, connections: 10, schema: "restante".to_owned() }
+    }
+}
+
+/// A [`Store`] in a PostgreSQL database.
+pub struct PostgresStore {
+    database: Arc<Database>,
+    follower: Arc<Follower>,
+    writer: mpsc::Sender<Job>,
+    following: AbortHandle,
+    /// Answers that were given before, with the mark of their mailbox.
+    versions: Cache<MailboxName, Version>,
+    summaries: Cache<(MailboxName, Which), Summary>,
+    sources: Cache<(MailboxName, MessageId), Source>,
+}
+
+impl PostgresStore {
+    /// Opens the store in a database, in which everything that is missing is made. Called within a runtime, which does its work.
+    pub async fn open(address: &Address, settings: Settings) -> Result<Self, OpenError> {
+        let Settings { limits, cache_bytes, connections, schema } = settings;
+        // One connection is for those who follow what happens.
+        let readers = connections.saturating_sub(LANES + 1).max(1);
+        let database = Database::new(address, &schema, LANES, readers);
+        let database = Arc::new(database.map_err(|error| OpenError::Unfit(error.to_string()))?);
+        schema::migrate(&database).await?;
+        let follower = Follower::new();
+        let following = tokio::spawn(Task::new(database.clone(), follower.clone()).run()).abort_handle();
+        let writer = writer::start(&database, &follower, limits);
+        Ok(Self {
+            versions: Cache::new(cache_bytes / 4),
+            summaries: Cache::new(cache_bytes / 4),
+            sources: Cache::new(cache_bytes / 2),
+            database,
+            follower,
+            writer,
+            following,
+        })
+    }
+
+    /// Hands a job to the writer and waits until it is durable.
+    async fn change<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.writer.send(job(reply)).await.map_err(|_| writer_ended())?;
+        answer.await.map_err(|_| writer_ended())?
+    }
+
+    /// The answer that was given before, if it is still true.
+    async fn recall<K: Eq + Hash, A: Answer>(
+        &self,
+        answers: &Cache<K, A>,
+        key: &K,
+        mailbox: &MailboxName,
+    ) -> Result<Option<A>> {
+        let mark = self.follower.knowledge.mark(mailbox);
+        if answers.find(key, mark).is_none() {
+            return Ok(None);
+        }
+        self.follower.catch_up().await?;
+        Ok(answers.find(key, self.follower.knowledge.mark(mailbox)))
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.following.abort();
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn append(&self, message: NewMessage) -> Result<Appended> {
+        self.change(|reply| Job::Append(message, reply)).await
+    }
+
+    async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
+        if let Some(version) = self.recall(&self.versions, mailbox, mailbox).await? {
+            return Ok(version);
+        }
+        let mark = self.follower.knowledge.mark(mailbox);
+        let version = reader::version(&self.database, mailbox).await?;
+        self.versions.remember(mailbox.clone(), mark, version);
+        Ok(version)
+    }
+
+    async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
+        reader::list(&self.database, mailbox, page).await
+    }
+
+    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+        let key = (mailbox.clone(), which);
+        if let Some(summary) = self.recall(&self.summaries, &key, mailbox).await? {
+            return Ok(Some(summary));
+        }
+        let mark = self.follower.knowledge.mark(mailbox);
+        let found = reader::find(&self.database, mailbox, which).await?;
+        if let Some(summary) = &found {
+            self.summaries.remember(key, mark, summary.clone());
+        }
+        Ok(found)
+    }
+
+    async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
+        let key = (mailbox.clone(), id);
+        if let Some(source) = self.recall(&self.sources, &key, mailbox).await? {
+            return Ok(Some(source));
+        }
+        let mark = self.follower.knowledge.mark(mailbox);
+        let source = reader::source(&self.database, mailbox, id).await?;
+        if let Some(source) = &source {
+            self.sources.remember(key, mark, source.clone());
+        }
+        Ok(source)
+    }
+
+    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
+        self.change(|reply| Job::Mark(mailbox.clone(), id, seen, reply)).await
+    }
+
+    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
+        self.change(|reply| Job::Remove(mailbox.clone(), id, reply)).await
+    }
+
+    async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
+        let limit: i64 = integer(limit);
+        let rows = self.database.change(PURGE, &[&mailbox.as_str().as_bytes(), &key(last), &limit]).await?;
+        self.follower.hear(&rows)
+    }
+
+    async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
+        let limit: i64 = integer(limit);
+        let rows = self.database.change(EXPIRE, &[&nanoseconds(deadline), &limit]).await?;
+        self.follower.hear(&rows)
+    }
+
+    async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
+        reader::mailboxes(&self.database, &page).await
+    }
+
+    async fn last_id(&self) -> Result<MessageId> {
+        reader::last_id(&self.database).await
+    }
+
+    async fn usage(&self) -> Result<Usage> {
+        reader::usage(&self.database).await
+    }
+
+    fn feed(&self) -> Option<Feed> {
+        self.follower.feed()
+    }
+}
+
+impl Answer for Version {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+fn writer_ended() -> StoreError {
+    StoreError::Unavailable("its writer has ended".to_owned())
+}

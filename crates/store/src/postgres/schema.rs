@@ -1,0 +1,124 @@
+//! The tables and functions of the store in the database: made, and brought up to date, by whichever node comes first.
+
+use std::fmt;
+
+use futures_util::FutureExt as _;
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use super::database::Database;
+use super::trouble::described;
+
+/// The oldest server that will do: 13.
+const OLDEST: i32 = 130_000;
+
+/// What leads from each version of the schema to the next. Steps that were released are never changed, only added to; and as nodes of
+/// the version before may still run, a step only adds to what there is.
+const MIGRATIONS: &[&[&str]] = &[&[include_str!("tables.sql"), include_str!("functions.sql")]];
+
+/// Why the store in a database cannot be used.
+#[derive(Debug)]
+pub enum OpenError {
+    /// It cannot be reached, or is not ready yet.
+    Unreachable(String),
+    /// It does not let us in, or not do what we must.
+    Refused(String),
+    /// The database is too old, or was used by a newer version of the program.
+    Unfit(String),
+}
+
+impl OpenError {
+    /// Whether trying again later does not help.
+    pub fn is_permanent(&self) -> bool {
+        !matches!(self, Self::Unreachable(_))
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(cause) => write!(f, "the database cannot be reached: {cause}"),
+            Self::Refused(cause) => write!(f, "the database refuses: {cause}"),
+            Self::Unfit(cause) => write!(f, "the database cannot be used: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<tokio_postgres::Error> for OpenError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        // Wrong password, no such database, no right to do it, a name that is not there.
+        match error.code().and_then(|state| state.code().get(..2)) {
+            Some("28" | "3D" | "42") if error.code() != Some(&SqlState::DUPLICATE_TABLE) => {
+                Self::Refused(described(&error))
+            }
+            Some("0A") => Self::Unfit(described(&error)),
+            _ => Self::Unreachable(described(&error)),
+        }
+    }
+}
+
+/// Makes the schema, or brings it up to date, while all other nodes that want to do so wait.
+pub(super) async fn migrate(database: &Database) -> Result<(), OpenError> {
+    let connected = database.connect().await;
+    let (mut client, driver) = connected.ok_or_else(|| OpenError::Unreachable("no answer in time".to_owned()))??;
+    let driver = tokio::spawn(driver.map(drop));
+    let migrated = bring_up_to_date(&mut client, database.schema()).await;
+    drop(client);
+    // The connection is closed, whatever came of it.
+    let _ = driver.await;
+    migrated
+}
+
+async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenError> {
+    let server: i32 = client.query_one("SELECT current_setting('server_version_num')::int", &[]).await?.get(0);
+    if server < OLDEST {
+        let (major, oldest) = (server / 10_000, OLDEST / 10_000);
+        return Err(OpenError::Unfit(format!("it is PostgreSQL {major}, and {oldest} is the oldest that will do")));
+    }
+    if version(client, schema).await? == MIGRATIONS.len() {
+        return Ok(());
+    }
+    let transaction = client.transaction().await?;
+    transaction
+        .execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&format!("schema {schema}")])
+        .await?;
+    let found = version(&transaction, schema).await?;
+    if found == 0 {
+        let begin = format!(
+            "CREATE SCHEMA IF NOT EXISTS {schema};
+             CREATE TABLE IF NOT EXISTS {schema}.version (version int NOT NULL, at timestamptz NOT NULL DEFAULT now())"
+        );
+        transaction.batch_execute(&begin).await?;
+    }
+    transaction.batch_execute(&format!("SET LOCAL search_path TO {schema}")).await?;
+    let steps = MIGRATIONS.get(found..).ok_or_else(|| newer(found))?;
+    for (step, number) in steps.iter().zip(found + 1..) {
+        for part in *step {
+            transaction.batch_execute(part).await?;
+        }
+        transaction.batch_execute(&format!("INSERT INTO version VALUES ({number})")).await?;
+    }
+    transaction.commit().await?;
+    if found < MIGRATIONS.len() {
+        tracing::info!("the schema {schema} of the database is at version {}", MIGRATIONS.len());
+    }
+    Ok(())
+}
+
+/// The version of the schema; zero when there is none.
+async fn version(client: &impl tokio_postgres::GenericClient, schema: &str) -> Result<usize, OpenError> {
+    let exists = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&format!("{schema}.version")]).await?;
+    if !exists.get::<_, bool>(0) {
+        return Ok(0);
+    }
+    let highest = client.query_one(&format!("SELECT coalesce(max(version), 0) FROM {schema}.version"), &[]).await?;
+    let found = usize::try_from(highest.get::<_, i32>(0)).unwrap_or(0);
+    if found > MIGRATIONS.len() { Err(newer(found)) } else { Ok(found) }
+}
+
+fn newer(found: usize) -> OpenError {
+    let known = MIGRATIONS.len();
+    OpenError::Unfit(format!("a newer version of this program has used it (schema {found}, and {known} is known here)"))
+}

@@ -1,0 +1,74 @@
+-- The tables of version 1. Texts of mail are bytes here: mail holds zero bytes, which PostgreSQL's text does not, and names of
+-- mailboxes are sorted by their bytes, whatever the database's language.
+
+-- The state of the whole store, in one row. Whoever changes anything locks it first, so that all changes of all nodes have one
+-- order, which is also the order in which they become visible.
+CREATE TABLE state (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    clock bigint NOT NULL DEFAULT 0,       -- the number of the last change; about the microsecond in which it was made
+    last_id bigint NOT NULL DEFAULT 0,     -- the highest id ever given to a message
+    forgotten bigint NOT NULL DEFAULT 0,   -- the highest number that was removed from the past
+    messages bigint NOT NULL DEFAULT 0,    -- rows of copies
+    mailboxes bigint NOT NULL DEFAULT 0,   -- rows of mailboxes
+    bytes bigint NOT NULL DEFAULT 0        -- traces, and bodies counted once
+) WITH (fillfactor = 10);
+INSERT INTO state DEFAULT VALUES;
+
+-- Mailboxes that hold something.
+CREATE TABLE mailboxes (
+    name bytea PRIMARY KEY,
+    messages bigint NOT NULL,
+    unseen bigint NOT NULL,                -- not marked as read
+    bytes bigint NOT NULL,                 -- the sizes of all copies
+    version bigint NOT NULL                -- the number of its last change
+) WITH (fillfactor = 50);
+
+-- One row per message and mailbox. The id is the number of the change that stored it.
+CREATE TABLE copies (
+    id bigint PRIMARY KEY,
+    received bigint NOT NULL,              -- Unix nanoseconds
+    size bigint NOT NULL,                  -- of trace and body
+    body bigint NOT NULL,                  -- the row of bodies
+    shared boolean NOT NULL,               -- whether the body had other copies too
+    seen boolean NOT NULL,
+    mailbox bytea NOT NULL,
+    sender bytea NOT NULL,
+    recipients bytea NOT NULL,             -- each ends in a line feed
+    subject bytea NOT NULL,
+    trace bytea NOT NULL                   -- the lines in front of the body in this mailbox
+) WITH (fillfactor = 95);
+CREATE INDEX copies_by_mailbox ON copies (mailbox, id);
+CREATE INDEX copies_by_age ON copies (received, id);
+CREATE INDEX copies_by_shared_body ON copies (body) WHERE shared;
+
+-- Mails as they were received, each once. They are not compressed, so that pieces of a large one can be read.
+CREATE TABLE bodies (
+    id bigint PRIMARY KEY,
+    bytes bytea NOT NULL
+);
+ALTER TABLE bodies ALTER COLUMN bytes SET STORAGE EXTERNAL;
+-- Every batch of messages takes a number and has room for so many bodies behind it.
+CREATE SEQUENCE body_numbers INCREMENT 1000;
+
+-- What cannot be told from the messages that are there: which went, and which were marked. It is kept for a while, for nodes that
+-- have not heard of it yet.
+CREATE TABLE past (
+    number bigint PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT now(),
+    deleted boolean NOT NULL,              -- otherwise it was marked, and most of what follows is left out
+    id bigint NOT NULL,
+    mailbox bytea NOT NULL,
+    received bigint,
+    size bigint,
+    seen boolean NOT NULL,
+    sender bytea,
+    recipients bytea,
+    subject bytea
+);
+CREATE INDEX past_by_id ON past (id) WHERE deleted;
+
+-- What the functions return.
+CREATE TYPE change AS (
+    number bigint, deleted boolean, id bigint, mailbox bytea, received bigint, size bigint, seen boolean,
+    sender bytea, recipients bytea, subject bytea
+);

@@ -1,0 +1,84 @@
+//! What a failure of the database means for those who ask.
+
+use std::error::Error as _;
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::StoreError;
+
+/// A failure, and what is left of the connection.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) error: StoreError,
+    /// Whether the connection is of no use any more: another one may do better.
+    pub(super) is_cut_off: bool,
+}
+
+impl Trouble {
+    /// There was no answer in time. Whoever waited has left, and so the connection cannot be used again.
+    pub(super) fn too_slow(what: &str) -> Self {
+        Self { error: StoreError::Unavailable(format!("{what} took too long")), is_cut_off: true }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        let Some(state) = error.code() else {
+            let is_ours = error.source().is_some_and(|cause| cause.to_string().contains("serializing"));
+            let kind = if is_ours { StoreError::Broken } else { StoreError::Unavailable };
+            return Self { error: kind(described(&error)), is_cut_off: true };
+        };
+        let kind = match state.code().get(..2) {
+            _ if *state == SqlState::DISK_FULL => StoreError::NoSpace,
+            // No connection, no resources, told to end, in the way of each other; a server that only reads is one that was
+            // in charge before a fail-over, or will be.
+            Some("08" | "53" | "57" | "58" | "40" | "55" | "25") => StoreError::Unavailable,
+            _ => StoreError::Broken,
+        };
+        let is_cut_off = matches!(state.code().get(..2), Some("08" | "57" | "25"));
+        Self { error: kind(described(&error)), is_cut_off }
+    }
+}
+
+impl From<PoolError> for Trouble {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => error.into(),
+            PoolError::Timeout(_) => Self {
+                error: StoreError::Unavailable(
+                    "all connections to the database are in use, or none can be made".to_owned(),
+                ),
+                is_cut_off: false,
+            },
+            error => Self { error: StoreError::Unavailable(error.to_string()), is_cut_off: true },
+        }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self { error, is_cut_off: false }
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        trouble.error
+    }
+}
+
+/// The failure with its causes, of which the last one usually says most.
+pub(super) fn described(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,234 @@
+//! Changes of single messages, gathered: while one batch is on its way to the database, the next one fills up, so there is no timer,
+//! and a lone message waits for nobody. Two batches may be under way, so that one is sent while the other becomes durable.
+
+use std::sync::Arc;
+
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::sync::{Mutex, oneshot};
+use tokio_postgres::Row;
+
+use super::database::{Database, Parameters};
+use super::follower::Follower;
+use super::rows::{self, unsigned, value};
+use crate::feed::{Change, Event};
+use crate::numbers::{integer, key, nanoseconds};
+use crate::{Appended, Limits, NewMessage, Result, StoreError};
+
+/// How many batches are under way at once.
+pub(super) const LANES: usize = 2;
+/// How many changes may wait before those who ask have to wait themselves.
+const QUEUE: usize = 1024;
+/// The most changes and bytes of mail in one batch. The table of bodies has room for a thousand.
+const MAX_JOBS: usize = 256;
+const MAX_BYTES: usize = 8 << 20;
+
+const APPEND: &str = "SELECT * FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+const REMOVE: &str = "SELECT * FROM remove($1, $2)";
+const MARK: &str = "SELECT * FROM mark($1, $2, $3)";
+
+/// A change of one message, and the way back to whoever wants it.
+pub(super) enum Job {
+    Append(NewMessage, Reply<Appended>),
+    Remove(MailboxName, MessageId, Reply<Option<Summary>>),
+    Mark(MailboxName, MessageId, bool, Reply<bool>),
+}
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
+
+/// Starts the lanes; they end when nobody can ask any more.
+pub(super) fn start(database: &Arc<Database>, follower: &Arc<Follower>, limits: Limits) -> mpsc::Sender<Job> {
+    let (sender, queue) = mpsc::channel(QUEUE);
+    let queue = Arc::new(Mutex::new(queue));
+    for _ in 0..LANES {
+        let lane = Lane { database: database.clone(), follower: follower.clone(), limits };
+        tokio::spawn(lane.run(queue.clone()));
+    }
+    sender
+}
+
+struct Lane {
+    database: Arc<Database>,
+    follower: Arc<Follower>,
+    limits: Limits,
+}
+
+/// What goes to the database together.
+#[derive(Default)]
+struct Batch {
+    appends: Vec<(NewMessage, Reply<Appended>)>,
+    removals: Vec<(MailboxName, MessageId, Reply<Option<Summary>>)>,
+    marks: Vec<(MailboxName, MessageId, bool, Reply<bool>)>,
+}
+
+impl Lane {
+    async fn run(self, queue: Arc<Mutex<Receiver<Job>>>) {
+        while let Some(batch) = next(&queue).await {
+            let Batch { appends, removals, marks } = batch;
+            // They are sent one behind the other, without waiting for the answers.
+            tokio::join!(self.append(appends), self.remove(removals), self.mark(marks));
+        }
+    }
+
+    async fn append(&self, jobs: Vec<(NewMessage, Reply<Appended>)>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let (messages, replies): (Vec<NewMessage>, Vec<_>) = jobs.into_iter().unzip();
+        match self.stored(messages).await {
+            Ok(appended) => {
+                for (reply, appended) in replies.into_iter().zip(appended) {
+                    // Whoever asked may have gone; what was done is done.
+                    let _ = reply.send(Ok(appended));
+                }
+            }
+            Err(error) => replies.into_iter().for_each(|reply| drop(reply.send(Err(error.clone())))),
+        }
+    }
+
+    /// Stores messages; what became of each.
+    async fn stored(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
+        let rows = self.send(&messages).await?;
+        let (before, rows) = opening(&rows)?;
+        let copies = messages.iter().map(|message| message.copies.len()).sum();
+        let (ids, evicted) = rows.split_at_checked(copies).ok_or_else(|| missing("an id"))?;
+        let mut ids = ids.iter().map(|row| rows::id(row, "number"));
+        let mut all = Vec::with_capacity(messages.len());
+        for message in messages {
+            let NewMessage { received, headline, body, copies } = message;
+            let mut appended = Appended::default();
+            for copy in copies {
+                let id = ids.next().ok_or_else(|| missing("an id"))??;
+                let size = (copy.trace.len() + body.len()) as u64;
+                let headline = headline.clone();
+                appended.stored.push(Summary { mailbox: copy.mailbox, id, headline, received, size, seen: false });
+            }
+            all.push(appended);
+        }
+        let stored = all.iter().flat_map(|appended| &appended.stored);
+        let mut changes: Vec<Change> = stored
+            .map(|summary| Change { number: summary.id.number(), event: Event::Stored(summary.clone()) })
+            .collect();
+        for row in evicted {
+            let change = rows::change(row)?;
+            if let (Event::Deleted(summary), Some(last)) = (&change.event, all.last_mut()) {
+                last.evicted.push(summary.clone());
+            }
+            changes.push(change);
+        }
+        self.follower.know(before, changes);
+        Ok(all)
+    }
+
+    async fn send(&self, messages: &[NewMessage]) -> Result<Vec<Row>> {
+        let texts = |text: fn(&NewMessage) -> &str| -> Vec<&[u8]> {
+            messages.iter().map(|message| text(message).as_bytes()).collect()
+        };
+        let mails: Vec<&[u8]> = messages.iter().map(|message| &message.body[..]).collect();
+        let lengths: Vec<i64> = mails.iter().map(|mail| integer(mail.len())).collect();
+        let shared: Vec<bool> = messages.iter().map(|message| message.copies.len() > 1).collect();
+        let received: Vec<i64> = messages.iter().map(|message| nanoseconds(message.received)).collect();
+        let senders = texts(|message| message.headline.from());
+        let recipients = texts(|message| message.headline.to_lines());
+        let subjects = texts(|message| message.headline.subject());
+        let copies = || (1_i32..).zip(messages).flat_map(|(place, of)| of.copies.iter().map(move |copy| (place, copy)));
+        let places: Vec<i32> = copies().map(|(place, _)| place).collect();
+        let names: Vec<&[u8]> = copies().map(|(_, copy)| copy.mailbox.as_str().as_bytes()).collect();
+        let traces: Vec<&[u8]> = copies().map(|(_, copy)| &copy.trace[..]).collect();
+        let (cap, bound): (i64, i64) = (integer(self.limits.messages_per_mailbox), integer(self.limits.bytes));
+        let parameters: Parameters<'_> = &[
+            &mails,
+            &lengths,
+            &shared,
+            &received,
+            &senders,
+            &recipients,
+            &subjects,
+            &places,
+            &names,
+            &traces,
+            &cap,
+            &bound,
+        ];
+        self.database.change(APPEND, parameters).await
+    }
+
+    async fn remove(&self, jobs: Vec<(MailboxName, MessageId, Reply<Option<Summary>>)>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let names: Vec<&[u8]> = jobs.iter().map(|(name, ..)| name.as_str().as_bytes()).collect();
+        let ids: Vec<i64> = jobs.iter().map(|(_, id, _)| key(*id)).collect();
+        let rows = self.database.change(REMOVE, &[&names, &ids]).await;
+        let mut gone = rows.and_then(|rows| self.follower.hear(&rows));
+        for (mailbox, id, reply) in jobs {
+            // Of several who want the same message gone, the first one gets it.
+            let answer = gone.as_mut().map_err(|error| error.clone()).map(|gone| {
+                let place = gone.iter().position(|summary| summary.id == id && summary.mailbox == mailbox)?;
+                Some(gone.swap_remove(place))
+            });
+            let _ = reply.send(answer);
+        }
+    }
+
+    async fn mark(&self, jobs: Vec<(MailboxName, MessageId, bool, Reply<bool>)>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let answer = self.marked(&jobs).await;
+        for (mailbox, id, _, reply) in jobs {
+            let was_there = answer.as_ref().map_err(Clone::clone);
+            let _ = reply.send(was_there.map(|there| there.contains(&(mailbox, key(id)))));
+        }
+    }
+
+    /// Marks messages; those that were there.
+    async fn marked(&self, jobs: &[(MailboxName, MessageId, bool, Reply<bool>)]) -> Result<Vec<(MailboxName, i64)>> {
+        let names: Vec<&[u8]> = jobs.iter().map(|(name, ..)| name.as_str().as_bytes()).collect();
+        let ids: Vec<i64> = jobs.iter().map(|(_, id, ..)| key(*id)).collect();
+        let wishes: Vec<bool> = jobs.iter().map(|(_, _, seen, _)| *seen).collect();
+        let rows = self.database.change(MARK, &[&names, &ids, &wishes]).await?;
+        let (before, rows) = opening(&rows)?;
+        let (mut there, mut changes) = (Vec::new(), Vec::new());
+        for row in rows {
+            match value::<Option<i64>>(row, "number")? {
+                Some(_) => changes.push(rows::change(row)?),
+                None => there.push((rows::mailbox(row, "mailbox")?, value(row, "id")?)),
+            }
+        }
+        self.follower.know(before, changes);
+        Ok(there)
+    }
+}
+
+async fn next(queue: &Mutex<Receiver<Job>>) -> Option<Batch> {
+    let mut queue = queue.lock().await;
+    let mut job = queue.recv().await?;
+    let (mut batch, mut count, mut bytes) = (Batch::default(), 1, 0);
+    loop {
+        match job {
+            Job::Append(message, reply) => {
+                bytes += message.body.len();
+                batch.appends.push((message, reply));
+            }
+            Job::Remove(mailbox, id, reply) => batch.removals.push((mailbox, id, reply)),
+            Job::Mark(mailbox, id, seen, reply) => batch.marks.push((mailbox, id, seen, reply)),
+        }
+        if count == MAX_JOBS || bytes >= MAX_BYTES {
+            return Some(batch);
+        }
+        let Ok(following) = queue.try_recv() else { return Some(batch) };
+        (job, count) = (following, count + 1);
+    }
+}
+
+/// What a function of the database returns: the number before its changes, and the rest.
+pub(super) fn opening(rows: &[Row]) -> Result<(u64, &[Row])> {
+    let (first, rest) = rows.split_first().ok_or_else(|| missing("the first row"))?;
+    Ok((unsigned(value(first, "number")?), rest))
+}
+
+fn missing(what: &str) -> StoreError {
+    StoreError::Broken(format!("{what} is missing in the answer of the database"))
+}
