@@ -9,6 +9,7 @@ pub struct TestDir(PathBuf);
 
 impl TestDir {
     /// A directory that no other test has.
+    #[expect(clippy::new_without_default, reason = "what touches the disk is no default value")]
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
