@@ -1,0 +1,17 @@
+//! A PostgreSQL for tests: private servers that end with their values, and what lies between them and their clients when a
+//! network is bad ([`Line`]) or shared ([`Balancer`]). Nothing here speaks PostgreSQL's protocol.
+
+mod balancer;
+mod forward;
+mod installed;
+mod line;
+mod port;
+mod process;
+mod server;
+
+pub use balancer::Balancer;
+pub use line::Line;
+pub use server::Postgres;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! A line to a server that can be cut, and one that goes dead without a word.
+
+use super::forward::{Forwarder, connect};
+
+/// A port of its own that leads to another one, with the faults that a network has.
+pub struct Line(Forwarder);
+
+impl Line {
+    /// A line to a port on 127.0.0.1. While nobody listens there, its connections are closed as soon as they are made.
+    pub fn to(port: u16) -> Self {
+        Self(Forwarder::new(move || connect(port)))
+    }
+
+    /// Its own port on 127.0.0.1, the same for all its life.
+    pub fn port(&self) -> u16 {
+        self.0.port()
+    }
+
+    /// Ends all connections and refuses new ones, until it is mended: both ends notice at once.
+    pub fn cut(&mut self) {
+        self.0.end();
+    }
+
+    /// Passes nothing on any more, not even the end of a connection, until it is mended: neither end notices. New
+    /// connections seem to be made. What was sent before may still arrive. A line that is cut stays cut.
+    pub fn hang(&self) {
+        self.0.close();
+    }
+
+    /// Passes everything on, also what has waited.
+    pub fn mend(&mut self) {
+        self.0.open();
+    }
+}

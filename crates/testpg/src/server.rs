@@ -1,0 +1,214 @@
+//! One PostgreSQL, with a directory and a port of its own, that can be stopped, killed and started again.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use restante_testdir::TestDir;
+
+use super::installed::{Installed, User};
+use super::port;
+use super::process::{PAUSE, Watcher, kill_family, signal};
+
+/// How long a server may take to start or to stop.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How many ports are tried.
+const ATTEMPTS: usize = 5;
+/// How many of the last lines of its log are shown when a server fails.
+const LAST_LINES: usize = 20;
+
+/// A server on loopback. Everybody on this machine may log in, as `restante`, without a password. It ends when dropped, and
+/// when the test program ends in any other way; its directory goes with it.
+pub struct Postgres {
+    pub(crate) installed: Installed,
+    user: User,
+    directory: TestDir,
+    durable: bool,
+    port: u16,
+    running: Option<Running>,
+}
+
+struct Running {
+    server: Child,
+    /// Held for its end, after that of the server.
+    _watcher: Watcher,
+}
+
+impl Postgres {
+    /// A fast server: what was committed outlives the server, but not a loss of power. `None` when PostgreSQL is not
+    /// installed, which is said; with `REQUIRE_POSTGRES` in the environment, as in CI, it is a panic.
+    pub fn start() -> Option<Self> {
+        Self::with(false)
+    }
+
+    /// Like [`start`](Self::start), but it syncs what it commits to the disk, as servers do in earnest.
+    pub fn durable() -> Option<Self> {
+        Self::with(true)
+    }
+
+    /// A fast server for all tests of a program, which runs until the program ends. As it is shared, it cannot be killed.
+    pub fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Postgres>> = OnceLock::new();
+        SHARED.get_or_init(Self::start).as_ref()
+    }
+
+    /// Where clients find it.
+    pub fn url(&self) -> String {
+        format!("postgres://restante@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Its port on 127.0.0.1, the same for all its life.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where its data and its log are.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Kills it and all its processes, as if the machine had lost them. They are gone when this returns.
+    pub fn kill(&mut self) {
+        if let Some(Running { mut server, _watcher }) = self.running.take() {
+            kill_family(&mut server);
+            self.remove_segment();
+        }
+    }
+
+    /// Ends it in good order: clients are disconnected, what they have not committed is undone.
+    pub fn stop(&mut self) {
+        let Some(running) = &self.running else { return };
+        signal("INT", &HashSet::from([running.server.id()]));
+        let start = Instant::now();
+        while !self.has_ended() {
+            assert!(start.elapsed() < PATIENCE, "PostgreSQL does not stop:\n{}", self.last_lines());
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Starts it after [`stop`](Self::stop) or [`kill`](Self::kill), with the same data and on the same port.
+    pub fn start_again(&mut self) {
+        assert!(self.running.is_none(), "PostgreSQL is not stopped");
+        let start = Instant::now();
+        // It refuses to start while anything is left of its predecessor.
+        while !self.try_start() {
+            assert!(start.elapsed() < PATIENCE, "PostgreSQL does not start again:\n{}", self.last_lines());
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn with(durable: bool) -> Option<Self> {
+        let installed = Installed::find()?;
+        let directory = TestDir::new();
+        let user = User::for_server_in(directory.path());
+        let mut postgres = Self { installed, user, directory, durable, port: 0, running: None };
+        postgres.make_cluster();
+        let started = (0..ATTEMPTS).any(|_| {
+            postgres.port = port::free();
+            postgres.try_start()
+        });
+        assert!(started, "PostgreSQL does not start:\n{}", postgres.last_lines());
+        Some(postgres)
+    }
+
+    fn make_cluster(&self) {
+        let mut command = self.user.command(&self.installed.program("initdb"), self.directory.path());
+        command.args(["--no-sync", "--auth=trust", "--username=restante", "--encoding=UTF8", "--locale=C"]);
+        let output = command.arg("--pgdata").arg(self.data()).stderr(Stdio::piped()).output().expect("initdb runs");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "initdb fails in {}: {complaint}", self.directory.path().display());
+    }
+
+    /// Whether it came to accept connections; another program may have been faster at its port.
+    fn try_start(&mut self) -> bool {
+        let log = File::options().create(true).append(true).open(self.log()).expect("the log can be written");
+        let mut command = self.user.command(&self.installed.program("postgres"), self.directory.path());
+        command.arg("-D").arg(self.data()).stderr(log);
+        for setting in self.settings() {
+            command.args(["-c", &setting]);
+        }
+        let server = command.spawn().expect("postgres runs");
+        let watcher = Watcher::over(&server, self.directory.path(), &self.user);
+        self.running = Some(Running { server, _watcher: watcher });
+        let start = Instant::now();
+        while !self.has_ended() {
+            if self.is_ready() {
+                return true;
+            }
+            assert!(start.elapsed() < PATIENCE, "PostgreSQL is never ready:\n{}", self.last_lines());
+            thread::sleep(PAUSE);
+        }
+        false
+    }
+
+    /// Whether it accepts connections. What a predecessor has left in the notes is not taken for its word.
+    fn is_ready(&self) -> bool {
+        let Some(running) = &self.running else { return false };
+        let notes = self.notes();
+        notes.first() == Some(&running.server.id().to_string()) && notes.get(7).is_some_and(|status| status == "ready")
+    }
+
+    /// Removes the shared memory of a server that was killed, which the system would keep until it is booted again, and it
+    /// keeps only so many. It stands in the notes as a key and an id.
+    fn remove_segment(&self) {
+        let notes = self.notes();
+        if let Some((_, id)) = notes.get(6).and_then(|segment| segment.rsplit_once(' ')) {
+            // Without it, a few bytes are left.
+            let _ = Command::new("ipcrm").args(["-m", id]).stderr(Stdio::null()).status();
+        }
+    }
+
+    /// What a running server writes down for those who have started it, line by line: first its id, last how far it is.
+    fn notes(&self) -> Vec<String> {
+        let notes = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        notes.lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    /// Whether it does not run any more.
+    fn has_ended(&mut self) -> bool {
+        self.running.take_if(|running| running.server.try_wait().expect("it is our process").is_some());
+        self.running.is_none()
+    }
+
+    fn settings(&self) -> [String; 9] {
+        let sync = if self.durable { "on" } else { "off" };
+        [
+            "listen_addresses=127.0.0.1".to_owned(),
+            format!("port={}", self.port),
+            // The path of a socket would have to be short, and nobody needs it.
+            "unix_socket_directories=".to_owned(),
+            "max_connections=100".to_owned(),
+            "shared_buffers=64MB".to_owned(),
+            // In the directory, and gone with it, also after a kill.
+            "dynamic_shared_memory_type=mmap".to_owned(),
+            format!("fsync={sync}"),
+            format!("full_page_writes={sync}"),
+            "logging_collector=off".to_owned(),
+        ]
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    fn last_lines(&self) -> String {
+        let log = fs::read(self.log()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

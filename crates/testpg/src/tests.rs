@@ -1,0 +1,229 @@
+//! A server's life and its end, whoever ends it, and networks before servers that say who they are.
+
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, io, thread};
+
+use super::installed::skip;
+use super::{Balancer, Line, Postgres};
+
+/// Long enough for anything that happens at all.
+const LONG: Duration = Duration::from_mins(1);
+/// Long enough that what shall not happen would mostly have happened.
+const MOMENT: Duration = Duration::from_millis(200);
+
+/// What a statement answers; `None` when there is no psql.
+fn psql(postgres: &Postgres, statement: &str) -> Option<String> {
+    let psql = postgres.installed.program("psql");
+    if !psql.is_file() {
+        skip("psql is not installed");
+        return None;
+    }
+    let mut command = Command::new(psql);
+    let output = command.args(["-XAtqc", statement]).arg(postgres.url()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap().trim_end().to_owned())
+}
+
+fn connect(port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(LONG))?;
+    Ok(stream)
+}
+
+#[test]
+fn what_was_committed_outlives_every_end() {
+    for (start, fsync) in [(Postgres::start as fn() -> _, "off"), (Postgres::durable, "on")] {
+        let Some(mut postgres) = start() else { return };
+        let port = postgres.port();
+        psql(&postgres, "CREATE TABLE t (n int); INSERT INTO t VALUES (1)");
+        postgres.kill();
+        assert!(connect(port).is_err());
+        postgres.start_again();
+        psql(&postgres, "INSERT INTO t VALUES (2)");
+        postgres.stop();
+        assert!(connect(port).is_err());
+        postgres.start_again();
+        assert_eq!(postgres.port(), port);
+        connect(port).unwrap();
+        if let Some(answers) = psql(&postgres, "SHOW fsync; SELECT n FROM t ORDER BY n") {
+            assert_eq!(answers, format!("{fsync}\n1\n2"));
+        }
+    }
+}
+
+#[test]
+fn the_kill_reaches_a_client_whose_statement_still_runs() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    let psql = postgres.installed.program("psql");
+    if !psql.is_file() {
+        return skip("psql is not installed");
+    }
+    // It waits for nothing, so it would not notice that the server is gone.
+    let busy = "SELECT 'begun'; DO $$ BEGIN LOOP END LOOP; END $$";
+    let mut command = Command::new(psql);
+    command.args(["-XAtq"]).arg(postgres.url()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut client = command.spawn().unwrap();
+    writeln!(client.stdin.take().unwrap(), "{busy};").unwrap();
+    let mut line = String::new();
+    BufReader::new(client.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    postgres.kill();
+    assert!(!client.wait().unwrap().success());
+    postgres.start_again();
+}
+
+#[test]
+fn the_shared_one_is_one() {
+    let Some(postgres) = Postgres::shared() else { return };
+    connect(postgres.port()).unwrap();
+    assert_eq!(
+        Postgres::shared().unwrap().url(),
+        format!("postgres://restante@127.0.0.1:{}/postgres", postgres.port())
+    );
+}
+
+#[test]
+fn a_dropped_server_leaves_nothing() {
+    let Some(postgres) = Postgres::start() else { return };
+    let (port, directory) = (postgres.port(), postgres.directory().to_owned());
+    assert!(directory.exists());
+    drop(postgres);
+    assert!(connect(port).is_err());
+    assert!(!directory.exists());
+}
+
+#[test]
+fn a_killed_test_program_leaves_nothing() {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "tests::waits_to_be_killed", "--ignored", "--nocapture"]);
+    let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let words = lines.find_map(|line| Some(line.split_once("SERVER ")?.1.to_owned()));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let Some(words) = words else { return skip("the program had no server") };
+    let (port, directory) = words.split_once(' ').unwrap();
+    let (port, directory) = (port.parse().unwrap(), Path::new(directory));
+    let start = Instant::now();
+    while directory.exists() || connect(port).is_ok() {
+        assert!(start.elapsed() < LONG, "the server is still there");
+        thread::sleep(MOMENT);
+    }
+}
+
+/// The other program of the test above; run by hand, it ends at once or with Ctrl-D.
+#[test]
+#[ignore = "is a part of another test"]
+fn waits_to_be_killed() {
+    let Some(postgres) = Postgres::shared() else { return };
+    println!("SERVER {} {}", postgres.port(), postgres.directory().display());
+    let _ = io::stdin().read(&mut [0]);
+}
+
+/// A server that greets every client with a letter, and then repeats what it hears.
+fn echo(letter: u8) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                stream.write_all(&[letter])?;
+                io::copy(&mut &stream, &mut &stream)
+            });
+        }
+    });
+    port
+}
+
+/// The next so many bytes.
+fn hear(mut stream: &TcpStream, length: usize) -> io::Result<Vec<u8>> {
+    let mut heard = vec![0; length];
+    stream.read_exact(&mut heard)?;
+    Ok(heard)
+}
+
+/// A connection whose server has greeted.
+fn greeted(port: u16) -> TcpStream {
+    let stream = connect(port).unwrap();
+    assert_eq!(hear(&stream, 1).unwrap(), b"a");
+    stream
+}
+
+#[test]
+fn a_line_passes_on_everything_and_its_end() {
+    let line = Line::to(echo(b'a'));
+    let mut stream = greeted(line.port());
+    let sent: Vec<u8> = (0..1_000_000_u32).map(|number| number.to_le_bytes()[0]).collect();
+    let mut writer = stream.try_clone().unwrap();
+    let copy = sent.clone();
+    let writing = thread::spawn(move || {
+        writer.write_all(&copy)?;
+        writer.shutdown(std::net::Shutdown::Write)
+    });
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).unwrap();
+    writing.join().unwrap().unwrap();
+    assert!(heard == sent);
+}
+
+#[test]
+fn a_cut_line_is_noticed_and_refuses() {
+    let mut line = Line::to(echo(b'a'));
+    let streams = [greeted(line.port()), greeted(line.port())];
+    for _ in 0..2 {
+        line.cut();
+    }
+    line.hang();
+    for stream in &streams {
+        let error = hear(stream, 1).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{error}");
+    }
+    assert_eq!(connect(line.port()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    line.mend();
+    greeted(line.port());
+}
+
+#[test]
+fn a_hanging_line_is_silent_and_loses_nothing() {
+    let mut line = Line::to(echo(b'a'));
+    let mut old = greeted(line.port());
+    line.hang();
+    old.write_all(b"late").unwrap();
+    let new = connect(line.port()).unwrap();
+    for stream in [&old, &new] {
+        stream.set_read_timeout(Some(MOMENT)).unwrap();
+        let error = hear(stream, 1).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+        stream.set_read_timeout(Some(LONG)).unwrap();
+    }
+    line.mend();
+    assert_eq!(hear(&old, 4).unwrap(), b"late");
+    assert_eq!(hear(&new, 1).unwrap(), b"a");
+    line.hang();
+    line.cut();
+    assert!(hear(&old, 1).is_err());
+}
+
+#[test]
+fn a_line_that_leads_nowhere_hangs_up() {
+    let nowhere = super::port::free();
+    let line = Line::to(nowhere);
+    assert!(hear(&connect(line.port()).unwrap(), 1).is_err());
+}
+
+#[test]
+fn a_balancer_goes_round_past_those_that_refuse() {
+    let mut line = Line::to(echo(b'b'));
+    let balancer = Balancer::over(vec![echo(b'a'), line.port(), echo(b'c')]);
+    let greetings =
+        || -> Vec<u8> { (0..6).flat_map(|_| hear(&connect(balancer.port()).unwrap(), 1).unwrap()).collect() };
+    assert_eq!(greetings(), b"abcabc");
+    line.cut();
+    assert_eq!(greetings(), b"accacc");
+    line.mend();
+    assert_eq!(greetings(), b"abcabc");
+}
