@@ -2,23 +2,29 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use restante_testpg::Postgres;
+
 use super::*;
 use crate::conformance;
 
-fn address() -> Option<Address> {
-    std::env::var("TEST_PG").ok().map(|url| url.parse().unwrap())
+/// A database for all tests of this program, in which each has schemas of its own; none where PostgreSQL is not installed.
+pub(crate) fn address() -> Option<Address> {
+    Postgres::shared().map(|server| server.url().parse().expect("a URL of our own"))
 }
 
-async fn open(limits: Limits) -> PostgresStore {
+/// A name that no other test has.
+pub(crate) fn fresh_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let schema = format!("s{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    PostgresStore::open(&address().unwrap(), Settings { limits, schema, ..Settings::default() }).await.unwrap()
+    format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+async fn open(address: &Address, limits: Limits) -> PostgresStore {
+    let settings = Settings { limits, schema: fresh_schema(), ..Settings::default() };
+    PostgresStore::open(address, settings).await.expect("the database is there")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn passes_the_conformance_suite() {
-    if address().is_none() {
-        return;
-    }
-    conformance::run(open).await;
+    let Some(address) = address() else { return };
+    conformance::run(|limits| open(&address, limits)).await;
 }
