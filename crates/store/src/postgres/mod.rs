@@ -84,6 +84,8 @@ impl PostgresStore {
         schema::migrate(&database).await?;
         let follower = Follower::new();
         let following = tokio::spawn(Task::new(database.clone(), follower.clone()).run()).abort_handle();
+        // Whatever is remembered from now on is known to be true up to here.
+        follower.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;
         let writer = writer::start(&database, &follower, limits);
         Ok(Self {
             versions: Cache::new(cache_bytes / 4),
