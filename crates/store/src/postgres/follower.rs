@@ -6,7 +6,7 @@
 //! itself is known without asking; what others have, a notification tells at once, and a look every second in any case.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -55,10 +55,18 @@ pub(super) struct Follower {
     pub(super) knowledge: Knowledge,
     /// How many have ever asked for a look.
     asked: AtomicU64,
-    bell: Arc<Notify>,
+    bell: Arc<Bell>,
     looks: watch::Sender<Look>,
     own: Mutex<BTreeMap<u64, Vec<Change>>>,
     feed: Mutex<Option<mpsc::Sender<News>>>,
+}
+
+/// What wakes the task.
+#[derive(Default)]
+struct Bell {
+    wake: Notify,
+    /// Whether another node has told that there is something new, or the connection is broken.
+    is_rung_by_others: AtomicBool,
 }
 
 /// The last look: how many of those who had asked it serves, and how it went.
@@ -66,6 +74,13 @@ pub(super) struct Follower {
 struct Look {
     served: u64,
     failure: Option<StoreError>,
+}
+
+impl Bell {
+    fn ring(&self) {
+        self.is_rung_by_others.store(true, Ordering::SeqCst);
+        self.wake.notify_one();
+    }
 }
 
 impl Follower {
@@ -84,7 +99,7 @@ impl Follower {
     pub(super) async fn catch_up(&self) -> Result<()> {
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut looks = self.looks.subscribe();
-        self.bell.notify_one();
+        self.bell.wake.notify_one();
         let looked = timeout(PATIENCE, looks.wait_for(|look| look.served >= ticket)).await;
         let look = looked.map_err(|_| Trouble::too_slow("a look into the database"))?;
         look.map_or_else(
@@ -103,7 +118,7 @@ impl Follower {
             own.insert(before, changes);
         }
         drop(own);
-        self.bell.notify_one();
+        self.bell.wake.notify_one();
     }
 
     /// The same, with what a function of the database returned for a change that removes messages; which these are.
@@ -131,7 +146,7 @@ impl Follower {
         let (sender, feed) = Feed::new(FEED);
         *place = Some(sender);
         drop(place);
-        self.bell.notify_one();
+        self.bell.ring();
         Some(feed)
     }
 }
@@ -148,6 +163,7 @@ pub(super) struct Task {
     /// Whether there is something that other nodes have not been told of, and when they were last told.
     is_unannounced: bool,
     announced: Instant,
+    looked: Instant,
     tidied: Instant,
     failed: Option<Instant>,
 }
@@ -171,6 +187,7 @@ impl Task {
             is_warm: false,
             is_unannounced: false,
             announced: now,
+            looked: now,
             tidied: now,
             failed: None,
         }
@@ -180,16 +197,25 @@ impl Task {
     pub(super) async fn run(mut self) {
         let bell = self.follower.bell.clone();
         loop {
-            let now = Instant::now();
-            let next = if self.is_unannounced { self.announced + PACE } else { now + INTERVAL };
+            let next = if self.is_unannounced { self.announced + PACE } else { self.looked + INTERVAL };
             tokio::select! {
-                () = bell.notified() => {},
+                () = bell.wake.notified() => {},
                 () = sleep_until(next) => {},
             }
+            self.tell_own().await;
             let served = self.follower.asked.load(Ordering::SeqCst);
-            let failure = self.look_within_time().await.err().map(StoreError::from);
-            self.follower.looks.send_replace(Look { served, failure });
+            if self.looks_are_due(served) {
+                let failure = self.look_within_time().await.err().map(StoreError::from);
+                self.follower.looks.send_replace(Look { served, failure });
+            }
         }
+    }
+
+    /// Whether there is a reason to ask the database, other than what this node has done itself.
+    fn looks_are_due(&self, asked: u64) -> bool {
+        let is_rung = self.follower.bell.is_rung_by_others.swap(false, Ordering::SeqCst);
+        let is_announcing = self.is_unannounced && self.announced.elapsed() >= PACE;
+        is_rung || is_announcing || self.looked.elapsed() >= INTERVAL || self.follower.looks.borrow().served < asked
     }
 
     /// Looks, unless it has failed only just now, and then says so again.
@@ -200,6 +226,7 @@ impl Task {
         {
             return Err(Trouble { error: failure, is_cut_off: true });
         }
+        self.looked = Instant::now();
         let looked = timeout(PATIENCE, self.look()).await;
         let looked = looked.unwrap_or_else(|_| Err(Trouble::too_slow("a look into the database")));
         match &looked {
@@ -327,15 +354,15 @@ impl Task {
 }
 
 /// Keeps a connection going, and rings the bell when other nodes tell that there is something new.
-async fn drive(mut driver: Driver, bell: Arc<Notify>) {
+async fn drive(mut driver: Driver, bell: Arc<Bell>) {
     let mut messages = stream::poll_fn(|context| driver.poll_message(context));
     while let Some(Ok(message)) = messages.next().await {
         if let AsyncMessage::Notification(_) = message {
-            bell.notify_one();
+            bell.ring();
         }
     }
     // It is broken: whoever looks next will notice.
-    bell.notify_one();
+    bell.ring();
 }
 
 fn mailbox(change: &Change) -> &restante_mail::naming::MailboxName {

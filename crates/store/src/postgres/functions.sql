@@ -18,9 +18,8 @@ BEGIN
     WITH gone AS (
         DELETE FROM copies WHERE copies.id = ANY (victims) RETURNING copies.*
     ), told AS (
-        INSERT INTO past (number, deleted, id, mailbox, received, size, seen, sender, recipients, subject)
-        SELECT last + place, true, gone.id, gone.mailbox, gone.received, gone.size, gone.seen,
-            gone.sender, gone.recipients, gone.subject
+        INSERT INTO past (number, deleted, id, mailbox, received, size, seen, headline)
+        SELECT last + place, true, gone.id, gone.mailbox, gone.received, gone.size, gone.seen, gone.headline
         FROM unnest(victims) WITH ORDINALITY AS victim (id, place) JOIN gone USING (id)
     ), counted AS (
         UPDATE mailboxes
@@ -54,26 +53,22 @@ BEGIN
         bytes = state.bytes - gone_bytes;
     RETURN QUERY
     SELECT past.number, past.deleted, past.id, past.mailbox, past.received, past.size, past.seen,
-        past.sender, past.recipients, past.subject
+        past.headline, NULL::bigint[]
     FROM past WHERE past.number > last AND past.number <= final ORDER BY past.number;
 END $$;
 
 -- Adds messages. Each has one place in the first arrays, counted from 1; each copy names the place of its message. Returns the ids
--- of the copies in their order, as numbers, and then what had to go.
+-- of the copies in the first row, in their order, and then what had to go.
 CREATE FUNCTION append(
-    mails bytea[], lengths bigint[], shared boolean[],
-    received bigint[], senders bytea[], recipients bytea[], subjects bytea[],
-    places int[], names bytea[], traces bytea[],
-    cap bigint, bound bigint
+    mails bytea[], lengths bigint[], shared boolean[], received bigint[], headlines bytea[],
+    places int[], names bytea[], traces bytea[], new_bytes bigint, cap bigint, bound bigint
 ) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
     first_body CONSTANT bigint := nextval('body_numbers');
     answer change;
     before bigint;
     last bigint;
-    ids bigint[];
     new_mailboxes bigint;
-    new_bytes bigint;
     crowded bytea[];
     victims bigint[];
     excess bigint;
@@ -82,42 +77,39 @@ BEGIN
     INSERT INTO bodies
     SELECT first_body + mail.place, mail.bytes FROM unnest(mails) WITH ORDINALITY AS mail (bytes, place);
     SELECT state.clock INTO before FROM state FOR UPDATE;
+    answer.number := before;
     WITH stored AS (
-        INSERT INTO copies (id, received, size, body, shared, seen, mailbox, sender, recipients, subject, trace)
+        INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace)
         SELECT copy.number + greatest(before, max(mail.received / 1000 - copy.number) OVER (ORDER BY copy.number)),
             mail.received, length(copy.trace) + mail.length, first_body + mail.place, mail.shared, false,
-            copy.mailbox, mail.sender, mail.recipients, mail.subject, copy.trace
+            copy.mailbox, mail.headline, copy.trace
         FROM unnest(places, names, traces) WITH ORDINALITY AS copy (place, mailbox, trace, number)
-        JOIN unnest(lengths, shared, received, senders, recipients, subjects) WITH ORDINALITY
-            AS mail (length, shared, received, sender, recipients, subject, place) ON mail.place = copy.place
+        JOIN unnest(lengths, shared, received, headlines) WITH ORDINALITY
+            AS mail (length, shared, received, headline, place) ON mail.place = copy.place
         RETURNING copies.id, copies.mailbox, copies.size
     ), added AS (
-        SELECT stored.mailbox, count(*) AS messages, sum(stored.size) AS bytes, max(stored.id) AS version
+        SELECT stored.mailbox, count(*) AS messages, sum(stored.size)::bigint AS bytes, max(stored.id) AS version
         FROM stored GROUP BY stored.mailbox
     ), held AS (
-        INSERT INTO mailboxes AS held (name, messages, unseen, bytes, version)
-        SELECT added.mailbox, added.messages, added.messages, added.bytes, added.version FROM added
-        ON CONFLICT (name) DO UPDATE
-        SET messages = held.messages + excluded.messages, unseen = held.unseen + excluded.unseen,
-            bytes = held.bytes + excluded.bytes, version = excluded.version
-        RETURNING held.name, held.messages
+        UPDATE mailboxes
+        SET messages = mailboxes.messages + added.messages, unseen = mailboxes.unseen + added.messages,
+            bytes = mailboxes.bytes + added.bytes, version = added.version
+        FROM added WHERE mailboxes.name = added.mailbox
+        RETURNING mailboxes.name, mailboxes.messages
+    ), new AS (
+        INSERT INTO mailboxes (name, messages, unseen, bytes, version)
+        SELECT added.mailbox, added.messages, added.messages, added.bytes, added.version
+        FROM added WHERE NOT EXISTS (SELECT FROM held WHERE held.name = added.mailbox)
+        RETURNING mailboxes.name, mailboxes.messages
     )
-    SELECT (SELECT array_agg(stored.id ORDER BY stored.id) FROM stored),
-        count(*) FILTER (WHERE held.messages = added.messages),
-        array_agg(held.name) FILTER (WHERE cap > 0 AND held.messages > cap)
-    INTO ids, new_mailboxes, crowded
-    FROM held JOIN added ON added.mailbox = held.name;
-    last := ids[cardinality(ids)];
-    SELECT sum(piece.length) INTO new_bytes
-    FROM (SELECT unnest(lengths) UNION ALL SELECT length(unnest(traces))) AS piece (length);
+    SELECT (SELECT array_agg(stored.id ORDER BY stored.id) FROM stored), (SELECT count(*) FROM new),
+        (SELECT array_agg(held.name) FROM (SELECT * FROM held UNION ALL SELECT * FROM new) AS held WHERE cap > 0 AND held.messages > cap)
+    INTO answer.ids, new_mailboxes, crowded;
+    last := answer.ids[cardinality(answer.ids)];
     UPDATE state
-    SET clock = last, last_id = last, messages = state.messages + cardinality(ids), mailboxes = state.mailboxes + new_mailboxes,
-        bytes = state.bytes + new_bytes;
-    answer.number := before;
+    SET clock = last, last_id = last, messages = state.messages + cardinality(answer.ids),
+        mailboxes = state.mailboxes + new_mailboxes, bytes = state.bytes + new_bytes;
     RETURN NEXT answer;
-    FOREACH answer.number IN ARRAY ids LOOP
-        RETURN NEXT answer;
-    END LOOP;
 
     IF crowded IS NOT NULL THEN
         victims := ARRAY(
@@ -255,7 +247,7 @@ BEGIN
         UPDATE state SET clock = before + changes;
         RETURN QUERY
     SELECT past.number, past.deleted, past.id, past.mailbox, past.received, past.size, past.seen,
-        past.sender, past.recipients, past.subject
+        past.headline, NULL::bigint[]
     FROM past WHERE past.number > before AND past.number <= before + changes ORDER BY past.number;
     END IF;
 END $$;
@@ -264,15 +256,15 @@ END $$;
 -- the past, as it was when it went.
 CREATE FUNCTION changes(after bigint, most bigint) RETURNS SETOF change LANGUAGE sql STABLE AS $$
     SELECT * FROM (
-        (SELECT id, NULL::boolean, id, mailbox, received, size, false AS seen, sender, recipients, subject
+        (SELECT id, NULL::boolean, id, mailbox, received, size, false AS seen, headline, NULL::bigint[]
             FROM copies WHERE id > after ORDER BY id LIMIT most)
         UNION ALL
-        (SELECT id, NULL::boolean, id, mailbox, received, size, false, sender, recipients, subject
+        (SELECT id, NULL::boolean, id, mailbox, received, size, false, headline, NULL::bigint[]
             FROM past WHERE deleted AND id > after ORDER BY id LIMIT most)
         UNION ALL
-        (SELECT number, deleted, id, mailbox, received, size, seen, sender, recipients, subject
+        (SELECT number, deleted, id, mailbox, received, size, seen, headline, NULL::bigint[]
             FROM past WHERE number > after ORDER BY number LIMIT most)
-    ) AS change (number, deleted, id, mailbox, received, size, seen, sender, recipients, subject)
+    ) AS change (number, deleted, id, mailbox, received, size, seen, headline, ids)
     ORDER BY number LIMIT most
 $$;
 

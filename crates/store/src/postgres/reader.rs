@@ -16,7 +16,7 @@ const PIECE: i32 = 1 << 20;
 /// The columns of [`rows::summary`].
 macro_rules! summary {
     () => {
-        "id, received, size, seen, sender, recipients, subject"
+        "id, received, size, seen, headline"
     };
 }
 

@@ -28,13 +28,12 @@ pub(super) fn mailbox(row: &Row, column: &str) -> Result<MailboxName> {
     text(row, column).map(|name| name.into_owned().into())
 }
 
-/// A message that is in this mailbox: the columns `id`, `received`, `size`, `seen`, `sender`, `recipients` and `subject`.
+/// A message that is in this mailbox: the columns `id`, `received`, `size`, `seen` and `headline`.
 pub(super) fn summary(row: &Row, mailbox: MailboxName) -> Result<Summary> {
-    let recipients = text(row, "recipients")?;
     Ok(Summary {
         mailbox,
         id: id(row, "id")?,
-        headline: Headline::new(&text(row, "sender")?, recipients.split_terminator('\n'), &text(row, "subject")?),
+        headline: headline(&text(row, "headline")?),
         received: time(value(row, "received")?),
         size: number(row, "size")?,
         seen: value(row, "seen")?,
@@ -50,6 +49,17 @@ pub(super) fn change(row: &Row) -> Result<Change> {
         Some(false) => Event::Seen { mailbox, id: id(row, "id")?, seen: value(row, "seen")? },
     };
     Ok(Change { number: number(row, "number")?, event })
+}
+
+/// A headline as it is stored.
+pub(super) fn headline_text(headline: &Headline) -> String {
+    [headline.from(), "\n", headline.subject(), "\n", headline.to_lines()].concat()
+}
+
+fn headline(text: &str) -> Headline {
+    let mut lines = text.split_terminator('\n');
+    let (from, subject) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    Headline::new(from, lines, subject)
 }
 
 pub(super) fn unsigned(number: i64) -> u64 {

@@ -32,9 +32,7 @@ CREATE TABLE copies (
     shared boolean NOT NULL,               -- whether the body had other copies too
     seen boolean NOT NULL,
     mailbox bytea NOT NULL,
-    sender bytea NOT NULL,
-    recipients bytea NOT NULL,             -- each ends in a line feed
-    subject bytea NOT NULL,
+    headline bytea NOT NULL,               -- lines: the sender, the subject, and every recipient
     trace bytea NOT NULL                   -- the lines in front of the body in this mailbox
 ) WITH (fillfactor = 95);
 CREATE INDEX copies_by_mailbox ON copies (mailbox, id);
@@ -61,14 +59,11 @@ CREATE TABLE past (
     received bigint,
     size bigint,
     seen boolean NOT NULL,
-    sender bytea,
-    recipients bytea,
-    subject bytea
+    headline bytea
 );
 CREATE INDEX past_by_id ON past (id) WHERE deleted;
 
 -- What the functions return.
 CREATE TYPE change AS (
-    number bigint, deleted boolean, id bigint, mailbox bytea, received bigint, size bigint, seen boolean,
-    sender bytea, recipients bytea, subject bytea
+    number bigint, deleted boolean, id bigint, mailbox bytea, received bigint, size bigint, seen boolean, headline bytea, ids bigint[]
 );

@@ -1,12 +1,13 @@
 //! Changes of single messages, gathered: while one batch is on its way to the database, the next one fills up, so there is no timer,
-//! and a lone message waits for nobody. Two batches may be under way, so that one is sent while the other becomes durable.
+//! and a lone message waits for nobody. When so many wait that a batch is full, it need not wait for the one before.
 
 use std::sync::Arc;
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use tokio::sync::mpsc::{self, Receiver};
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio_postgres::Row;
 
 use super::database::{Database, Parameters};
@@ -24,7 +25,7 @@ const QUEUE: usize = 1024;
 const MAX_JOBS: usize = 256;
 const MAX_BYTES: usize = 8 << 20;
 
-const APPEND: &str = "SELECT * FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+const APPEND: &str = "SELECT * FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 const REMOVE: &str = "SELECT * FROM remove($1, $2)";
 const MARK: &str = "SELECT * FROM mark($1, $2, $3)";
 
@@ -37,18 +38,15 @@ pub(super) enum Job {
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 
-/// Starts the lanes; they end when nobody can ask any more.
+/// Starts the writer, which ends when nobody can ask any more.
 pub(super) fn start(database: &Arc<Database>, follower: &Arc<Follower>, limits: Limits) -> mpsc::Sender<Job> {
     let (sender, queue) = mpsc::channel(QUEUE);
-    let queue = Arc::new(Mutex::new(queue));
-    for _ in 0..LANES {
-        let lane = Lane { database: database.clone(), follower: follower.clone(), limits };
-        tokio::spawn(lane.run(queue.clone()));
-    }
+    let writer = Writer { database: database.clone(), follower: follower.clone(), limits };
+    tokio::spawn(Arc::new(writer).run(queue));
     sender
 }
 
-struct Lane {
+struct Writer {
     database: Arc<Database>,
     follower: Arc<Follower>,
     limits: Limits,
@@ -60,15 +58,58 @@ struct Batch {
     appends: Vec<(NewMessage, Reply<Appended>)>,
     removals: Vec<(MailboxName, MessageId, Reply<Option<Summary>>)>,
     marks: Vec<(MailboxName, MessageId, bool, Reply<bool>)>,
+    bytes: usize,
 }
 
-impl Lane {
-    async fn run(self, queue: Arc<Mutex<Receiver<Job>>>) {
-        while let Some(batch) = next(&queue).await {
-            let Batch { appends, removals, marks } = batch;
-            // They are sent one behind the other, without waiting for the answers.
-            tokio::join!(self.append(appends), self.remove(removals), self.mark(marks));
+impl Batch {
+    fn add(&mut self, job: Job) {
+        match job {
+            Job::Append(message, reply) => {
+                self.bytes += message.body.len();
+                self.appends.push((message, reply));
+            }
+            Job::Remove(mailbox, id, reply) => self.removals.push((mailbox, id, reply)),
+            Job::Mark(mailbox, id, seen, reply) => self.marks.push((mailbox, id, seen, reply)),
         }
+    }
+
+    fn len(&self) -> usize {
+        self.appends.len() + self.removals.len() + self.marks.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.len() >= MAX_JOBS || self.bytes >= MAX_BYTES
+    }
+}
+
+impl Writer {
+    async fn run(self: Arc<Self>, mut queue: Receiver<Job>) {
+        let (mut batch, mut underway) = (Batch::default(), JoinSet::new());
+        loop {
+            tokio::select! {
+                job = queue.recv(), if !batch.is_full() => match job {
+                    Some(job) => batch.add(job),
+                    None => break,
+                },
+                Some(_) = underway.join_next() => {},
+            }
+            while !batch.is_full()
+                && let Ok(job) = queue.try_recv()
+            {
+                batch.add(job);
+            }
+            let is_next = underway.is_empty() || batch.is_full() && underway.len() < LANES;
+            if is_next && batch.len() > 0 {
+                underway.spawn(self.clone().make(std::mem::take(&mut batch)));
+            }
+        }
+        self.make(batch).await;
+        underway.join_all().await;
+    }
+
+    async fn make(self: Arc<Self>, batch: Batch) {
+        let Batch { appends, removals, marks, bytes: _ } = batch;
+        tokio::join!(self.append(appends), self.remove(removals), self.mark(marks));
     }
 
     async fn append(&self, jobs: Vec<(NewMessage, Reply<Appended>)>) {
@@ -90,16 +131,14 @@ impl Lane {
     /// Stores messages; what became of each.
     async fn stored(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
         let rows = self.send(&messages).await?;
-        let (before, rows) = opening(&rows)?;
-        let copies = messages.iter().map(|message| message.copies.len()).sum();
-        let (ids, evicted) = rows.split_at_checked(copies).ok_or_else(|| missing("an id"))?;
-        let mut ids = ids.iter().map(|row| rows::id(row, "number"));
+        let (first, evicted) = rows.split_first().ok_or_else(|| missing("the first row"))?;
+        let mut ids = value::<Vec<i64>>(first, "ids")?.into_iter().map(unsigned).map(MessageId::from);
         let mut all = Vec::with_capacity(messages.len());
         for message in messages {
             let NewMessage { received, headline, body, copies } = message;
             let mut appended = Appended::default();
             for copy in copies {
-                let id = ids.next().ok_or_else(|| missing("an id"))??;
+                let id = ids.next().ok_or_else(|| missing("an id"))?;
                 let size = (copy.trace.len() + body.len()) as u64;
                 let headline = headline.clone();
                 appended.stored.push(Summary { mailbox: copy.mailbox, id, headline, received, size, seen: false });
@@ -117,40 +156,25 @@ impl Lane {
             }
             changes.push(change);
         }
-        self.follower.know(before, changes);
+        self.follower.know(rows::number(first, "number")?, changes);
         Ok(all)
     }
 
     async fn send(&self, messages: &[NewMessage]) -> Result<Vec<Row>> {
-        let texts = |text: fn(&NewMessage) -> &str| -> Vec<&[u8]> {
-            messages.iter().map(|message| text(message).as_bytes()).collect()
-        };
         let mails: Vec<&[u8]> = messages.iter().map(|message| &message.body[..]).collect();
         let lengths: Vec<i64> = mails.iter().map(|mail| integer(mail.len())).collect();
         let shared: Vec<bool> = messages.iter().map(|message| message.copies.len() > 1).collect();
         let received: Vec<i64> = messages.iter().map(|message| nanoseconds(message.received)).collect();
-        let senders = texts(|message| message.headline.from());
-        let recipients = texts(|message| message.headline.to_lines());
-        let subjects = texts(|message| message.headline.subject());
+        let headlines: Vec<String> = messages.iter().map(|message| rows::headline_text(&message.headline)).collect();
+        let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
         let copies = || (1_i32..).zip(messages).flat_map(|(place, of)| of.copies.iter().map(move |copy| (place, copy)));
         let places: Vec<i32> = copies().map(|(place, _)| place).collect();
         let names: Vec<&[u8]> = copies().map(|(_, copy)| copy.mailbox.as_str().as_bytes()).collect();
         let traces: Vec<&[u8]> = copies().map(|(_, copy)| &copy.trace[..]).collect();
+        let new_bytes: i64 = integer(mails.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
         let (cap, bound): (i64, i64) = (integer(self.limits.messages_per_mailbox), integer(self.limits.bytes));
-        let parameters: Parameters<'_> = &[
-            &mails,
-            &lengths,
-            &shared,
-            &received,
-            &senders,
-            &recipients,
-            &subjects,
-            &places,
-            &names,
-            &traces,
-            &cap,
-            &bound,
-        ];
+        let parameters: Parameters<'_> =
+            &[&mails, &lengths, &shared, &received, &headlines, &places, &names, &traces, &new_bytes, &cap, &bound];
         self.database.change(APPEND, parameters).await
     }
 
@@ -199,27 +223,6 @@ impl Lane {
         }
         self.follower.know(before, changes);
         Ok(there)
-    }
-}
-
-async fn next(queue: &Mutex<Receiver<Job>>) -> Option<Batch> {
-    let mut queue = queue.lock().await;
-    let mut job = queue.recv().await?;
-    let (mut batch, mut count, mut bytes) = (Batch::default(), 1, 0);
-    loop {
-        match job {
-            Job::Append(message, reply) => {
-                bytes += message.body.len();
-                batch.appends.push((message, reply));
-            }
-            Job::Remove(mailbox, id, reply) => batch.removals.push((mailbox, id, reply)),
-            Job::Mark(mailbox, id, seen, reply) => batch.marks.push((mailbox, id, seen, reply)),
-        }
-        if count == MAX_JOBS || bytes >= MAX_BYTES {
-            return Some(batch);
-        }
-        let Ok(following) = queue.try_recv() else { return Some(batch) };
-        (job, count) = (following, count + 1);
     }
 }
 
