@@ -1,13 +1,15 @@
-//! Changes of single messages, gathered: while one batch is on its way to the database, the next one fills up, so there is no timer,
-//! and a lone message waits for nobody. When so many wait that a batch is full, it need not wait for the one before.
+//! Changes of single messages, gathered: while one batch is on its way to the database, the next one fills up. When so many wait that
+//! it is full, it need not wait for the one before.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 use tokio_postgres::Row;
 
 use super::database::{Database, Parameters};
@@ -21,6 +23,8 @@ use crate::{Appended, Limits, NewMessage, Result, StoreError};
 pub(super) const LANES: usize = 2;
 /// How many changes may wait before those who ask have to wait themselves.
 const QUEUE: usize = 1024;
+/// How long it is waited, after a batch, for half as many changes as that one had. A lone message waits for nobody.
+const GATHERING: Duration = Duration::from_millis(1);
 /// The most changes and bytes of mail in one batch. The table of bodies has room for a thousand.
 const MAX_JOBS: usize = 256;
 const MAX_BYTES: usize = 8 << 20;
@@ -85,21 +89,25 @@ impl Batch {
 impl Writer {
     async fn run(self: Arc<Self>, mut queue: Receiver<Job>) {
         let (mut batch, mut underway) = (Batch::default(), JoinSet::new());
+        let (mut expected, mut patience) = (0, Instant::now());
         loop {
             tokio::select! {
                 job = queue.recv(), if !batch.is_full() => match job {
                     Some(job) => batch.add(job),
                     None => break,
                 },
-                Some(_) = underway.join_next() => {},
+                Some(_) = underway.join_next() => patience = Instant::now() + GATHERING,
+                () = sleep_until(patience), if batch.len() > 0 && underway.is_empty() => expected = 0,
             }
             while !batch.is_full()
                 && let Ok(job) = queue.try_recv()
             {
                 batch.add(job);
             }
-            let is_next = underway.is_empty() || batch.is_full() && underway.len() < LANES;
-            if is_next && batch.len() > 0 {
+            let is_next = if underway.is_empty() { batch.len() >= expected } else { batch.is_full() };
+            if is_next && batch.len() > 0 && underway.len() < LANES {
+                // Those who have just been answered are likely to come again.
+                expected = batch.len() / 2;
                 underway.spawn(self.clone().make(std::mem::take(&mut batch)));
             }
         }
