@@ -13,6 +13,7 @@ mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod trouble;
 mod writer;
 
@@ -26,7 +27,7 @@ use restante_mail::naming::MailboxName;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-pub use self::address::Address;
+pub use self::address::{Address, ReadFile, Url};
 use self::database::Database;
 use self::follower::{Follower, Task};
 pub use self::schema::OpenError;

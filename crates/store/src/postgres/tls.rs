@@ -1,0 +1,252 @@
+//! How connections to the database are encrypted, and what the certificate of the other side is asked for: the options of a URL that
+//! libpq knows by the same names, with the same meaning.
+//!
+//! Where libpq looks into the home directory for files that were not named, nothing is looked for here, and roots that were not named
+//! are those of the system. A server that is asked for encryption and fails at it is never talked to without.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio_postgres::config::{SslMode, SslNegotiation};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::address::ReadFile;
+
+/// What PostgreSQL calls its protocol in a handshake (ALPN), where it asks for a name at all.
+const PROTOCOL: &[u8] = b"postgresql";
+/// The word that stands for the roots of the system.
+const SYSTEM: &str = "system";
+
+/// What a URL says about TLS.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Security {
+    mode: Option<Mode>,
+    roots: Option<Roots>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+/// `sslmode`, the weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Mode {
+    Disable,
+    /// Encrypted if the server wants it; here, as a library that tries both ways round does not exist, if it can.
+    Allow,
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+/// `sslrootcert`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Roots {
+    System,
+    File(PathBuf),
+}
+
+impl Security {
+    /// Takes an option of the URL, if it is one of these. The error says what is allowed.
+    pub(super) fn take(&mut self, name: &str, value: &str) -> Result<bool, String> {
+        match name {
+            "sslmode" => self.mode = Some(mode(value)?),
+            // As JDBC writes it.
+            "ssl" if value == "true" => self.mode = Some(Mode::Require),
+            "sslrootcert" if value == SYSTEM => self.roots = Some(Roots::System),
+            "sslrootcert" => self.roots = Some(Roots::File(value.into())),
+            "sslcert" => self.certificate = Some(value.into()),
+            "sslkey" => self.key = Some(value.into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What the options mean together: whether a connection is encrypted.
+    pub(super) fn settle(&mut self, negotiation: SslNegotiation) -> Result<SslMode, String> {
+        let is_system = self.roots == Some(Roots::System);
+        let mode = *self.mode.get_or_insert(if is_system { Mode::VerifyFull } else { Mode::Prefer });
+        if is_system && mode < Mode::VerifyFull {
+            return Err("sslrootcert=system needs sslmode=verify-full: everybody can have a certificate".to_owned());
+        }
+        if negotiation == SslNegotiation::Direct && mode < Mode::Require {
+            return Err("sslnegotiation=direct needs sslmode=require, verify-ca or verify-full".to_owned());
+        }
+        if self.certificate.is_some() != self.key.is_some() {
+            return Err("sslcert and sslkey belong together".to_owned());
+        }
+        Ok(match mode {
+            Mode::Disable => SslMode::Disable,
+            Mode::Allow | Mode::Prefer => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        })
+    }
+
+    /// Reads the files, and makes what encrypts connections. The error is a sentence for the operator.
+    pub(super) fn connector(&self, read_file: ReadFile<'_>) -> Result<MakeRustlsConnect, String> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let check = Arc::new(Check { wanted: self.wanted(read_file)?, provider: provider.clone() });
+        let failed = |error: &dyn fmt::Display| format!("TLS cannot be used: {error}");
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| failed(&error))?
+            .dangerous()
+            .with_custom_certificate_verifier(check);
+        let mut config = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => {
+                let chain = certificates("sslcert", certificate, read_file)?;
+                let private = private_key(key, read_file)?;
+                let unusable = |error| {
+                    format!("sslcert {} cannot be used with sslkey {}: {error}", certificate.display(), key.display())
+                };
+                builder.with_client_auth_cert(chain, private).map_err(unusable)?
+            }
+            _ => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        Ok(MakeRustlsConnect::new(config))
+    }
+
+    fn wanted(&self, read_file: ReadFile<'_>) -> Result<Wanted, String> {
+        let mode = self.mode.unwrap_or(Mode::Prefer);
+        let trusted = match (&self.roots, mode) {
+            (_, Mode::Disable) | (None, Mode::Allow | Mode::Prefer | Mode::Require) => return Ok(Wanted::Nothing),
+            (Some(Roots::File(path)), _) => Trusted::these(path, read_file)?,
+            (Some(Roots::System), _) | (None, Mode::VerifyCa | Mode::VerifyFull) => Trusted::by_the_system(),
+        };
+        Ok(if mode == Mode::VerifyFull { Wanted::ChainAndName(trusted) } else { Wanted::Chain(trusted) })
+    }
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    Ok(match text {
+        "disable" => Mode::Disable,
+        "allow" => Mode::Allow,
+        "prefer" => Mode::Prefer,
+        "require" => Mode::Require,
+        "verify-ca" => Mode::VerifyCa,
+        "verify-full" => Mode::VerifyFull,
+        _ => {
+            return Err(format!(
+                "sslmode must be disable, allow, prefer, require, verify-ca or verify-full, not {text:?}"
+            ));
+        }
+    })
+}
+
+/// The certificates in a file that an option names.
+fn certificates(option: &str, path: &Path, read_file: ReadFile<'_>) -> Result<Vec<CertificateDer<'static>>, String> {
+    let named = |problem: &dyn fmt::Display| format!("{option} {} {problem}", path.display());
+    let pem = read_file(path).map_err(|error| named(&format!("cannot be read: {error}")))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match found {
+        Ok(found) if found.is_empty() => Err(named(&"holds no certificate")),
+        Ok(found) => Ok(found),
+        Err(error) => Err(named(&format!("is no PEM: {error}"))),
+    }
+}
+
+fn private_key(path: &Path, read_file: ReadFile<'_>) -> Result<PrivateKeyDer<'static>, String> {
+    let named = |problem: &dyn fmt::Display| format!("sslkey {} {problem}", path.display());
+    let pem = read_file(path).map_err(|error| named(&format!("cannot be read: {error}")))?;
+    PrivateKeyDer::from_pem_slice(&pem)
+        .map_err(|error| named(&format!("holds no private key that can be used: {error}")))
+}
+
+/// Whose certificates are believed.
+#[derive(Debug)]
+struct Trusted {
+    roots: RootCertStore,
+    /// Believed as they are: a server's own certificate that nobody has signed can stand in the file too.
+    themselves: Vec<CertificateDer<'static>>,
+}
+
+impl Trusted {
+    fn these(path: &Path, read_file: ReadFile<'_>) -> Result<Self, String> {
+        let themselves = certificates("sslrootcert", path, read_file)?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(themselves.iter().cloned());
+        Ok(Self { roots, themselves })
+    }
+
+    /// Where the system has none, as in a bare container, those that Mozilla trusts.
+    fn by_the_system() -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
+        Self { roots, themselves: Vec::new() }
+    }
+}
+
+/// What is asked of a server's certificate.
+#[derive(Debug)]
+enum Wanted {
+    /// Nothing: nobody can listen, but nobody knows who is at the other end either.
+    Nothing,
+    Chain(Trusted),
+    ChainAndName(Trusted),
+}
+
+/// Looks at the certificate of the server. Whoever shows it must have its key, as always.
+#[derive(Debug)]
+struct Check {
+    wanted: Wanted,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Check {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let (Trusted { roots, themselves }, with_name) = match &self.wanted {
+            Wanted::Nothing => return Ok(ServerCertVerified::assertion()),
+            Wanted::Chain(trusted) => (trusted, false),
+            Wanted::ChainAndName(trusted) => (trusted, true),
+        };
+        let parsed = ParsedCertificate::try_from(certificate)?;
+        if !themselves.contains(certificate) {
+            let algorithms = self.provider.signature_verification_algorithms.all;
+            verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)?;
+        }
+        if with_name {
+            verify_server_name(&parsed, name)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
