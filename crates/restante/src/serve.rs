@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use restante_mailroom::{Mailroom, Settings};
 use restante_script::ScriptError;
 use restante_store::Store;
-use restante_store::disk::OpenError;
 use restante_store::journal::Journal;
 use tokio::runtime::Runtime;
 
@@ -23,6 +22,7 @@ use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::net::{Readiness, ShutdownTrigger, Tls};
 use crate::process::{self, PidFile, Signals, Told};
+use crate::storage::OpenError;
 use crate::{http, log, storage};
 use bound::Bound;
 
@@ -70,7 +70,10 @@ fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Fail
         runtime.shutdown_background();
         return Ok(());
     }
-    let store = storage::open(&config.storage)?;
+    let Some(store) = runtime.block_on(open_store(config, &mut signals))? else {
+        runtime.shutdown_background();
+        return Ok(());
+    };
     storage::tell(&config.storage, runtime.block_on(store.usage()));
     extensions.add_webhooks(config, http::summary_record)?;
     extensions.add_search(config);
@@ -126,6 +129,17 @@ async fn load_script(extensions: &Extensions, signals: &mut Signals) -> Result<b
             tracing::info!("shutting down");
             extensions.cut_off();
             Ok(false)
+        },
+    }
+}
+
+/// Opens the store, which may take its time. None when somebody has asked for the end meanwhile.
+async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<Arc<dyn Store>>, OpenError> {
+    tokio::select! {
+        opened = storage::open_patiently(&config.storage) => opened.map(Some),
+        () = signals.end() => {
+            tracing::info!("shutting down");
+            Ok(None)
         },
     }
 }

@@ -1,35 +1,97 @@
 //! Opens the store that the configuration asks for, tells the operator where mail is kept, and asks how much it is. What a
 //! store does with mail is its own business.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, fs};
 
 use restante_mailroom::Mailroom;
-use restante_store::disk::{self, DiskStore, Durability, OpenError};
+use restante_store::disk::{self, DiskStore, Durability};
 use restante_store::journal::Journal;
 use restante_store::journal::disk::DiskJournal;
 use restante_store::journal::memory::MemoryJournal;
 use restante_store::memory::MemoryStore;
+use restante_store::postgres::{self, PostgresStore};
 use restante_store::{Limits, Result, Store, StoreError, Usage};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::config::{Config, Storage};
 
 /// So many entries of a directory say what it is.
 const ENOUGH: usize = 100;
 
+/// How long a database is waited for that cannot be reached when the server starts; how often it is tried and told meanwhile.
+const STARTING: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_secs(1);
+const TELLING: Duration = Duration::from_secs(10);
+
 /// How long the store may take to say how much it holds; supervisors do not wait much longer by default.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens the store. This takes some milliseconds and blocks, so it is best done before anything is served.
-pub fn open(storage: &Storage) -> Result<Arc<dyn Store>, OpenError> {
+/// Why there is no store: the text is a sentence for the operator.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The data directory cannot be used.
+    Directory(disk::OpenError),
+    /// The database at this address cannot be used.
+    Database(String, postgres::OpenError),
+}
+
+impl OpenError {
+    /// Whether trying again later does not help.
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::Directory(error) => error.is_permanent(),
+            Self::Database(_, error) => error.is_permanent(),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(error) => error.fmt(f),
+            Self::Database(address, error) => write!(f, "PostgreSQL at {address}: {error}"),
+        }
+    }
+}
+
+/// Opens the store. With a data directory this takes some milliseconds and blocks, so it is best done before anything is served.
+pub async fn open(storage: &Storage) -> Result<Arc<dyn Store>, OpenError> {
     let limits = Limits { messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0), bytes: storage.max_bytes };
+    let cache_bytes = storage.cache_bytes;
+    if let Some(address) = &storage.database {
+        let connections = storage.connections;
+        let settings = postgres::Settings { limits, cache_bytes, connections, ..postgres::Settings::default() };
+        let store = PostgresStore::open(address, settings).await;
+        return Ok(Arc::new(store.map_err(|error| OpenError::Database(address.to_string(), error))?));
+    }
     let Some(dir) = &storage.path else { return Ok(Arc::new(MemoryStore::new(limits))) };
-    let (durability, cache_bytes) = (storage.durability, storage.cache_bytes);
+    let durability = storage.durability;
     let settings = disk::Settings { limits, durability, cache_bytes, ..disk::Settings::default() };
-    Ok(Arc::new(DiskStore::open(dir, settings)?))
+    Ok(Arc::new(DiskStore::open(dir, settings).map_err(OpenError::Directory)?))
+}
+
+/// Opens the store for a server, which may have been started together with its database: that one is waited for. Nothing is
+/// served meanwhile, because nothing could be answered.
+pub async fn open_patiently(storage: &Storage) -> Result<Arc<dyn Store>, OpenError> {
+    let begun = Instant::now();
+    let mut told = None;
+    loop {
+        let error = match open(storage).await {
+            Err(error @ OpenError::Database(..)) if !error.is_permanent() => error,
+            opened_or_not => return opened_or_not,
+        };
+        if begun.elapsed() >= STARTING {
+            return Err(error);
+        }
+        if told.is_none_or(|told: Instant| told.elapsed() >= TELLING) {
+            tracing::warn!("{error}; waiting for it");
+            told = Some(Instant::now());
+        }
+        sleep(PAUSE).await;
+    }
 }
 
 /// Opens the journal of sessions beside the store, unless none is wanted. Whatever is wrong with it, mail comes first.
@@ -51,22 +113,23 @@ pub fn open_journal(config: &Config) -> Option<Arc<dyn Journal>> {
 
 /// Logs where mail is kept, how much is there, and what to do about mail that Inbucket has left there.
 pub fn tell(storage: &Storage, usage: Result<Usage>) {
-    let Some(dir) = &storage.path else {
-        tracing::info!("mail is kept in memory until the server ends");
-        return;
+    let place = match (&storage.database, &storage.path, storage.durability) {
+        (Some(address), ..) => format!("PostgreSQL at {address}"),
+        (None, Some(dir), Durability::Full) => dir.display().to_string(),
+        (None, Some(dir), Durability::Relaxed) => format!("{}, with relaxed durability", dir.display()),
+        (None, None, _) => {
+            tracing::info!("mail is kept in memory until the server ends");
+            return;
+        }
     };
-    let durability = match storage.durability {
-        Durability::Full => "",
-        Durability::Relaxed => ", with relaxed durability",
-    };
-    let shown = dir.display();
     match usage {
         Ok(Usage { messages, mailboxes, .. }) => {
-            tracing::info!("mail is kept in {shown}{durability}: {messages} messages in {mailboxes} mailboxes");
+            tracing::info!("mail is kept in {place}: {messages} messages in {mailboxes} mailboxes");
         }
-        Err(error) => tracing::error!(%error, "mail is kept in {shown}{durability}, but it cannot be counted"),
+        Err(error) => tracing::error!(%error, "mail is kept in {place}, but it cannot be counted"),
     }
-    if holds_inbucket_mail(dir) {
+    if let Some(dir) = storage.path.as_deref().filter(|dir| holds_inbucket_mail(dir)) {
+        let shown = dir.display();
         let import = format!("restante import --data {shown} {shown}");
         tracing::info!("{shown} holds mail of Inbucket too; this takes it over, while no server runs: {import}");
     }

@@ -84,7 +84,7 @@ pub(super) fn problems(
         found.service(config, read_file);
     }
     if purpose != Purpose::Script {
-        found.storage(&config.storage, purpose);
+        found.storage(config, purpose, read_file);
     }
     found.problems
 }

@@ -51,9 +51,9 @@ pub(super) struct Flags {
 /// Flags that Inbucket's command line takes with a single dash, as Go programs do.
 const SINGLE_DASH: &[&str] = &["help", "logfile", "logjson", "netdebug", "pidfile", "version"];
 /// The settings that an export asks for; all others are taken from environment and file, where they count.
-const EXPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA];
+const EXPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA, DATABASE];
 /// The settings that an import asks for.
-const IMPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA, "storage.retentionperiod", "storage.mailboxmsgcap"];
+const IMPORT_SETTINGS: &[&str] = &["mailboxnaming", DATA, DATABASE, "storage.retentionperiod", "storage.mailboxmsgcap"];
 /// The settings that matter to a script that is tried.
 const SCRIPT_SETTINGS: &[&str] = &["mailboxnaming", "lua.sandbox", "lua.timeout", "lua.memorykb"];
 /// The settings that say where tokens are.
@@ -62,6 +62,8 @@ const TOKEN_SETTINGS: &[&str] = &[DATA, "auth.tokens"];
 const USER_SETTINGS: &[&str] = &["auth.users"];
 /// The setting that names the data directory.
 const DATA: &str = "storage.path";
+/// The setting that names the database.
+const DATABASE: &str = "storage.url";
 
 /// Reads the command line, program name first. Help, version and mistakes come back as the text to end with.
 pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, Exit> {

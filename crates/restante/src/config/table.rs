@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use restante_proto::Secret;
 use restante_store::disk::Durability;
+use restante_store::postgres::Url;
 
 use super::credential::Credential;
 use super::setting::{Setting, Value};
@@ -22,6 +23,10 @@ const MIN_CACHE_KIB: u64 = 1024;
 const MIN_LUA_KIB: u64 = 1024;
 /// Every call that is under way has a thread.
 const MAX_LUA_CALLS: u64 = 4096;
+/// Changes have connections of their own, and so has the task that follows those of other servers; one is left for questions.
+const MIN_CONNECTIONS: u64 = 4;
+/// More than a database of any size lets in.
+const MAX_CONNECTIONS: u64 = 1000;
 /// The upper bound of counts that cost memory only when they are reached.
 const MAX_COUNT: u64 = 1_000_000;
 /// Whoever guesses the key of logins is anybody.
@@ -417,20 +422,21 @@ pub const SETTINGS: &[Setting] = &[
     // Storage
     Setting::new(
         "storage.type", "memory", Value::Text("TYPE"),
-        "The kind of store: memory, which forgets everything when the process ends, or file, which keeps mail in a data \
-         directory; postgres is refused by this version. A directory in storage.path alone means file.",
+        "The kind of store: memory, which forgets everything when the process ends; file, which keeps mail in a data \
+         directory; or postgres, a database that many servers share. A directory in storage.path alone means file, a URL in \
+         storage.url alone means postgres.",
         |c, v| put(&mut c.storage.kind, store_kind(v)),
     ),
     Setting::new(
         "storage.params", "", Value::Params,
         "Details of the store. path:/dir is the data directory for storage.type file. maxkb:10240 bounds what the store \
-         holds, in KiB: the oldest message goes first; 0 or absent means 1048576 (1 GiB) in memory and no bound on disk.",
+         holds, in KiB: the oldest message goes first; 0 or absent means 1048576 (1 GiB) in memory and no bound elsewhere.",
         storage_params,
     ),
     Setting::new(
         "storage.path", "", Value::Text("DIR"),
         "Keeps mail in this data directory, which is made if need be: storage.type is file then. Where storage.type says \
-         memory, the stronger source wins, such as a flag over a variable; both from the same one are an error.",
+         something else, the stronger source wins, such as a flag over a variable; both from the same one are an error.",
         |c, v| put(&mut c.storage.path, Ok(optional_path(v))),
     ).alias("data"),
     Setting::new(
@@ -442,14 +448,22 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "storage.cachekb", "16384", Value::Number,
-        "KiB of memory for what was last read from the data directory.",
+        "KiB of memory for what was last read from the data directory or the database.",
         |c, v| put(&mut c.storage.cache_bytes, kibibytes(v, MIN_CACHE_KIB..=MAX_KIB)),
     ),
     Setting::new(
         "storage.url", "", Value::Text("URL"),
-        "The postgres:// URL of the shared store. Refused by this version, which has no PostgreSQL store.",
+        "Keeps mail in this PostgreSQL database, which other servers may use too: storage.type is postgres then. Such as \
+         postgres://user:password@host:5432/database?sslmode=verify-full; several hosts are separated by commas. Where \
+         storage.type or storage.path say something else, the stronger source wins; both from the same one are an error. \
+         Everybody on the machine can read flags, so prefer the variable or the file.",
         |c, v| put(&mut c.storage.url, database_url(v)),
     ).secret(),
+    Setting::new(
+        "storage.connections", "10", Value::Number,
+        "How many connections to the database of storage.url this server makes at most.",
+        |c, v| put(&mut c.storage.connections, number(v, MIN_CONNECTIONS..=MAX_CONNECTIONS)),
+    ),
     Setting::new(
         "storage.retentionperiod", "24h", Value::Duration,
         "How long a message is kept; 0 means for ever.",
@@ -686,12 +700,6 @@ fn session_key(text: &str) -> Result<Option<Secret>, String> {
     }
 }
 
-fn database_url(text: &str) -> Result<Option<Secret>, String> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        return Ok(Some(Secret::new(text)));
-    }
-    Err("must be a URL that begins with postgres://".to_owned())
+fn database_url(text: &str) -> Result<Option<Url>, String> {
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
 }

@@ -9,6 +9,7 @@ use restante_mail::naming::Naming;
 use restante_mailroom::policy::Policy;
 use restante_proto::Secret;
 pub use restante_store::disk::Durability;
+use restante_store::postgres::{Address, Url};
 use restante_webhook::Target;
 
 use super::address::ListenAddr;
@@ -365,10 +366,15 @@ pub struct Storage {
     pub(super) params_path: Option<PathBuf>,
     /// When a message in the data directory counts as stored.
     pub durability: Durability,
-    /// Bytes of memory for what was last read from the data directory.
+    /// Bytes of memory for what was last read from the data directory or the database.
     pub cache_bytes: usize,
-    /// The database of the shared store; it may hold a password.
-    pub url: Option<Secret>,
+    /// The URL of the database; it may hold a password.
+    pub(super) url: Option<Url>,
+    /// The database. In a configuration that was loaded to open a store it is there when the kind is
+    /// [`StoreKind::Postgres`], and only then.
+    pub database: Option<Address>,
+    /// How many connections to the database are made at most.
+    pub connections: usize,
     /// Bytes that the store may hold; zero is no bound.
     pub max_bytes: u64,
     /// How long a message is kept; none means for ever.

@@ -1,4 +1,4 @@
-//! Mail in and out of a data directory: `restante export` and `restante import`.
+//! Mail in and out of a data directory or a database: `restante export` and `restante import`.
 //!
 //! The parts: `request` is what the command line asks for; `export` goes through a store and writes to an `output`;
 //! `walk` finds files, `letters` reads them, `import` stores what they hold, many at once by `flight`. `trace`, `mbox`,
@@ -21,15 +21,17 @@ mod walk;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use restante_client::plain;
 use restante_mail::naming::{MailboxName, Naming};
-use restante_store::disk::{DiskStore, OpenError};
+use restante_store::Store;
+use restante_store::disk::DiskStore;
 use tokio::sync::watch;
 
 use crate::config::{Config, Export, Import};
 use crate::process::Signals;
-use crate::storage;
+use crate::storage::{self, OpenError};
 use console::{Console, messages, period, size, thousands};
 use export::Exported;
 use import::{Imported, Rules};
@@ -44,12 +46,12 @@ const INTERRUPTED: u8 = 130;
 /// What an export remembers of the database: it reads everything once.
 const EXPORT_CACHE: usize = 4 << 20;
 
-/// Writes mail of the data directory to files.
+/// Writes mail of the store to files.
 pub fn export(config: &Config, request: &Export) -> ExitCode {
     finish(run(async |stop| export_all(config, request, stop).await))
 }
 
-/// Takes mail from files into the data directory.
+/// Takes mail from files into the store.
 pub fn import(config: &Config, request: &Import) -> ExitCode {
     finish(run(async |stop| import_all(config, request, stop).await))
 }
@@ -114,11 +116,11 @@ async fn export_all(config: &Config, request: &Export, stop: watch::Receiver<boo
     let mut mailboxes = mailboxes?;
     mailboxes.sort();
     mailboxes.dedup();
-    let store = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE)?;
+    let store = open_to_read(config).await?;
     let mut output = output::open(request).map_err(Refused::usage)?;
     let mut console = Console::stderr();
     let out = request.out.display();
-    let (told, code) = match export::export(&store, &mailboxes, &mut *output, &mut console, &stop).await {
+    let (told, code) = match export::export(&*store, &mailboxes, &mut *output, &mut console, &stop).await {
         Ok(Exported { mailboxes, messages: count, bytes }) => {
             let plural = if mailboxes == 1 { "mailbox" } else { "mailboxes" };
             let (count, mailboxes, bytes) = (messages(count), thousands(mailboxes), size(bytes));
@@ -146,8 +148,10 @@ async fn export_all(config: &Config, request: &Export, stop: watch::Receiver<boo
 async fn import_all(config: &Config, request: &Import, stop: watch::Receiver<bool>) -> Result<ExitCode, Refused> {
     let naming = config.mailbox_naming;
     let wanted = request.mailbox.as_deref().map(|name| mailbox(naming, name)).transpose()?;
-    data_dir(config)?;
-    let store = storage::open(&config.storage)?;
+    if config.storage.database.is_none() {
+        data_dir(config)?;
+    }
+    let store = storage::open(&config.storage).await?;
     let mut console = Console::stderr();
     let total = if console.has_bar() { total_bytes(request) } else { 0 };
     let retention = config.storage.retention_period;
@@ -202,9 +206,20 @@ fn mailbox(naming: Naming, name: &str) -> Result<MailboxName, Refused> {
     naming.mailbox_named(name).map_err(|error| Refused::usage(format!("--mailbox {name}: {error}")))
 }
 
+/// A database is opened as for a server, beside which it is read; of a data directory nothing is touched.
+async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, Refused> {
+    if config.storage.database.is_some() {
+        return Ok(storage::open(&config.storage).await?);
+    }
+    let opened = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE);
+    Ok(Arc::new(opened.map_err(OpenError::Directory)?))
+}
+
 fn data_dir(config: &Config) -> Result<&Path, Refused> {
     config.storage.path.as_deref().ok_or_else(|| {
-        Refused::usage("which data directory? Name it by --data DIR, or by storage.path in the configuration")
+        Refused::usage(
+            "which data directory? Name it by --data DIR, or by storage.path in the configuration; or a database by storage.url",
+        )
     })
 }
 

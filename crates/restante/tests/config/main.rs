@@ -73,9 +73,15 @@ fn file<'a>(files: &'a [(&'a str, &'a str)]) -> World<'a> {
     World { args: &["--config", "r.toml"], files, ..World::default() }
 }
 
-/// Where mail is kept: a data directory, or memory.
+/// Where mail is kept: a data directory, a database, or memory.
 fn place(world: &World<'_>) -> Option<String> {
     let storage = world.config().storage;
-    assert_eq!(storage.kind, if storage.path.is_some() { StoreKind::File } else { StoreKind::Memory });
-    storage.path.map(|path| path.to_string_lossy().into_owned())
+    let (kind, place) = match (storage.path, storage.database) {
+        (None, None) => (StoreKind::Memory, None),
+        (Some(path), None) => (StoreKind::File, Some(path.to_string_lossy().into_owned())),
+        (None, Some(database)) => (StoreKind::Postgres, Some(database.to_string())),
+        both => panic!("mail cannot be kept twice: {both:?}"),
+    };
+    assert_eq!(storage.kind, kind);
+    place
 }

@@ -48,6 +48,55 @@ fn where_mail_is_kept() {
 }
 
 #[test]
+fn mail_that_is_kept_in_a_database() {
+    let (url, db) = ("postgres://u:hunter2@db/mail", "db:5432/mail");
+    let dir = "/tmp/restante-a";
+    let file_says: Pairs<'_> = &[("r.toml", "storage.url = 'postgres://u:hunter2@other/mail'")];
+    let image_says: Pairs<'_> =
+        &[("r.toml", "storage = { type = 'file', params = { path = '/tmp/restante-a', maxkb = 20480 } }")];
+    let both_say: Pairs<'_> = &[("r.toml", "storage = { url = 'postgres://u:hunter2@db/mail', type = 'postgres' }")];
+    let cases: &[(&[&str], Pairs<'_>, Pairs<'_>, Option<&str>)] = &[
+        // A URL alone says it all.
+        (&["--storage-url", url], &[], &[], Some(db)),
+        (&[], &[("RESTANTE_STORAGE_URL", url)], &[], Some(db)),
+        (&["--config=r.toml"], &[], file_says, Some("other:5432/mail")),
+        (&["--config=r.toml"], &[], both_say, Some(db)),
+        (&[], &[("RESTANTE_STORAGE_URL", url), ("RESTANTE_STORAGE_TYPE", "postgres")], &[], Some(db)),
+        (&["--storage-type", "postgres"], &[("RESTANTE_STORAGE_URL", url)], &[], Some(db)),
+        (&["--storage-url", url], &[("RESTANTE_STORAGE_TYPE", "postgres")], &[], Some(db)),
+        // Stronger sources overrule what an image or a file says.
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_URL", url)], image_says, Some(db)),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_URL", url)], file_says, Some(db)),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_URL", "")], file_says, None),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_TYPE", "memory")], file_says, None),
+        (&["--config=r.toml"], &[("RESTANTE_STORAGE_PATH", dir)], file_says, Some(dir)),
+        (&["--config=r.toml", "--data", dir], &[], both_say, Some(dir)),
+        (&["--data", dir], &[("RESTANTE_STORAGE_URL", url)], &[], Some(dir)),
+        (&["--storage-url", url], &[("RESTANTE_STORAGE_PATH", dir)], &[], Some(db)),
+        // What two weaker ones disagree on does not matter.
+        (
+            &["--storage-url", url],
+            &[("RESTANTE_STORAGE_PATH", dir), ("RESTANTE_STORAGE_TYPE", "memory")],
+            &[],
+            Some(db),
+        ),
+    ];
+    for &(args, env, files, expected) in cases {
+        let world = World { args, env, files };
+        assert_eq!(place(&world).as_deref(), expected, "{args:?} {env:?} {files:?}");
+        assert_eq!(world.serve().warnings, Vec::<String>::new(), "{args:?} {env:?} {files:?}");
+        let check = World { args: &[&["config", "check"], args].concat(), env, files }.exit().text;
+        let shown =
+            if expected == Some(dir) || expected.is_none() { "storage.url = \"\"" } else { "storage.url = \"***\"" };
+        assert!(check.contains(shown) && !check.contains("hunter2"), "{args:?} {env:?} {check}");
+    }
+    let storage =
+        World { args: &["--config=r.toml"], env: &[("RESTANTE_STORAGE_URL", url)], files: image_says }.config().storage;
+    assert_eq!((storage.max_bytes, storage.connections), (20 << 20, 10), "the bound is the same everywhere");
+    assert_eq!(flags(&["--storage-url", url]).config().storage.max_bytes, 0);
+}
+
+#[test]
 fn settings_that_disagree_on_where_mail_is_kept() {
     let cases: &[(&[&str], Pairs<'_>, &str)] = &[
         (
@@ -67,6 +116,31 @@ fn settings_that_disagree_on_where_mail_is_kept() {
              directory, /tmp/b",
         ),
         (&[], &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "maxkb:1")], "needs a data directory"),
+        (
+            &["--storage-url", "postgres://u:hunter2@db/mail", "--storage-type", "memory"],
+            &[],
+            "storage.url = \"***\" (flag --storage-url): contradicts storage.type = \"memory\" (flag --storage-type)",
+        ),
+        (
+            &[],
+            &[("RESTANTE_STORAGE_URL", "postgres://u:hunter2@db/mail"), ("RESTANTE_STORAGE_TYPE", "file")],
+            "(variable RESTANTE_STORAGE_URL): contradicts storage.type = \"file\" (variable RESTANTE_STORAGE_TYPE)",
+        ),
+        (
+            &["--storage-url", "postgres://u:hunter2@db/mail", "--data", "/tmp/a"],
+            &[],
+            "storage.url = \"***\" (flag --storage-url): contradicts storage.path = \"/tmp/a\" (flag --storage-path)",
+        ),
+        (
+            &["--storage-type", "postgres", "--data", "/tmp/a"],
+            &[],
+            "storage.path = \"/tmp/a\" (flag --storage-path): contradicts storage.type = \"postgres\"",
+        ),
+        (
+            &["--storage-type", "postgres"],
+            &[("RESTANTE_STORAGE_PATH", "/tmp/a")],
+            "storage.type = \"postgres\" (flag --storage-type): needs storage.url",
+        ),
         (
             &[],
             &[("INBUCKET_STORAGE_TYPE", "file"), ("INBUCKET_STORAGE_PARAMS", "path:/proc/version")],
@@ -129,4 +203,14 @@ fn warnings_about_where_mail_is_kept() {
     assert!(env(&[params]).serve().warnings[0].contains("has no effect on the memory store"));
     let loaded = World { args: &["--storage-type=memory"], ..env(&[params]) }.serve();
     assert_eq!(loaded.warnings, Vec::<String>::new(), "it was overruled on purpose");
+    let url = "--storage-url=postgres://u@db/mail";
+    let cases: &[(&[&str], &str)] = &[
+        (&[url, "--storage-params=path:/tmp/a"], "the path in storage.params has no effect on the store in PostgreSQL"),
+        (&[url, "--storage-durability=relaxed"], "storage.durability has no effect on the store in PostgreSQL"),
+        (&["--storage-connections=5"], "storage.connections has no effect without storage.url"),
+    ];
+    for (args, expected) in cases {
+        let warnings = flags(args).serve().warnings;
+        assert!(matches!(&warnings[..], [warning] if warning.contains(expected)), "{args:?} {warnings:?}");
+    }
 }

@@ -1,14 +1,18 @@
-//! Where mail is kept: `storage.type`, `storage.path` and `storage.params` can each say something about it, and this
-//! decides what they say together. Whether the data directory can be written is asked without touching it.
+//! Where mail is kept: `storage.type`, `storage.path`, `storage.params` and `storage.url` can each say something about it, and
+//! this decides what they say together. Whether the data directory can be written is asked without touching it, and a database is
+//! not asked at all.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use restante_store::postgres::Url;
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 use super::{Found, Purpose};
+use crate::config::ReadFile;
+use crate::config::problem::shown;
 use crate::config::setting::Setting;
 use crate::config::sources::Sources;
 use crate::config::table::row;
@@ -19,11 +23,15 @@ const TYPE: &Setting = row("storage.type");
 const PATH: &Setting = row("storage.path");
 const PARAMS: &Setting = row("storage.params");
 const URL: &Setting = row("storage.url");
-
-const NO_POSTGRES: &str = "this version has no PostgreSQL store";
+const DURABILITY: &Setting = row("storage.durability");
+const CONNECTIONS: &Setting = row("storage.connections");
+const MAX_MESSAGE: &Setting = row("smtp.maxmessagebytes");
 
 /// What the memory store may hold when nothing is said: 1 GiB.
 const MEMORY_BYTES: u64 = 1 << 30;
+
+/// The largest message for a database. A value in it must not come near 1 GiB, and is held there several times while it is stored.
+const DATABASE_MESSAGE: usize = 256 << 20;
 
 /// What a store makes in its data directory; whoever made it may have been another user.
 const CONTENTS: [&str; 3] = ["lock", "restante.db", "segments"];
@@ -33,6 +41,7 @@ enum Place {
     Memory,
     /// A data directory, and the setting that names it.
     Dir(PathBuf, &'static Setting),
+    Database(Box<Url>),
 }
 
 /// Settings that contradict each other: the one to blame, and why.
@@ -40,20 +49,26 @@ type Contradiction = (&'static Setting, String);
 
 impl Found<'_> {
     /// The settings agree on a place, and it can be written if it has to be.
-    pub(super) fn storage(&mut self, storage: &Storage, purpose: Purpose) {
-        if storage.url.is_some() {
-            self.add(URL, NO_POSTGRES);
-        }
-        if [TYPE, PATH, PARAMS].iter().any(|setting| !self.is_sound(setting)) {
+    pub(super) fn storage(&mut self, config: &mut Config, purpose: Purpose, read_file: ReadFile<'_>) {
+        if [TYPE, PATH, PARAMS, URL].iter().any(|setting| !self.is_sound(setting)) {
             return;
         }
-        match place(storage, self.sources) {
+        match place(&config.storage, self.sources) {
             Ok(Place::Dir(dir, setting)) if purpose != Purpose::Read => {
                 if let Err(reason) = usable(&dir) {
                     self.add(setting, &reason);
                 }
             }
             Ok(Place::Memory | Place::Dir(..)) => {}
+            Ok(Place::Database(url)) => {
+                match url.address(read_file) {
+                    Ok(address) => config.storage.database = Some(address),
+                    Err(reason) => self.add(URL, &reason),
+                }
+                if config.smtp.max_message_bytes > DATABASE_MESSAGE {
+                    self.add(MAX_MESSAGE, &format!("a store in PostgreSQL takes at most {DATABASE_MESSAGE}"));
+                }
+            }
             Err((setting, message)) => self.add(setting, &message),
         }
     }
@@ -63,26 +78,36 @@ impl Found<'_> {
 /// operator sees it too.
 pub(super) fn complete(storage: &mut Storage, sources: &mut Sources) {
     // A contradiction was a problem before, and a configuration with problems is not completed.
-    let place = place(storage, sources).unwrap_or(Place::Memory);
-    match &place {
-        Place::Memory if storage.path.is_some() => sources.overrule(PATH, "", TYPE),
-        Place::Dir(_, named_by) if named_by.key == PATH.key => {
-            if storage.kind != StoreKind::File {
-                sources.overrule(TYPE, "file", PATH);
-            }
-            if let Some(given) = sources.strongest(PARAMS).filter(|_| storage.params_path.is_some()) {
-                let others = params(&given.value).flatten().filter(|(key, _)| key != "path");
-                let others: Vec<String> = others.map(|(key, value)| format!("{key}:{value}")).collect();
-                sources.overrule(PARAMS, &others.join(","), PATH);
-            }
-        }
-        Place::Memory | Place::Dir(..) => {}
-    }
-    (storage.kind, storage.path) = match place {
-        Place::Memory => (StoreKind::Memory, None),
-        Place::Dir(dir, _) => (StoreKind::File, Some(dir)),
+    let Ok((decisive, _)) = kind(storage, sources) else { return };
+    let Ok(place) = place(storage, sources) else { return };
+    let (kind, word) = match &place {
+        Place::Memory => (StoreKind::Memory, "memory"),
+        Place::Dir(..) => (StoreKind::File, "file"),
+        Place::Database(_) => (StoreKind::Postgres, "postgres"),
     };
-    if storage.kind == StoreKind::Memory && storage.max_bytes == 0 {
+    if kind != StoreKind::File && storage.path.is_some() {
+        sources.overrule(PATH, "", decisive);
+    }
+    if kind != StoreKind::Postgres && storage.url.is_some() {
+        sources.overrule(URL, "", decisive);
+    }
+    if kind != storage.kind {
+        sources.overrule(TYPE, word, decisive);
+    }
+    if let Place::Dir(_, named_by) = &place
+        && named_by.key == PATH.key
+        && let Some(given) = sources.strongest(PARAMS).filter(|_| storage.params_path.is_some())
+    {
+        let others = params(&given.value).flatten().filter(|(key, _)| key != "path");
+        let others: Vec<String> = others.map(|(key, value)| format!("{key}:{value}")).collect();
+        sources.overrule(PARAMS, &others.join(","), PATH);
+    }
+    storage.kind = kind;
+    storage.path = match place {
+        Place::Dir(dir, _) => Some(dir),
+        Place::Memory | Place::Database(_) => None,
+    };
+    if kind == StoreKind::Memory && storage.max_bytes == 0 {
         storage.max_bytes = MEMORY_BYTES;
     }
 }
@@ -91,10 +116,20 @@ pub(super) fn complete(storage: &mut Storage, sources: &mut Sources) {
 pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     let mut warnings = Vec::new();
     let storage = &config.storage;
-    // A stronger source that says memory means just that.
+    // A stronger source that says otherwise means just that.
     let overruled = sources.origin(TYPE).is_stronger_than(sources.origin(PARAMS));
-    if storage.kind == StoreKind::Memory && storage.params_path.is_some() && !overruled {
-        warnings.push("the path in storage.params has no effect on the memory store: see storage.type".to_owned());
+    if storage.kind != StoreKind::File && storage.params_path.is_some() && !overruled {
+        let store = if storage.kind == StoreKind::Memory { "memory store" } else { "store in PostgreSQL" };
+        warnings.push(format!("the path in storage.params has no effect on the {store}: see storage.type"));
+    }
+    let is_shared = storage.kind == StoreKind::Postgres;
+    let changed = |setting: &Setting| sources.strongest(setting).is_some_and(|given| given.value != setting.default);
+    if is_shared && changed(DURABILITY) {
+        warnings
+            .push("storage.durability has no effect on the store in PostgreSQL, which has settings for it".to_owned());
+    }
+    if !is_shared && changed(CONNECTIONS) {
+        warnings.push("storage.connections has no effect without storage.url".to_owned());
     }
     if (1..config.smtp.max_message_bytes as u64).contains(&storage.max_bytes) {
         warnings.push("maxkb in storage.params is less than one message of smtp.maxmessagebytes needs".to_owned());
@@ -105,23 +140,40 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
 /// What the settings say together. The stronger source wins; a contradiction between equals is an error, because mail
 /// would be lost that was to be kept, or kept that was to be forgotten.
 fn place(storage: &Storage, sources: &Sources) -> Result<Place, Contradiction> {
-    let stronger = |one, other| sources.origin(one).is_stronger_than(sources.origin(other));
-    match (storage.kind, &storage.path, &storage.params_path) {
-        (StoreKind::Postgres, _, _) => Err((TYPE, NO_POSTGRES.to_owned())),
-        (StoreKind::Memory, None, _) => Ok(Place::Memory),
-        (StoreKind::Memory, Some(_), _) if stronger(TYPE, PATH) => Ok(Place::Memory),
-        (StoreKind::Memory, Some(_), _) if !stronger(PATH, TYPE) => {
-            let origin = sources.origin(TYPE);
-            Err((PATH, format!("contradicts storage.type = \"memory\" ({origin}): leave out one of them")))
-        }
-        (_, Some(path), Some(other)) if path != other && !stronger(PATH, PARAMS) => {
+    let (_, kind) = kind(storage, sources)?;
+    match (kind, &storage.path, &storage.params_path, &storage.url) {
+        (StoreKind::Memory, ..) => Ok(Place::Memory),
+        (StoreKind::File, Some(path), Some(other), _)
+            if path != other && !sources.origin(PATH).is_stronger_than(sources.origin(PARAMS)) =>
+        {
             let origin = sources.origin(PARAMS);
             Err((PATH, format!("storage.params ({origin}) names another directory, {}", other.display())))
         }
-        (_, Some(path), _) => Ok(Place::Dir(path.clone(), PATH)),
-        (StoreKind::File, None, Some(path)) => Ok(Place::Dir(path.clone(), PARAMS)),
-        (StoreKind::File, None, None) => {
+        (StoreKind::File, Some(path), ..) => Ok(Place::Dir(path.clone(), PATH)),
+        (StoreKind::File, None, Some(path), _) => Ok(Place::Dir(path.clone(), PARAMS)),
+        (StoreKind::File, None, None, _) => {
             Err((TYPE, "needs a data directory: --data DIR, storage.path or path:DIR in storage.params".to_owned()))
+        }
+        (StoreKind::Postgres, _, _, Some(url)) => Ok(Place::Database(Box::new(url.clone()))),
+        (StoreKind::Postgres, _, _, None) => Err((TYPE, "needs storage.url, the URL of a database".to_owned())),
+    }
+}
+
+/// The kind of store, and the setting that decides it: whoever names a directory or a database has chosen a kind as well.
+fn kind(storage: &Storage, sources: &Sources) -> Result<(&'static Setting, StoreKind), Contradiction> {
+    let path = storage.path.as_ref().map(|_| (PATH, StoreKind::File));
+    let url = storage.url.as_ref().map(|_| (URL, StoreKind::Postgres));
+    let claims: Vec<_> = [Some((TYPE, storage.kind)), path, url].into_iter().flatten().collect();
+    let counts =
+        |setting| !claims.iter().any(|(other, _)| sources.origin(other).is_stronger_than(sources.origin(setting)));
+    let mut strongest = claims.iter().filter(|(setting, _)| counts(setting));
+    let (decisive, kind) = *strongest.next().unwrap_or(&(TYPE, storage.kind));
+    match strongest.find(|(_, other)| *other != kind) {
+        None => Ok((decisive, kind)),
+        Some((setting, _)) => {
+            let said = sources.strongest(decisive).map_or(decisive.default, |given| &given.value);
+            let (key, said, origin) = (decisive.key, shown(decisive, said, usize::MAX), sources.origin(decisive));
+            Err((setting, format!("contradicts {key} = {said} ({origin}): leave out one of them")))
         }
     }
 }
