@@ -1,7 +1,8 @@
 //! Where PostgreSQL is on this machine, and as whom it can be run.
 
 use std::cmp::Reverse;
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -92,6 +93,14 @@ impl User {
         };
         chown(directory, Some(uid), Some(gid)).expect("root may give a directory away");
         Self::Other { uid, gid }
+    }
+
+    /// Gives a file to this user, and to nobody else: PostgreSQL does not take a key that others can read.
+    pub(crate) fn takes(&self, file: &Path) {
+        fs::set_permissions(file, Permissions::from_mode(0o600)).expect("it is our file");
+        if let Self::Other { uid, gid } = *self {
+            chown(file, Some(uid), Some(gid)).expect("root may give a file away");
+        }
     }
 
     /// A command that runs as this user, in this directory, quietly, and in a group of its own, so that Ctrl-C is not for

@@ -28,6 +28,8 @@ pub struct Postgres {
     user: User,
     directory: TestDir,
     durable: bool,
+    /// Settings beyond the usual.
+    more: Vec<String>,
     port: u16,
     running: Option<Running>,
 }
@@ -42,12 +44,18 @@ impl Postgres {
     /// A fast server: what was committed outlives the server, but not a loss of power. `None` when PostgreSQL is not
     /// installed, which is said; with `REQUIRE_POSTGRES` in the environment, as in CI, it is a panic.
     pub fn start() -> Option<Self> {
-        Self::with(false)
+        Self::with(false, &[], &[])
     }
 
     /// Like [`start`](Self::start), but it syncs what it commits to the disk, as servers do in earnest.
     pub fn durable() -> Option<Self> {
-        Self::with(true)
+        Self::with(true, &[], &[])
+    }
+
+    /// Like [`start`](Self::start), but with files of these names and contents in its data directory, such as `pg_hba.conf`, which
+    /// says who may log in and how, and with these settings, such as `ssl=on`.
+    pub fn with_files(files: &[(&str, &str)], settings: &[&str]) -> Option<Self> {
+        Self::with(false, files, settings)
     }
 
     /// A fast server for all tests of a program, which runs until the program ends. As it is shared, it cannot be killed.
@@ -101,12 +109,18 @@ impl Postgres {
         }
     }
 
-    fn with(durable: bool) -> Option<Self> {
+    fn with(durable: bool, files: &[(&str, &str)], settings: &[&str]) -> Option<Self> {
         let installed = Installed::find()?;
         let directory = TestDir::new();
         let user = User::for_server_in(directory.path());
-        let mut postgres = Self { installed, user, directory, durable, port: 0, running: None };
+        let more = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let mut postgres = Self { installed, user, directory, durable, more, port: 0, running: None };
         postgres.make_cluster();
+        for (name, content) in files {
+            let path = postgres.data().join(name);
+            fs::write(&path, content).expect("the data directory can be written");
+            postgres.user.takes(&path);
+        }
         let started = (0..ATTEMPTS).any(|_| {
             postgres.port = port::free();
             postgres.try_start()
@@ -128,8 +142,8 @@ impl Postgres {
         let log = File::options().create(true).append(true).open(self.log()).expect("the log can be written");
         let mut command = self.user.command(&self.installed.program("postgres"), self.directory.path());
         command.arg("-D").arg(self.data()).stderr(log);
-        for setting in self.settings() {
-            command.args(["-c", &setting]);
+        for setting in self.settings().iter().chain(&self.more) {
+            command.args(["-c", setting]);
         }
         let server = command.spawn().expect("postgres runs");
         let watcher = Watcher::over(&server, self.directory.path(), &self.user);

@@ -54,6 +54,10 @@ impl From<tokio_postgres::Error> for OpenError {
                 Self::Refused(described(&error))
             }
             Some("0A") => Self::Unfit(described(&error)),
+            // No password where one is asked for, or none that can be used: the library tells its kinds of errors by their words only.
+            None if ["invalid configuration", "authentication error"].contains(&&*error.to_string()) => {
+                Self::Refused(described(&error))
+            }
             _ => Self::Unreachable(described(&error)),
         }
     }

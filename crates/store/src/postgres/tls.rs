@@ -4,6 +4,9 @@
 //! Where libpq looks into the home directory for files that were not named, nothing is looked for here, and roots that were not named
 //! are those of the system. A server that is asked for encryption and fails at it is never talked to without.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -71,6 +71,9 @@ impl From<Trouble> for StoreError {
 
 /// The failure with its causes, of which the last one usually says most.
 pub(super) fn described(error: &Error) -> String {
+    if let Some(said_by_the_server) = error.as_db_error() {
+        return said_by_the_server.to_string();
+    }
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

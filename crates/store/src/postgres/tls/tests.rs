@@ -1,0 +1,133 @@
+//! Connections to a real server that has a certificate, and to one that has none.
+
+use std::fs;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use restante_testdir::TestDir;
+use restante_testpg::Postgres;
+
+use super::super::Address;
+use super::super::trouble::described;
+
+/// In one database a client has to show a certificate, in the others nothing; nobody comes in without TLS.
+const ACCESS: &str = "hostssl template1 all 127.0.0.1/32 cert\nhostssl all all 127.0.0.1/32 trust\n";
+
+/// A certificate and its key, in PEM.
+struct Pair {
+    certificate: String,
+    key: String,
+}
+
+/// Who signs certificates.
+struct Authority {
+    certificate: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.self_signed(&key).unwrap().pem();
+        Self { certificate, issuer: Issuer::new(params, key) }
+    }
+
+    /// A certificate for these hosts, and for somebody of this name.
+    fn sign(&self, hosts: &[&str], name: &str) -> Pair {
+        let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let mut params = CertificateParams::new(hosts).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        Pair { certificate: params.signed_by(&key, &self.issuer).unwrap().pem(), key: key.serialize_pem() }
+    }
+}
+
+/// Whether a connection is encrypted, or why there is none.
+async fn connect(url: &str) -> Result<bool, String> {
+    let address: Address = url.parse()?;
+    let connected = address.config.connect(address.tls.clone()).await;
+    let (client, connection) = connected.map_err(|error| described(&error))?;
+    tokio::spawn(connection);
+    let question = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    // A server that does not like the client's certificate says so after the handshake.
+    Ok(client.query_one(question, &[]).await.map_err(|error| described(&error))?.get(0))
+}
+
+#[tokio::test]
+async fn what_is_asked_of_a_server_with_a_certificate() {
+    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
+    let (server, client, stranger) =
+        (ours.sign(&["localhost"], "server"), ours.sign(&[], "restante"), theirs.sign(&[], "restante"));
+    let files = [
+        ("server.crt", &*server.certificate),
+        ("server.key", &server.key),
+        ("root.crt", &ours.certificate),
+        ("pg_hba.conf", ACCESS),
+    ];
+    let Some(postgres) = Postgres::with_files(&files, &["ssl=on", "ssl_ca_file=root.crt"]) else { return };
+    let dir = TestDir::new();
+    for (name, content) in [
+        ("ours", &ours.certificate),
+        ("theirs", &theirs.certificate),
+        ("server", &server.certificate),
+        ("client", &client.certificate),
+        ("client.key", &client.key),
+        ("stranger", &stranger.certificate),
+        ("stranger.key", &stranger.key),
+    ] {
+        fs::write(dir.path().join(name), content).unwrap();
+    }
+    let (by_name, by_address) = ("localhost", "127.0.0.1");
+    let unknown = "UnknownIssuer";
+    let cases: &[(&str, &str, Result<bool, &str>)] = &[
+        (by_address, "postgres", Ok(true)),
+        (by_address, "postgres?sslmode=disable", Err("no encryption")),
+        (by_address, "postgres?sslmode=allow", Ok(true)),
+        (by_address, "postgres?sslmode=require", Ok(true)),
+        // With roots the chain is looked at, in every mode; the name only in one.
+        (by_address, "postgres?sslmode=require&sslrootcert={dir}/ours", Ok(true)),
+        (by_address, "postgres?sslmode=require&sslrootcert={dir}/theirs", Err(unknown)),
+        (by_address, "postgres?sslrootcert={dir}/theirs", Err(unknown)),
+        (by_address, "postgres?sslmode=verify-ca", Err(unknown)),
+        (by_address, "postgres?sslmode=verify-ca&sslrootcert={dir}/ours", Ok(true)),
+        (by_address, "postgres?sslmode=verify-full&sslrootcert={dir}/ours", Err("certificate not valid for name")),
+        (by_name, "postgres?sslmode=verify-full&sslrootcert={dir}/ours", Ok(true)),
+        (by_name, "postgres?sslmode=verify-full&sslrootcert={dir}/theirs", Err(unknown)),
+        (by_name, "postgres?sslrootcert=system", Err(unknown)),
+        // The certificate itself is as good as one that has signed it.
+        (by_name, "postgres?sslmode=verify-full&sslrootcert={dir}/server", Ok(true)),
+        (by_address, "postgres?sslmode=verify-full&sslrootcert={dir}/server", Err("certificate not valid for name")),
+        // Files with other things in them.
+        (by_name, "postgres?sslmode=verify-ca&sslrootcert={dir}/client.key", Err("client.key holds no certificate")),
+        (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/ours", Err("ours holds no private key")),
+        (by_name, "postgres?sslcert={dir}/client&sslkey={dir}/stranger.key", Err("cannot be used with sslkey")),
+        // Where the client has to show a certificate.
+        (by_name, "template1?sslmode=require", Err("requires a valid client certificate")),
+        (by_name, "template1?sslmode=require&sslcert={dir}/client&sslkey={dir}/client.key", Ok(true)),
+        (by_name, "template1?sslmode=require&sslcert={dir}/stranger&sslkey={dir}/stranger.key", Err("")),
+    ];
+    for (host, database, expected) in cases {
+        let database = database.replace("{dir}", &dir.path().display().to_string());
+        let url = format!("postgres://restante@{host}:{}/{database}", postgres.port());
+        match (connect(&url).await, expected) {
+            (Ok(encrypted), Ok(expected)) => assert_eq!(encrypted, *expected, "{url}"),
+            (Err(error), Err(expected)) => assert!(error.contains(expected), "{url}: {error}"),
+            (outcome, _) => panic!("{url}: {outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_a_certificate() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let url = postgres.url();
+    for options in ["", "?sslmode=prefer", "?sslmode=allow", "?sslmode=disable"] {
+        assert_eq!(connect(&format!("{url}{options}")).await, Ok(false), "{options}");
+    }
+    for mode in ["require", "verify-ca", "verify-full"] {
+        let error = connect(&format!("{url}?sslmode={mode}")).await.expect_err(mode);
+        assert!(error.contains("server does not support TLS"), "{mode}: {error}");
+    }
+}
