@@ -9,6 +9,7 @@ mod conformance;
 pub mod disk;
 mod lines;
 pub mod memory;
+mod waiting;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -7,7 +7,6 @@
 
 mod file;
 mod read;
-mod waiting;
 mod writer;
 
 use std::io;
@@ -21,11 +20,11 @@ use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use tokio::task::spawn_blocking;
 
+use super::waiting::Waiting;
 use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
 use crate::{Result, StoreError};
 use file::File;
 use read::Reading;
-use waiting::Waiting;
 use writer::Writer;
 
 /// The name of the file.

@@ -12,7 +12,7 @@ use restante_mail::naming::MailboxName;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::file::open_to_read;
-use super::waiting::Waiting;
+use crate::journal::waiting::Waiting;
 use crate::journal::{
     Cover, Dialect, End, Lines, MAX_LISTED_PIECES, Outcome, Piece, Recipient, SessionId, SessionPage, Tls, Transaction,
     Transcript,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::file::File;
-use super::waiting::{Batch, Next, Stage, Waiting};
 use crate::journal::Numbers;
+use crate::journal::waiting::{Batch, Next, Stage, Waiting};
 
 /// How long the thread rests between batches, so that a few sessions now and then are written together. It does not when
 /// there is enough for another batch.
@@ -138,9 +138,9 @@ fn step_back() {
 #[cfg(test)]
 mod tests {
     use super::super::file::open_to_read;
-    use super::super::waiting::MAX_WAITING;
     use super::*;
     use crate::journal::conformance::{mail, piece};
+    use crate::journal::waiting::MAX_WAITING;
     use restante_testdir::TestDir;
 
     #[test]
