@@ -10,6 +10,7 @@ pub mod disk;
 mod lines;
 pub mod memory;
 mod waiting;
+mod writer;
 
 use std::borrow::Cow;
 use std::fmt;

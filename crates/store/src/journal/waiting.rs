@@ -19,9 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What is too old goes at most so much later.
 const TARDINESS: SignedDuration = SignedDuration::from_secs(5);
 
-/// What was noted and is not yet in the file.
+/// What was noted and is not yet on the shelf.
 pub(super) struct Waiting {
-    /// What the journal holds, here and in the file.
+    /// What the journal holds, here and on the shelf.
     max_bytes: usize,
     line: Mutex<Line>,
     changed: Condvar,
@@ -35,14 +35,14 @@ pub(super) struct Line {
     bytes: usize,
     /// What is being written, or could not be and will be tried again. All of it was noted before what waits.
     writing: Option<Arc<Chunk>>,
-    /// What waits is all that there is room for, so that the file as it is counts for nothing.
+    /// What waits is all that there is room for, so that the shelf as it is counts for nothing.
     outgrown: bool,
-    /// How many pieces could not wait, although there was room for them in the file.
+    /// How many pieces could not wait, although there was room for them on the shelf.
     lost: u64,
     /// What was noted before goes; and what the thread knows of it.
     deadline: Option<Timestamp>,
     kept_deadline: Option<Timestamp>,
-    file: Stage,
+    shelf: Stage,
 }
 
 /// Pieces that are written together.
@@ -55,11 +55,11 @@ pub(super) struct Chunk {
 /// What the thread has to do.
 pub(super) struct Batch {
     pub(super) chunk: Arc<Chunk>,
-    /// The file is to be emptied first.
+    /// The shelf is to be emptied first.
     pub(super) anew: bool,
     pub(super) deadline: Option<Timestamp>,
-    /// What waits behind it, in bytes.
-    pub(super) rest: usize,
+    /// The bytes for which there is room on the shelf, beside what waits behind this.
+    pub(super) room: usize,
     pub(super) lost: u64,
 }
 
@@ -73,7 +73,7 @@ pub(super) enum Next {
     End,
 }
 
-/// What the file is good for.
+/// What the shelf is good for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
     #[default]
@@ -133,8 +133,8 @@ impl Waiting {
     /// Nothing more comes.
     pub(super) fn close(&self) {
         let mut line = self.line();
-        if line.file != Stage::Closed {
-            line.file = Stage::Closing;
+        if line.shelf != Stage::Closed {
+            line.shelf = Stage::Closing;
         }
         drop(line);
         self.changed.notify_all();
@@ -142,51 +142,57 @@ impl Waiting {
 
     /// Waits a moment, after nothing more comes, until everything is written. Whether it is.
     pub(super) fn is_closed_soon(&self) -> bool {
-        let closed = self.changed.wait_timeout_while(self.line(), PATIENCE, |line| line.file == Stage::Closing);
+        let closed = self.changed.wait_timeout_while(self.line(), PATIENCE, |line| line.shelf == Stage::Closing);
         !closed.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// What waits, and whether there is a file beside it, once that is known.
+    /// What waits, and whether there is a shelf beside it, once that is known.
     pub(super) fn look(&self) -> (MutexGuard<'_, Line>, bool) {
-        let line = self.changed.wait_while(self.line(), |line| line.file == Stage::Opening);
+        let line = self.changed.wait_while(self.line(), |line| line.shelf == Stage::Opening);
         let line = line.unwrap_or_else(PoisonError::into_inner);
         let is_full = line.bytes + line.writing.as_ref().map_or(0, |chunk| chunk.bytes) > self.max_bytes;
-        let has_file = line.file == Stage::Usable && !line.outgrown && !is_full;
-        (line, has_file)
+        let has_shelf = line.shelf == Stage::Usable && !line.outgrown && !is_full;
+        (line, has_shelf)
     }
 
-    /// Tells what the file is good for now. That it is closing stays true until it is closed.
+    /// Tells what the shelf is good for now. That it is closing stays true until it is closed.
     pub(super) fn tell(&self, stage: Stage) {
         let mut line = self.line();
-        if line.file != Stage::Closing || stage == Stage::Closed {
-            line.file = stage;
+        if line.shelf != Stage::Closing || stage == Stage::Closed {
+            line.shelf = stage;
         }
         drop(line);
         self.changed.notify_all();
     }
 
-    /// Waits for something to do. What could not be written comes first.
-    pub(super) fn take(&self) -> Batch {
+    /// Waits for something to do, but not for longer than this. What could not be written comes first.
+    pub(super) fn take(&self, time: Duration) -> Batch {
         let idle = |line: &mut Line| {
-            line.pieces.is_empty() && line.writing.is_none() && !line.is_overdue() && line.file != Stage::Closing
+            line.pieces.is_empty() && line.writing.is_none() && !line.is_overdue() && line.shelf != Stage::Closing
         };
-        let line = self.changed.wait_while(self.line(), idle);
-        let mut line = line.unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(self.line(), time, idle);
+        let (mut line, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let chunk = line.writing.take().unwrap_or_else(|| Arc::new(line.first()));
         line.writing = Some(chunk.clone());
         let lost = mem::take(&mut line.lost);
-        Batch { chunk, anew: line.outgrown, deadline: line.deadline, rest: line.bytes, lost }
+        Batch {
+            chunk,
+            anew: line.outgrown,
+            deadline: line.deadline,
+            room: self.max_bytes.saturating_sub(line.bytes),
+            lost,
+        }
     }
 
-    /// The batch that was taken last is in the file.
+    /// The batch that was taken last is on the shelf.
     pub(super) fn written(&self, batch: &Batch) -> Next {
         let mut line = self.line();
-        // What was overtaken meanwhile counts for nothing, and neither does the file that it is in.
+        // What was overtaken meanwhile counts for nothing, and neither does the shelf that it is on.
         if line.writing.take().is_some() {
             line.outgrown = false;
         }
         line.kept_deadline = batch.deadline;
-        match (line.file, line.bytes) {
+        match (line.shelf, line.bytes) {
             (Stage::Closing, 0) => Next::End,
             (_, bytes) if bytes >= BATCH => Next::GoOn,
             _ => Next::Rest,
@@ -195,13 +201,13 @@ impl Waiting {
 
     /// Rests, but not when it is the end.
     pub(super) fn rest(&self, time: Duration) {
-        let rested = self.changed.wait_timeout_while(self.line(), time, |line| line.file != Stage::Closing);
+        let rested = self.changed.wait_timeout_while(self.line(), time, |line| line.shelf != Stage::Closing);
         drop(rested.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Whether nothing more comes.
     pub(super) fn is_closing(&self) -> bool {
-        self.line().file == Stage::Closing
+        self.line().shelf == Stage::Closing
     }
 
     /// A panic elsewhere must not take the journal with it: no change of [`Line`] stops half-way.
@@ -211,7 +217,7 @@ impl Waiting {
 }
 
 impl Line {
-    /// What is not known to be in the file, in the order in which it was noted.
+    /// What is not known to be on the shelf, in the order in which it was noted.
     pub(super) fn pieces(&self) -> impl Iterator<Item = &Arc<Piece>> {
         // Writing may take long, or fail again and again; what is too old is not told meanwhile.
         let is_due = |piece: &&Arc<Piece>| self.deadline.is_some_and(|deadline| piece.at < deadline);
@@ -246,11 +252,11 @@ mod tests {
     use super::*;
     use crate::journal::conformance::piece;
 
-    /// The sessions that wait, and whether the file counts beside them.
+    /// The sessions that wait, and whether the shelf counts beside them.
     fn seen(waiting: &Waiting) -> (Vec<u64>, bool) {
         waiting.tell(Stage::Usable);
-        let (line, has_file) = waiting.look();
-        (line.pieces().map(|piece| piece.session.number()).collect(), has_file)
+        let (line, has_shelf) = waiting.look();
+        (line.pieces().map(|piece| piece.session.number()).collect(), has_shelf)
     }
 
     fn add(waiting: &Waiting, sessions: std::ops::RangeInclusive<u64>) {
@@ -264,15 +270,15 @@ mod tests {
         let each = piece(1, 0, "head").bytes();
         let waiting = Waiting::new(3 * each);
         add(&waiting, 1..=2);
-        let batch = waiting.take();
+        let batch = waiting.take(Duration::MAX);
         assert_eq!(seen(&waiting), (vec![1, 2], true));
         add(&waiting, 3..=4);
-        assert_eq!(seen(&waiting), (vec![1, 2, 3, 4], false), "more than the journal holds, without the file");
+        assert_eq!(seen(&waiting), (vec![1, 2, 3, 4], false), "more than the journal holds, without the shelf");
         add(&waiting, 5..=6);
         assert_eq!(seen(&waiting), (vec![4, 5, 6], false), "3 had to go, and those before it");
         waiting.written(&batch);
         assert_eq!(seen(&waiting), (vec![4, 5, 6], false));
-        let batch = waiting.take();
+        let batch = waiting.take(Duration::MAX);
         assert!(batch.anew, "what was written before 3 goes");
         waiting.written(&batch);
         assert_eq!((seen(&waiting), waiting.line().lost), ((vec![], true), 0));
@@ -282,9 +288,9 @@ mod tests {
     fn what_could_not_be_written_is_tried_again_in_its_order() {
         let waiting = Waiting::new(1 << 20);
         add(&waiting, 1..=2);
-        let failed = waiting.take();
+        let failed = waiting.take(Duration::MAX);
         add(&waiting, 3..=3);
-        let again = waiting.take();
+        let again = waiting.take(Duration::MAX);
         assert!(Arc::ptr_eq(&failed.chunk, &again.chunk));
         assert_eq!(seen(&waiting), (vec![1, 2, 3], true));
         waiting.written(&again);
@@ -295,13 +301,13 @@ mod tests {
     fn what_is_too_old_is_not_told_while_it_is_written() {
         let waiting = Waiting::new(1 << 20);
         add(&waiting, 1..=3);
-        let batch = waiting.take();
+        let batch = waiting.take(Duration::MAX);
         add(&waiting, 4..=5);
         waiting.forget_before(Timestamp::from_second(3).unwrap());
         assert_eq!(seen(&waiting), (vec![3, 4, 5], true));
         waiting.forget_before(Timestamp::from_second(5).unwrap());
         assert_eq!(seen(&waiting), (vec![5], true));
         waiting.written(&batch);
-        assert!(waiting.line().is_overdue(), "the file does not know of it");
+        assert!(waiting.line().is_overdue(), "the shelf does not know of it");
     }
 }

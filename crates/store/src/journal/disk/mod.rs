@@ -7,12 +7,11 @@
 
 mod file;
 mod read;
-mod writer;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -20,12 +19,12 @@ use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use tokio::task::spawn_blocking;
 
-use super::waiting::Waiting;
+use super::waiting::{Batch, Waiting};
+use super::writer::{Shelf, Writing};
 use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
 use crate::{Result, StoreError};
 use file::File;
 use read::Reading;
-use writer::Writer;
 
 /// The name of the file.
 const FILE: &str = "sessions.db";
@@ -35,8 +34,7 @@ pub struct DiskJournal {
     path: PathBuf,
     numbers: Arc<Numbers>,
     waiting: Arc<Waiting>,
-    /// The thread that writes; none once the journal is closed.
-    thread: Option<JoinHandle<Option<(Writer, File)>>>,
+    _writing: Writing<Safe>,
 }
 
 impl DiskJournal {
@@ -45,9 +43,13 @@ impl DiskJournal {
     pub fn open(directory: &Path, max_bytes: usize) -> io::Result<Self> {
         let (path, numbers) = (directory.join(FILE), Arc::<Numbers>::default());
         let waiting = Arc::new(Waiting::new(max_bytes));
-        let writer = Writer::new(path.clone(), max_bytes, waiting.clone(), numbers.clone());
-        let thread = named_thread().spawn(move || writer.run())?;
-        Ok(Self { path, numbers, waiting, thread: Some(thread) })
+        let (place, above) = (path.clone(), numbers.clone());
+        let thread = Writing::start(waiting.clone(), move || {
+            let file = File::open(&place)?;
+            above.skip_to(file.last_session());
+            Ok(Safe { path: place, file })
+        })?;
+        Ok(Self { path, numbers, waiting, _writing: thread })
     }
 
     async fn ask<T: Send + 'static>(&self, question: impl FnOnce(Reading) -> Result<T> + Send + 'static) -> Result<T> {
@@ -86,25 +88,29 @@ impl Journal for DiskJournal {
     }
 }
 
-impl Drop for DiskJournal {
-    /// Lets what still waits be written, but not at any price: the disk may not answer.
-    fn drop(&mut self) {
-        self.waiting.close();
-        let Some(thread) = self.thread.take() else { return };
-        // The thread has stepped back for good; the end would wait for it when others keep the processors busy.
-        let finish = || {
-            if let Ok(Some((writer, file))) = thread.join() {
-                writer.finish(file);
-            }
-        };
-        if named_thread().spawn(finish).is_err() || !self.waiting.is_closed_soon() {
-            tracing::warn!("some transcripts of sessions could not be written in time");
-        }
-    }
+/// The file, as the thread that writes it sees it.
+struct Safe {
+    path: PathBuf,
+    file: File,
 }
 
-fn named_thread() -> thread::Builder {
-    thread::Builder::new().name("journal".to_owned())
+impl Shelf for Safe {
+    const LONG_REST: Duration = Duration::from_secs(10);
+
+    fn write(&mut self, batch: &Batch) -> Result<(), String> {
+        let written = self.file.write(&batch.chunk.pieces, batch.anew, batch.deadline, batch.room);
+        written.map_err(|error| error.to_string())
+    }
+
+    /// What is damaged does not get better by trying again.
+    fn mend(&mut self) {
+        match File::reopen(&self.path) {
+            Ok(fresh) => self.file = fresh,
+            Err(problem) => tracing::debug!(problem, "transcripts of sessions cannot be written"),
+        }
+    }
+
+    fn close(self) {}
 }
 
 #[cfg(test)]
