@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod conformance;
 pub mod disk;
+mod fresh;
 mod lines;
 pub mod memory;
 mod waiting;

@@ -1,8 +1,6 @@
-//! Answers from the file and from what still waits to be written into it. What waits is newer, and may already be in the
-//! file when that is read.
+//! Answers from the file and from what still waits to be written into it.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,6 +10,7 @@ use restante_mail::naming::MailboxName;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::file::open_to_read;
+use crate::journal::fresh::{Fresh, Part};
 use crate::journal::waiting::Waiting;
 use crate::journal::{
     Cover, Dialect, End, Lines, MAX_LISTED_PIECES, Outcome, Piece, Recipient, SessionId, SessionPage, Tls, Transaction,
@@ -21,41 +20,27 @@ use crate::{Result, StoreError};
 
 /// Everything there is at one moment.
 pub(super) struct Reading {
-    /// What waits, in the order in which it was noted.
-    waiting: Vec<Arc<Piece>>,
+    fresh: Fresh,
     file: Option<Connection>,
-}
-
-/// Which pieces of a session are wanted.
-#[derive(Clone, Copy)]
-enum Part {
-    /// The last ones, without their lines.
-    Listed,
-    Whole,
-    /// The head and this one.
-    Piece(u32),
 }
 
 impl Reading {
     pub(super) fn begin(waiting: &Waiting, path: &Path) -> Result<Self> {
-        let (line, has_file) = waiting.look();
-        let waiting = line.pieces().cloned().collect();
-        drop(line);
+        let (fresh, has_file) = Fresh::look(waiting);
         let file = if has_file { Some(open_to_read(path).map_err(|error| trouble(&error))?) } else { None };
-        Ok(Self { waiting, file })
+        Ok(Self { fresh, file })
     }
 
     pub(super) fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
-        let before = page.before.map_or(u64::MAX, SessionId::number).min(i64::MAX as u64);
-        let wanted =
-            |piece: &&Arc<Piece>| piece.session.number() < before && (!page.refused || piece.cover.refused > 0);
-        let mut ids: BTreeSet<u64> = self.waiting.iter().filter(wanted).map(|piece| piece.session.number()).collect();
+        let mut ids = self.fresh.sessions(page);
         if let Some(file) = &self.file {
+            let before = page.before.map_or(u64::MAX, SessionId::number).min(i64::MAX as u64);
             let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
-            ids.extend(session_ids(file, before, page.refused, limit).map_err(|error| trouble(&error))?);
+            let stored = session_ids(file, before, page.refused, limit).map_err(|error| trouble(&error))?;
+            ids.extend(stored.into_iter().map(SessionId::from));
         }
         let latest = ids.into_iter().rev().take(page.limit);
-        latest.filter_map(|id| self.told(id.into(), Part::Listed).transpose()).collect()
+        latest.filter_map(|id| self.told(id, Part::Listed).transpose()).collect()
     }
 
     pub(super) fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
@@ -63,11 +48,7 @@ impl Reading {
     }
 
     pub(super) fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
-        let has = |piece: &&Arc<Piece>| {
-            let messages = piece.transaction.iter().flat_map(|mail| &mail.messages);
-            messages.into_iter().any(|(name, number)| *number == id && name == mailbox)
-        };
-        let mut place = self.waiting.iter().find(has).map(|piece| (piece.session, piece.number));
+        let mut place = self.fresh.place_of(mailbox, id);
         if place.is_none()
             && let Some(file) = &self.file
         {
@@ -77,35 +58,11 @@ impl Reading {
     }
 
     fn told(&self, session: SessionId, part: Part) -> Result<Option<Transcript>> {
-        let (mut cover, mut pieces) = (None, BTreeMap::new());
-        if let Some(file) = &self.file
-            && let Some(stored) = stored(file, session, part).map_err(|error| trouble(&error))?
-        {
-            cover = Some(stored.cover);
-            pieces.extend(stored.pieces.into_iter().map(|piece| (piece.number, piece)));
-        }
-        for piece in self.waiting.iter().filter(|piece| piece.session == session) {
-            cover = Some(piece.cover.clone());
-            if part.includes(piece.number) {
-                pieces.insert(piece.number, piece.clone());
-            }
-        }
-        if let Part::Listed = part {
-            while pieces.len() > MAX_LISTED_PIECES {
-                pieces.pop_first();
-            }
-        }
-        let pieces: Vec<Arc<Piece>> = pieces.into_values().collect();
-        Ok(cover.filter(|_| !pieces.is_empty()).map(|cover| Transcript { session, cover, pieces }))
-    }
-}
-
-impl Part {
-    fn includes(self, number: u32) -> bool {
-        match self {
-            Self::Listed | Self::Whole => true,
-            Self::Piece(wanted) => number == 0 || number == wanted,
-        }
+        let stored = match &self.file {
+            Some(file) => stored(file, session, part).map_err(|error| trouble(&error))?,
+            None => None,
+        };
+        Ok(self.fresh.told(session, part, stored))
     }
 }
 
