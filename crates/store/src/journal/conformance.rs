@@ -9,16 +9,16 @@ use super::*;
 const PLENTY: usize = 1 << 20;
 
 /// Runs every rule against journals that `open` makes with the bound that the rule is about.
-pub(super) async fn run<J: Journal>(open: impl Fn(usize) -> J) {
-    an_empty_journal_knows_nothing(&open(PLENTY)).await;
-    ids_ascend(&open(PLENTY));
-    a_session_is_told_as_it_was_noted(&open(PLENTY)).await;
-    a_message_has_the_head_and_its_own_piece(&open(PLENTY)).await;
-    sessions_come_in_pages(&open(PLENTY)).await;
-    refused_ones_can_be_asked_for(&open(PLENTY)).await;
-    a_long_session_is_listed_by_its_end(&open(PLENTY)).await;
-    the_first_go_when_there_is_too_much(&open(20_000)).await;
-    what_is_too_old_goes(&open(PLENTY)).await;
+pub(super) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
+    an_empty_journal_knows_nothing(&open(PLENTY).await).await;
+    ids_ascend(&open(PLENTY).await);
+    a_session_is_told_as_it_was_noted(&open(PLENTY).await).await;
+    a_message_has_the_head_and_its_own_piece(&open(PLENTY).await).await;
+    sessions_come_in_pages(&open(PLENTY).await).await;
+    refused_ones_can_be_asked_for(&open(PLENTY).await).await;
+    a_long_session_is_listed_by_its_end(&open(PLENTY).await).await;
+    the_first_go_when_there_is_too_much(&open(20_000).await).await;
+    what_is_too_old_goes(&open(PLENTY).await).await;
 }
 
 /// A piece of a session.
@@ -82,7 +82,9 @@ async fn an_empty_journal_knows_nothing(journal: &impl Journal) {
 fn ids_ascend(journal: &impl Journal) {
     let noon = second(1);
     let given = [noon, noon, second(0)].map(|now| journal.begin(now).number());
-    assert_eq!(given, [1_000_000, 1_000_001, 1_000_002]);
+    assert!(given.is_sorted_by(|one, next| one < next), "{given:?}");
+    // A millisecond more or less: where there are several nodes, each has only some of the numbers.
+    assert!(given.iter().all(|number| number.abs_diff(1_000_000) < 1000), "{given:?}");
 }
 
 async fn a_session_is_told_as_it_was_noted(journal: &impl Journal) {
@@ -187,14 +189,14 @@ async fn what_is_too_old_goes(journal: &impl Journal) {
 }
 
 /// What was noted is told by the next one who opens the same journal, also what was noted just before the end.
-pub(super) async fn what_was_noted_lasts<J: Journal>(open: impl Fn() -> J) {
-    let journal = open();
+pub(super) async fn what_was_noted_lasts<J: Journal>(open: impl AsyncFn() -> J) {
+    let journal = open().await;
     let end = End { at: Some(second(9)), how: Cow::Borrowed("quit") };
     journal.note(piece(5, 0, "head"));
     journal.note(changed(mail(5, 1, "bob", 70), |cover| cover.end = Some(end.clone())));
     journal.note(piece(6, 0, "cut off"));
     drop(journal);
-    let journal = open();
+    let journal = open().await;
     let told = journal.of_message(&"bob".to_owned().into(), 70.into()).await.unwrap().unwrap();
     assert_eq!(told.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
     assert_eq!(told.pieces[1].transaction, mail(5, 1, "bob", 70).transaction);

@@ -175,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_a_journal() {
-        conformance::run(MemoryJournal::new).await;
+        conformance::run(async |max_bytes| MemoryJournal::new(max_bytes)).await;
     }
 
     #[tokio::test]

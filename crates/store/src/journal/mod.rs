@@ -10,6 +10,7 @@ pub mod disk;
 mod fresh;
 mod lines;
 pub mod memory;
+pub mod postgres;
 mod waiting;
 mod writer;
 
@@ -38,7 +39,8 @@ const PIECE: usize = 512;
 /// All methods may be called at the same time from any number of tasks.
 #[async_trait]
 pub trait Journal: Send + Sync + 'static {
-    /// An id for a session that begins now, above every id that was given before.
+    /// An id for a session that begins now, above every id that was given here before, and unlike those that other nodes
+    /// give.
     fn begin(&self, now: Timestamp) -> SessionId;
 
     /// Takes a piece. Returns at once, whatever the backend is busy with; whoever asks from now on is told of it. When
@@ -60,7 +62,7 @@ pub trait Journal: Send + Sync + 'static {
     async fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>>;
 }
 
-/// A session's identity: the microsecond of its beginning, moved up where that one is taken.
+/// A session's identity: about the microsecond of its beginning, moved up where that one is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(u64);
 
@@ -274,20 +276,72 @@ impl Piece {
     }
 }
 
-/// Gives ids to sessions.
-#[derive(Debug, Default)]
-struct Numbers(AtomicU64);
+/// Gives ids to sessions. Where several nodes do so, each has the microseconds for itself that leave its number when they are
+/// divided by how many numbers there are.
+#[derive(Debug)]
+struct Numbers {
+    last: AtomicU64,
+    nodes: u64,
+    node: AtomicU64,
+}
+
+impl Default for Numbers {
+    /// All microseconds are ours.
+    fn default() -> Self {
+        Self::of_nodes(1)
+    }
+}
 
 impl Numbers {
+    /// For so many nodes, of which this is number zero as long as nothing else is said.
+    fn of_nodes(nodes: u64) -> Self {
+        Self { last: AtomicU64::new(0), nodes, node: AtomicU64::new(0) }
+    }
+
     fn next(&self, now: Timestamp) -> SessionId {
         let arrival = u64::try_from(now.as_microsecond()).unwrap_or(0);
+        let node = self.node.load(Ordering::Relaxed);
+        let ours = |micros: u64| micros - micros % self.nodes + node;
         // The clock may stand still or go back, and others may ask at the same time.
-        let following = |last: u64| arrival.max(last + 1);
-        SessionId(following(self.0.update(Ordering::Relaxed, Ordering::Relaxed, following)))
+        let following = |last: u64| if ours(arrival) > last { ours(arrival) } else { ours(last + self.nodes) };
+        SessionId(following(self.last.update(Ordering::Relaxed, Ordering::Relaxed, following)))
     }
 
     /// Whatever is given from now on is above this one.
     fn skip_to(&self, last: SessionId) {
-        self.0.fetch_max(last.0, Ordering::Relaxed);
+        self.last.fetch_max(last.0, Ordering::Relaxed);
+    }
+
+    /// Whatever is given from now on is of this node.
+    fn belong_to(&self, node: u64) {
+        self.node.store(node % self.nodes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_never_give_the_same_number() {
+        let micros = [10_000, 10_000, 10_001, 9_000, 10_100, 10_639, 10_640];
+        let given = [0, 1, 63].map(|node| {
+            let numbers = Numbers::of_nodes(64);
+            numbers.belong_to(node);
+            micros.map(|micros| numbers.next(Timestamp::from_microsecond(micros).unwrap()).number())
+        });
+        let zero = [9984, 10_048, 10_112, 10_176, 10_240, 10_624, 10_688];
+        assert_eq!(given, [zero, zero.map(|number| number + 1), zero.map(|number| number + 63)]);
+    }
+
+    #[test]
+    fn a_new_number_of_a_node_does_not_lead_back() {
+        let numbers = Numbers::of_nodes(64);
+        numbers.belong_to(63);
+        let first = numbers.next(Timestamp::UNIX_EPOCH);
+        numbers.belong_to(1);
+        assert_eq!((first.number(), numbers.next(Timestamp::UNIX_EPOCH).number()), (63, 65));
+        numbers.skip_to(1000.into());
+        assert_eq!(numbers.next(Timestamp::UNIX_EPOCH).number(), 1025);
     }
 }

@@ -55,6 +55,13 @@ impl Database {
         Ok(Self { config, tls, schema: schema.to_owned(), writers, readers })
     }
 
+    /// The same database by connections of its own, one for changes and one for questions.
+    pub(crate) fn apart(&self) -> Result<Self> {
+        let pool = || pool(&self.config, &self.tls, &self.schema, 1);
+        let (config, tls, schema) = (self.config.clone(), self.tls.clone(), self.schema.clone());
+        Ok(Self { writers: pool()?, readers: pool()?, config, tls, schema })
+    }
+
     /// The schema in which everything is.
     pub(super) fn schema(&self) -> &str {
         &self.schema

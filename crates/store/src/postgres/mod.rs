@@ -5,19 +5,20 @@
 //! of many sessions are one statement too. What was appended is as safe as the database makes a commit.
 
 mod address;
-mod database;
+pub(crate) mod database;
 mod follower;
 mod knowledge;
 mod reader;
-mod rows;
+pub(crate) mod rows;
 mod schema;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tls;
 mod trouble;
 mod writer;
 
 use std::hash::Hash;
+use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -34,6 +35,7 @@ pub use self::schema::OpenError;
 use self::writer::{Job, LANES, Reply};
 use crate::cache::{Answer, Cache};
 use crate::feed::Feed;
+use crate::journal::postgres::PostgresJournal;
 use crate::numbers::{integer, key, nanoseconds};
 use crate::{
     Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
@@ -97,6 +99,12 @@ impl PostgresStore {
             writer,
             following,
         })
+    }
+
+    /// The journal of sessions in the same database, which holds so many bytes of all nodes. It takes one connection more. The
+    /// error says that there can be no thread for it.
+    pub fn journal(&self, max_bytes: usize) -> io::Result<PostgresJournal> {
+        PostgresJournal::open(self.database.clone(), max_bytes)
     }
 
     /// Hands a job to the writer and waits until it is durable.

@@ -14,7 +14,8 @@ const OLDEST: i32 = 130_000;
 
 /// What leads from each version of the schema to the next. Steps that were released are never changed, only added to; and as nodes of
 /// the version before may still run, a step only adds to what there is.
-const MIGRATIONS: &[&[&str]] = &[&[include_str!("tables.sql"), include_str!("functions.sql")]];
+const MIGRATIONS: &[&[&str]] =
+    &[&[include_str!("tables.sql"), include_str!("functions.sql")], &[include_str!("journal.sql")]];
 
 /// Why the store in a database cannot be used.
 #[derive(Debug)]

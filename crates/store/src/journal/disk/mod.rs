@@ -126,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn it_is_a_journal() {
         let dirs = RefCell::new(Vec::new());
-        conformance::run(|max_bytes| {
+        conformance::run(async |max_bytes| {
             let dir = TestDir::new();
             let journal = DiskJournal::open(dir.path(), max_bytes).unwrap();
             dirs.borrow_mut().push(dir);
@@ -138,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn it_lasts() {
         let dir = TestDir::new();
-        conformance::what_was_noted_lasts(|| DiskJournal::open(dir.path(), 1 << 20).unwrap()).await;
+        conformance::what_was_noted_lasts(async || DiskJournal::open(dir.path(), 1 << 20).unwrap()).await;
         let mode = fs::metadata(dir.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "it is nobody else's business");
     }

@@ -1,0 +1,98 @@
+//! Questions to the tables.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use restante_mail::message::MessageId;
+use restante_mail::naming::MailboxName;
+use tokio_postgres::Row;
+
+use super::ledger::small;
+use super::record;
+use crate::Result;
+use crate::journal::fresh::Part;
+use crate::journal::{End, Lines, MAX_LISTED_PIECES, Piece, SessionId, SessionPage, Transcript};
+use crate::numbers::{integer, key};
+use crate::postgres::database::Database;
+use crate::postgres::rows::{number, value};
+
+/// Sessions below `$1`, `$2` of them, the highest first. They are found one after the other in the index, past all their pieces.
+macro_rules! sessions {
+    ($which:literal) => {
+        concat!(
+            "WITH RECURSIVE latest AS (
+                (SELECT session FROM journal_pieces WHERE ",
+            $which,
+            " AND session < $1 ORDER BY session DESC LIMIT 1)
+                UNION ALL
+                SELECT below.session FROM latest CROSS JOIN LATERAL (
+                    SELECT session FROM journal_pieces WHERE ",
+            $which,
+            " AND session < latest.session ORDER BY session DESC LIMIT 1
+                ) AS below
+            ) SELECT session FROM latest LIMIT $2"
+        )
+    };
+}
+
+const ALL: &str = sessions!("true");
+const REFUSED: &str = sessions!("refused");
+const PLACE: &str = "SELECT session, number FROM journal_messages WHERE mailbox = $1 AND id = $2";
+const PIECES: &str = "SELECT * FROM journal_told($1, $2, $3, $4)";
+
+/// The sessions on a page.
+pub(super) async fn sessions(database: &Database, page: SessionPage) -> Result<Vec<SessionId>> {
+    let before = page.before.map_or(i64::MAX, |before| integer(before.number()));
+    let question = if page.refused { REFUSED } else { ALL };
+    let rows = database.ask(question, &[&before, &integer(page.limit)]).await?;
+    rows.iter().map(|row| number(row, "session").map(SessionId::from)).collect()
+}
+
+/// The piece in which a message came.
+pub(super) async fn place_of(
+    database: &Database,
+    mailbox: &MailboxName,
+    id: MessageId,
+) -> Result<Option<(SessionId, u32)>> {
+    let rows = database.ask(PLACE, &[&mailbox.as_str().as_bytes(), &key(id)]).await?;
+    rows.first().map(|row| Ok((number(row, "session")?.into(), place(row)?))).transpose()
+}
+
+/// This part of these sessions, as far as they are there.
+pub(super) async fn pieces(
+    database: &Database,
+    sessions: &[SessionId],
+    part: Part,
+) -> Result<HashMap<SessionId, Transcript>> {
+    let ids: Vec<i64> = sessions.iter().map(|session| integer(session.number())).collect();
+    let (only, most, with_lines): (Option<i32>, Option<i64>, bool) = match part {
+        Part::Listed => (None, Some(integer(MAX_LISTED_PIECES)), false),
+        Part::Whole => (None, None, true),
+        Part::Piece(number) => (Some(small(number)), None, true),
+    };
+    let mut told: HashMap<SessionId, Transcript> = HashMap::new();
+    for row in database.ask(PIECES, &[&ids, &only, &most, &with_lines]).await? {
+        // What a newer version of this program has written is beyond us.
+        let Some((mut cover, transaction)) = record::decode(value(&row, "head")?) else { continue };
+        if cover.end.is_none() && !value::<bool>(&row, "is_there")? {
+            cover.end = Some(End { at: None, how: Cow::Borrowed("lost") });
+        }
+        let (session, number) = (number(&row, "session")?.into(), place(&row)?);
+        // The last piece comes first, and has the last word.
+        let transcript =
+            told.entry(session).or_insert_with(|| Transcript { session, cover: Arc::new(cover), pieces: Vec::new() });
+        if !part.includes(number) {
+            continue;
+        }
+        let at = Timestamp::from_microsecond(value(&row, "at")?).unwrap_or_default();
+        let (cover, lines) = (transcript.cover.clone(), Lines::from_bytes(value(&row, "lines")?));
+        transcript.pieces.push(Arc::new(Piece { session, number, at, cover, transaction, lines }));
+    }
+    Ok(told)
+}
+
+fn place(row: &Row) -> Result<u32> {
+    value::<i32>(row, "number").map(i32::unsigned_abs)
+}
