@@ -2,7 +2,7 @@
 //! open a store in a directory, and closes it by dropping it.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::PathBuf;
 
 use restante_mail::message::{MessageId, Source, Summary};
 
@@ -12,7 +12,7 @@ use crate::{Limits, MailboxPage, MailboxState, Page, Store, Usage, Version};
 use restante_testdir::TestDir;
 
 /// Runs every rule about restarts with stores that `open` opens in a directory, with the limits that the rule is about.
-pub(crate) async fn run<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+pub(crate) async fn run<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     everything_is_as_it_was(&open).await;
     random_changes_survive(&open).await;
     ids_ascend_across_restarts(&open).await;
@@ -22,9 +22,9 @@ pub(crate) async fn run<S: Store>(open: impl Fn(&Path, Limits) -> S) {
     a_big_message_survives(&open).await;
 }
 
-async fn everything_is_as_it_was<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+async fn everything_is_as_it_was<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
-    let store = open(dir.path(), Limits::default());
+    let store = open(dir.path().to_owned(), Limits::default()).await;
     for second in 0..20 {
         store.append(message(second, &["ann", "bob", "cid"], format!("body {second}").as_bytes())).await.unwrap();
         store.append(message(second, &["zoë"], b"")).await.unwrap();
@@ -42,7 +42,7 @@ async fn everything_is_as_it_was<S: Store>(open: impl Fn(&Path, Limits) -> S) {
     assert_eq!(before.usage.mailboxes, 3);
     drop(store);
     for _ in 0..2 {
-        let store = open(dir.path(), Limits::default());
+        let store = open(dir.path().to_owned(), Limits::default()).await;
         assert_eq!(Everything::of(&store).await, before);
     }
 }
@@ -72,24 +72,24 @@ impl Everything {
     }
 }
 
-async fn random_changes_survive<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+async fn random_changes_survive<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     for (seed, limits) in (100..).zip(LIMITS) {
         let dir = TestDir::new();
         let mut walk = Walk::new(seed, limits);
         for _ in 0..6 {
-            let store = open(dir.path(), limits);
+            let store = open(dir.path().to_owned(), limits).await;
             walk.check(&store).await;
             walk.go(&store, 30).await;
         }
     }
 }
 
-async fn ids_ascend_across_restarts<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+async fn ids_ascend_across_restarts<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
     let mut given: Vec<MessageId> = Vec::new();
     // The clock goes back from one start to the next.
     for second in [1_000, 900, 800] {
-        let store = open(dir.path(), Limits::default());
+        let store = open(dir.path().to_owned(), Limits::default()).await;
         for mailbox in ["bob", "ann"] {
             given.push(add(&store, second, mailbox).await.id);
         }
@@ -100,67 +100,69 @@ async fn ids_ascend_across_restarts<S: Store>(open: impl Fn(&Path, Limits) -> S)
     assert!(given.is_sorted_by(|one, other| one < other), "{given:?}");
 }
 
-async fn versions_do_not_return<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+async fn versions_do_not_return<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
     let bob = name("bob");
     let mut versions = HashSet::new();
     for second in 0..4 {
-        let store = open(dir.path(), Limits::default());
+        let store = open(dir.path().to_owned(), Limits::default()).await;
         let id = add(&store, second, "bob").await.id;
         assert!(versions.insert(store.version(&bob).await.unwrap()));
         store.set_seen(&bob, id, true).await.unwrap();
         assert!(versions.insert(store.version(&bob).await.unwrap()));
         store.purge(&bob, MessageId::MAX, usize::MAX).await.unwrap();
     }
-    let store = open(dir.path(), Limits::default());
+    let store = open(dir.path().to_owned(), Limits::default()).await;
     assert_eq!(store.version(&bob).await.unwrap(), Version(0));
 }
 
-async fn expiry_goes_on<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+async fn expiry_goes_on<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
-    let store = open(dir.path(), Limits::default());
+    let store = open(dir.path().to_owned(), Limits::default()).await;
     let mut added = Vec::new();
     for second in [5, 3, 4, 1] {
         added.push(add(&store, second, "bob").await);
     }
     drop(store);
-    let store = open(dir.path(), Limits::default());
+    let store = open(dir.path().to_owned(), Limits::default()).await;
     assert_eq!(store.expire(at(5), 2).await.unwrap(), [added[3].clone(), added[1].clone()]);
     drop(store);
-    let store = open(dir.path(), Limits::default());
+    let store = open(dir.path().to_owned(), Limits::default()).await;
     assert_eq!(store.expire(at(5), 2).await.unwrap(), [added[2].clone()]);
     assert_eq!(ids(&store, "bob").await, [added[0].id]);
 }
 
-async fn new_limits_hold_from_the_next_message_on<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+async fn new_limits_hold_from_the_next_message_on<S: Store, F: Future<Output = S>>(
+    open: impl Fn(PathBuf, Limits) -> F,
+) {
     let dir = TestDir::new();
-    let store = open(dir.path(), Limits::default());
+    let store = open(dir.path().to_owned(), Limits::default()).await;
     for second in 0..10 {
         store.append(message(second, &["bob"], &[b'x'; 1000])).await.unwrap();
     }
     let before = ids(&store, "bob").await;
     drop(store);
 
-    let store = open(dir.path(), Limits { messages_per_mailbox: 4, bytes: 0 });
+    let store = open(dir.path().to_owned(), Limits { messages_per_mailbox: 4, bytes: 0 }).await;
     let appended = store.append(message(20, &["bob"], &[b'x'; 1000])).await.unwrap();
     let evicted: Vec<_> = appended.evicted.iter().map(|gone| gone.id).collect();
     assert_eq!(evicted, before[..7]);
     assert_eq!(ids(&store, "bob").await, [&before[7..], &[appended.stored[0].id]].concat());
     drop(store);
 
-    let store = open(dir.path(), Limits { messages_per_mailbox: 0, bytes: 2_500 });
+    let store = open(dir.path().to_owned(), Limits { messages_per_mailbox: 0, bytes: 2_500 }).await;
     let appended = store.append(message(30, &["ann"], &[b'x'; 1000])).await.unwrap();
     assert_eq!(appended.evicted.len(), 3);
     assert_eq!(store.usage().await.unwrap().messages, 2);
 }
 
-async fn a_big_message_survives<S: Store>(open: impl Fn(&Path, Limits) -> S) {
+async fn a_big_message_survives<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     let dir = TestDir::new();
     let body: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
-    let store = open(dir.path(), Limits::default());
+    let store = open(dir.path().to_owned(), Limits::default()).await;
     let stored = store.append(message(1, &["ann", "bob"], &body)).await.unwrap().stored;
     drop(store);
-    let store = open(dir.path(), Limits::default());
+    let store = open(dir.path().to_owned(), Limits::default()).await;
     store.remove(&stored[0].mailbox, stored[0].id).await.unwrap();
     let source = store.source(&stored[1].mailbox, stored[1].id).await.unwrap().unwrap();
     assert!(source.body == body);

@@ -93,8 +93,10 @@ async fn passes_the_conformance_suite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn passes_the_rules_for_restarts() {
     for durability in [Durability::Full, Durability::Relaxed] {
-        conformance::run_durable(|dir, limits| DiskStore::open(dir, Settings { limits, durability, ..SMALL }).unwrap())
-            .await;
+        conformance::run_durable(async |dir: PathBuf, limits| {
+            DiskStore::open(&dir, Settings { limits, durability, ..SMALL }).unwrap()
+        })
+        .await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use restante_mail::naming::MailboxName;
 
-/// How many marks there are; half a megabyte of them.
+/// How many marks there are, one for every number of two bytes; half a megabyte of them.
 const MARKS: usize = 1 << 16;
 
 /// See the file's documentation.
@@ -41,8 +41,7 @@ impl Knowledge {
     }
 
     fn place(&self, mailbox: &MailboxName) -> &AtomicU64 {
-        let hash = self.hasher.hash_one(mailbox);
-        // The lowest bits of a hash are as good as any.
-        &self.marks[(hash as usize) % MARKS]
+        let [first, second, ..] = self.hasher.hash_one(mailbox).to_le_bytes();
+        &self.marks[usize::from(u16::from_le_bytes([first, second]))]
     }
 }

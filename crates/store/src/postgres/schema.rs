@@ -12,10 +12,19 @@ use super::trouble::described;
 /// The oldest server that will do: 13.
 const OLDEST: i32 = 130_000;
 
-/// What leads from each version of the schema to the next. Steps that were released are never changed, only added to; and as nodes of
-/// the version before may still run, a step only adds to what there is.
-const MIGRATIONS: &[&[&str]] =
-    &[&[include_str!("tables.sql"), include_str!("functions.sql")], &[include_str!("journal.sql")]];
+/// What leads from each version of the schema to the next. Steps that were released are never changed, only added to. As nodes of the
+/// version before may still run, or come back, a step had better only add to what there is.
+const MIGRATIONS: &[Step] = &[
+    Step { sql: &[include_str!("tables.sql"), include_str!("functions.sql")], oldest: 1 },
+    Step { sql: &[include_str!("journal.sql")], oldest: 1 },
+];
+
+/// A step from one version to the next.
+struct Step {
+    sql: &'static [&'static str],
+    /// The oldest version whose programs can still work with the tables after it.
+    oldest: i32,
+}
 
 /// Why the store in a database cannot be used.
 #[derive(Debug)]
@@ -82,7 +91,7 @@ async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenE
         let (major, oldest) = (server / 10_000, OLDEST / 10_000);
         return Err(OpenError::Unfit(format!("it is PostgreSQL {major}, and {oldest} is the oldest that will do")));
     }
-    if version(client, schema).await? == MIGRATIONS.len() {
+    if version(client, schema).await? >= MIGRATIONS.len() {
         return Ok(());
     }
     let transaction = client.transaction().await?;
@@ -93,17 +102,17 @@ async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenE
     if found == 0 {
         let begin = format!(
             "CREATE SCHEMA IF NOT EXISTS {schema};
-             CREATE TABLE IF NOT EXISTS {schema}.version (version int NOT NULL, at timestamptz NOT NULL DEFAULT now())"
+             CREATE TABLE IF NOT EXISTS {schema}.version
+                (version int PRIMARY KEY, oldest int NOT NULL, at timestamptz NOT NULL DEFAULT now())"
         );
         transaction.batch_execute(&begin).await?;
     }
     transaction.batch_execute(&format!("SET LOCAL search_path TO {schema}")).await?;
-    let steps = MIGRATIONS.get(found..).ok_or_else(|| newer(found))?;
-    for (step, number) in steps.iter().zip(found + 1..) {
-        for part in *step {
+    for (step, number) in MIGRATIONS.iter().zip(1..).skip(found) {
+        for part in step.sql {
             transaction.batch_execute(part).await?;
         }
-        transaction.batch_execute(&format!("INSERT INTO version VALUES ({number})")).await?;
+        transaction.batch_execute(&format!("INSERT INTO version VALUES ({number}, {})", step.oldest)).await?;
     }
     transaction.commit().await?;
     if found < MIGRATIONS.len() {
@@ -112,18 +121,21 @@ async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenE
     Ok(())
 }
 
-/// The version of the schema; zero when there is none.
+/// The version of the schema, which may be a later one that will do; zero when there is none.
 async fn version(client: &impl tokio_postgres::GenericClient, schema: &str) -> Result<usize, OpenError> {
-    let exists = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&format!("{schema}.version")]).await?;
+    // Asked of the catalogue itself: what a connection has found missing before, it may believe to be missing still.
+    let question = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'version')";
+    let exists = client.query_one(question, &[&schema]).await?;
     if !exists.get::<_, bool>(0) {
         return Ok(0);
     }
-    let highest = client.query_one(&format!("SELECT coalesce(max(version), 0) FROM {schema}.version"), &[]).await?;
-    let found = usize::try_from(highest.get::<_, i32>(0)).unwrap_or(0);
-    if found > MIGRATIONS.len() { Err(newer(found)) } else { Ok(found) }
-}
-
-fn newer(found: usize) -> OpenError {
+    let question = format!("SELECT coalesce(max(version), 0), coalesce(max(oldest), 0) FROM {schema}.version");
+    let row = client.query_one(&question, &[]).await?;
+    let [found, oldest] = [0, 1].map(|column| usize::try_from(row.get::<_, i32>(column)).unwrap_or(0));
     let known = MIGRATIONS.len();
-    OpenError::Unfit(format!("a newer version of this program has used it (schema {found}, and {known} is known here)"))
+    if oldest > known {
+        let cause = format!("a newer version of this program has used it (schema {found}, and {known} is known here)");
+        return Err(OpenError::Unfit(cause));
+    }
+    Ok(found)
 }

@@ -1,5 +1,10 @@
 //! What a store in PostgreSQL promises, with a real server.
 
+mod nodes;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use restante_testpg::Postgres;
@@ -26,5 +31,47 @@ async fn open(address: &Address, limits: Limits) -> PostgresStore {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn passes_the_conformance_suite() {
     let Some(address) = address() else { return };
-    conformance::run(|limits| open(&address, limits)).await;
+    Box::pin(conformance::run(|limits| open(&address, limits))).await;
+}
+
+/// Where a store on disk has a directory, this one has a schema.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn is_as_it_was_when_it_is_opened_again() {
+    let Some(address) = address() else { return };
+    let schemas: Mutex<HashMap<PathBuf, String>> = Mutex::default();
+    let open = async |dir: PathBuf, limits| {
+        let schema = schemas.lock().unwrap().entry(dir).or_insert_with(fresh_schema).clone();
+        PostgresStore::open(&address, Settings { limits, schema, ..Settings::default() }).await.unwrap()
+    };
+    Box::pin(conformance::run_durable(open)).await;
+}
+
+#[tokio::test]
+async fn a_schema_of_the_future_is_used_as_long_as_it_allows_that() {
+    let Some(address) = address() else { return };
+    let schema = fresh_schema();
+    let open = || {
+        let settings = Settings { schema: schema.clone(), ..Settings::default() };
+        PostgresStore::open(&address, settings)
+    };
+    let store = open().await.unwrap();
+    store.database.change("INSERT INTO version VALUES (1000, 1)", &[]).await.unwrap();
+    assert!(open().await.is_ok(), "this program is not too old for it");
+    store.database.change("INSERT INTO version VALUES (1001, 1000)", &[]).await.unwrap();
+    let refused = open().await.err().expect("nobody knows what it means");
+    assert!(refused.is_permanent() && refused.to_string().contains("newer version"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_worth_trying_again() {
+    if address().is_none() {
+        return;
+    }
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nowhere: Address = format!("postgres://restante@{nobody}/postgres").parse().unwrap();
+    let error = PostgresStore::open(&nowhere, Settings::default()).await.err().expect("nobody is there");
+    assert!(!error.is_permanent(), "{error}");
+    let wrong = Postgres::shared().expect("it is there").url().replace("/postgres", "/no_such_database");
+    let error = PostgresStore::open(&wrong.parse().unwrap(), Settings::default()).await.err().expect("there is none");
+    assert!(error.is_permanent() && error.to_string().contains("no_such_database"), "{error}");
 }
