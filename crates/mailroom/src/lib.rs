@@ -4,6 +4,7 @@
 //! here. [`Mailroom`] ties the pieces together: [`policy`] decides, [`hooks`] may overrule, the store keeps, [`events`]
 //! tells. No protocol and no wire format is known in this crate.
 
+mod announce;
 mod arrivals;
 mod delivery;
 pub mod events;
@@ -337,33 +338,5 @@ impl Desk {
             }
         }
         failure.map_or(Ok(count), Err)
-    }
-
-    fn announce_stored(&self, stored: impl IntoIterator<Item = Summary>) {
-        for summary in stored {
-            for observer in &self.extensions.observers {
-                observer.message_stored(&summary);
-            }
-            self.waiters.wake(&summary.mailbox);
-            self.hub.stored(summary);
-        }
-    }
-
-    fn announce_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) {
-        for observer in &self.extensions.observers {
-            observer.seen_changed(mailbox, id, seen);
-        }
-    }
-
-    fn announce_deleted(&self, cause: Cause, deleted: impl IntoIterator<Item = Summary>) {
-        let mut count = 0;
-        for summary in deleted {
-            count += 1;
-            for observer in &self.extensions.observers {
-                observer.message_deleted(&summary);
-            }
-            self.hub.deleted(summary);
-        }
-        self.tally.deleted(cause, count);
     }
 }
