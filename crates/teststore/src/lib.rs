@@ -1,0 +1,193 @@
+//! A store for tests that several nodes share: mail in memory, and a feed for each node that tells of every change, in one order.
+//! What a node is told can be held back, as a slow or broken network does.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::MailboxName;
+use restante_store::feed::{Change, Event, Feed, News};
+use restante_store::memory::MemoryStore;
+use restante_store::{
+    Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, Usage, Version, Which,
+};
+use tokio::sync::mpsc::Sender;
+
+/// How many news a node may leave unread before the others wait for it.
+const CAPACITY: usize = 1000;
+
+/// See the crate's documentation.
+pub struct SharedStore {
+    memory: MemoryStore,
+    /// Held during a change and its telling.
+    register: tokio::sync::Mutex<Register>,
+}
+
+#[derive(Default)]
+struct Register {
+    /// The number of the last change.
+    clock: u64,
+    nodes: Vec<Wire>,
+}
+
+/// The way to a node.
+struct Wire {
+    sender: Sender<News>,
+    /// What is held back, where it is.
+    held: Option<Vec<Change>>,
+}
+
+/// The store as one node sees it.
+pub struct Node {
+    store: Arc<SharedStore>,
+    /// Its place among all nodes.
+    number: usize,
+    feed: Mutex<Option<Feed>>,
+}
+
+impl SharedStore {
+    /// An empty store within these limits.
+    pub fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self { memory: MemoryStore::new(limits), register: tokio::sync::Mutex::default() })
+    }
+
+    /// One more node, which is told of everything that happens from now on.
+    pub async fn node(self: &Arc<Self>) -> Arc<Node> {
+        let (sender, feed) = Feed::new(CAPACITY);
+        let mut register = self.register.lock().await;
+        let number = register.nodes.len();
+        register.nodes.push(Wire { sender, held: None });
+        Arc::new(Node { store: self.clone(), number, feed: Mutex::new(Some(feed)) })
+    }
+}
+
+impl Node {
+    /// Holds back what this node is told.
+    pub async fn hold(&self) {
+        self.store.register.lock().await.nodes[self.number].held = Some(Vec::new());
+    }
+
+    /// Tells this node what was held back.
+    pub async fn release(&self) {
+        let mut register = self.store.register.lock().await;
+        let wire = &mut register.nodes[self.number];
+        if let Some(changes) = wire.held.take().filter(|changes| !changes.is_empty()) {
+            wire.send(News::Changes(changes)).await;
+        }
+    }
+
+    /// Forgets what was held back, and tells this node that it has missed something.
+    pub async fn forget(&self) {
+        let mut register = self.store.register.lock().await;
+        let wire = &mut register.nodes[self.number];
+        wire.held = None;
+        wire.send(News::Missed).await;
+    }
+}
+
+impl Register {
+    /// Tells all nodes of something that happened, under this number or the next one.
+    async fn tell(&mut self, number: Option<u64>, event: Event) {
+        self.clock = number.unwrap_or(self.clock + 1);
+        for wire in &mut self.nodes {
+            let change = Change { number: self.clock, event: event.clone() };
+            match &mut wire.held {
+                Some(held) => held.push(change),
+                None => wire.send(News::Changes(vec![change])).await,
+            }
+        }
+    }
+
+    async fn tell_deleted(&mut self, summaries: &[Summary]) {
+        for summary in summaries {
+            self.tell(None, Event::Deleted(summary.clone())).await;
+        }
+    }
+}
+
+impl Wire {
+    /// A node that is gone is not told.
+    async fn send(&self, news: News) {
+        let _ = self.sender.send(news).await;
+    }
+}
+
+#[async_trait]
+impl Store for Node {
+    async fn append(&self, message: NewMessage) -> Result<Appended> {
+        let mut register = self.store.register.lock().await;
+        // An id is the number of a change and a time, so the time of the last change must be over.
+        while Timestamp::now().as_microsecond().unsigned_abs() <= register.clock {
+            tokio::task::yield_now().await;
+        }
+        let appended = self.store.memory.append(message).await?;
+        for summary in &appended.stored {
+            register.tell(Some(summary.id.number()), Event::Stored(summary.clone())).await;
+        }
+        register.tell_deleted(&appended.evicted).await;
+        Ok(appended)
+    }
+
+    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
+        let mut register = self.store.register.lock().await;
+        let was_there = self.store.memory.set_seen(mailbox, id, seen).await?;
+        if was_there {
+            register.tell(None, Event::Seen { mailbox: mailbox.clone(), id, seen }).await;
+        }
+        Ok(was_there)
+    }
+
+    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
+        let mut register = self.store.register.lock().await;
+        let removed = self.store.memory.remove(mailbox, id).await?;
+        register.tell_deleted(removed.as_slice()).await;
+        Ok(removed)
+    }
+
+    async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
+        let mut register = self.store.register.lock().await;
+        let removed = self.store.memory.purge(mailbox, last, limit).await?;
+        register.tell_deleted(&removed).await;
+        Ok(removed)
+    }
+
+    async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
+        let mut register = self.store.register.lock().await;
+        let removed = self.store.memory.expire(deadline, limit).await?;
+        register.tell_deleted(&removed).await;
+        Ok(removed)
+    }
+
+    async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
+        self.store.memory.version(mailbox).await
+    }
+
+    async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
+        self.store.memory.list(mailbox, page).await
+    }
+
+    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+        self.store.memory.find(mailbox, which).await
+    }
+
+    async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
+        self.store.memory.source(mailbox, id).await
+    }
+
+    async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
+        self.store.memory.mailboxes(page).await
+    }
+
+    async fn last_id(&self) -> Result<MessageId> {
+        self.store.memory.last_id().await
+    }
+
+    async fn usage(&self) -> Result<Usage> {
+        self.store.memory.usage().await
+    }
+
+    fn feed(&self) -> Option<Feed> {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
