@@ -1,23 +1,50 @@
-//! Whoever wants to know of a change is told from here, once it is made.
+//! Whoever wants to know of a change is told from here, once it is made. Where several nodes share a store, the node that made the
+//! change tells its observers, and everybody else is told what the feed of the store says, on all nodes: also what a node did
+//! itself comes back to it in this way, so that all hear everything once and in the same order.
+
+use std::sync::{Arc, PoisonError};
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_store::feed::{self, Change, News};
 
-use crate::{Cause, Desk};
+use crate::events::Event;
+use crate::hooks::Observer;
+use crate::{Cause, Desk, Mailroom};
+
+impl Mailroom {
+    /// Tells what happens in a shared store, for as long as the future is polled; once. Without it nobody here hears of mail.
+    /// Where the store is not shared, there is nothing to follow, and it ends at once.
+    pub async fn follow(&self) {
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut feed) = feed else { return };
+        while let Some(news) = feed.next().await {
+            match news {
+                News::Changes(changes) => changes.into_iter().for_each(|change| self.desk.tell(change)),
+                News::Missed => {
+                    tracing::warn!("what happened in the shared store is not known for a while: listeners are cut off");
+                    self.desk.tell_of_missed();
+                }
+            }
+        }
+    }
+}
 
 impl Desk {
     pub(crate) fn announce_stored(&self, stored: impl IntoIterator<Item = Summary>) {
         for summary in stored {
-            for observer in &self.extensions.observers {
+            for observer in self.told() {
                 observer.message_stored(&summary);
             }
-            self.waiters.wake(&summary.mailbox);
-            self.hub.stored(summary);
+            if !self.is_shared {
+                self.waiters.wake(&summary.mailbox);
+                self.hub.stored(summary);
+            }
         }
     }
 
     pub(crate) fn announce_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) {
-        for observer in &self.extensions.observers {
+        for observer in self.told() {
             observer.seen_changed(mailbox, id, seen);
         }
     }
@@ -26,11 +53,46 @@ impl Desk {
         let mut count = 0;
         for summary in deleted {
             count += 1;
-            for observer in &self.extensions.observers {
+            for observer in self.told() {
                 observer.message_deleted(&summary);
             }
-            self.hub.deleted(summary);
+            if !self.is_shared {
+                self.hub.deleted(summary);
+            }
         }
         self.tally.deleted(cause, count);
+    }
+
+    /// Those who are told of what this mailroom does. Those who follow a shared store hear of it as the other nodes do.
+    fn told(&self) -> impl Iterator<Item = &Arc<dyn Observer>> {
+        let followers: &[_] = if self.is_shared { &[] } else { &self.extensions.followers };
+        self.extensions.observers.iter().chain(followers)
+    }
+
+    fn tell(&self, Change { number, event }: Change) {
+        let followers = self.extensions.followers.iter();
+        match event {
+            feed::Event::Stored(summary) => {
+                followers.for_each(|follower| follower.message_stored(&summary));
+                self.waiters.wake(&summary.mailbox);
+                self.hub.happened(number, Event::Stored(summary));
+            }
+            feed::Event::Deleted(summary) => {
+                followers.for_each(|follower| follower.message_deleted(&summary));
+                self.hub.happened(number, Event::Deleted(summary));
+            }
+            feed::Event::Seen { mailbox, id, seen } => {
+                followers.for_each(|follower| follower.seen_changed(&mailbox, id, seen));
+            }
+        }
+    }
+
+    /// Nobody knows what happened: all look for themselves.
+    fn tell_of_missed(&self) {
+        for follower in &self.extensions.followers {
+            follower.missed();
+        }
+        tokio::spawn(self.waiters.clone().wake_all());
+        self.hub.missed();
     }
 }

@@ -15,8 +15,10 @@ use restante_mail::naming::MailboxName;
 pub struct Extensions {
     /// Who is asked before.
     pub hooks: Option<Arc<dyn Hooks>>,
-    /// Who is told afterwards.
+    /// Who is told afterwards of what this mailroom does. However many nodes share a store, one of them tells of a change.
     pub observers: Vec<Arc<dyn Observer>>,
+    /// Who is told of everything that happens in the store, whichever node did it.
+    pub followers: Vec<Arc<dyn Observer>>,
 }
 
 /// Takes part in delivery. The `before` methods may take their time, which only their own session waits for.
@@ -46,7 +48,7 @@ pub enum Point {
     MessageStored,
 }
 
-/// Hears of every change of what is held, and must return at once: deliveries wait for it.
+/// Hears of changes of what is held, and must return at once: deliveries wait for it.
 pub trait Observer: Send + Sync + 'static {
     /// A message was stored.
     fn message_stored(&self, summary: &Summary);
@@ -56,6 +58,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// A message was marked as read, or as unread. Few want to know.
     fn seen_changed(&self, _mailbox: &MailboxName, _id: MessageId, _seen: bool) {}
+
+    /// Something happened that nobody can tell any more; only the store knows what there is now. That is for followers.
+    fn missed(&self) {}
 }
 
 /// What a hook says about a sender or recipient.

@@ -3,6 +3,9 @@
 //! Receiving protocols hand mail in here, readers ask here, and every change of what is held is told to the world from
 //! here. [`Mailroom`] ties the pieces together: [`policy`] decides, [`hooks`] may overrule, the store keeps, [`events`]
 //! tells. No protocol and no wire format is known in this crate.
+//!
+//! Several nodes may share a store, each with a mailroom. What happens in it is then told by the feed of the store, to all of
+//! them in the same order; see [`Mailroom::follow`].
 
 mod announce;
 mod arrivals;
@@ -16,12 +19,13 @@ mod tally;
 mod to_the_end;
 mod waiters;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use restante_mail::address::Address;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
+use restante_store::feed::Feed;
 use restante_store::journal::Journal;
 use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
 /// What readers ask with, and what they get when the store cannot answer.
@@ -66,6 +70,8 @@ pub struct Mailroom {
     settings: Settings,
     desk: Arc<Desk>,
     journal: Option<Arc<dyn Journal>>,
+    /// What others tell of the store, until somebody follows it.
+    feed: Mutex<Option<Feed>>,
 }
 
 /// Where the store is changed and the change is told. Shared with the changes that are under way, which outlive the
@@ -76,14 +82,24 @@ struct Desk {
     hub: Arc<Hub>,
     waiters: Arc<Waiters>,
     tally: Tally,
+    /// Whether others change the store as well. Its feed then tells of all changes, also of those that are made here.
+    is_shared: bool,
 }
 
 impl Mailroom {
     /// A mailroom over this store.
     pub fn new(settings: Settings, store: Arc<dyn Store>, extensions: Extensions) -> Self {
-        let hub = Hub::new(settings.history);
-        let desk = Arc::new(Desk { store, extensions, hub, waiters: Arc::default(), tally: Tally::default() });
-        Self { settings, desk, journal: None }
+        let feed = store.feed();
+        let is_shared = feed.is_some();
+        let hub = if is_shared { Hub::of_shared_store(settings.history) } else { Hub::new(settings.history) };
+        let (waiters, tally) = (Arc::default(), Tally::default());
+        let desk = Arc::new(Desk { store, extensions, hub, waiters, tally, is_shared });
+        Self { settings, desk, journal: None, feed: Mutex::new(feed) }
+    }
+
+    /// Whether other nodes change the store as well.
+    pub fn is_shared(&self) -> bool {
+        self.desk.is_shared
     }
 
     /// The same with a journal, in which those who bring mail note what was said.

@@ -85,6 +85,17 @@ impl Waiters {
         runtime.spawn(self.clone().wake_in_turn(mailbox.clone(), end));
     }
 
+    /// Something may have been stored anywhere. Whoever comes from now on looks without being woken.
+    pub(crate) async fn wake_all(self: Arc<Self>) {
+        let seats: Vec<_> = self.rooms().by_mailbox.values().flat_map(|room| room.seats.values().cloned()).collect();
+        for some in seats.chunks(AT_ONCE) {
+            for news in some {
+                news.notify_one();
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
     async fn wake_in_turn(self: Arc<Self>, mailbox: MailboxName, mut end: u64) {
         let mut next = 0;
         while let Some(turn) = self.wake_some(&mailbox, next..end) {
@@ -190,5 +201,17 @@ mod tests {
         waiters.wake(&mailbox("ann"));
         sleep(PAUSE * 20).await;
         assert!(crowd.iter().all(has_news));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_are_woken_in_turn_wherever_they_wait() {
+        let waiters = Arc::new(Waiters::default());
+        let names = (0..3 * AT_ONCE).map(|number| mailbox(&(number / 2).to_string()));
+        let seats: Vec<_> = names.map(|name| waiters.join(&name)).collect();
+        tokio::spawn(waiters.wake_all());
+        tokio::task::yield_now().await;
+        assert_eq!(seats.iter().filter(|seat| has_news(seat)).count(), AT_ONCE);
+        sleep(PAUSE * 5).await;
+        assert_eq!(seats.iter().filter(|seat| has_news(seat)).count(), 2 * AT_ONCE, "each once");
     }
 }

@@ -35,7 +35,11 @@ fn settings() -> Settings {
 }
 
 fn room(settings: Settings, limits: Limits, script: Option<Arc<Script>>) -> Mailroom {
-    let extensions = script.map(|script| Extensions { hooks: Some(script.clone()), observers: vec![script] });
+    let extensions = script.map(|script| Extensions {
+        hooks: Some(script.clone()),
+        observers: vec![script],
+        ..Extensions::default()
+    });
     Mailroom::new(settings, Arc::new(MemoryStore::new(limits)), extensions.unwrap_or_default())
 }
 

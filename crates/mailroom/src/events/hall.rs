@@ -58,7 +58,7 @@ struct Seats {
 }
 
 impl Hall {
-    /// A seat for one more listener. It will be told everything from the event of the number `next` on.
+    /// A seat for one more listener. It will be told everything from the event of the place `next` on.
     pub(super) fn join(&self, topic: Option<&MailboxName>, next: u64) -> (Arc<Wing>, Channel) {
         let mut seats = self.seats();
         let found = seats.wings.iter().find_map(|wing| Some((wing.clone(), wing.seat(topic)?)));
@@ -101,7 +101,7 @@ impl Hall {
         self.seats().is_served = false;
     }
 
-    /// The number of the first event that some wing was not told; none when nobody listens.
+    /// The place of the first event that some wing was not told; none when nobody listens.
     pub(super) fn told(&self) -> Option<u64> {
         self.seats().wings.iter().map(|wing| wing.told()).min()
     }
@@ -164,7 +164,7 @@ impl Wing {
         state.listeners
     }
 
-    /// The number of the first event that these listeners were not told.
+    /// The place of the first event that these listeners were not told.
     pub(super) fn told(&self) -> u64 {
         self.state().told
     }
@@ -179,7 +179,7 @@ impl Wing {
                 break;
             }
             state.topics.tell(told, &mut round);
-            state.told = told.position().seq + 1;
+            state.told = told.seq + 1;
         }
         round.work()
     }
@@ -235,7 +235,7 @@ impl Topics {
     fn tell<'a>(&self, told: &'a Arc<Told>, round: &mut Round<'a>) {
         let mailbox = &told.event().summary().mailbox;
         let here = self.mailboxes.get(mailbox);
-        let note = || Note { seq: told.position().seq, told: Arc::downgrade(told) };
+        let note = || Note { seq: told.seq, told: Arc::downgrade(told) };
         // An error says that nobody listens any more.
         let tell = |channel: &broadcast::Sender<Note>| channel.send(note()).unwrap_or(0);
         round.add(None, self.all.as_ref().map_or(0, tell));
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     fn events(count: u64) -> Vec<Arc<Told>> {
-        let told = |seq| Arc::new(Told::new(Position { run: 0, seq }, Event::Stored(message(seq))));
+        let told = |seq| Arc::new(Told::new(seq, Position { run: 7, number: seq }, Event::Stored(message(seq))));
         (0..count).map(told).collect()
     }
 

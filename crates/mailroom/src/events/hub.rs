@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use tokio::time::sleep;
@@ -24,6 +24,10 @@ const ROUND: u64 = 8192;
 const BACKLOG: u64 = 4096;
 /// How long they wait at once.
 const PAUSE: Duration = Duration::from_millis(5);
+/// The run of all nodes of a shared store; see [`Position`].
+const SHARED: u64 = 0;
+/// How far the clock of a shared store may be ahead of the one here.
+const SKEW: SignedDuration = SignedDuration::from_mins(1);
 
 pub(crate) struct Hub {
     run: u64,
@@ -50,7 +54,8 @@ impl Kind {
 }
 
 /// Between the store's change and its announcement another task can overtake: a message may be deleted by the one before
-/// it is announced by the other. So as long as deliveries are under way, deletions are remembered.
+/// it is announced by the other. So as long as deliveries are under way, deletions are remembered. What a shared store tells
+/// is in order.
 #[derive(Default)]
 struct State {
     ring: Ring,
@@ -71,9 +76,9 @@ pub(crate) struct Underway<'a>(&'a Hub);
 
 /// Where a new listener begins.
 pub(super) enum Beginning {
-    /// With the event of this number.
+    /// With the event of this place.
     From(u64),
-    /// With these messages, oldest first, and then with the event of this number.
+    /// With these messages, oldest first, and then with the event of this place.
     History { messages: VecDeque<Weak<Told>>, next: u64 },
 }
 
@@ -87,8 +92,17 @@ pub(super) struct Piece {
 }
 
 impl Hub {
+    /// For events that are announced here, and numbered by this run of the server.
     pub(crate) fn new(history: usize) -> Arc<Self> {
-        let run = Timestamp::now().as_microsecond().unsigned_abs();
+        Self::of_run(microseconds(Timestamp::now()), history)
+    }
+
+    /// For the events of a shared store, which numbers them.
+    pub(crate) fn of_shared_store(history: usize) -> Arc<Self> {
+        Self::of_run(SHARED, history)
+    }
+
+    fn of_run(run: u64, history: usize) -> Arc<Self> {
         Arc::new(Self {
             run,
             history,
@@ -106,38 +120,45 @@ impl Hub {
 
     pub(crate) fn stored(&self, summary: Summary) {
         let mut state = self.state();
-        let key = key(&summary);
-        let gone = state.early.remove(&key);
-        state.deliveries += 1;
-        let told = state.ring.push(self.run, Event::Stored(summary.clone()), self.capacity());
-        if gone {
-            state.ring.push(self.run, Event::Deleted(summary), self.capacity());
-        } else {
-            state.history.insert(key, told);
-            if state.history.len() > self.history {
-                state.history.pop_first();
-            }
+        let is_gone = state.early.remove(&key(&summary));
+        self.add(&mut state, None, Event::Stored(summary.clone()));
+        if is_gone {
+            self.add(&mut state, None, Event::Deleted(summary));
         }
-        drop(state);
-        self.ring_the_bell();
+        self.publish(state);
     }
 
     pub(crate) fn deleted(&self, summary: Summary) {
         let mut state = self.state();
-        let key = key(&summary);
-        state.history.remove(&key);
         if state.underway > 0 {
-            state.early.insert(key);
+            state.early.insert(key(&summary));
             if state.early.len() > MAX_EARLY {
                 state.early.pop_first();
             }
         }
-        state.ring.push(self.run, Event::Deleted(summary), self.capacity());
-        drop(state);
-        self.ring_the_bell();
+        self.add(&mut state, None, Event::Deleted(summary));
+        self.publish(state);
     }
 
-    /// The number that the next event gets.
+    /// Something happened in a shared store, which tells everything once and in the order of these numbers.
+    pub(crate) fn happened(&self, number: u64, event: Event) {
+        let mut state = self.state();
+        // What was before the first that is told, nobody knows here.
+        state.ring.begin_behind(self.position(number.saturating_sub(1)));
+        self.add(&mut state, Some(number), event);
+        self.publish(state);
+    }
+
+    /// Something happened in a shared store that cannot be told any more. So everybody who listens has missed something, and
+    /// nobody knows which messages of the history are still there.
+    pub(crate) fn missed(&self) {
+        let mut state = self.state();
+        state.ring.lose();
+        state.history.clear();
+        self.publish(state);
+    }
+
+    /// The place that the next event gets.
     pub(super) fn next(&self) -> u64 {
         self.state().ring.next()
     }
@@ -146,14 +167,21 @@ impl Hub {
     pub(super) fn beginning(&self, topic: Option<&MailboxName>, resume: Option<Position>) -> Beginning {
         let state = self.state();
         let next = state.ring.next();
-        let from = resume.filter(|position| position.run == self.run).and_then(|position| position.seq.checked_add(1));
-        if let Some(from) = from.filter(|from| (state.ring.oldest()..=next).contains(from)) {
+        let resume = resume.filter(|position| self.can_have_told(&state.ring, *position));
+        if let Some(from) = resume.and_then(|position| state.ring.behind(position)) {
             return Beginning::From(from);
         }
         let history = state.history.values().filter(|told| told.event().concerns(topic));
         let mut history: Vec<&Arc<Told>> = history.collect();
-        history.sort_unstable_by_key(|told| told.position().seq);
+        history.sort_unstable_by_key(|told| told.seq);
         Beginning::History { messages: history.into_iter().map(Arc::downgrade).collect(), next }
+    }
+
+    /// Whether a listener can have got this position from here, or from another node that shares the store, which may have
+    /// heard of more. As the numbers of a shared store are ids, they are times.
+    fn can_have_told(&self, ring: &Ring, position: Position) -> bool {
+        let elsewhere = (self.run == SHARED).then(|| self.position(microseconds(Timestamp::now() + SKEW)));
+        position.run == self.run && Some(position) <= ring.last().max(elsewhere)
     }
 
     /// Waits until the listeners were told almost everything, as long as there is patience; returns what is left of it. For
@@ -194,8 +222,9 @@ impl Hub {
         self.state().deliveries
     }
 
-    pub(super) fn position(&self, seq: u64) -> Position {
-        Position { run: self.run, seq }
+    /// The position of the event before this place, if it is still known.
+    pub(super) fn position_before(&self, place: u64) -> Option<Position> {
+        self.state().ring.before(place)
     }
 
     pub(super) fn hall(&self, kind: Kind) -> &Hall {
@@ -217,13 +246,35 @@ impl Hub {
         Ok(Piece { events: events.map(Arc::downgrade).collect(), cursor: to, is_more: to < told })
     }
 
-    fn capacity(&self) -> usize {
-        if self.everything.is_heard() || self.mailboxes.is_heard() { ring::HEARD } else { ring::UNHEARD }
+    /// Puts an event behind all others. Without a number it gets that of its place.
+    fn add(&self, state: &mut State, number: Option<u64>, event: Event) {
+        let (key, is_stored) = (key(event.summary()), matches!(event, Event::Stored(_)));
+        let position = self.position(number.unwrap_or(state.ring.next()));
+        let told = state.ring.push(position, event, self.capacity());
+        if is_stored {
+            state.deliveries += 1;
+            state.history.insert(key, told);
+        } else {
+            state.history.remove(&key);
+        }
     }
 
-    fn ring_the_bell(&self) {
+    /// Lets those know who tell the listeners.
+    fn publish(&self, mut state: MutexGuard<'_, State>) {
+        if state.history.len() > self.history {
+            state.history.pop_first();
+        }
+        drop(state);
         self.everything.ring_the_bell();
         self.mailboxes.ring_the_bell();
+    }
+
+    fn position(&self, number: u64) -> Position {
+        Position { run: self.run, number }
+    }
+
+    fn capacity(&self) -> usize {
+        if self.everything.is_heard() || self.mailboxes.is_heard() { ring::HEARD } else { ring::UNHEARD }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -243,6 +294,10 @@ impl Drop for Underway<'_> {
 
 fn key(summary: &Summary) -> Key {
     (summary.id, summary.mailbox.clone())
+}
+
+fn microseconds(time: Timestamp) -> u64 {
+    time.as_microsecond().unsigned_abs()
 }
 
 #[cfg(test)]

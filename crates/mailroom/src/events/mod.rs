@@ -49,14 +49,16 @@ impl Event {
 /// An event in its place among all others.
 #[derive(Debug)]
 pub struct Told {
+    /// Its place in the ring.
+    seq: u64,
     position: Position,
     event: Event,
     rendered: OnceLock<Bytes>,
 }
 
 impl Told {
-    fn new(position: Position, event: Event) -> Self {
-        Self { position, event, rendered: OnceLock::new() }
+    fn new(seq: u64, position: Position, event: Event) -> Self {
+        Self { seq, position, event, rendered: OnceLock::new() }
     }
 
     /// Where it stands.
@@ -77,16 +79,17 @@ impl Told {
 }
 
 /// A place in the order of all events, by which a listener can go on where it was cut off. It prints as `{run}-{number}`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// Tells this run of the server from those before it, whose events nobody remembers.
+    /// Tells this run of the server from those before it, whose events nobody remembers. Zero where all nodes of a shared
+    /// store number the events in the same way, in every run.
     run: u64,
-    seq: u64,
+    number: u64,
 }
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.run, self.seq)
+        write!(f, "{}-{}", self.run, self.number)
     }
 }
 
@@ -98,11 +101,11 @@ impl FromStr for Position {
     type Err = NoPosition;
 
     fn from_str(text: &str) -> Result<Self, NoPosition> {
-        let number = |digits: &str| {
+        let parse = |digits: &str| {
             if digits.starts_with('+') { Err(NoPosition) } else { digits.parse().map_err(|_| NoPosition) }
         };
-        let (run, seq) = text.split_once('-').ok_or(NoPosition)?;
-        Ok(Self { run: number(run)?, seq: number(seq)? })
+        let (run, number) = text.split_once('-').ok_or(NoPosition)?;
+        Ok(Self { run: parse(run)?, number: parse(number)? })
     }
 }
 

@@ -18,8 +18,10 @@ pub struct Subscription {
     history: VecDeque<Weak<Told>>,
     /// What comes before the channel: a piece of the ring.
     ready: VecDeque<Weak<Told>>,
-    /// Everything below this number was told, or is in `ready`, or is not wanted.
+    /// Everything below this place was told, or is in `ready`, or is not wanted.
     cursor: u64,
+    /// Everything up to here was heard before. Where another node has told it, it may still be to come here.
+    heard: Option<Position>,
     /// Whether something behind the cursor is in the ring only.
     is_behind: bool,
     has_gap: bool,
@@ -56,7 +58,8 @@ impl Hub {
             Beginning::History { messages, next } => (messages, next, false),
         };
         let has_gap = resume.is_some() && !is_behind;
-        Subscription { history, ready: VecDeque::new(), cursor, is_behind, has_gap, channel, place }
+        let heard = resume.filter(|_| is_behind);
+        Subscription { history, ready: VecDeque::new(), cursor, heard, is_behind, has_gap, channel, place }
     }
 }
 
@@ -85,7 +88,11 @@ impl Subscription {
         }
         loop {
             if let Some(told) = self.ready.pop_front() {
-                return told.upgrade().map(Some).ok_or(Lagged);
+                let told = told.upgrade().ok_or(Lagged)?;
+                if self.heard.is_some_and(|heard| told.position() <= heard) {
+                    continue;
+                }
+                return Ok(Some(told));
             }
             if self.is_behind {
                 self.catch_up()?;
@@ -114,8 +121,8 @@ impl Subscription {
     /// [`Subscription::try_next`] would give now is not included.
     pub fn position(&self) -> Option<Position> {
         let is_all_heard = self.history.is_empty() && self.ready.is_empty();
-        let seq = self.cursor.checked_sub(1).filter(|_| is_all_heard)?;
-        Some(self.place.hub.position(seq))
+        let position = || self.heard.max(self.place.hub.position_before(self.cursor));
+        is_all_heard.then(position).flatten()
     }
 
     fn catch_up(&mut self) -> Result<(), Lagged> {

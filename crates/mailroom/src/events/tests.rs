@@ -59,7 +59,7 @@ fn short(told: &Told) -> String {
 
 #[test]
 fn positions() {
-    let position = Position { run: 17, seq: 4 };
+    let position = Position { run: 17, number: 4 };
     assert_eq!(position.to_string(), "17-4");
     assert_eq!("17-4".parse(), Ok(position));
     for bad in
@@ -131,12 +131,12 @@ async fn a_listener_goes_on_where_it_was_cut_off() {
     assert_eq!(hear(&mut bob, 6).await, "+2 +4 -2 +6 +7 nothing");
 
     let last = hub.subscribe(None, None);
-    let mut none_missed = hub.subscribe(None, Some(Position { seq: 7, ..first }));
+    let mut none_missed = hub.subscribe(None, Some(Position { number: 7, ..first }));
     assert_eq!(hear(&mut none_missed, 1).await, "nothing");
     drop(last);
     let foreign = Position { run: first.run - 1, ..first };
-    let future = Position { seq: 8, ..first };
-    let never = Position { seq: u64::MAX, ..first };
+    let future = Position { number: 8, ..first };
+    let never = Position { number: u64::MAX, ..first };
     for position in [foreign, future, never] {
         let mut anew = hub.subscribe(None, Some(position));
         assert!(anew.has_gap());
@@ -370,8 +370,8 @@ async fn nothing_is_missed_or_doubled_by_those_who_come_in_the_middle() {
             let mut last = None;
             while heard.len() < 2 * usize::try_from(DELIVERIES).unwrap() {
                 let told = timeout(Duration::from_secs(20), listener.next()).await.expect("an event").unwrap();
-                assert!(last < Some(told.position().seq), "in order");
-                last = Some(told.position().seq);
+                assert!(last < Some(told.position()), "in order");
+                last = Some(told.position());
                 heard.push(told.event().summary().id.number());
             }
             heard.sort_unstable();
@@ -381,4 +381,88 @@ async fn nothing_is_missed_or_doubled_by_those_who_come_in_the_middle() {
     for task in listeners.collect::<Vec<_>>().into_iter().chain(deliveries) {
         task.await.unwrap();
     }
+}
+
+/// A hub that has heard these of a shared store's events, all of them messages of `bob`.
+fn hub_that_heard(numbers: impl IntoIterator<Item = u64>) -> std::sync::Arc<Hub> {
+    let hub = Hub::of_shared_store(2);
+    numbers.into_iter().for_each(|number| hub.happened(number, Event::Stored(message(number))));
+    hub
+}
+
+fn shared_position(number: u64) -> Position {
+    Position { run: 0, number }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_numbers_of_a_shared_store_are_positions_on_every_node() {
+    // What a node has heard, where a listener was cut off, and what it hears then, with one more event that comes.
+    let table: [(&[u64], u64, &str); 8] = [
+        (&[10, 20, 30, 40], 10, "+20 +30 +40 +50 nothing"),
+        (&[10, 20, 30, 40], 25, "+30 +40 +50 nothing"),
+        (&[10, 20, 30, 40], 40, "+50 nothing"),
+        (&[10, 20, 30, 40], 9, "+10 +20 +30 +40 +50 nothing"),
+        // A node that has started later.
+        (&[30, 40], 30, "+40 +50 nothing"),
+        (&[30, 40], 29, "+30 +40 +50 nothing"),
+        // A node that has not come as far as the one that the listener was at.
+        (&[30, 40], 45, "+50 nothing"),
+        (&[30, 40], 50, "nothing"),
+    ];
+    for (heard, resume, expected) in table {
+        let hub = hub_that_heard(heard.iter().copied());
+        let mut listener = hub.subscribe(Some(name("bob")), Some(shared_position(resume)));
+        assert!(!listener.has_gap(), "{heard:?} {resume}");
+        hub.happened(50, Event::Stored(message(50)));
+        assert_eq!(hear(&mut listener, expected.split(' ').count()).await, expected, "{heard:?} {resume}");
+        assert_eq!(listener.position(), Some(shared_position(50)), "{heard:?} {resume}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_to_another_node_with_what_that_cannot_know_starts_anew() {
+    let never = shared_position(u64::MAX);
+    let of_a_run = Position { run: 1, number: 40 };
+    for position in [shared_position(28), never, of_a_run] {
+        let mut anew = hub_that_heard([30, 40, 50]).subscribe(None, Some(position));
+        assert!(anew.has_gap(), "{position}");
+        assert_eq!(hear(&mut anew, 3).await, "+40 +50 nothing", "{position}");
+    }
+    let mut early = hub_that_heard([]).subscribe(None, Some(shared_position(40)));
+    assert!(early.has_gap(), "nothing is known yet");
+    assert_eq!((next(&mut early).await, early.position()), ("nothing".to_owned(), None));
+
+    let flooded = hub_that_heard(1..=FLOOD);
+    let forgotten = flooded.subscribe(None, Some(shared_position(1)));
+    assert!(forgotten.has_gap());
+    assert!(!flooded.subscribe(None, Some(shared_position(FLOOD - 3000))).has_gap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_listens_while_something_is_missed_is_told_so() {
+    let hub = hub_that_heard([10, 20]);
+    let mut listeners = [
+        hub.subscribe(None, None),
+        hub.subscribe(Some(name("bob")), None),
+        hub.subscribe(Some(name("ann")), None),
+        hub.subscribe(None, Some(shared_position(20))),
+    ];
+    for (listener, heard) in listeners.iter_mut().zip(["+10 +20", "+10 +20", "nothing", "nothing"]) {
+        assert_eq!(hear(listener, heard.split(' ').count()).await, heard);
+    }
+    let mut late = hub.subscribe(None, None);
+    hub.missed();
+    let mut next_one = hub.subscribe(None, None);
+    // Some of what is told then may be old.
+    hub.happened(20, Event::Stored(message(20)));
+    hub.happened(40, Event::Stored(message(40)));
+    for listener in &mut listeners {
+        assert_eq!(next(listener).await, "lagged");
+    }
+    assert_eq!(next(&mut late).await, "lagged", "the history that it was to hear is doubtful");
+    assert_eq!(hear(&mut next_one, 3).await, "+20 +40 nothing");
+    assert!(hub.subscribe(None, Some(shared_position(10))).has_gap());
+    let mut resumed = hub.subscribe(None, Some(shared_position(20)));
+    assert!(!resumed.has_gap());
+    assert_eq!(hear(&mut resumed, 2).await, "+40 nothing");
 }
