@@ -109,6 +109,11 @@ impl Filing {
         Ok(self.runtime.block_on(question(&mailroom))?)
     }
 
+    /// Whether others change the store as well.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.mailroom.upgrade().is_some_and(|mailroom| mailroom.is_shared())
+    }
+
     /// A message's summary as it is now, if it is still there.
     pub(crate) fn find(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>, Trouble> {
         self.ask(async |mailroom| mailroom.find(mailbox, Which::Id(id)).await)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// How much fits into the box.
 const MAX_NEWS: usize = 65_536;
@@ -61,6 +61,8 @@ pub(crate) struct Intake {
     is_open: AtomicBool,
     state: Mutex<State>,
     bell: Condvar,
+    /// Rings when a higher id was heard of.
+    higher: Notify,
     progress: watch::Sender<Progress>,
 }
 
@@ -85,6 +87,7 @@ impl Default for Intake {
             is_open: AtomicBool::new(false),
             state: Mutex::default(),
             bell: Condvar::new(),
+            higher: Notify::new(),
             progress: watch::channel(Progress::default()).0,
         }
     }
@@ -108,8 +111,10 @@ impl Intake {
             state.miss(&news);
             return;
         }
-        if let News::Stored(_, id) = news {
+        // What is gone was there some time.
+        if let News::Stored(_, id) | News::Deleted(id) = news {
             state.highest = state.highest.max(id);
+            self.higher.notify_waiters();
         }
         if state.news.len() >= MAX_NEWS {
             state.miss(&news);
@@ -127,6 +132,7 @@ impl Intake {
     pub(crate) fn miss(&self, missed: Missed) {
         let mut state = self.lock();
         state.missed = Some(state.missed.map_or(missed, |before| before.and(missed)));
+        self.progress.send_if_modified(|progress| std::mem::take(&mut progress.is_caught_up));
         self.bell.notify_all();
     }
 
@@ -134,6 +140,7 @@ impl Intake {
     pub(crate) fn hear_of(&self, id: MessageId) {
         let mut state = self.lock();
         state.highest = state.highest.max(id);
+        self.higher.notify_waiters();
     }
 
     /// The librarian's: waits for news, gathers for a while what follows unless somebody waits for it, and takes out so many. When
@@ -180,6 +187,20 @@ impl Intake {
             progress.done += count as u64;
             progress.is_caught_up = is_caught_up;
         });
+    }
+
+    /// Waits until this message, or a later one, was heard of. Whether it was in time.
+    pub(crate) async fn heard(&self, id: MessageId, patience: Duration) -> bool {
+        let heard = async {
+            loop {
+                let higher = self.higher.notified();
+                if self.highest() >= id {
+                    return;
+                }
+                higher.await;
+            }
+        };
+        tokio::time::timeout(patience, heard).await.is_ok()
     }
 
     /// Waits until what has happened so far is in the index. Whether it is in time.
@@ -322,6 +343,31 @@ mod tests {
         intake.done(0, true);
         assert!(intake.follow(Duration::ZERO).await);
         intake.put(|| stored(2));
+        assert!(!intake.follow(Duration::ZERO).await);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_message_is_told_when_it_or_a_later_one_was_heard_of() {
+        let intake = Intake::default();
+        intake.open();
+        assert!(intake.heard(0.into(), Duration::ZERO).await);
+        assert!(!intake.heard(2.into(), Duration::ZERO).await);
+        let long = Duration::from_mins(1);
+        let (heard, ()) = tokio::join!(intake.heard(2.into(), long), async { intake.put(|| stored(3)) });
+        assert!(heard);
+        let (heard, ()) = tokio::join!(intake.heard(4.into(), long), async { intake.put(|| News::Deleted(4.into())) });
+        assert!(heard, "what is gone was there");
+        let (heard, ()) = tokio::join!(intake.heard(5.into(), long), async { intake.hear_of(5.into()) });
+        assert!(heard);
+    }
+
+    #[tokio::test]
+    async fn what_is_missed_is_waited_for() {
+        let intake = Intake::default();
+        intake.open();
+        intake.done(0, true);
+        assert!(intake.follow(Duration::ZERO).await);
+        intake.miss(Missed::Anything);
         assert!(!intake.follow(Duration::ZERO).await);
     }
 

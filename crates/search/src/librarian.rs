@@ -72,11 +72,12 @@ impl Librarian {
     /// Opens the index, and finds out what it lacks.
     fn open(&mut self) -> bool {
         match self.filing.shelf.open() {
-            Ok(Some(through)) => {
+            Ok(Some(through)) if !self.filing.is_shared() => {
                 self.intake.hear_of(through);
                 self.intake.miss(Missed::Above(through));
             }
-            Ok(None) => self.intake.miss(Missed::Anything),
+            // While this node was away, others may have deleted what is in the index.
+            Ok(_) => self.intake.miss(Missed::Anything),
             Err(error) => {
                 self.tell(&error);
                 return false;

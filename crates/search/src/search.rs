@@ -146,7 +146,7 @@ impl Search {
     }
 
     async fn answer(&self, mailroom: &Mailroom, question: Question) -> Result<Answer, SearchError> {
-        let is_complete = self.intake.follow(FRESH).await;
+        let is_complete = self.is_fresh(mailroom).await?;
         let turn = self.turn().await?;
         let query = question.query.clone();
         let found = self.found(question, &turn).await?;
@@ -163,6 +163,16 @@ impl Search {
         let snippets = snippets(mailroom, &summaries, query, &turn).await?;
         let hits = summaries.into_iter().zip(snippets).map(|(summary, snippet)| Hit { summary, snippet });
         Ok(Answer { hits: hits.collect(), next, is_complete })
+    }
+
+    /// Waits until what was stored before is in the index. Whether it is in time.
+    async fn is_fresh(&self, mailroom: &Mailroom) -> Result<bool, SearchError> {
+        let deadline = Instant::now() + FRESH;
+        // Of what is in a shared store, one hears a moment later, whoever put it there.
+        if mailroom.is_shared() && !self.intake.heard(mailroom.last_id().await?, FRESH).await {
+            return Ok(false);
+        }
+        Ok(self.intake.follow(deadline.saturating_duration_since(Instant::now())).await)
     }
 
     async fn turn(&self) -> Result<Turn, SearchError> {
@@ -211,6 +221,10 @@ impl Observer for Search {
 
     fn seen_changed(&self, _: &MailboxName, id: MessageId, seen: bool) {
         self.intake.put(|| News::Seen(id, seen));
+    }
+
+    fn missed(&self) {
+        self.intake.miss(Missed::Anything);
     }
 }
 

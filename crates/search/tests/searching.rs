@@ -17,6 +17,7 @@ use restante_store::disk::{self, DiskStore};
 use restante_store::memory::MemoryStore;
 use restante_store::{Limits, Store};
 use restante_testdir::TestDir;
+use restante_teststore::SharedStore;
 
 const LONG: Duration = Duration::from_mins(1);
 
@@ -29,10 +30,18 @@ struct Room {
 impl Room {
     fn over(store: Arc<dyn Store>, directory: Option<&Path>) -> Self {
         let search = Arc::new(Search::new(directory.map(Path::to_owned)));
-        let extensions = Extensions { observers: vec![search.clone()], ..Extensions::default() };
+        let extensions = Extensions { followers: vec![search.clone()], ..Extensions::default() };
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, extensions));
         search.begin(&mailroom);
         Self { mailroom, search }
+    }
+
+    /// A node of a store that others share.
+    fn following(store: Arc<dyn Store>, directory: Option<&Path>) -> Self {
+        let room = Self::over(store, directory);
+        let mailroom = room.mailroom.clone();
+        tokio::spawn(async move { mailroom.follow().await });
+        room
     }
 
     fn in_memory(limits: Limits) -> Self {
@@ -63,14 +72,22 @@ impl Room {
     /// Asks until everything was looked at.
     async fn ask_for(&self, text: &str, before: Option<MessageId>, limit: usize) -> Answer {
         loop {
-            let query = Query::parse(text, Timestamp::now()).unwrap();
-            let is_permitted = Box::new(|_: &_| true);
-            let question = Question { query, mailbox: None, is_permitted, before, limit };
-            let answer = self.search.ask(&self.mailroom, question).await.unwrap();
+            let answer = self.ask_once_for(text, before, limit).await;
             if answer.is_complete {
                 return answer;
             }
         }
+    }
+
+    async fn ask_once(&self, text: &str) -> Answer {
+        self.ask_once_for(text, None, 1000).await
+    }
+
+    async fn ask_once_for(&self, text: &str, before: Option<MessageId>, limit: usize) -> Answer {
+        let query = Query::parse(text, Timestamp::now()).unwrap();
+        let is_permitted = Box::new(|_: &_| true);
+        let question = Question { query, mailbox: None, is_permitted, before, limit };
+        self.search.ask(&self.mailroom, question).await.unwrap()
     }
 
     async fn found(&self, text: &str) -> Vec<MessageId> {
@@ -291,4 +308,53 @@ async fn an_index_that_nobody_wants_is_thrown_away() {
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("search"));
     assert_eq!(left.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_other_nodes_do_is_known() {
+    let store = SharedStore::new(Limits::default());
+    let (near, far) = (store.node().await, store.node().await);
+    let (here, there) = (Room::following(near.clone(), None), Room::following(far, None));
+    let first = there.deliver("ann", "alpha").await;
+    assert_eq!(here.found("alpha").await, [first.id]);
+    let second = there.deliver("bob", "alpha").await;
+    assert_eq!(here.found("alpha").await, [second.id, first.id]);
+    there.mailroom.set_seen(&second.mailbox, second.id, true).await.unwrap();
+    there.mailroom.remove(&first.mailbox, first.id).await.unwrap();
+    let third = here.deliver("bob", "alpha").await;
+    assert_eq!(here.found("alpha is:seen").await, [second.id]);
+    assert_eq!(here.found("alpha is:unseen").await, [third.id]);
+    assert_eq!(here.search.counts().indexed, 2);
+
+    near.hold().await;
+    let late = there.deliver("bob", "alpha").await;
+    let answer = here.ask_once("alpha").await;
+    assert_eq!((answer.hits.len(), answer.is_complete), (2, false), "it is not known yet, and that is said");
+    near.release().await;
+    assert_eq!(here.found("alpha is:unseen").await, [late.id, third.id]);
+
+    near.hold().await;
+    let lost = there.deliver("bob", "alpha").await;
+    there.mailroom.remove(&late.mailbox, late.id).await.unwrap();
+    near.forget().await;
+    assert_eq!(here.found("alpha is:unseen").await, [lost.id, third.id], "also what nobody can tell any more");
+    assert_eq!(here.search.counts().indexed, 3);
+}
+
+/// An index in a file is right after an end in good order, but others have deleted mail meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_other_nodes_did_while_this_one_was_away_is_found_out() {
+    let (dir, store) = (TestDir::new(), SharedStore::new(Limits::default()));
+    let there = Room::following(store.node().await, None);
+    let here = Room::following(store.node().await, Some(dir.path()));
+    let (gone, kept) = (there.deliver("ann", "alpha").await, there.deliver("ann", "alpha").await);
+    assert_eq!(here.found("alpha").await, [kept.id, gone.id]);
+    here.end();
+    there.mailroom.remove(&gone.mailbox, gone.id).await.unwrap();
+    there.mailroom.set_seen(&kept.mailbox, kept.id, true).await.unwrap();
+    let here = Room::following(store.node().await, Some(dir.path()));
+    assert_eq!(here.found("alpha").await, [kept.id]);
+    assert_eq!(here.found("alpha is:seen").await, [kept.id]);
+    assert_eq!(here.search.counts().indexed, 1);
+    here.end();
 }
