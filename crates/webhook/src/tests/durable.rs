@@ -15,6 +15,7 @@ use restante_mailroom::{Mailroom, Outcome};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_testdir::TestDir;
+use restante_teststore::SharedStore;
 use rusqlite::Connection;
 
 use super::support::{FAST, Targets, counts, eventually, message, settings, start, target};
@@ -139,6 +140,20 @@ async fn after_a_crash_it_is_told_of_messages_that_nobody_heard_of() {
     drop(webhooks);
     deliver(&mailroom, "unheard").await;
     assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["unheard", "waits"]);
+}
+
+/// What came through another node was told by that one.
+#[tokio::test]
+async fn after_a_crash_it_is_told_of_what_waits_and_of_nothing_else_in_a_shared_store() {
+    let (dir, store) = (TestDir::new(), SharedStore::new(Limits::default()).node().await);
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
+    let webhooks = run_in_vain(&dir, &[]);
+    webhooks.message_stored(&deliver(&mailroom, "waits").await);
+    eventually("it waits", || counts(&webhooks).waiting == 1);
+    drop(webhooks);
+    let last = deliver(&mailroom, "elsewhere").await;
+    assert_eq!(run(kept_in(&dir, &[HOOK]), &mailroom).await, ["waits"]);
+    assert_eq!(floor(&dir), last.id.number(), "nothing is looked for another time");
 }
 
 #[tokio::test]
