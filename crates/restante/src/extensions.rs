@@ -109,7 +109,8 @@ impl Extensions {
         let script = self.script.clone().map(|host| host as Arc<dyn Observer>);
         let webhooks = self.webhooks.clone().map(|webhooks| webhooks as Arc<dyn Observer>);
         let search = self.search.clone().map(|search| search as Arc<dyn Observer>);
-        hooks::Extensions { hooks, observers: script.into_iter().chain(webhooks).chain(search).collect() }
+        let observers = script.into_iter().chain(webhooks).collect();
+        hooks::Extensions { hooks, observers, followers: search.into_iter().collect() }
     }
 
     /// Puts them in touch with the mailroom, before mail arrives.

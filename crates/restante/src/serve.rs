@@ -170,6 +170,10 @@ async fn serve(
 
     let Parts { mailroom, extensions, metrics, readiness, locks, .. } = parts;
     extensions.connect(&mailroom).await;
+    let following = {
+        let mailroom = mailroom.clone();
+        tokio::spawn(async move { mailroom.follow().await })
+    };
     let end_of_mail = start(mail);
     let end_of_web = start(web);
     let retention = config.storage.retention_period.map(|period| {
@@ -208,10 +212,10 @@ async fn serve(
         locks.tell_left_out();
     }
     // What sessions and retention have done last is something to tell of, so those who are told end after them.
-    if let Some(retention) = retention {
-        retention.abort();
+    for task in retention.into_iter().chain([following]) {
+        task.abort();
         // It was told to end, and that is all that it can say.
-        let _ = retention.await;
+        let _ = task.await;
     }
     tokio::select! {
         () = extensions.end(patience, in_good_order) => {},

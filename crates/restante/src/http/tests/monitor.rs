@@ -9,6 +9,8 @@ use restante_mail::envelope::{self, Envelope};
 use restante_mail::message::MessageId;
 use restante_mailroom::Outcome;
 use restante_mailroom::hooks::Extensions;
+use restante_store::Store;
+use restante_teststore::SharedStore;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
@@ -44,9 +46,14 @@ impl Office {
     }
 
     fn with(settings: Settings) -> Self {
-        let store = Arc::new(MemoryStore::new(Limits::default()));
+        Self::over(Arc::new(MemoryStore::new(Limits::default())), settings)
+    }
+
+    fn over(store: Arc<dyn Store>, settings: Settings) -> Self {
         let rules = restante_mailroom::Settings { history: 3, ..restante_mailroom::Settings::default() };
         let mailroom = Arc::new(Mailroom::new(rules, store, Extensions::default()));
+        let following = mailroom.clone();
+        tokio::spawn(async move { following.follow().await });
         let monitors = settings.metrics.monitors.clone();
         let (trigger, shutdown) = ShutdownTrigger::new();
         Self { router: router(mailroom.clone(), settings), mailroom, monitors, trigger, shutdown }
@@ -406,6 +413,29 @@ async fn server_sent_events() {
             stream.until("event: lagged\ndata: {}\n\n").await.unwrap();
         }
         assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "one", "{foreign:?}");
+    }
+}
+
+/// Which node answers is up to a balancer.
+#[tokio::test(start_paused = true)]
+async fn who_listened_at_one_node_goes_on_at_another() {
+    let store = SharedStore::new(Limits::default());
+    let one = Office::over(store.node().await, Settings::default());
+    let other = Office::over(store.node().await, Settings::default());
+    let (mut stream, mut ear) = (one.stream(EVENTS, "").await, one.listen(V1).await);
+    let first = other.deliver("ann", "first").await;
+    let (_, id, data) = stream.event().await.unwrap();
+    assert_eq!((id, &data["header"]["subject"]), (format!("0-{first}"), &"first".into()));
+    assert_eq!(ear.subject().await, "first");
+    drop(stream);
+
+    one.deliver("bob", "second").await;
+    other.mailroom.remove(&other.mailroom.mailbox("ann").unwrap(), first).await.unwrap();
+    for office in [&one, &other] {
+        let mut stream = office.stream(EVENTS, &format!("Last-Event-ID: 0-{first}\r\n")).await;
+        assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "second");
+        let (name, _, data) = stream.event().await.unwrap();
+        assert_eq!((name.as_str(), &data["identifier"]["id"]), ("message-deleted", &first.to_string().into()));
     }
 }
 
