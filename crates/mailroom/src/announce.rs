@@ -13,18 +13,15 @@ use crate::hooks::Observer;
 use crate::{Cause, Desk, Mailroom};
 
 impl Mailroom {
-    /// Tells what happens in a shared store, for as long as the future is polled; once. Without it nobody here hears of mail.
-    /// Where the store is not shared, there is nothing to follow, and it ends at once.
+    /// Tells what happens in a shared store, for as long as the future is polled; once. Without it nobody here hears of mail, and
+    /// the store waits for somebody who listens. Where the store is not shared, there is nothing to follow, and it ends at once.
     pub async fn follow(&self) {
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut feed) = feed else { return };
         while let Some(news) = feed.next().await {
             match news {
                 News::Changes(changes) => changes.into_iter().for_each(|change| self.desk.tell(change)),
-                News::Missed => {
-                    tracing::warn!("what happened in the shared store is not known for a while: listeners are cut off");
-                    self.desk.tell_of_missed();
-                }
+                News::Missed => self.desk.tell_of_missed(),
             }
         }
     }

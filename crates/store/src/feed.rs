@@ -1,9 +1,15 @@
 //! What happens in a store that several nodes share, as it is told to each of them: every change once, in one order for
 //! all. A store that only this process changes has no feed; whoever made a change knows of it.
 
+use std::time::Duration;
+
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use tokio::sync::mpsc;
+
+/// For how long a shared store can tell everything that happened. Where a feed begins with messages that are older, deletions may
+/// be missing among them.
+pub const PAST: Duration = Duration::from_mins(15);
 
 /// A change of what a shared store holds, in its place among all changes.
 #[derive(Clone, Debug, PartialEq, Eq)]

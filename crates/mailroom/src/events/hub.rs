@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_store::feed::PAST;
 use tokio::time::sleep;
 
 use super::hall::{Hall, Wing};
@@ -26,7 +27,7 @@ const BACKLOG: u64 = 4096;
 const PAUSE: Duration = Duration::from_millis(5);
 /// The run of all nodes of a shared store; see [`Position`].
 const SHARED: u64 = 0;
-/// How far the clock of a shared store may be ahead of the one here.
+/// How far the clock of a shared store may be from the one here.
 const SKEW: SignedDuration = SignedDuration::from_mins(1);
 
 pub(crate) struct Hub {
@@ -143,8 +144,7 @@ impl Hub {
     /// Something happened in a shared store, which tells everything once and in the order of these numbers.
     pub(crate) fn happened(&self, number: u64, event: Event) {
         let mut state = self.state();
-        // What was before the first that is told, nobody knows here.
-        state.ring.begin_behind(self.position(number.saturating_sub(1)));
+        state.ring.begin_behind(|| self.position(known_before(number)));
         self.add(&mut state, Some(number), event);
         self.publish(state);
     }
@@ -178,7 +178,7 @@ impl Hub {
     }
 
     /// Whether a listener can have got this position from here, or from another node that shares the store, which may have
-    /// heard of more. As the numbers of a shared store are ids, they are times.
+    /// heard of more.
     fn can_have_told(&self, ring: &Ring, position: Position) -> bool {
         let elsewhere = (self.run == SHARED).then(|| self.position(microseconds(Timestamp::now() + SKEW)));
         position.run == self.run && Some(position) <= ring.last().max(elsewhere)
@@ -294,6 +294,12 @@ impl Drop for Underway<'_> {
 
 fn key(summary: &Summary) -> Key {
     (summary.id, summary.mailbox.clone())
+}
+
+/// The number behind which everything is known of a shared store that begins to tell with this one. Numbers are ids, so they are
+/// times.
+fn known_before(number: u64) -> u64 {
+    number.saturating_sub(1).max(microseconds(Timestamp::now() + SKEW - PAST))
 }
 
 fn microseconds(time: Timestamp) -> u64 {

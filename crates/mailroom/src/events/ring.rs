@@ -46,13 +46,13 @@ impl Ring {
     fn drop_oldest(&mut self) {
         if let Some(oldest) = self.events.pop_front() {
             self.bytes -= weight(oldest.event());
-            self.gone = Some(oldest.position());
+            self.gone = self.gone.max(Some(oldest.position()));
         }
     }
 
-    /// Notes that nobody knows what happened up to this position. Where something of that kind is known already, it stays.
-    pub(super) fn begin_behind(&mut self, position: Position) {
-        self.gone.get_or_insert(position);
+    /// Notes that not everything is known up to this position, unless that is known of another one.
+    pub(super) fn begin_behind(&mut self, position: impl FnOnce() -> Position) {
+        self.gone.get_or_insert_with(position);
     }
 
     /// Forgets everything, and leaves a place for what is not known: whoever has not come to the place behind it has missed

@@ -1,5 +1,6 @@
 //! Listeners: what they hear, in which order, and what happens to those who do not listen.
 
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -329,7 +330,7 @@ async fn nothing_is_left_of_those_who_left() {
     drop(other);
     assert!([hub::Kind::Everything, hub::Kind::Mailboxes].into_iter().all(|kind| hub.hall(kind).wings().is_none()));
     // The task that told them ends as well, and lets go of the hub.
-    while std::sync::Arc::strong_count(&hub) > 1 {
+    while Arc::strong_count(&hub) > 1 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let mut again = hub.subscribe(None, None);
@@ -383,15 +384,22 @@ async fn nothing_is_missed_or_doubled_by_those_who_come_in_the_middle() {
     }
 }
 
-/// A hub that has heard these of a shared store's events, all of them messages of `bob`.
-fn hub_that_heard(numbers: impl IntoIterator<Item = u64>) -> std::sync::Arc<Hub> {
+/// The time at which the tests of shared stores begin, of which their events are some microseconds away.
+static NOW: LazyLock<u64> = LazyLock::new(|| Timestamp::now().as_microsecond().unsigned_abs());
+
+/// The event that message `after` was stored, so many microseconds after the beginning.
+fn store(hub: &Hub, after: u64) {
+    hub.happened(*NOW + after, Event::Stored(message(after)));
+}
+
+fn hub_that_heard(of: impl IntoIterator<Item = u64>) -> Arc<Hub> {
     let hub = Hub::of_shared_store(2);
-    numbers.into_iter().for_each(|number| hub.happened(number, Event::Stored(message(number))));
+    of.into_iter().for_each(|after| store(&hub, after));
     hub
 }
 
-fn shared_position(number: u64) -> Position {
-    Position { run: 0, number }
+fn shared_position(after: u64) -> Position {
+    Position { run: 0, number: *NOW + after }
 }
 
 #[tokio::test(start_paused = true)]
@@ -413,7 +421,7 @@ async fn the_numbers_of_a_shared_store_are_positions_on_every_node() {
         let hub = hub_that_heard(heard.iter().copied());
         let mut listener = hub.subscribe(Some(name("bob")), Some(shared_position(resume)));
         assert!(!listener.has_gap(), "{heard:?} {resume}");
-        hub.happened(50, Event::Stored(message(50)));
+        store(&hub, 50);
         assert_eq!(hear(&mut listener, expected.split(' ').count()).await, expected, "{heard:?} {resume}");
         assert_eq!(listener.position(), Some(shared_position(50)), "{heard:?} {resume}");
     }
@@ -421,8 +429,8 @@ async fn the_numbers_of_a_shared_store_are_positions_on_every_node() {
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_to_another_node_with_what_that_cannot_know_starts_anew() {
-    let never = shared_position(u64::MAX);
-    let of_a_run = Position { run: 1, number: 40 };
+    let never = Position { run: 0, number: u64::MAX };
+    let of_a_run = Position { run: 1, ..shared_position(40) };
     for position in [shared_position(28), never, of_a_run] {
         let mut anew = hub_that_heard([30, 40, 50]).subscribe(None, Some(position));
         assert!(anew.has_gap(), "{position}");
@@ -431,6 +439,15 @@ async fn who_comes_to_another_node_with_what_that_cannot_know_starts_anew() {
     let mut early = hub_that_heard([]).subscribe(None, Some(shared_position(40)));
     assert!(early.has_gap(), "nothing is known yet");
     assert_eq!((next(&mut early).await, early.position()), ("nothing".to_owned(), None));
+
+    // Among what a node hears first, there can be old messages of which not everything is known any more.
+    let long_ago = *NOW - 20 * 60 * 1_000_000;
+    let hub = Hub::of_shared_store(2);
+    hub.happened(long_ago, Event::Stored(message(1)));
+    store(&hub, 40);
+    assert!(hub.subscribe(None, Some(Position { run: 0, number: long_ago })).has_gap());
+    let a_minute_ago = Position { run: 0, number: *NOW - 60 * 1_000_000 };
+    assert_eq!(hear(&mut hub.subscribe(None, Some(a_minute_ago)), 2).await, "+40 nothing");
 
     let flooded = hub_that_heard(1..=FLOOD);
     let forgotten = flooded.subscribe(None, Some(shared_position(1)));
@@ -454,8 +471,8 @@ async fn who_listens_while_something_is_missed_is_told_so() {
     hub.missed();
     let mut next_one = hub.subscribe(None, None);
     // Some of what is told then may be old.
-    hub.happened(20, Event::Stored(message(20)));
-    hub.happened(40, Event::Stored(message(40)));
+    store(&hub, 20);
+    store(&hub, 40);
     for listener in &mut listeners {
         assert_eq!(next(listener).await, "lagged");
     }
