@@ -20,7 +20,7 @@ use super::knowledge::Knowledge;
 use super::rows;
 use super::trouble::Trouble;
 use super::writer::opening;
-use crate::feed::{Change, Event, Feed, News};
+use crate::feed::{Change, Event, Feed, News, PAST};
 use crate::{Result, StoreError};
 use restante_mail::message::Summary;
 
@@ -34,21 +34,26 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
 /// How many changes are read at once.
 const PAGE: i64 = 500;
-/// How many messages the feed begins with that are not quite new.
+/// How many messages and how much of the past the feed begins with that are not quite new.
 const WARM: i64 = 1000;
 /// How many news wait for whoever takes the feed.
 const FEED: usize = 64;
 /// How many batches of this node may wait to be told. More than that are asked for like those of others.
 const MAX_OWN: usize = 256;
-/// How often the past is tidied, for how long it is kept, and how much goes at once.
+/// How often the past is tidied, how much of it goes at once, and when it goes on where that was not enough.
 const TIDYING: Duration = Duration::from_secs(10);
-const TIDY: &str = "SELECT tidy('15 min', 2000)";
+const TIDIED: i64 = 1000;
+const TIDYING_ON: Duration = Duration::from_millis(100);
+
+const TIDY: &str = "SELECT tidy(make_interval(secs => $1), $2) AS tidied";
 
 const LOOK: &str = "SELECT clock, forgotten FROM state";
 const CHANGES: &str = "SELECT * FROM changes($1, $2)";
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
-const WARM_START: &str =
-    "SELECT coalesce(min(id), 1) - 1 AS start FROM (SELECT id FROM copies ORDER BY id DESC LIMIT $1) AS latest";
+const WARM_START: &str = "SELECT coalesce(greatest(
+        (SELECT min(id) - 1 FROM (SELECT id FROM copies ORDER BY id DESC LIMIT $1) AS latest),
+        (SELECT number FROM past ORDER BY number DESC OFFSET $1 LIMIT 1)
+    ), 0) AS start";
 
 /// The side of those who ask.
 pub(super) struct Follower {
@@ -164,7 +169,7 @@ pub(super) struct Task {
     is_unannounced: bool,
     announced: Instant,
     looked: Instant,
-    tidied: Instant,
+    next_tidying: Instant,
     failed: Option<Instant>,
 }
 
@@ -188,7 +193,7 @@ impl Task {
             is_unannounced: false,
             announced: now,
             looked: now,
-            tidied: now,
+            next_tidying: now + TIDYING,
             failed: None,
         }
     }
@@ -269,9 +274,9 @@ impl Task {
             (self.is_unannounced, self.announced) = (false, Instant::now());
             ears.client.execute(&ears.notify, &[&self.database.schema(), &clock.to_string()]).await?;
         }
-        if self.tidied.elapsed() >= TIDYING {
-            self.tidied = Instant::now();
-            ears.client.execute(TIDY, &[]).await?;
+        if self.next_tidying <= Instant::now() {
+            let tidied: i64 = ears.client.query_one(TIDY, &[&PAST.as_secs_f64(), &TIDIED]).await?.try_get("tidied")?;
+            self.next_tidying = Instant::now() + if tidied < TIDIED { TIDYING } else { TIDYING_ON };
         }
         Ok(())
     }
@@ -333,20 +338,26 @@ impl Task {
     /// Tells the feed of the latest messages, when somebody has taken it.
     async fn warm_up(&mut self, ears: &Ears) -> Result<(), Trouble> {
         let Some(last) = self.last.filter(|_| lock(&self.follower.feed).is_some()) else { return Ok(()) };
-        let start: i64 = ears.client.query_one(WARM_START, &[&WARM]).await?.try_get("start")?;
-        let rows = ears.client.query(&ears.changes, &[&start, &(2 * WARM)]).await?;
-        let changes = rows.iter().map(rows::change).filter(|change| change.as_ref().is_ok_and(|of| of.number <= last));
-        let changes = changes.collect::<Result<Vec<_>>>()?;
+        let mut start: i64 = ears.client.query_one(WARM_START, &[&WARM]).await?.try_get("start")?;
+        let mut all = Vec::new();
+        while start < to_i64(last) {
+            let rows = ears.client.query(&ears.changes, &[&start, &PAGE]).await?;
+            let changes = rows.iter().map(rows::change).collect::<Result<Vec<_>>>()?;
+            let Some(newest) = changes.last() else { break };
+            start = to_i64(newest.number);
+            all.extend(changes.into_iter().take_while(|change| change.number <= last));
+        }
         self.is_warm = true;
-        if !changes.is_empty() {
-            self.put(News::Changes(changes)).await;
+        if !all.is_empty() {
+            self.put(News::Changes(all)).await;
         }
         Ok(())
     }
 
+    /// Tells the feed, once it has heard what came before.
     async fn put(&self, news: News) {
         let feed = lock(&self.follower.feed).clone();
-        if let Some(feed) = feed {
+        if let Some(feed) = feed.filter(|_| self.is_warm) {
             // Whoever had the feed may have gone.
             let _ = feed.send(news).await;
         }
