@@ -163,9 +163,11 @@ impl Mailroom {
         self.desk.store.last_id().await
     }
 
-    /// See [`Store::usage`].
+    /// See [`Store::usage`]. Supervisors ask with little patience. The store is asked to the end nevertheless, because that is when one
+    /// that is far away notices that a connection is dead, and makes another one.
     pub async fn usage(&self) -> Result<Usage> {
-        self.desk.store.usage().await
+        let desk = self.desk.clone();
+        to_the_end(async move { desk.store.usage().await }).await
     }
 
     /// Marks a message as read or unread; false when there is none.
