@@ -22,7 +22,7 @@ use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::net::{Readiness, ShutdownTrigger, Tls};
 use crate::process::{self, PidFile, Signals, Told};
-use crate::storage::OpenError;
+use crate::storage::{OpenError, Opened};
 use crate::{http, log, storage};
 use bound::Bound;
 
@@ -70,20 +70,20 @@ fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Fail
         runtime.shutdown_background();
         return Ok(());
     }
-    let Some(store) = runtime.block_on(open_store(config, &mut signals))? else {
+    let Some(opened) = runtime.block_on(open_store(config, &mut signals))? else {
         runtime.shutdown_background();
         return Ok(());
     };
-    storage::tell(&config.storage, runtime.block_on(store.usage()));
+    storage::tell(&config.storage, runtime.block_on(opened.store.usage()));
     extensions.add_webhooks(config, http::summary_record)?;
     extensions.add_search(config);
-    let journal = storage::open_journal(config);
+    let journal = storage::open_journal(config, &opened);
     let extensions = Arc::new(extensions);
-    let mailroom = mailroom(config, store.clone(), journal.clone(), &extensions);
+    let mailroom = mailroom(config, opened.store.clone(), journal.clone(), &extensions);
     let ended = runtime.block_on(serve(config, Arc::new(mailroom), extensions, signals, log));
     // With the runtime goes whoever else holds store and journal, so that it is this thread that closes them, in peace.
     runtime.shutdown_timeout(LAST_MOMENT);
-    drop((store, journal));
+    drop((opened, journal));
     Ok(ended?)
 }
 
@@ -134,7 +134,7 @@ async fn load_script(extensions: &Extensions, signals: &mut Signals) -> Result<b
 }
 
 /// Opens the store, which may take its time. None when somebody has asked for the end meanwhile.
-async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<Arc<dyn Store>>, OpenError> {
+async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<Opened>, OpenError> {
     tokio::select! {
         opened = storage::open_patiently(&config.storage) => opened.map(Some),
         () = signals.end() => {

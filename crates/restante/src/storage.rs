@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, fs};
+use std::{fmt, fs, io};
 
 use restante_mailroom::Mailroom;
 use restante_store::disk::{self, DiskStore, Durability};
@@ -20,6 +20,9 @@ use crate::config::{Config, Storage};
 
 /// So many entries of a directory say what it is.
 const ENOUGH: usize = 100;
+
+/// How many of the connections to a database the journal takes.
+const CONNECTIONS_OF_JOURNAL: usize = 1;
 
 /// How long a database is waited for that cannot be reached when the server starts; how often it is tried and told meanwhile.
 const STARTING: Duration = Duration::from_mins(1);
@@ -57,25 +60,39 @@ impl fmt::Display for OpenError {
     }
 }
 
+/// A store that is open.
+pub struct Opened {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The same, where it is in a database: the journal can be there too.
+    database: Option<Arc<PostgresStore>>,
+}
+
 /// Opens the store. With a data directory this takes some milliseconds and blocks, so it is best done before anything is served.
-pub async fn open(storage: &Storage) -> Result<Arc<dyn Store>, OpenError> {
+pub async fn open(storage: &Storage) -> Result<Opened, OpenError> {
     let limits = Limits { messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0), bytes: storage.max_bytes };
     let cache_bytes = storage.cache_bytes;
     if let Some(address) = &storage.database {
-        let connections = storage.connections;
+        let connections = storage.connections.saturating_sub(CONNECTIONS_OF_JOURNAL);
         let settings = postgres::Settings { limits, cache_bytes, connections, ..postgres::Settings::default() };
-        let store = PostgresStore::open(address, settings).await;
-        return Ok(Arc::new(store.map_err(|error| OpenError::Database(address.to_string(), error))?));
+        let opened = PostgresStore::open(address, settings).await;
+        let store = Arc::new(opened.map_err(|error| OpenError::Database(address.to_string(), error))?);
+        return Ok(Opened { store: store.clone(), database: Some(store) });
     }
-    let Some(dir) = &storage.path else { return Ok(Arc::new(MemoryStore::new(limits))) };
-    let durability = storage.durability;
-    let settings = disk::Settings { limits, durability, cache_bytes, ..disk::Settings::default() };
-    Ok(Arc::new(DiskStore::open(dir, settings).map_err(OpenError::Directory)?))
+    let store: Arc<dyn Store> = match &storage.path {
+        None => Arc::new(MemoryStore::new(limits)),
+        Some(dir) => {
+            let durability = storage.durability;
+            let settings = disk::Settings { limits, durability, cache_bytes, ..disk::Settings::default() };
+            Arc::new(DiskStore::open(dir, settings).map_err(OpenError::Directory)?)
+        }
+    };
+    Ok(Opened { store, database: None })
 }
 
 /// Opens the store for a server, which may have been started together with its database: that one is waited for. Nothing is
 /// served meanwhile, because nothing could be answered.
-pub async fn open_patiently(storage: &Storage) -> Result<Arc<dyn Store>, OpenError> {
+pub async fn open_patiently(storage: &Storage) -> Result<Opened, OpenError> {
     let begun = Instant::now();
     let mut told = None;
     loop {
@@ -95,20 +112,21 @@ pub async fn open_patiently(storage: &Storage) -> Result<Arc<dyn Store>, OpenErr
 }
 
 /// Opens the journal of sessions beside the store, unless none is wanted. Whatever is wrong with it, mail comes first.
-pub fn open_journal(config: &Config) -> Option<Arc<dyn Journal>> {
+pub fn open_journal(config: &Config, opened: &Opened) -> Option<Arc<dyn Journal>> {
     let max_bytes = config.smtp.transcript_bytes;
     if max_bytes == 0 {
         return None;
     }
     let in_memory = || Arc::new(MemoryJournal::new(max_bytes));
-    let Some(dir) = &config.storage.path else { return Some(in_memory()) };
-    Some(match DiskJournal::open(dir, max_bytes) {
-        Ok(journal) => Arc::new(journal),
-        Err(error) => {
-            tracing::error!(%error, "transcripts of sessions are kept in memory only");
-            in_memory()
-        }
-    })
+    let journal: io::Result<Arc<dyn Journal>> = match (&opened.database, &config.storage.path) {
+        (Some(database), _) => database.journal(max_bytes).map(|journal| Arc::new(journal) as _),
+        (None, Some(dir)) => DiskJournal::open(dir, max_bytes).map(|journal| Arc::new(journal) as _),
+        (None, None) => return Some(in_memory()),
+    };
+    Some(journal.unwrap_or_else(|error| {
+        tracing::error!(%error, "transcripts of sessions are kept in memory only");
+        in_memory()
+    }))
 }
 
 /// Logs where mail is kept, how much is there, and what to do about mail that Inbucket has left there.

@@ -39,11 +39,12 @@ fn status(server: &Server, path: &str) -> u16 {
     agent.get(server.url(path)).call().expect("an answer").status().as_u16()
 }
 
-/// Waits until the server can do its work, or cannot.
-fn until_ready(server: &Server, expected: u16) {
+/// Waits until something is so.
+#[track_caller]
+fn eventually(is_so: impl Fn() -> bool) {
     let start = Instant::now();
-    while status(server, "/readyz") != expected {
-        assert!(start.elapsed() < LONG, "/readyz is never {expected}");
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "it is never so");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -73,7 +74,7 @@ fn assert_cut_off(server: &mut Server) {
 
 /// It does its work again, and nothing that it has acknowledged is missing.
 fn assert_recovered(server: &Server, acknowledged: &[&str]) {
-    until_ready(server, 200);
+    eventually(|| status(server, "/readyz") == 200);
     let list = server.json("/api/v1/mailbox/bob");
     let subjects: Vec<&str> =
         list.as_array().unwrap().iter().map(|message| message["subject"].as_str().unwrap()).collect();
@@ -121,7 +122,7 @@ fn a_line_to_the_database_that_hangs() {
     let server = node(line.port());
     assert!(send(&server, "bob@x.org", "first").starts_with("250"));
     line.hang();
-    until_ready(&server, 503);
+    eventually(|| status(&server, "/readyz") == 503);
     let answer = send(&server, "bob@x.org", "perhaps");
     assert_eq!(answer, "451 4.3.0 The mail cannot be stored at the moment");
     line.mend();
@@ -158,6 +159,11 @@ fn what_one_node_has_taken_is_at_the_other_at_once() {
         }
     }
     assert_eq!((one.count("bob"), other.count("bob")), (180, 180));
+    talk.say("QUIT", "221");
+    // What was said to bring it is written behind the delivery.
+    eventually(|| status(&other, "/api/v2/mailbox/bob/latest/transcript") == 200);
+    let told = other.json("/api/v2/mailbox/bob/latest/transcript");
+    assert!(told["lines"].as_array().unwrap().iter().any(|line| line["text"] == "RCPT TO:<bob@x.org>"), "{told}");
 }
 
 /// A program that may not have come to serve yet.

@@ -23,8 +23,8 @@ const MIN_CACHE_KIB: u64 = 1024;
 const MIN_LUA_KIB: u64 = 1024;
 /// Every call that is under way has a thread.
 const MAX_LUA_CALLS: u64 = 4096;
-/// Changes have connections of their own, and so has the task that follows those of other servers; one is left for questions.
-const MIN_CONNECTIONS: u64 = 4;
+/// Two for changes, one to follow those of other servers, one for transcripts, and one that is left for questions.
+const MIN_CONNECTIONS: u64 = 5;
 /// More than a database of any size lets in.
 const MAX_CONNECTIONS: u64 = 1000;
 /// The upper bound of counts that cost memory only when they are reached.

@@ -151,7 +151,7 @@ async fn import_all(config: &Config, request: &Import, stop: watch::Receiver<boo
     if config.storage.database.is_none() {
         data_dir(config)?;
     }
-    let store = storage::open(&config.storage).await?;
+    let store = storage::open(&config.storage).await?.store;
     let mut console = Console::stderr();
     let total = if console.has_bar() { total_bytes(request) } else { 0 };
     let retention = config.storage.retention_period;
@@ -209,7 +209,7 @@ fn mailbox(naming: Naming, name: &str) -> Result<MailboxName, Refused> {
 /// A database is opened as for a server, beside which it is read; of a data directory nothing is touched.
 async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, Refused> {
     if config.storage.database.is_some() {
-        return Ok(storage::open(&config.storage).await?);
+        return Ok(storage::open(&config.storage).await?.store);
     }
     let opened = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE);
     Ok(Arc::new(opened.map_err(OpenError::Directory)?))

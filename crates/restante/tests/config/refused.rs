@@ -92,7 +92,7 @@ fn values_that_are_refused() {
             &["--storage-url", "postgres://u@h/d", "--smtp-maxmessagebytes", "268435457"],
             "smtp.maxmessagebytes = \"268435457\" (flag --smtp-maxmessagebytes): a store in PostgreSQL takes at most 268435456",
         ),
-        (&["--storage-connections", "3"], "a whole number from 4 to 1000"),
+        (&["--storage-connections", "4"], "a whole number from 5 to 1000"),
         (&["--storage-params", "maxkb:many"], "maxkb must be a whole number"),
         (&["--storage-params", "quota:1"], "\"quota\" is unknown"),
         (&["--storage-retentionperiod", "1ms"], "or 0 for no limit"),
