@@ -197,10 +197,10 @@ pub(crate) fn command() -> Command {
 
 fn export_command() -> Command {
     Command::new("export")
-        .about("Writes the mail of a data directory to Maildirs, .eml files or mbox files")
+        .about("Writes the mail of a data directory or a database to Maildirs, .eml files or mbox files")
         .long_about(
-            "Writes the mail of a data directory to Maildirs, .eml files or mbox files. The server may be running \
-             meanwhile. Nothing that exists is overwritten.",
+            "Writes the mail of a data directory or a database to Maildirs, .eml files or mbox files. The server may be \
+             running meanwhile. Nothing that exists is overwritten.",
         )
         .args_override_self(true)
         .arg(
@@ -229,10 +229,10 @@ fn export_command() -> Command {
 
 fn import_command() -> Command {
     Command::new("import")
-        .about("Takes mail from Maildirs, .eml and mbox files or an Inbucket store into a data directory")
+        .about("Takes mail from Maildirs, .eml and mbox files or an Inbucket store into a data directory or a database")
         .long_about(
             "Takes mail from Maildirs, .eml and mbox files or an Inbucket file store into a data directory, which is \
-             made when it does not exist. No server may be running on it meanwhile.",
+             made when it does not exist, or a database. No server may be running on the directory meanwhile.",
         )
         .args_override_self(true)
         .arg(
