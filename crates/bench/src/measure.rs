@@ -174,6 +174,18 @@ pub(crate) fn ratio(amount: f64, count: f64) -> f64 {
     if count > 0.0 { amount / count } else { 0.0 }
 }
 
+/// The middle one, or the mean of the two in the middle; 0 when there are none.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let upper = values.len() / 2;
+    match (values.get(upper), values.len().is_multiple_of(2)) {
+        (Some(&middle), false) => middle,
+        (Some(&above), true) => values[upper - 1].midpoint(above),
+        (None, _) => 0.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,5 +238,12 @@ mod tests {
     fn this_process_can_be_sampled() {
         let sample = Sample::of(std::process::id()).expect("proc is mounted");
         assert!(sample.peak >= sample.resident && sample.resident > 0);
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        for (values, expected) in [(&[][..], 0.0), (&[3.0], 3.0), (&[9.0, 1.0], 5.0), (&[9.0, 1.0, 2.0], 2.0)] {
+            assert!((median(values.iter().copied()) - expected).abs() < 1e-9, "{values:?}");
+        }
     }
 }

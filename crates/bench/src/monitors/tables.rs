@@ -3,7 +3,7 @@
 use super::crowd::Outcome;
 use super::delivery::Sent;
 use crate::Verdict;
-use crate::measure::{Percentiles, Sample, ratio, real};
+use crate::measure::{Percentiles, Sample, median, ratio, real};
 use crate::report::{Report, Row};
 
 /// What came of sending all messages once.
@@ -91,29 +91,5 @@ pub(super) fn compare(json: bool, [without, with]: &[Vec<Figures>; 2]) {
             .with_rounded("with", median(with.iter().map(figure)), 0)
             .with_rounded("ratio", median(ratios), 3);
         report.row(&row);
-    }
-}
-
-/// The middle one, or the mean of the two in the middle; 0 when there are none.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let upper = values.len() / 2;
-    match (values.get(upper), values.len().is_multiple_of(2)) {
-        (Some(&middle), false) => middle,
-        (Some(&above), true) => values[upper - 1].midpoint(above),
-        (None, _) => 0.0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        for (values, expected) in [(&[][..], 0.0), (&[3.0], 3.0), (&[9.0, 1.0], 5.0), (&[9.0, 1.0, 2.0], 2.0)] {
-            assert!((median(values.iter().copied()) - expected).abs() < 1e-9, "{values:?}");
-        }
     }
 }
