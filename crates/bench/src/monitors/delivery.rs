@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use memchr::memmem;
 use tokio::task::JoinSet;
@@ -19,8 +19,27 @@ use crate::smtp::{Client, Pace};
 
 /// What stands before the number in a subject.
 const MARK: &str = "monitored-message-";
-/// Digits of the number.
-const DIGITS: usize = 10;
+/// Digits of the number, enough for the microseconds since 1970.
+const DIGITS: usize = 16;
+
+/// Numbers that no message has had yet.
+pub(super) struct Numbers(u64);
+
+impl Numbers {
+    /// They begin with the microsecond of the clock, because a server that tells monitors about its last messages may tell
+    /// about those of an earlier run.
+    pub(super) fn fresh() -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self(u64::try_from(now.as_micros()).unwrap_or(0))
+    }
+
+    /// The next ones.
+    pub(super) fn take(&mut self, count: usize) -> Range<u64> {
+        let first = self.0;
+        self.0 += count as u64;
+        first..self.0
+    }
+}
 
 /// Where and how mail is sent.
 pub(super) struct Delivery {
@@ -165,7 +184,7 @@ mod tests {
     fn a_number_is_found_again() {
         let mut message = Numbered::new(1024);
         let length = message.bytes.len();
-        for number in [0, 7, 1_234_567_890] {
+        for number in [0, 7, 1_794_699_770_123_456] {
             message.set(number);
             assert_eq!(number_in(&message.bytes), Some(number));
             assert_eq!(message.bytes.len(), length);
@@ -174,5 +193,13 @@ mod tests {
         for other in ["", "monitored-message-", "monitored-message-12", "{\"variant\":\"message-deleted\"}"] {
             assert_eq!(number_in(other.as_bytes()), None, "{other}");
         }
+    }
+
+    #[test]
+    fn no_number_is_taken_twice() {
+        let mut numbers = Numbers::fresh();
+        let (first, second) = (numbers.take(3), numbers.take(2));
+        assert_eq!((first.end - first.start, second.start, second.end), (3, first.end, first.end + 2));
+        assert_eq!(first.start.to_string().len(), DIGITS, "it has room in a subject");
     }
 }

@@ -9,7 +9,6 @@ mod monitor;
 mod tables;
 mod websocket;
 
-use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 pub(crate) use self::crowd::allow_open_files;
 use self::crowd::{Crowd, Outcome, Plan};
-use self::delivery::Delivery;
+use self::delivery::{Delivery, Numbers};
 use self::monitor::Protocol;
 use self::tables::{Turn, compare, crowd_row, judge};
 use crate::Verdict;
@@ -112,7 +111,7 @@ impl Topic {
 /// Runs the `monitors` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let mut bench = Bench::prepare(options).await?;
-    let warmup = bench.numbers(options.warmup);
+    let warmup = bench.numbers.take(options.warmup);
     bench.delivery.run(warmup).await;
     let mut report = Report::new(options.json);
     let mut verdict = Verdict::Clean;
@@ -145,8 +144,7 @@ struct Bench {
     plan: Plan,
     messages: usize,
     pid: Option<u32>,
-    /// The number of the next message.
-    next: u64,
+    numbers: Numbers,
 }
 
 impl Bench {
@@ -167,19 +165,12 @@ impl Bench {
             stalled: options.stalled,
             numbers: 0..0,
         };
-        Ok(Self { delivery, plan, messages: options.messages, pid: options.pid, next: 0 })
-    }
-
-    /// Numbers that no message has had yet.
-    fn numbers(&mut self, count: usize) -> Range<u64> {
-        let first = self.next;
-        self.next += count as u64;
-        first..self.next
+        Ok(Self { delivery, plan, messages: options.messages, pid: options.pid, numbers: Numbers::fresh() })
     }
 
     /// Sends all messages once.
     async fn turn(&mut self, with_monitors: bool) -> Result<(Turn, Option<Outcome>), Error> {
-        let numbers = self.numbers(self.messages);
+        let numbers = self.numbers.take(self.messages);
         if !with_monitors {
             let (sent, samples) = watched(self.pid, self.delivery.run(numbers)).await?;
             return Ok((Turn { sent, samples }, None));
