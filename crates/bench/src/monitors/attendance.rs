@@ -13,6 +13,8 @@ pub(super) struct Seen {
     numbers: Range<u64>,
     /// Whether it heard of each of them.
     heard: Bits,
+    /// How often it heard of one that it had heard of.
+    repeated: u64,
     /// When, unless nobody wants to know.
     arrivals: Option<Vec<(u64, Instant)>>,
     /// How often it was told that it lagged.
@@ -30,7 +32,7 @@ impl Seen {
     pub(super) fn nothing(numbers: Range<u64>, timed: bool) -> Self {
         let heard = Bits::zero(numbers.clone().count());
         let arrivals = timed.then(Vec::new);
-        Self { numbers, heard, arrivals, lagged: 0, reconnected: 0, dropped: 0, first_error: None }
+        Self { numbers, heard, repeated: 0, arrivals, lagged: 0, reconnected: 0, dropped: 0, first_error: None }
     }
 
     /// Notes that the monitor hears of a message; true when it is one of those that count, and for the first time. Older
@@ -38,6 +40,7 @@ impl Seen {
     pub(super) fn hear(&mut self, number: u64) -> bool {
         let Some(offset) = offset(&self.numbers, number) else { return false };
         if !self.heard.set(offset) {
+            self.repeated += 1;
             return false;
         }
         if let Some(arrivals) = &mut self.arrivals {
@@ -67,6 +70,8 @@ pub(super) struct Attendance {
     pub(super) missed: u64,
     /// The same by monitors that were not. This must not happen.
     pub(super) lost: u64,
+    /// Events about messages that a monitor had heard of before, though it was not cut off. This must not happen either.
+    pub(super) doubled: u64,
     /// See [`Seen::lagged`].
     pub(super) lagged: u64,
     /// See [`Seen::reconnected`].
@@ -99,6 +104,7 @@ impl Attendance {
             self.missed += unheard;
         } else {
             self.lost += unheard;
+            self.doubled += seen.repeated;
         }
         self.events.push(seen.heard.count());
         self.lagged += seen.lagged;
@@ -174,6 +180,15 @@ mod tests {
         let mut seen = Seen::nothing(10..14, false);
         let counted: Vec<_> = [9, 10, 10, 13, 14, 10].iter().map(|&number| seen.hear(number)).collect();
         assert_eq!(counted, [false, true, false, true, false, false]);
+    }
+
+    #[test]
+    fn only_a_monitor_that_was_cut_off_may_hear_something_twice() {
+        let acknowledged = [Some(Instant::now()); 4];
+        let mut told = heard(&[10, 11, 12, 13, 12, 13]);
+        told.cut_off(Ok(()));
+        let attendance = Attendance::of(&[&told, &heard(&[10, 11, 12, 10, 13, 10])], &acknowledged, Topic::All);
+        assert_eq!((attendance.events, attendance.lost, attendance.doubled), (vec![4, 4], 0, 2));
     }
 
     #[test]

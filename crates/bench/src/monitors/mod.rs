@@ -43,6 +43,7 @@ server has to allow as many connections as there are monitors, and some more.
 The first table shows each turn, the second what the monitors heard, the third the medians. In the second:
   missed           acknowledged messages that monitors did not hear of because they were cut off
   lost             the same by monitors that were not cut off: a fault of the server
+  doubled          events that came a second time to monitors that were not cut off: a fault of the server
   lagged           how often a monitor was told so, by close code 1013 or the end of an event stream
   dropped          how often a connection ended otherwise: a fault of the server
   stalled_dropped  monitors that never read and that the server had given up at the end

@@ -44,16 +44,19 @@ impl Turn {
     }
 }
 
-/// Monitors may lag, but they have to be told.
+/// Monitors may lag, but they have to be told; and nothing may be told twice.
 pub(super) fn judge(outcome: &Outcome) -> Verdict {
     let attendance = &outcome.attendance;
     if attendance.lost > 0 {
         eprintln!("restante-bench: {} events did not come to monitors that were not cut off", attendance.lost);
     }
+    if attendance.doubled > 0 {
+        eprintln!("restante-bench: {} events came twice to monitors that were not cut off", attendance.doubled);
+    }
     if let Some(error) = &attendance.first_error {
         eprintln!("restante-bench: {} monitors were cut off, the first one: {error}", attendance.dropped);
     }
-    if attendance.lost + attendance.dropped == 0 { Verdict::Clean } else { Verdict::Faulty }
+    if attendance.lost + attendance.doubled + attendance.dropped == 0 { Verdict::Clean } else { Verdict::Faulty }
 }
 
 /// The row of the second table.
@@ -67,6 +70,7 @@ pub(super) fn crowd_row(round: usize, outcome: Outcome) -> Row {
         .with("events_max", events.last().copied())
         .with("missed", attendance.missed)
         .with("lost", attendance.lost)
+        .with("doubled", attendance.doubled)
         .with("lagged", attendance.lagged)
         .with("dropped", attendance.dropped)
         .with("reconnected", attendance.reconnected)

@@ -26,7 +26,7 @@ fn every_reading_monitor_hears_of_every_message() {
         assert_eq!(turns, expected.map(|(round, monitors)| (Some(round), Some(monitors))));
         for crowd in &rows[4..6] {
             assert_eq!((&crowd["events_min"], &crowd["events_max"]), (&30.into(), &30.into()), "{crowd}");
-            for figure in ["missed", "lost", "lagged", "dropped", "reconnected", "stalled_dropped"] {
+            for figure in ["missed", "lost", "doubled", "lagged", "dropped", "reconnected", "stalled_dropped"] {
                 assert_eq!(crowd[figure], 0, "{figure} in {crowd}");
             }
         }
@@ -74,6 +74,15 @@ fn events_that_do_not_come_are_noticed() {
     assert_eq!(code, Some(1));
     assert_eq!((&rows[2]["lost"], &rows[2]["missed"]), (&6.into(), &0.into()), "{}", rows[2]);
     assert!(complaints.contains("6 events did not come to monitors that were not cut off"), "{complaints}");
+}
+
+#[test]
+fn events_that_come_twice_are_noticed() {
+    let fake = Fake::start(Manner::TellsEachTenthTwice);
+    let (code, rows, complaints) = monitors(&fake, "--monitors 3 --stalled 0 --messages 20 --rounds 1");
+    assert_eq!(code, Some(1));
+    assert_eq!((&rows[2]["lost"], &rows[2]["doubled"]), (&0.into(), &6.into()), "{}", rows[2]);
+    assert!(complaints.contains("6 events came twice to monitors that were not cut off"), "{complaints}");
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) enum Manner {
     CutsMonitorsOff,
     /// Does not tell monitors about each tenth message.
     HidesEachTenth,
+    /// Tells monitors twice about each tenth message.
+    TellsEachTenthTwice,
 }
 
 /// A running server.
@@ -184,9 +186,14 @@ fn store(state: &Mutex<State>, manner: Manner, recipients: Vec<String>, source: 
         Manner::DropsEachTenth if tenth => return None,
         _ => 1,
     };
+    let tellings = match manner {
+        Manner::HidesEachTenth if tenth => 0,
+        Manner::TellsEachTenthTwice if tenth => 2,
+        _ => 1,
+    };
     let subject = source.lines().find_map(|line| line.strip_prefix("Subject: ")).unwrap_or_default();
     for mailbox in recipients {
-        if !(manner == Manner::HidesEachTenth && tenth) {
+        for _ in 0..tellings {
             state.monitors.publish(&mailbox, subject);
         }
         for _ in 0..copies {
