@@ -50,6 +50,8 @@ enum Command {
     Lost(lost::Options),
     /// Delivery without and with live monitors, some of which never read: rate, latency, memory, and what the monitors got.
     Monitors(monitors::Options),
+    /// Mail for one node of several: from its 250 to the event at the others, and what they are not told or told twice.
+    Cluster(monitors::cluster::Options),
     /// Requests that wait for mail: from the 250 to the answer, and the memory that each of them takes.
     Wait(wait::Options),
     /// Fetch mailboxes over POP3: log in, STAT, LIST, UIDL, RETR, DELE, QUIT.
@@ -99,6 +101,7 @@ fn run(command: Command) -> Result<Verdict, Error> {
         Command::Start(options) => start::run(&options),
         Command::Lost(options) => runtime.block_on(lost::run(&options)),
         Command::Monitors(options) => runtime.block_on(monitors::run(&options)),
+        Command::Cluster(options) => runtime.block_on(monitors::cluster::run(&options)),
         Command::Wait(options) => runtime.block_on(wait::run(&options)),
         Command::Pop3(options) => runtime.block_on(maildrop::run(&options)),
         Command::Search(options) => runtime.block_on(search::run(&options)),

@@ -1,5 +1,6 @@
 //! Many monitors on a thread of their own: those that read, and come back when they were cut off, and those that never
-//! read. In reality they are other machines; here they share one with the server, so their thread has the lowest priority.
+//! read. In reality they are other machines; here they share one with the server, so their thread can have the lowest
+//! priority.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +46,8 @@ pub(super) struct Plan {
     pub(super) monitors: usize,
     /// How many never do.
     pub(super) stalled: usize,
+    /// Whether everything else on the machine comes before them.
+    pub(super) humble: bool,
     /// The messages that count.
     pub(super) numbers: Range<u64>,
 }
@@ -149,8 +152,11 @@ struct Hall {
 
 /// Opens the monitors one after the other; who is open hears nothing yet.
 fn open_all(shared: &Shared) -> Result<Hall, Error> {
-    // On Linux a priority belongs to a thread, and no process means the calling one.
-    setpriority_process(None, 19).map_err(|error| Error::io("lowering the priority of the monitors", error.into()))?;
+    if shared.plan.humble {
+        // On Linux a priority belongs to a thread, and no process means the calling one.
+        let lowered = setpriority_process(None, 19);
+        lowered.map_err(|error| Error::io("lowering the priority of the monitors", error.into()))?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::io("starting the runtime of the monitors", error))?;
     let plan = &shared.plan;

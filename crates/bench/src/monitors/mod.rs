@@ -1,7 +1,9 @@
 //! The `monitors` command: do live monitors slow down delivery? The same mail is sent without and with them, in turns, so
-//! that what else goes on at the machine concerns both. Some of the monitors never read.
+//! that what else goes on at the machine concerns both. Some of the monitors never read. The command of [`cluster`] has
+//! monitors at other nodes than the one that gets the mail.
 
 mod attendance;
+pub(crate) mod cluster;
 mod crowd;
 mod delivery;
 mod events;
@@ -164,6 +166,7 @@ impl Bench {
             prefix: PREFIX,
             monitors: options.monitors,
             stalled: options.stalled,
+            humble: true,
             numbers: 0..0,
         };
         Ok(Self { delivery, plan, messages: options.messages, pid: options.pid, numbers: Numbers::fresh() })

@@ -1,5 +1,6 @@
 //! The program as its users run it, against a fake server: what it sends, what it reports and how it exits.
 
+mod cluster;
 mod fake;
 mod monitors;
 mod pop3;

@@ -1,0 +1,176 @@
+//! The `cluster` command: one node gets mail, and monitors of other nodes listen. How long after the 250 do they hear of it,
+//! and does each of them hear of everything, and once? All of it is one process, so there is one clock.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::time::sleep;
+
+use super::Topic;
+use super::crowd::{Crowd, Outcome, Plan};
+use super::delivery::{Delivery, Numbers, Sent};
+use super::monitor::Protocol;
+use super::tables::{Turn, judge};
+use crate::Verdict;
+use crate::error::Error;
+use crate::http::Base;
+use crate::load::{at_least_one, envelopes};
+use crate::report::{Report, Row};
+use crate::smtp::resolve;
+
+const PREFIX: &str = "cluster";
+/// How long the monitors stay when they have heard of everything, to hear what comes a second time.
+const AFTERWARDS: Duration = Duration::from_millis(500);
+
+/// What the help says behind the options.
+const NOTES: &str = "\
+Times are from the moment in which the sender has read the 250 to that in which the monitor has read the event, 0 where the \
+event was faster. Give the web server of the node that gets the mail as well, to compare.
+
+The first table shows the mail of each round, the second what the monitors of each node heard:
+  events   events about messages of this round, over all monitors of the node
+  missed   acknowledged messages that monitors did not hear of because they were cut off
+  lost     the same by monitors that were not cut off: a fault of the server
+  doubled  events that came a second time to monitors that were not cut off: a fault of the server
+  lagged   how often a monitor was told so, by close code 1013 or the end of an event stream
+  dropped  how often a connection ended otherwise: a fault of the server";
+
+/// Options of the `cluster` command.
+#[derive(Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct Options {
+    /// The SMTP server of the node that gets the mail.
+    #[arg(long, value_name = "HOST:PORT")]
+    smtp: String,
+    /// The web server of a node that has monitors, with its base path if it has one; once for each such node.
+    #[arg(long, value_name = "URL", required = true)]
+    http: Vec<String>,
+    /// Monitors of all mail at each of these nodes.
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    monitors: usize,
+    /// How they are told.
+    #[arg(long, value_enum, default_value = "sse")]
+    protocol: Protocol,
+    /// Connections that send at the same time.
+    #[arg(long, default_value_t = 50, value_parser = at_least_one)]
+    connections: usize,
+    /// Messages to send in each round.
+    #[arg(long, default_value_t = 20_000, value_parser = at_least_one)]
+    messages: usize,
+    /// Mailboxes that receive in turn.
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    mailboxes: usize,
+    /// Size of each message in bytes with its header.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// Messages per second; without it, as fast as the node takes them.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
+    /// How often to measure.
+    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    rounds: usize,
+    /// Messages to send before measuring begins.
+    #[arg(long, default_value_t = 1000)]
+    warmup: usize,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the `cluster` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    let delivery = Arc::new(Delivery {
+        addresses: resolve(&options.smtp).await?,
+        connections: options.connections,
+        rate: options.rate,
+        envelopes: envelopes(PREFIX, options.mailboxes, 1),
+        size: options.size,
+    });
+    let nodes = Nodes::new(options).await?;
+    let mut numbers = Numbers::fresh();
+    delivery.run(numbers.take(options.warmup)).await;
+    let mut report = Report::new(options.json);
+    let mut verdict = Verdict::Clean;
+    let mut rows = Vec::new();
+    for round in 1..=options.rounds {
+        let (sent, outcomes) = nodes.hear(&delivery, numbers.take(options.messages)).await?;
+        verdict = verdict.and(sent.tally.verdict());
+        report.row(&Turn { sent, samples: None }.row(round, nodes.monitors()).0);
+        for (url, outcome) in outcomes {
+            verdict = verdict.and(judge(&outcome));
+            rows.push(row(round, url, outcome));
+        }
+    }
+    let mut report = Report::new(options.json);
+    for row in &rows {
+        report.row(row);
+    }
+    Ok(verdict)
+}
+
+/// The nodes that have monitors, by their URLs: who listens at each.
+struct Nodes<'a>(Vec<(&'a str, Plan)>);
+
+impl<'a> Nodes<'a> {
+    async fn new(options: &'a Options) -> Result<Self, Error> {
+        let mut nodes = Vec::new();
+        for url in &options.http {
+            let plan = Plan {
+                base: Base::parse(url).await?,
+                protocol: options.protocol,
+                topic: Topic::All,
+                prefix: PREFIX,
+                monitors: options.monitors,
+                stalled: 0,
+                // How long an event takes is what is measured, so its reader must not be the last to get a processor.
+                humble: false,
+                numbers: 0..0,
+            };
+            nodes.push((url.as_str(), plan));
+        }
+        Ok(Self(nodes))
+    }
+
+    fn monitors(&self) -> usize {
+        self.0.iter().map(|(_, plan)| plan.monitors).sum()
+    }
+
+    /// Sends messages with these numbers while all monitors listen; what those of each node heard.
+    async fn hear(
+        &self,
+        delivery: &Arc<Delivery>,
+        numbers: Range<u64>,
+    ) -> Result<(Sent, Vec<(&'a str, Outcome)>), Error> {
+        let mut crowds = Vec::new();
+        for (url, plan) in &self.0 {
+            let crowd = Crowd::gather(Plan { numbers: numbers.clone(), ..plan.clone() }).await;
+            crowds.push((*url, crowd.map_err(|error| Error::Usage(format!("{url}: {error}")))?));
+        }
+        let sent = delivery.run(numbers).await;
+        for (_, crowd) in &crowds {
+            crowd.wait_for(&sent.acknowledged).await;
+        }
+        sleep(AFTERWARDS).await;
+        let mut outcomes = Vec::new();
+        for (url, crowd) in crowds {
+            outcomes.push((url, crowd.disperse(&sent.acknowledged).await?));
+        }
+        Ok((sent, outcomes))
+    }
+}
+
+fn row(round: usize, url: &str, outcome: Outcome) -> Row {
+    let attendance = outcome.attendance;
+    Row::default()
+        .with("round", round)
+        .with("node", url)
+        .with("events", attendance.events.iter().sum::<u64>())
+        .with("missed", attendance.missed)
+        .with("lost", attendance.lost)
+        .with("doubled", attendance.doubled)
+        .with("lagged", attendance.lagged)
+        .with("dropped", attendance.dropped)
+        .with_percentiles(attendance.latencies.percentiles())
+}
