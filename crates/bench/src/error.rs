@@ -1,5 +1,5 @@
 //! What can go wrong, told apart by whose fault it is: the server said no, the server broke the protocol, the network
-//! failed, or the command line asks for something impossible.
+//! failed, the database did not do it, or the command line asks for something impossible.
 
 use std::fmt;
 use std::io;
@@ -13,6 +13,8 @@ pub(crate) enum Error {
     Protocol(&'static str),
     /// The operating system said no while doing the thing named.
     Io(&'static str, io::Error),
+    /// The database cannot be reached or did not do as it was told.
+    Database(tokio_postgres::Error),
     /// The server did not answer in time.
     Timeout,
     /// The options cannot be followed.
@@ -39,6 +41,7 @@ impl fmt::Display for Error {
             Self::Refused(reply) => write!(f, "refused: {reply}"),
             Self::Protocol(what) => write!(f, "protocol error of the server: {what}"),
             Self::Io(what, error) => write!(f, "{what}: {error}"),
+            Self::Database(error) => write!(f, "the database: {}", with_cause(error)),
             Self::Timeout => f.write_str("no answer in time"),
             Self::Usage(what) => f.write_str(what),
         }
@@ -46,3 +49,14 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// An error says what was tried, and the last of its causes why that failed.
+fn with_cause(error: &dyn std::error::Error) -> String {
+    let text = error.to_string();
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    let cause = last.to_string();
+    if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
+}

@@ -1,6 +1,7 @@
 //! The command line of the load generator: which measurements there are, their options and the exit code. What each of
 //! them does lives in the module of its name; no socket is touched here.
 
+mod database;
 mod error;
 mod expiry;
 mod growth;
@@ -26,7 +27,7 @@ use clap::{Parser, Subcommand};
 
 use crate::error::Error;
 
-/// Measures a mail server from outside, over SMTP, POP3 and HTTP only.
+/// Measures a mail server from outside, over SMTP, POP3 and HTTP only; and the database below it, as a yardstick.
 #[derive(Parser)]
 #[command(version, about)]
 struct Cli {
@@ -52,6 +53,8 @@ enum Command {
     Monitors(monitors::Options),
     /// Mail for one node of several: from its 250 to the event at the others, and what they are not told or told twice.
     Cluster(monitors::cluster::Options),
+    /// Rows of mail straight into PostgreSQL, in batches: the most that a node which stores there could take.
+    Database(database::Options),
     /// Requests that wait for mail: from the 250 to the answer, and the memory that each of them takes.
     Wait(wait::Options),
     /// Fetch mailboxes over POP3: log in, STAT, LIST, UIDL, RETR, DELE, QUIT.
@@ -102,6 +105,7 @@ fn run(command: Command) -> Result<Verdict, Error> {
         Command::Lost(options) => runtime.block_on(lost::run(&options)),
         Command::Monitors(options) => runtime.block_on(monitors::run(&options)),
         Command::Cluster(options) => runtime.block_on(monitors::cluster::run(&options)),
+        Command::Database(options) => runtime.block_on(database::run(&options)),
         Command::Wait(options) => runtime.block_on(wait::run(&options)),
         Command::Pop3(options) => runtime.block_on(maildrop::run(&options)),
         Command::Search(options) => runtime.block_on(search::run(&options)),

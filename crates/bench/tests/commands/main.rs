@@ -1,6 +1,7 @@
 //! The program as its users run it, against a fake server: what it sends, what it reports and how it exits.
 
 mod cluster;
+mod database;
 mod fake;
 mod monitors;
 mod pop3;

@@ -1,0 +1,273 @@
+//! The `database` command, a yardstick: how fast does PostgreSQL take the rows that a node writes for a mail when it has
+//! nothing else to do? The tables and their indexes are the node's own; what a node does beside inserting is left out, such
+//! as counting, numbering in one order and telling others. Nothing here speaks to a mail server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use clap::Args;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, NoTls, Statement};
+
+use crate::Verdict;
+use crate::error::Error;
+use crate::load::at_least_one;
+use crate::measure::{Tally, median, mib, ratio, real};
+use crate::message::{self, END_OF_DATA, Kind, mailbox_name};
+use crate::report::{Report, Row};
+use crate::smtp::in_time;
+
+const TABLES: &str = include_str!("../../store/src/postgres/tables.sql");
+const MAKE_SCHEMA: &str = "CREATE SCHEMA restante_bench";
+const DROP_SCHEMA: &str = "DROP SCHEMA IF EXISTS restante_bench CASCADE";
+const USE_SCHEMA: &str = "SET search_path TO restante_bench";
+const INSERT: &str = "
+    WITH mails AS (
+        INSERT INTO bodies (id, bytes) SELECT * FROM unnest($1::bigint[], $2::bytea[])
+    )
+    INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace)
+    SELECT id, received, size, id, false, false, mailbox, headline, trace
+    FROM unnest($1::bigint[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[])
+        AS copy (id, received, size, mailbox, headline, trace)";
+
+const PREFIX: &str = "bench";
+/// What a node notes for its lists: the sender, the subject, and every recipient.
+const HEADLINE: &[u8] = b"Bench Sender <sender@bench.example>\nbench\nBench Receiver <receiver@bench.example>\n";
+
+/// What the help says behind the options.
+const NOTES: &str = "\
+Everything happens in a schema restante_bench, which is dropped before and after. The role needs CREATE on the database. \
+Times are those of a whole batch, from sending the statement to the answer, which comes when it is committed.";
+
+/// Options of the `database` command.
+#[derive(Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct Options {
+    /// The database, as postgres://USER:PASSWORD@HOST:PORT/DATABASE; it is talked to without TLS.
+    #[arg(long)]
+    url: String,
+    /// How long each round takes.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// How often to measure, each time with empty tables.
+    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    rounds: usize,
+    /// Mails in one statement.
+    #[arg(long, default_value_t = 50, value_parser = at_least_one)]
+    batch: usize,
+    /// Connections, each of which sends one batch after the other.
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    connections: usize,
+    /// Size of each mail in bytes with its header.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// Mailboxes that receive in turn.
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    mailboxes: usize,
+    /// Print one JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the `database` command.
+pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+    let config: Config = options.url.parse().map_err(Error::Database)?;
+    let owner = Session::open(&config).await?;
+    let measured = measure(options, &config, &owner).await;
+    // What was measured, or went wrong, is what counts; but tables that are left behind are to be known of.
+    let dropped = owner.execute(DROP_SCHEMA).await;
+    owner.close().await;
+    measured.and(dropped).map(|()| Verdict::Clean)
+}
+
+async fn measure(options: &Options, config: &Config, owner: &Session) -> Result<(), Error> {
+    let mails = Arc::new(Mails::new(options.size, options.batch, options.mailboxes));
+    let mut report = Report::new(options.json);
+    let mut rates = Vec::new();
+    for round in 1..=options.rounds {
+        for statements in [DROP_SCHEMA, MAKE_SCHEMA, USE_SCHEMA, TABLES] {
+            owner.execute(statements).await?;
+        }
+        let (tally, elapsed) = insert_for(options, config, &mails).await?;
+        let count = tally.latencies.len() * options.batch;
+        let rate = ratio(real(count), elapsed.as_secs_f64());
+        rates.push(rate);
+        let row = Row::default()
+            .with("round", round)
+            .with("connections", options.connections)
+            .with("batch", options.batch)
+            .with("mails", count)
+            .with_rounded("per_s", rate, 0)
+            .with_rounded("mib_per_s", ratio(mib(tally.bytes), elapsed.as_secs_f64()), 1)
+            .with_percentiles(tally.latencies.percentiles());
+        report.row(&row);
+    }
+    let row = Row::default().with("median", "per_s").with_rounded("raw", median(rates.into_iter()), 0);
+    Report::new(options.json).row(&row);
+    Ok(())
+}
+
+/// One round: all connections insert until it is over. What they did, batch by batch, and how long it took.
+async fn insert_for(options: &Options, config: &Config, mails: &Arc<Mails>) -> Result<(Tally, Duration), Error> {
+    let mut inserters = Vec::new();
+    for _ in 0..options.connections {
+        inserters.push(Inserter::open(config, mails).await?);
+    }
+    let start = Instant::now();
+    let deadline = start + Duration::from_secs(options.seconds);
+    let mut workers = JoinSet::new();
+    for inserter in inserters {
+        workers.spawn(inserter.work(deadline));
+    }
+    let tallies: Result<Vec<Tally>, Error> = workers.join_all().await.into_iter().collect();
+    Ok((Tally::of(tallies?), start.elapsed()))
+}
+
+/// One connection with a statement that is prepared.
+struct Inserter {
+    session: Session,
+    insert: Statement,
+    mails: Arc<Mails>,
+}
+
+impl Inserter {
+    async fn open(config: &Config, mails: &Arc<Mails>) -> Result<Self, Error> {
+        let session = Session::open(config).await?;
+        session.execute(USE_SCHEMA).await?;
+        let insert = in_time(async { session.client.prepare(INSERT).await.map_err(Error::Database) }).await?;
+        Ok(Self { session, insert, mails: Arc::clone(mails) })
+    }
+
+    /// Inserts one batch after the other, and at least one.
+    async fn work(self, deadline: Instant) -> Result<Tally, Error> {
+        let mut tally = Tally::default();
+        loop {
+            let batch = self.mails.next();
+            let start = Instant::now();
+            in_time(self.insert(&batch)).await?;
+            tally.success(start.elapsed(), self.mails.body.len() * batch.ids.len());
+            if Instant::now() >= deadline {
+                break;
+            }
+        }
+        self.session.close().await;
+        Ok(tally)
+    }
+
+    async fn insert(&self, batch: &Batch) -> Result<(), Error> {
+        let Batch { ids, received, names, traces } = batch;
+        let body = &self.mails.body[..];
+        let bodies = vec![body; ids.len()];
+        let headlines = vec![HEADLINE; ids.len()];
+        let names: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+        let sizes: Vec<i64> = traces.iter().map(|trace| integer(trace.len() + body.len())).collect();
+        let traces: Vec<&[u8]> = traces.iter().map(String::as_bytes).collect();
+        let received = vec![*received; ids.len()];
+        let rows = [ids as &(dyn ToSql + Sync), &bodies, &received, &sizes, &names, &headlines, &traces];
+        self.session.client.execute(&self.insert, &rows).await.map(drop).map_err(Error::Database)
+    }
+}
+
+/// The mails of all rounds, which differ in what a node would make different: number, mailbox, time and trace.
+struct Mails {
+    body: Vec<u8>,
+    batch: i64,
+    mailboxes: usize,
+    /// The number of the next one.
+    next: AtomicI64,
+}
+
+/// What goes into one statement.
+struct Batch {
+    ids: Vec<i64>,
+    /// Unix nanoseconds; those who come together are taken to have come at once.
+    received: i64,
+    names: Vec<String>,
+    traces: Vec<String>,
+}
+
+impl Mails {
+    fn new(size: usize, batch: usize, mailboxes: usize) -> Self {
+        let mut body = message::build(Kind::Text, PREFIX, size);
+        body.truncate(body.len() - END_OF_DATA.len());
+        Self { body, batch: integer(batch), mailboxes, next: AtomicI64::new(1) }
+    }
+
+    fn next(&self) -> Batch {
+        let first = self.next.fetch_add(self.batch, Ordering::Relaxed);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let ids: Vec<i64> = (first..first + self.batch).collect();
+        let number = |&id: &i64| usize::try_from(id).unwrap_or(0);
+        let names: Vec<_> = ids.iter().map(|id| mailbox_name(PREFIX, number(id) % self.mailboxes)).collect();
+        let traces = names.iter().map(|name| trace(name)).collect();
+        Batch { ids, received: integer(now.as_nanos()), names, traces }
+    }
+}
+
+/// The lines that a node puts in front of a mail.
+fn trace(mailbox: &str) -> String {
+    format!(
+        "Return-Path: <sender@bench.example>\r\n\
+         Received: from bench.example ([127.0.0.1]) by inbucket\r\n  \
+         for <{mailbox}@bench.example>; Thu, 01 Jan 2026 12:00:00 +0000\r\n"
+    )
+}
+
+/// An open connection.
+struct Session {
+    client: Client,
+    driver: JoinHandle<()>,
+}
+
+impl Session {
+    async fn open(config: &Config) -> Result<Self, Error> {
+        in_time(async {
+            let (client, connection) = config.connect(NoTls).await.map_err(Error::Database)?;
+            // When the connection fails, so does what is asked of the client.
+            let driver = tokio::spawn(async { drop(connection.await) });
+            Ok(Self { client, driver })
+        })
+        .await
+    }
+
+    /// Makes changes of which nothing comes back.
+    async fn execute(&self, statements: &str) -> Result<(), Error> {
+        in_time(async { self.client.batch_execute(statements).await.map_err(Error::Database) }).await
+    }
+
+    /// Says goodbye, so that the server does not log a connection that broke.
+    async fn close(self) {
+        drop(self.client);
+        // Whatever comes of it, the connection has ended.
+        let _ = self.driver.await;
+    }
+}
+
+/// A number as the database has it.
+fn integer(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_go_on_where_the_last_one_ended() {
+        let mails = Mails::new(500, 3, 2);
+        let (first, second) = (mails.next(), mails.next());
+        assert_eq!((first.ids, second.ids), (vec![1, 2, 3], vec![4, 5, 6]));
+        assert_eq!(first.names, ["bench-1", "bench-0", "bench-1"]);
+        assert!(second.traces[0].contains("for <bench-0@bench.example>; "), "{}", second.traces[0]);
+        assert!(second.received >= first.received && first.received > 0);
+    }
+
+    #[test]
+    fn a_mail_has_the_size_that_was_asked_for() {
+        let mails = Mails::new(1024, 1, 1);
+        assert_eq!(mails.body.len(), 1024);
+        assert!(mails.body.starts_with(b"From: Bench Sender") && !mails.body.ends_with(END_OF_DATA));
+    }
+}
