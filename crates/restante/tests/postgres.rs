@@ -8,6 +8,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use restante_testpg::{Line, Postgres};
+use support::monitor::{Ear, EventStream};
 use support::pop3::Pop3;
 use support::{LONG, Server, Talk, command, connect};
 
@@ -164,6 +165,43 @@ fn what_one_node_has_taken_is_at_the_other_at_once() {
     eventually(|| status(&other, "/api/v2/mailbox/bob/latest/transcript") == 200);
     let told = other.json("/api/v2/mailbox/bob/latest/transcript");
     assert!(told["lines"].as_array().unwrap().iter().any(|line| line["text"] == "RCPT TO:<bob@x.org>"), "{told}");
+}
+
+/// Who listens at one node hears of what happens at another, in its order and once, also of what happened while its node was cut off.
+#[test]
+fn what_happens_at_one_node_is_told_at_the_other() {
+    let Some(postgres) = Postgres::start() else { return };
+    let mut line = Line::to(postgres.port());
+    let (one, other) = (node(postgres.port()), node(line.port()));
+    let mut ear = Ear::open(&other, "/api/v2/monitor/messages");
+    let mut stream = EventStream::open(&other, "/api/v2/events/bob", "");
+    let waiting = std::thread::spawn({
+        let url = other.url("/api/v2/mailbox/bob/wait?timeout=20s");
+        move || ureq::get(url).call().unwrap().body_mut().read_to_string().unwrap()
+    });
+    assert!(send(&one, "bob@x.org", "first").starts_with("250"));
+    let told = ear.text();
+    assert_eq!((&told["variant"], &told["header"]["subject"]), (&"message-stored".into(), &"first".into()), "{told}");
+    let position = stream.next().expect("an event").id;
+    assert!(waiting.join().unwrap().contains("\"subject\":\"first\""));
+
+    line.cut();
+    eventually(|| status(&other, "/readyz") == 503);
+    for subject in ["second", "third"] {
+        assert!(send(&one, "bob@x.org", subject).starts_with("250"));
+    }
+    let first = &one.ids("bob")[0];
+    ureq::delete(one.url(&format!("/api/v1/mailbox/bob/{first}"))).call().unwrap();
+    line.mend();
+    assert!(send(&one, "bob@x.org", "last").starts_with("250"));
+    let heard: Vec<_> = (0..4).map(|_| ear.text()).collect();
+    let subjects: Vec<_> = heard.iter().map(|told| told["header"]["subject"].as_str().unwrap_or("gone")).collect();
+    assert_eq!(subjects, ["second", "third", "gone", "last"], "{heard:?}");
+
+    // A position in the stream of one node is good at the other.
+    let mut stream = EventStream::open(&one, "/api/v2/events/bob", &format!("Last-Event-ID: {position}\r\n"));
+    let next = stream.next().expect("an event");
+    assert_eq!((&*next.name, &next.data["header"]["subject"]), ("message-stored", &"second".into()), "{next:?}");
 }
 
 /// A program that may not have come to serve yet.
