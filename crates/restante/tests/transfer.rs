@@ -336,7 +336,7 @@ fn what_cannot_be_done() {
 #[test]
 fn help_shows_what_matters_and_no_more() {
     let scratch = Scratch::new("help");
-    for (command, flags) in [("export", 5), ("import", 8)] {
+    for (command, flags) in [("export", 6), ("import", 9)] {
         let shown =
             support::command().args([command, "-h"]).current_dir(&scratch.0).stdout(Stdio::piped()).output().unwrap();
         let help = String::from_utf8(shown.stdout).unwrap();

@@ -41,7 +41,7 @@ pub(super) struct Security {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mode {
     Disable,
-    /// Encrypted if the server wants it; here, as a library that tries both ways round does not exist, if it can.
+    /// Elsewhere plain if the server puts up with that; here encrypted if it can, like the next one.
     Allow,
     Prefer,
     Require,
