@@ -51,7 +51,7 @@ const LOOK: &str = "SELECT clock, forgotten FROM state";
 const CHANGES: &str = "SELECT * FROM changes($1, $2)";
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 const WARM_START: &str = "SELECT coalesce(greatest(
-        (SELECT min(id) - 1 FROM (SELECT id FROM copies ORDER BY id DESC LIMIT $1) AS latest),
+        (SELECT id FROM copies ORDER BY id DESC OFFSET $1 LIMIT 1),
         (SELECT number FROM past ORDER BY number DESC OFFSET $1 LIMIT 1)
     ), 0) AS start";
 

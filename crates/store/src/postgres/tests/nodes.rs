@@ -200,6 +200,8 @@ async fn a_node_that_was_cut_off_for_too_long_knows_that() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_node_that_starts_knows_what_has_just_happened() {
     let Some([old]) = nodes::<1>(Limits::default()).await else { return };
+    let gone = old.append(message(0, &["bob"], b"x")).await.unwrap().stored.remove(0);
+    old.remove(&gone.mailbox, gone.id).await.unwrap();
     let first = old.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     let second = old.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
     old.remove(&first.mailbox, first.id).await.unwrap();
@@ -210,4 +212,5 @@ async fn a_node_that_starts_knows_what_has_just_happened() {
     };
     assert!(changes.iter().any(|change| change.event == Event::Stored(second.clone())));
     assert!(changes.iter().any(|change| change.event == Event::Deleted(first.clone())));
+    assert!(changes.iter().any(|change| change.event == Event::Deleted(gone.clone())), "also before all that is there");
 }
