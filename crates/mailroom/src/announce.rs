@@ -2,28 +2,44 @@
 //! change tells its observers, and everybody else is told what the feed of the store says, on all nodes: also what a node did
 //! itself comes back to it in this way, so that all hear everything once and in the same order.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_store::feed::{self, Change, News};
+use restante_store::feed::{self, Change, Feed, News};
+use tokio::time::timeout;
 
 use crate::events::Event;
 use crate::hooks::Observer;
 use crate::{Cause, Desk, Mailroom};
 
+/// How long it is waited for what a store tells first.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 impl Mailroom {
     /// Tells what happens in a shared store, for as long as the future is polled; once. Without it nobody here hears of mail, and
     /// the store waits for somebody who listens. Where the store is not shared, there is nothing to follow, and it ends at once.
     pub async fn follow(&self) {
-        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut feed) = feed else { return };
+        let Some(mut feed) = self.feed().take() else { return };
         while let Some(news) = feed.next().await {
-            match news {
-                News::Changes(changes) => changes.into_iter().for_each(|change| self.desk.tell(change)),
-                News::Missed => self.desk.tell_of_missed(),
-            }
+            self.desk.take_in(news);
         }
+    }
+
+    /// Tells what happened in a shared store before this node has started, which is to be done before anybody listens: who comes
+    /// earlier would take it for new, and who comes from another node would not be known. A store that says nothing has trouble,
+    /// and is not waited for.
+    pub async fn begin_to_follow(&self) {
+        let Some(mut feed) = self.feed().take() else { return };
+        if let Ok(Some(news)) = timeout(PATIENCE, feed.next()).await {
+            self.desk.take_in(news);
+        }
+        *self.feed() = Some(feed);
+    }
+
+    fn feed(&self) -> MutexGuard<'_, Option<Feed>> {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -64,6 +80,23 @@ impl Desk {
     fn told(&self) -> impl Iterator<Item = &Arc<dyn Observer>> {
         let followers: &[_] = if self.is_shared { &[] } else { &self.extensions.followers };
         self.extensions.observers.iter().chain(followers)
+    }
+
+    fn take_in(&self, news: News) {
+        match news {
+            News::Lately { behind, changes } => {
+                self.hub.begin_behind(behind);
+                self.tell_all(changes);
+            }
+            News::Changes(changes) => self.tell_all(changes),
+            News::Missed => self.tell_of_missed(),
+        }
+    }
+
+    fn tell_all(&self, changes: Vec<Change>) {
+        for change in changes {
+            self.tell(change);
+        }
     }
 
     fn tell(&self, Change { number, event }: Change) {

@@ -223,6 +223,28 @@ async fn who_comes_to_a_node_that_is_behind_hears_nothing_twice() {
 }
 
 #[tokio::test]
+async fn a_node_that_starts_first_learns_what_has_just_happened() {
+    let store = SharedStore::new(Limits::default());
+    let (mut old, node) = (room(store.node().await), store.starting_node().await);
+    let settings = Settings { history: 10, ..Settings::default() };
+    let new = Arc::new(Mailroom::new(settings, node.clone(), Extensions::default()));
+    old.deliver("ann", "1").await;
+    old.deliver("ann", "2").await;
+    let first = old.events.next().await.unwrap().position();
+    let (beginning, following) = (new.clone(), new.clone());
+    let (mut begin, release) = (Box::pin(beginning.begin_to_follow()), node.release());
+    assert!(timeout(Duration::from_millis(10), &mut begin).await.is_err(), "it is not known yet");
+    tokio::join!(begin, release);
+
+    let (mut resumed, mut late) = (new.subscribe(None, Some(first)), new.subscribe(None, None));
+    assert!(!resumed.has_gap());
+    tokio::spawn(async move { following.follow().await });
+    old.deliver("ann", "3").await;
+    assert_eq!(hear(&mut resumed, 2).await, ["+2", "+3"]);
+    assert_eq!(hear(&mut late, 3).await, ["+1", "+2", "+3"]);
+}
+
+#[tokio::test]
 async fn after_a_time_of_which_nothing_is_known_everybody_looks_again() {
     let [a, mut b] = nodes::<2>(0).await;
     let known = a.deliver("ann", "known").await;

@@ -170,6 +170,7 @@ async fn serve(
 
     let Parts { mailroom, extensions, metrics, readiness, locks, .. } = parts;
     extensions.connect(&mailroom).await;
+    mailroom.begin_to_follow().await;
     let following = {
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.follow().await })

@@ -41,14 +41,20 @@ pub enum Event {
 /// What a node is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
+    /// What is not quite new, so that a node that has just started knows what the others know. It comes first, and once.
+    Lately {
+        /// Of what happened behind this number, nothing is left out.
+        behind: u64,
+        /// What happened, in order; perhaps nothing, and perhaps some that is older.
+        changes: Vec<Change>,
+    },
     /// What happened since the last time, in order; never nothing.
     Changes(Vec<Change>),
     /// The node was cut off for so long that nobody knows any more what happened meanwhile.
     Missed,
 }
 
-/// The news of a shared store, for the one who tells others of them. It begins with some that are not quite new, so that a
-/// node that has just started knows what the others know.
+/// The news of a shared store, for the one who tells others of them. It begins with [`News::Lately`].
 #[derive(Debug)]
 pub struct Feed(mpsc::Receiver<News>);
 

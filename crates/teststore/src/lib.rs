@@ -36,6 +36,8 @@ struct Wire {
     sender: Sender<News>,
     /// What is held back, where it is.
     held: Option<Vec<Change>>,
+    /// The last change before it was there, until it has begun.
+    begins_behind: Option<u64>,
 }
 
 /// The store as one node sees it.
@@ -54,10 +56,18 @@ impl SharedStore {
 
     /// One more node, which is told of everything that happens from now on.
     pub async fn node(self: &Arc<Self>) -> Arc<Node> {
+        let node = self.starting_node().await;
+        node.release().await;
+        node
+    }
+
+    /// One more node, which has not begun: what happens from now on is held back, and not new when it is released.
+    pub async fn starting_node(self: &Arc<Self>) -> Arc<Node> {
         let (sender, feed) = Feed::new(CAPACITY);
         let mut register = self.register.lock().await;
         let number = register.nodes.len();
-        register.nodes.push(Wire { sender, held: None });
+        let begins_behind = Some(register.clock);
+        register.nodes.push(Wire { sender, held: Some(Vec::new()), begins_behind });
         Arc::new(Node { store: self.clone(), number, feed: Mutex::new(Some(feed)) })
     }
 }
@@ -72,8 +82,11 @@ impl Node {
     pub async fn release(&self) {
         let mut register = self.store.register.lock().await;
         let wire = &mut register.nodes[self.number];
-        if let Some(changes) = wire.held.take().filter(|changes| !changes.is_empty()) {
-            wire.send(News::Changes(changes)).await;
+        let Some(changes) = wire.held.take() else { return };
+        match wire.begins_behind.take() {
+            Some(behind) => wire.send(News::Lately { behind, changes }).await,
+            None if changes.is_empty() => {}
+            None => wire.send(News::Changes(changes)).await,
         }
     }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_store::feed::PAST;
 use tokio::time::sleep;
 
 use super::hall::{Hall, Wing};
@@ -141,10 +140,15 @@ impl Hub {
         self.publish(state);
     }
 
+    /// Everything will be told that happened in a shared store behind this number; of what was before, not all is known.
+    pub(crate) fn begin_behind(&self, number: u64) {
+        self.state().ring.begin_behind(self.position(number));
+    }
+
     /// Something happened in a shared store, which tells everything once and in the order of these numbers.
     pub(crate) fn happened(&self, number: u64, event: Event) {
         let mut state = self.state();
-        state.ring.begin_behind(|| self.position(known_before(number)));
+        state.ring.begin_behind(self.position(number.saturating_sub(1)));
         self.add(&mut state, Some(number), event);
         self.publish(state);
     }
@@ -294,12 +298,6 @@ impl Drop for Underway<'_> {
 
 fn key(summary: &Summary) -> Key {
     (summary.id, summary.mailbox.clone())
-}
-
-/// The number behind which everything is known of a shared store that begins to tell with this one. Numbers are ids, so they are
-/// times.
-fn known_before(number: u64) -> u64 {
-    number.saturating_sub(1).max(microseconds(Timestamp::now() + SKEW - PAST))
 }
 
 fn microseconds(time: Timestamp) -> u64 {

@@ -51,8 +51,8 @@ impl Ring {
     }
 
     /// Notes that not everything is known up to this position, unless that is known of another one.
-    pub(super) fn begin_behind(&mut self, position: impl FnOnce() -> Position) {
-        self.gone.get_or_insert_with(position);
+    pub(super) fn begin_behind(&mut self, position: Position) {
+        self.gone.get_or_insert(position);
     }
 
     /// Forgets everything, and leaves a place for what is not known: whoever has not come to the place behind it has missed

@@ -338,8 +338,8 @@ impl Task {
     /// Tells the feed of the latest messages, when somebody has taken it.
     async fn warm_up(&mut self, ears: &Ears) -> Result<(), Trouble> {
         let Some(last) = self.last.filter(|_| lock(&self.follower.feed).is_some()) else { return Ok(()) };
-        let mut start: i64 = ears.client.query_one(WARM_START, &[&WARM]).await?.try_get("start")?;
-        let mut all = Vec::new();
+        let start: i64 = ears.client.query_one(WARM_START, &[&WARM]).await?.try_get("start")?;
+        let (mut start, mut behind, mut all) = (start, rows::unsigned(start), Vec::new());
         while start < to_i64(last) {
             let rows = ears.client.query(&ears.changes, &[&start, &PAGE]).await?;
             let changes = rows.iter().map(rows::change).collect::<Result<Vec<_>>>()?;
@@ -347,10 +347,11 @@ impl Task {
             start = to_i64(newest.number);
             all.extend(changes.into_iter().take_while(|change| change.number <= last));
         }
+        // Asked for now, because what was there may have been tidied away before it was read.
+        let state = ears.client.query_one(&ears.look, &[]).await?;
+        behind = behind.max(rows::number(&state, "forgotten")?);
         self.is_warm = true;
-        if !all.is_empty() {
-            self.put(News::Changes(all)).await;
-        }
+        self.put(News::Lately { behind, changes: all }).await;
         Ok(())
     }
 

@@ -31,13 +31,24 @@ fn settings(limits: Limits, schema: &str) -> Settings {
     Settings { limits, schema: schema.to_owned(), ..Settings::default() }
 }
 
+/// The next news that is not nothing.
+async fn news(feed: &mut Feed) -> News {
+    loop {
+        match timeout(PATIENCE, feed.next()).await.expect("news come").expect("the store is there") {
+            News::Lately { changes, .. } if changes.is_empty() => {}
+            News::Lately { changes, .. } => return News::Changes(changes),
+            other => return other,
+        }
+    }
+}
+
 /// All changes up to the one that deletes this message.
 async fn heard_until_gone(feed: &mut Feed, last: MessageId) -> Vec<Change> {
     let mut heard = Vec::new();
     let is_last = |change: &Change| matches!(&change.event, Event::Deleted(summary) if summary.id == last);
     while !heard.last().is_some_and(is_last) {
-        match timeout(PATIENCE, feed.next()).await.expect("news come") {
-            Some(News::Changes(changes)) => heard.extend(changes),
+        match news(feed).await {
+            News::Changes(changes) => heard.extend(changes),
             other => panic!("{other:?}"),
         }
     }
@@ -184,16 +195,16 @@ async fn a_node_that_was_cut_off_for_too_long_knows_that() {
     let mut feed = far.feed().unwrap();
     let first = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     assert_eq!(far.find(&first.mailbox, Which::Latest).await.unwrap().as_ref(), Some(&first));
-    assert!(matches!(timeout(PATIENCE, feed.next()).await, Ok(Some(News::Changes(_)))));
+    assert!(matches!(news(&mut feed).await, News::Changes(_)));
 
     line.cut();
     near.remove(&first.mailbox, first.id).await.unwrap();
     near.database.change("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
     line.mend();
-    assert_eq!(timeout(PATIENCE, feed.next()).await, Ok(Some(News::Missed)));
+    assert_eq!(news(&mut feed).await, News::Missed);
     assert_eq!(far.find(&first.mailbox, Which::Latest).await.unwrap(), None, "nothing is remembered wrongly");
     let second = near.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
-    let Ok(Some(News::Changes(changes))) = timeout(PATIENCE, feed.next()).await else { panic!("news come") };
+    let News::Changes(changes) = news(&mut feed).await else { panic!("there is nothing else to say") };
     assert_eq!(changes, [Change { number: second.id.number(), event: Event::Stored(second) }]);
 }
 
@@ -206,11 +217,23 @@ async fn a_node_that_starts_knows_what_has_just_happened() {
     let second = old.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
     old.remove(&first.mailbox, first.id).await.unwrap();
     let (address, schema) = (address().expect("it was there"), old.database.schema().to_owned());
-    let new = PostgresStore::open(&address, settings(Limits::default(), &schema)).await.unwrap();
-    let Ok(Some(News::Changes(changes))) = timeout(PATIENCE, new.feed().unwrap().next()).await else {
-        panic!("it begins with what is not quite new")
+    let begin = async || {
+        let new = PostgresStore::open(&address, settings(Limits::default(), &schema)).await.unwrap();
+        match timeout(PATIENCE, new.feed().unwrap().next()).await {
+            Ok(Some(News::Lately { behind, changes })) => (behind, changes),
+            other => panic!("{other:?}"),
+        }
     };
-    assert!(changes.iter().any(|change| change.event == Event::Stored(second.clone())));
-    assert!(changes.iter().any(|change| change.event == Event::Deleted(first.clone())));
-    assert!(changes.iter().any(|change| change.event == Event::Deleted(gone.clone())), "also before all that is there");
+    let (behind, changes) = begin().await;
+    let events: Vec<Event> = changes.iter().map(|change| change.event.clone()).collect();
+    let [gone, first, second] =
+        [gone, first, second].map(|summary| (Event::Stored(summary.clone()), Event::Deleted(summary)));
+    assert_eq!(events, [gone.0, gone.1, first.0, second.0.clone(), first.1]);
+    assert_eq!(behind, 0, "nothing is left out");
+
+    let last = changes.last().unwrap().number;
+    old.database.change("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
+    let (behind, changes) = begin().await;
+    assert_eq!((behind, changes.len()), (last, 1), "all but what is there is forgotten");
+    assert_eq!(changes[0].event, second.0);
 }
