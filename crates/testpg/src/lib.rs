@@ -11,6 +11,7 @@ mod server;
 
 pub use balancer::Balancer;
 pub use line::Line;
+pub use port::free as free_port;
 pub use server::Postgres;
 
 #[cfg(test)]

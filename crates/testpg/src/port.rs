@@ -20,6 +20,6 @@ pub(crate) fn listen() -> TcpListener {
 }
 
 /// A port that was free a moment ago. Another program may be faster there: try again with another one.
-pub(crate) fn free() -> u16 {
+pub fn free() -> u16 {
     listen().local_addr().expect("it listens").port()
 }
