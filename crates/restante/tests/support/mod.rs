@@ -9,7 +9,9 @@ pub(crate) mod monitor;
 pub(crate) mod pop3;
 pub(crate) mod program;
 pub(crate) mod promises;
+pub(crate) mod reader;
 pub(crate) mod receiver;
+pub(crate) mod sender;
 pub(crate) mod tls;
 
 use std::io::{BufRead as _, BufReader};

@@ -3,13 +3,14 @@
 //! what a server holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::net::TcpStream;
+use std::io;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::reader::Reader;
+use super::sender::Sender;
 use super::{LONG, Server};
 
 /// What is known about a copy of a letter in a mailbox.
@@ -77,7 +78,7 @@ impl Promises {
     pub(crate) fn check(&self, server: &Server) {
         let mut inner = self.0.lock().unwrap();
         let Inner { copies, letters, ids } = &mut *inner;
-        let reader = Reader::new(server);
+        let reader = Reader::new(server.http);
         for (mailbox, known) in &mut *copies {
             let found = found(&reader, mailbox, known, ids);
             for (subject, copy) in known {
@@ -100,7 +101,7 @@ impl Promises {
     /// right.
     pub(crate) fn damage(&self, server: &Server) -> Damage {
         let inner = self.0.lock().unwrap();
-        let reader = Reader::new(server);
+        let reader = Reader::new(server.http);
         let (mut lost, mut unreadable) = (0, 0);
         for (mailbox, known) in &inner.copies {
             let mut found = BTreeSet::new();
@@ -193,77 +194,22 @@ fn id_of(summary: &Value) -> u64 {
     summary["id"].as_str().unwrap().parse().unwrap()
 }
 
-/// Asks the REST API. Errors are those of connections that break because the server was killed, or of a list that it
-/// could not read in its last moment.
-struct Reader {
-    agent: ureq::Agent,
-    base: String,
-}
-
-impl Reader {
-    fn new(server: &Server) -> Self {
-        let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(LONG)).build();
-        Self { agent: config.into(), base: server.url("/api") }
-    }
-
-    /// The summaries of a mailbox.
-    fn list(&self, mailbox: &str) -> io::Result<Vec<Value>> {
-        let (status, text) = self.ask("GET", mailbox)?;
-        if status != 200 {
-            let problem = String::from_utf8_lossy(&text);
-            return Err(io::Error::other(format!("{mailbox} cannot be listed: {problem}")));
-        }
-        Ok(serde_json::from_slice(&text)?)
-    }
-
-    fn ask(&self, method: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
-        let url = format!("{}/v1/mailbox/{path}", self.base);
-        match method {
-            "DELETE" => Self::read(self.agent.delete(url).call()),
-            "PATCH" => Self::read(self.agent.patch(url).send_empty()),
-            _ => Self::read(self.agent.get(url).call()),
-        }
-    }
-
-    fn get(&self, path: &str) -> io::Result<(u16, Vec<u8>)> {
-        Self::read(self.agent.get(format!("{}/{path}", self.base)).call())
-    }
-
-    fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> io::Result<(u16, Vec<u8>)> {
-        let mut answer = answer.map_err(io::Error::other)?;
-        let bytes = answer.body_mut().read_to_vec().map_err(io::Error::other)?;
-        Ok((answer.status().as_u16(), bytes))
-    }
-}
-
 /// One sender and reader. Errors are those of connections that break because the server was killed.
 pub(crate) struct Client<'a> {
     promises: &'a Promises,
-    smtp: BufReader<TcpStream>,
+    smtp: Sender,
     http: Reader,
 }
 
 impl<'a> Client<'a> {
     pub(crate) fn new(server: &Server, promises: &'a Promises) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&server.smtp, LONG)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(LONG))?;
-        let mut client = Self { promises, smtp: BufReader::new(stream), http: Reader::new(server) };
-        client.answer()?;
-        client.command("EHLO client.test")?;
-        Ok(client)
+        Ok(Self { promises, smtp: Sender::connect(server.smtp)?, http: Reader::new(server.http) })
     }
 
     /// Sends a letter, and returns the code that answers it.
     pub(crate) fn send(&mut self, subject: &str, mailboxes: &[&str], length: usize) -> io::Result<u16> {
         self.promises.sends(subject, mailboxes, length);
-        self.command("MAIL FROM:<ann@x.org>")?;
-        for mailbox in mailboxes {
-            self.command(&format!("RCPT TO:<{mailbox}@y.org>"))?;
-        }
-        self.command("DATA")?;
-        self.smtp.get_mut().write_all(&letter(subject, length))?;
-        let code = self.command(".")?;
+        let code = self.smtp.send(mailboxes, &letter(subject, length), || ())?;
         if code == 250 {
             for mailbox in mailboxes {
                 // Somebody may have found it and deleted it before its sender had the answer.
@@ -315,23 +261,6 @@ impl<'a> Client<'a> {
             }
         }
         Ok(status)
-    }
-
-    fn command(&mut self, line: &str) -> io::Result<u16> {
-        self.smtp.get_mut().write_all(format!("{line}\r\n").as_bytes())?;
-        self.answer()
-    }
-
-    fn answer(&mut self) -> io::Result<u16> {
-        loop {
-            let mut line = String::new();
-            if self.smtp.read_line(&mut line)? == 0 || !line.ends_with('\n') {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if line.as_bytes()[3] == b' ' {
-                return line[..3].parse().map_err(io::Error::other);
-            }
-        }
     }
 }
 
