@@ -1,6 +1,6 @@
 //! Those who listen to the live monitor: over a WebSocket, and over Server-Sent Events.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::net::TcpStream;
 
 use serde_json::Value;
@@ -93,7 +93,7 @@ impl EventStream {
         stream
     }
 
-    /// The next event; `None` when the stream ends.
+    /// The next event; `None` when the stream ends, also in the middle of one.
     pub(crate) fn next(&mut self) -> Option<ServerSent> {
         let name = loop {
             if let Some(name) = self.line()?.strip_prefix("event: ") {
@@ -112,7 +112,11 @@ impl EventStream {
 
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        let count = self.0.read_line(&mut line).unwrap();
-        (count > 0).then(|| line.trim_end().to_owned())
+        match self.0.read_line(&mut line) {
+            Ok(_) => line.ends_with('\n').then(|| line.trim_end().to_owned()),
+            // A server that was killed.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => None,
+            Err(error) => panic!("waited for a line, got {error}"),
+        }
     }
 }
