@@ -74,6 +74,7 @@ where
     concurrency::readers_during_purges_see_whole_messages(unbounded().await).await;
     concurrency::a_message_is_removed_once(unbounded().await).await;
     concurrency::marking_and_removing_agree(unbounded().await).await;
+    concurrency::a_wish_for_another_mailbox_is_another_wish(unbounded().await).await;
 }
 
 /// How many random walks are made: by default one for each kind of limits, otherwise what the variable says that other

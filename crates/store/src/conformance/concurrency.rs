@@ -170,6 +170,19 @@ pub(super) async fn marking_and_removing_agree(store: impl Store) {
     }
 }
 
+/// Whatever becomes of wishes that come at the same time, each is for its own mailbox.
+pub(super) async fn a_wish_for_another_mailbox_is_another_wish(store: impl Store) {
+    for round in 0..20 {
+        let Summary { mailbox, id, .. } = add(&store, round, "bob").await;
+        let nobody = name("nobody");
+        let (mine, theirs) = tokio::join!(store.set_seen(&mailbox, id, true), store.set_seen(&nobody, id, true));
+        assert_eq!((mine.unwrap(), theirs.unwrap()), (true, false));
+        assert!(store.find(&mailbox, Which::Id(id)).await.unwrap().unwrap().seen);
+        let (theirs, mine) = tokio::join!(store.remove(&nobody, id), store.remove(&mailbox, id));
+        assert_eq!((mine.unwrap().map(|gone| gone.id), theirs.unwrap()), (Some(id), None));
+    }
+}
+
 /// A message whose subject, body and time follow from its number.
 fn numbered(number: usize, mailboxes: &[&str]) -> NewMessage {
     let second = i64::try_from(number).expect("tests use small numbers");

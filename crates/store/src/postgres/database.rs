@@ -1,5 +1,5 @@
 //! Connections to the database: so many for changes, so many for questions, made when they are needed and made again when they
-//! break. Whoever asks never waits for longer than some seconds.
+//! break. Whoever asks waits some seconds for a connection and some for the answer, and never longer.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::Result;
 /// How long it may take to get a connection.
 const CONNECTING: Duration = Duration::from_secs(5);
 /// How long the database may take for an answer, by its own clock. A change waits for those of all other nodes before it.
-const ANSWERING: Duration = Duration::from_secs(15);
+const ANSWERING: Duration = Duration::from_secs(10);
 /// How long an answer is waited for, which includes its way.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(12);
 /// When nothing was heard for so long, it is asked whether the other side is still there; and how long that may take.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -55,11 +55,11 @@ impl Database {
         Ok(Self { config, tls, schema: schema.to_owned(), writers, readers })
     }
 
-    /// The same database by connections of its own, one for changes and one for questions.
+    /// The same database by one connection of its own, for whatever is asked.
     pub(crate) fn apart(&self) -> Result<Self> {
-        let pool = || pool(&self.config, &self.tls, &self.schema, 1);
+        let own = pool(&self.config, &self.tls, &self.schema, 1)?;
         let (config, tls, schema) = (self.config.clone(), self.tls.clone(), self.schema.clone());
-        Ok(Self { writers: pool()?, readers: pool()?, config, tls, schema })
+        Ok(Self { writers: own.clone(), readers: own, config, tls, schema })
     }
 
     /// The schema in which everything is.
@@ -75,7 +75,9 @@ impl Database {
     /// Asks a question. One that fails for want of a connection is asked once more, which changes nothing.
     pub(crate) async fn ask(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         match query(&self.readers, question, parameters).await {
-            Err(Trouble { is_cut_off: true, .. }) => Ok(query(&self.readers, question, parameters).await?),
+            Err(Trouble { is_cut_off: true, is_late: false, .. }) => {
+                Ok(query(&self.readers, question, parameters).await?)
+            }
             answer => Ok(answer?),
         }
     }

@@ -1,8 +1,13 @@
 -- The changes that can be made, each of them a function, so that a change is one statement: no transaction ever waits for a node
--- that has died in the middle of it. They return rows of one kind; the first one holds only the number of the last
--- change before, the others are described with each function.
+-- that has died in the middle of it. They return rows of one kind; the first one holds the number of the last change
+-- before, the others are described with each function.
 --
 -- Nodes of the version before may run while these are put in: what a function means never changes, only its name.
+
+-- The number behind which a change is numbered that is made now.
+CREATE FUNCTION present(clock bigint) RETURNS bigint LANGUAGE sql AS $$
+    SELECT greatest(clock, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+$$;
 
 -- Takes messages away, in this order, as the changes that follow number `last`. The caller has locked the state. Returns what is
 -- gone, without a first row.
@@ -161,7 +166,7 @@ BEGIN
     answer.number := before;
     RETURN NEXT answer;
     IF cardinality(victims) > 0 THEN
-        RETURN QUERY SELECT * FROM forget(victims, before);
+        RETURN QUERY SELECT * FROM forget(victims, present(before));
     END IF;
 END $$;
 
@@ -177,7 +182,7 @@ BEGIN
     answer.number := before;
     RETURN NEXT answer;
     IF cardinality(victims) > 0 THEN
-        RETURN QUERY SELECT * FROM forget(victims, before);
+        RETURN QUERY SELECT * FROM forget(victims, present(before));
     END IF;
 END $$;
 
@@ -199,7 +204,7 @@ BEGIN
     answer.number := before;
     RETURN NEXT answer;
     IF cardinality(victims) > 0 THEN
-        RETURN QUERY SELECT * FROM forget(victims, before);
+        RETURN QUERY SELECT * FROM forget(victims, present(before));
     END IF;
 END $$;
 
@@ -208,9 +213,11 @@ CREATE FUNCTION mark(names bytea[], ids bigint[], wishes boolean[]) RETURNS SETO
 DECLARE
     answer change;
     before bigint;
+    base bigint;
     changes bigint;
 BEGIN
     SELECT state.clock INTO before FROM state FOR UPDATE;
+    base := present(before);
     answer.number := before;
     RETURN NEXT answer;
     answer.number := NULL;
@@ -222,15 +229,15 @@ BEGIN
     END LOOP;
     -- Of several wishes for one message the last one counts.
     WITH wish AS (
-        SELECT DISTINCT ON (wanted.id) wanted.name, wanted.id, wanted.seen
+        SELECT DISTINCT ON (wanted.name, wanted.id) wanted.name, wanted.id, wanted.seen
         FROM unnest(names, ids, wishes) WITH ORDINALITY AS wanted (name, id, seen, place)
-        ORDER BY wanted.id, wanted.place DESC
+        ORDER BY wanted.name, wanted.id, wanted.place DESC
     ), marked AS (
         UPDATE copies SET seen = wish.seen FROM wish
         WHERE copies.id = wish.id AND copies.mailbox = wish.name AND copies.seen <> wish.seen
         RETURNING copies.id, copies.mailbox, copies.seen
     ), numbered AS (
-        SELECT before + row_number() OVER (ORDER BY marked.id) AS number, marked.* FROM marked
+        SELECT base + row_number() OVER (ORDER BY marked.id) AS number, marked.* FROM marked
     ), told AS (
         INSERT INTO past (number, deleted, id, mailbox, seen)
         SELECT numbered.number, false, numbered.id, numbered.mailbox, numbered.seen FROM numbered
@@ -244,11 +251,11 @@ BEGIN
     )
     SELECT count(*) INTO changes FROM numbered;
     IF changes > 0 THEN
-        UPDATE state SET clock = before + changes;
+        UPDATE state SET clock = base + changes;
         RETURN QUERY
     SELECT past.number, past.deleted, past.id, past.mailbox, past.received, past.size, past.seen,
         past.headline, NULL::bigint[]
-    FROM past WHERE past.number > before AND past.number <= before + changes ORDER BY past.number;
+    FROM past WHERE past.number > base AND past.number <= base + changes ORDER BY past.number;
     END IF;
 END $$;
 

@@ -6,6 +6,7 @@
 
 mod address;
 pub(crate) mod database;
+mod follow;
 mod follower;
 mod knowledge;
 mod reader;
@@ -25,12 +26,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 pub use self::address::{Address, ReadFile, Url};
-use self::database::Database;
-use self::follower::{Follower, Task};
+use self::database::{Database, Parameters};
+use self::follow::Task;
+use self::follower::Follower;
 pub use self::schema::OpenError;
 use self::writer::{Job, LANES, Reply};
 use crate::cache::{Answer, Cache};
@@ -69,7 +71,9 @@ pub struct PostgresStore {
     database: Arc<Database>,
     follower: Arc<Follower>,
     writer: mpsc::Sender<Job>,
-    following: AbortHandle,
+    /// Purges and expiry take turns: there are two lanes for mail, and they shall have them.
+    broom: Semaphore,
+    _following: Following,
     /// Answers that were given before, with the mark of their mailbox.
     versions: Cache<MailboxName, Version>,
     summaries: Cache<(MailboxName, Which), Summary>,
@@ -80,13 +84,13 @@ impl PostgresStore {
     /// Opens the store in a database, in which everything that is missing is made. Called within a runtime, which does its work.
     pub async fn open(address: &Address, settings: Settings) -> Result<Self, OpenError> {
         let Settings { limits, cache_bytes, connections, schema } = settings;
-        // One connection is for those who follow what happens.
-        let readers = connections.saturating_sub(LANES + 1).max(1);
-        let database = Database::new(address, &schema, LANES, readers);
+        // One connection follows what happens, and one sweeps.
+        let readers = connections.saturating_sub(LANES + 2).max(1);
+        let database = Database::new(address, &schema, LANES + 1, readers);
         let database = Arc::new(database.map_err(|error| OpenError::Unfit(error.to_string()))?);
         schema::migrate(&database).await?;
         let follower = Follower::new();
-        let following = tokio::spawn(Task::new(database.clone(), follower.clone()).run()).abort_handle();
+        let following = Following(tokio::spawn(Task::new(database.clone(), follower.clone()).run()).abort_handle());
         // Whatever is remembered from now on is known to be true up to here.
         follower.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;
         let writer = writer::start(&database, &follower, limits);
@@ -97,7 +101,8 @@ impl PostgresStore {
             database,
             follower,
             writer,
-            following,
+            broom: Semaphore::new(1),
+            _following: following,
         })
     }
 
@@ -112,6 +117,12 @@ impl PostgresStore {
         let (reply, answer) = oneshot::channel();
         self.writer.send(job(reply)).await.map_err(|_| writer_ended())?;
         answer.await.map_err(|_| writer_ended())?
+    }
+
+    /// Removes many messages at once, when it is its turn; which they were.
+    async fn sweep(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Summary>> {
+        let _turn = self.broom.acquire().await.map_err(|_| writer_ended())?;
+        self.follower.hear(&self.database.change(change, parameters).await?)
     }
 
     /// The answer that was given before, if it is still true.
@@ -130,9 +141,12 @@ impl PostgresStore {
     }
 }
 
-impl Drop for PostgresStore {
+/// The task that follows what happens, for as long as this is there.
+struct Following(AbortHandle);
+
+impl Drop for Following {
     fn drop(&mut self) {
-        self.following.abort();
+        self.0.abort();
     }
 }
 
@@ -192,14 +206,12 @@ impl Store for PostgresStore {
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
         let limit: i64 = integer(limit);
-        let rows = self.database.change(PURGE, &[&mailbox.as_str().as_bytes(), &key(last), &limit]).await?;
-        self.follower.hear(&rows)
+        self.sweep(PURGE, &[&mailbox.as_str().as_bytes(), &key(last), &limit]).await
     }
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
         let limit: i64 = integer(limit);
-        let rows = self.database.change(EXPIRE, &[&nanoseconds(deadline), &limit]).await?;
-        self.follower.hear(&rows)
+        self.sweep(EXPIRE, &[&nanoseconds(deadline), &limit]).await
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {

@@ -101,7 +101,9 @@ async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenE
     let found = version(&transaction, schema).await?;
     if found == 0 {
         let begin = format!(
-            "CREATE SCHEMA IF NOT EXISTS {schema};
+            "DO $$ BEGIN
+                IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '{schema}') THEN CREATE SCHEMA {schema}; END IF;
+             END $$;
              CREATE TABLE IF NOT EXISTS {schema}.version
                 (version int PRIMARY KEY, oldest int NOT NULL, at timestamptz NOT NULL DEFAULT now())"
         );

@@ -62,6 +62,27 @@ async fn a_schema_of_the_future_is_used_as_long_as_it_allows_that() {
     assert!(refused.is_permanent() && refused.to_string().contains("newer version"), "{refused}");
 }
 
+/// Somebody else may have made the schema for a role that may make none.
+#[tokio::test]
+async fn a_schema_that_is_there_need_not_be_made() {
+    let Some(address) = address() else { return };
+    let (administrator, schema) = (open(&address, Limits::default()).await, fresh_schema());
+    let role = format!("role_of_{schema}");
+    for order in [
+        format!("CREATE ROLE {role} LOGIN"),
+        format!("CREATE SCHEMA {schema} AUTHORIZATION {role}"),
+        "REVOKE CREATE ON DATABASE postgres FROM PUBLIC".to_owned(),
+    ] {
+        administrator.database.change(&order, &[]).await.unwrap();
+    }
+    let url = Postgres::shared().expect("it is there").url().replace("restante@", &format!("{role}@"));
+    let settings = Settings { schema, ..Settings::default() };
+    assert!(PostgresStore::open(&url.parse().unwrap(), settings).await.is_ok());
+    let without = Settings { schema: fresh_schema(), ..Settings::default() };
+    let refused = PostgresStore::open(&url.parse().unwrap(), without).await.err().expect("it may not make one");
+    assert!(refused.is_permanent() && refused.to_string().contains("permission denied"), "{refused}");
+}
+
 #[tokio::test]
 async fn a_database_that_is_not_there_is_worth_trying_again() {
     if address().is_none() {

@@ -14,12 +14,14 @@ pub(super) struct Trouble {
     pub(super) error: StoreError,
     /// Whether the connection is of no use any more: another one may do better.
     pub(super) is_cut_off: bool,
+    /// Whether that took all the time there was.
+    pub(super) is_late: bool,
 }
 
 impl Trouble {
     /// There was no answer in time. Whoever waited has left, and so the connection cannot be used again.
     pub(super) fn too_slow(what: &str) -> Self {
-        Self { error: StoreError::Unavailable(format!("{what} took too long")), is_cut_off: true }
+        Self { error: StoreError::Unavailable(format!("{what} took too long")), is_cut_off: true, is_late: true }
     }
 }
 
@@ -28,7 +30,7 @@ impl From<Error> for Trouble {
         let Some(state) = error.code() else {
             let is_ours = error.source().is_some_and(|cause| cause.to_string().contains("serializing"));
             let kind = if is_ours { StoreError::Broken } else { StoreError::Unavailable };
-            return Self { error: kind(described(&error)), is_cut_off: true };
+            return Self { error: kind(described(&error)), is_cut_off: true, is_late: false };
         };
         let kind = match state.code().get(..2) {
             _ if *state == SqlState::DISK_FULL => StoreError::NoSpace,
@@ -38,7 +40,7 @@ impl From<Error> for Trouble {
             _ => StoreError::Broken,
         };
         let is_cut_off = matches!(state.code().get(..2), Some("08" | "57" | "25"));
-        Self { error: kind(described(&error)), is_cut_off }
+        Self { error: kind(described(&error)), is_cut_off, is_late: false }
     }
 }
 
@@ -51,15 +53,16 @@ impl From<PoolError> for Trouble {
                     "all connections to the database are in use, or none can be made".to_owned(),
                 ),
                 is_cut_off: false,
+                is_late: true,
             },
-            error => Self { error: StoreError::Unavailable(error.to_string()), is_cut_off: true },
+            error => Self { error: StoreError::Unavailable(error.to_string()), is_cut_off: true, is_late: false },
         }
     }
 }
 
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Self {
-        Self { error, is_cut_off: false }
+        Self { error, is_cut_off: false, is_late: false }
     }
 }
 

@@ -26,7 +26,7 @@ const QUEUE: usize = 1024;
 /// How long it is waited, after a batch, for half as many changes as that one had. A lone message waits for nobody.
 const GATHERING: Duration = Duration::from_millis(1);
 /// The most changes and bytes of mail in one batch. The table of bodies has room for a thousand.
-const MAX_JOBS: usize = 256;
+const MAX_JOBS: usize = 100;
 const MAX_BYTES: usize = 8 << 20;
 
 const APPEND: &str = "SELECT * FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";

@@ -1,0 +1,310 @@
+//! The task that follows what all nodes do: it reads the changes in their order, or knows them because this node has made them, and
+//! tells the feed. A notification says at once that others have changed something; a look every second finds it in any case.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use restante_mail::naming::MailboxName;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_postgres::{AsyncMessage, Client, Statement};
+
+use super::database::{Database, Driver, setup};
+use super::follower::{Bell, Follower, Look, PATIENCE, lock};
+use super::rows;
+use super::trouble::Trouble;
+use crate::feed::{Change, Event, News, PAST};
+use crate::{Result, StoreError};
+
+/// How often it is looked without any reason.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Other nodes are told at most so often that there is something new.
+const PACE: Duration = Duration::from_millis(4);
+/// How long it is waited after a failure.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How many changes are read at once.
+const PAGE: i64 = 500;
+/// How many messages and how much of the past the feed begins with that are not quite new.
+const WARM: i64 = 1000;
+/// How often the past is tidied, how much of it goes at once, and when it goes on where that was not enough.
+const TIDYING: Duration = Duration::from_secs(10);
+const TIDIED: i64 = 1000;
+const TIDYING_ON: Duration = Duration::from_millis(100);
+
+const TIDY: &str = "SELECT tidy(make_interval(secs => $1), $2) AS tidied";
+
+const LOOK: &str = "SELECT clock, forgotten FROM state";
+const CHANGES: &str = "SELECT * FROM changes($1, $2)";
+const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+const CHECK: &str = "SELECT clock, $1 <= forgotten
+        OR EXISTS (SELECT FROM copies WHERE id = $1)
+        OR EXISTS (SELECT FROM past WHERE number = $1)
+        OR EXISTS (SELECT FROM past WHERE deleted AND id = $1) AS is_known
+    FROM state";
+const WARM_START: &str = "SELECT coalesce(greatest(
+        (SELECT id FROM copies ORDER BY id DESC OFFSET $1 LIMIT 1),
+        (SELECT number FROM past ORDER BY number DESC OFFSET $1 LIMIT 1)
+    ), 0) AS start";
+
+/// See the file's documentation.
+pub(super) struct Task {
+    database: Arc<Database>,
+    follower: Arc<Follower>,
+    ears: Option<Arc<Ears>>,
+    /// The number of the last change that is known; none before the first look.
+    last: Option<u64>,
+    /// Whether the feed has been told what is not quite new.
+    is_warm: bool,
+    /// When other nodes were last told that there is something new.
+    announced: Instant,
+    looked: Instant,
+    next_tidying: Instant,
+    failed: Option<Instant>,
+}
+
+/// A connection that hears what other nodes tell, and what is asked with it.
+struct Ears {
+    client: Client,
+    look: Statement,
+    changes: Statement,
+    notify: Statement,
+}
+
+impl Task {
+    pub(super) fn new(database: Arc<Database>, follower: Arc<Follower>) -> Self {
+        let now = Instant::now();
+        Self {
+            database,
+            follower,
+            ears: None,
+            last: None,
+            is_warm: false,
+            announced: now,
+            looked: now,
+            next_tidying: now + TIDYING,
+            failed: None,
+        }
+    }
+
+    /// Works until it is aborted.
+    pub(super) async fn run(mut self) {
+        let bell = self.follower.bell.clone();
+        loop {
+            tokio::select! {
+                () = bell.wake.notified() => {},
+                () = sleep_until(self.next_look()) => {},
+            }
+            self.tell_own().await;
+            let served = self.follower.asked.load(Ordering::SeqCst);
+            if self.looks_are_due(served) {
+                let failure = self.look_within_time().await.err().map(StoreError::from);
+                self.follower.looks.send_replace(Look { served, failure });
+            }
+        }
+    }
+
+    /// When it is looked again, if nobody asks for it.
+    fn next_look(&self) -> Instant {
+        let usual = (self.looked + INTERVAL).min(self.next_tidying);
+        match self.failed {
+            Some(failed) => failed + PAUSE,
+            None if self.follower.bell.is_unannounced.load(Ordering::SeqCst) => usual.min(self.announced + PACE),
+            None => usual,
+        }
+    }
+
+    /// Whether there is a reason to ask the database, other than what this node has done itself.
+    fn looks_are_due(&self, asked: u64) -> bool {
+        let is_rung = self.follower.bell.is_rung_by_others.swap(false, Ordering::SeqCst);
+        is_rung || self.next_look() <= Instant::now() || self.follower.looks.borrow().served < asked
+    }
+
+    /// Looks, unless it has failed only just now, and then says so again.
+    async fn look_within_time(&mut self) -> Result<(), Trouble> {
+        if let Some(failed) = self.failed
+            && failed.elapsed() < PAUSE
+            && let Some(failure) = self.follower.looks.borrow().failure.clone()
+        {
+            return Err(failure.into());
+        }
+        self.looked = Instant::now();
+        let looked = timeout(PATIENCE, self.look()).await;
+        let looked = looked.unwrap_or_else(|_| Err(Trouble::too_slow("a look into the database")));
+        match &looked {
+            Ok(()) if self.failed.take().is_some() => tracing::info!("the database is there again"),
+            Ok(()) => {}
+            Err(trouble) => {
+                if self.failed.is_none() {
+                    tracing::error!(error = %trouble.error, "the database cannot be asked; it is tried again");
+                }
+                self.failed = Some(Instant::now());
+                self.ears = None;
+            }
+        }
+        looked
+    }
+
+    async fn look(&mut self) -> Result<(), Trouble> {
+        let ears = self.ears().await?;
+        let state = ears.client.query_one(&ears.look, &[]).await?;
+        let (clock, forgotten) = (rows::number(&state, "clock")?, rows::number(&state, "forgotten")?);
+        match self.last {
+            None => self.last = Some(clock),
+            Some(last) if last < forgotten && last < clock => self.miss(clock).await,
+            // What was known never happened: another server took over that had not heard of it.
+            Some(last) if last > clock => self.miss(clock).await,
+            Some(_) => {}
+        }
+        if !self.is_warm {
+            self.warm_up(&ears).await?;
+        }
+        while let Some(last) = self.last.filter(|last| *last < clock) {
+            let rows = ears.client.query(&ears.changes, &[&to_i64(last), &PAGE]).await?;
+            if rows.is_empty() {
+                break;
+            }
+            let changes = rows.iter().map(rows::change).collect::<Result<Vec<_>>>()?;
+            self.tell(changes).await;
+        }
+        if self.follower.bell.is_unannounced.load(Ordering::SeqCst) && self.announced.elapsed() >= PACE {
+            self.announced = Instant::now();
+            self.follower.bell.is_unannounced.store(false, Ordering::SeqCst);
+            let told = ears.client.execute(&ears.notify, &[&self.database.schema(), &clock.to_string()]).await;
+            self.follower.bell.is_unannounced.fetch_or(told.is_err(), Ordering::SeqCst);
+            told?;
+        }
+        if self.next_tidying <= Instant::now() {
+            let tidied: i64 = ears.client.query_one(TIDY, &[&PAST.as_secs_f64(), &TIDIED]).await?.try_get("tidied")?;
+            self.next_tidying = Instant::now() + if tidied < TIDIED { TIDYING } else { TIDYING_ON };
+        }
+        Ok(())
+    }
+
+    /// The connection, which also hears what other nodes tell.
+    async fn ears(&mut self) -> Result<Arc<Ears>, Trouble> {
+        if let Some(ears) = self.ears.as_ref().filter(|ears| !ears.client.is_closed()) {
+            return Ok(ears.clone());
+        }
+        let connected = self.database.connect().await;
+        let (client, driver) = connected.ok_or_else(|| Trouble::too_slow("a connection to the database"))??;
+        let process = Arc::new(AtomicI32::new(0));
+        tokio::spawn(drive(driver, self.follower.bell.clone(), process.clone()));
+        // What is told to others need not be durable.
+        let setup = setup(self.database.schema());
+        client
+            .batch_execute(&format!("{setup}; SET synchronous_commit TO off; LISTEN {}", self.database.schema()))
+            .await?;
+        let (look, changes, notify) =
+            tokio::try_join!(client.prepare(LOOK), client.prepare(CHANGES), client.prepare(NOTIFY))?;
+        process.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
+        let ears = Arc::new(Ears { client, look, changes, notify });
+        if let Some(last) = self.last {
+            self.check(&ears, last).await?;
+        }
+        self.ears = Some(ears.clone());
+        Ok(ears)
+    }
+
+    /// After a connection was lost, another server may have taken over that has not heard of everything, even if it has heard of other
+    /// things since. So it is asked whether it knows the last change that is known here.
+    async fn check(&mut self, ears: &Ears, last: u64) -> Result<(), Trouble> {
+        let row = ears.client.query_one(CHECK, &[&to_i64(last)]).await?;
+        if !row.try_get::<_, bool>("is_known")? {
+            self.miss(rows::number(&row, "clock")?).await;
+        }
+        Ok(())
+    }
+
+    /// Tells what this node has changed itself, as far as nothing of others is in between.
+    async fn tell_own(&mut self) {
+        while let Some(last) = self.last {
+            let next = {
+                let mut own = lock(&self.follower.own);
+                // What was asked for meanwhile is known.
+                *own = own.split_off(&last);
+                own.remove(&last)
+            };
+            let Some(changes) = next else { return };
+            self.tell(changes).await;
+        }
+    }
+
+    async fn tell(&mut self, changes: Vec<Change>) {
+        let Some(newest) = changes.last().map(|change| change.number) else { return };
+        for change in &changes {
+            self.follower.knowledge.changed(mailbox(change));
+        }
+        // Whoever is told may take so long that this is given up. Then it comes again.
+        self.put(News::Changes(changes)).await;
+        self.last = Some(newest);
+    }
+
+    /// It is not known what has happened since the last time.
+    async fn miss(&mut self, clock: u64) {
+        tracing::warn!("the database cannot tell any more what has happened since it was last asked");
+        self.follower.knowledge.everything_changed();
+        self.put(News::Missed).await;
+        self.last = Some(clock);
+    }
+
+    /// Tells the feed of the latest messages, when somebody has taken it.
+    async fn warm_up(&mut self, ears: &Ears) -> Result<(), Trouble> {
+        let Some(last) = self.last.filter(|_| lock(&self.follower.feed).is_some()) else { return Ok(()) };
+        let start: i64 = ears.client.query_one(WARM_START, &[&WARM]).await?.try_get("start")?;
+        let (mut start, mut behind, mut all) = (start, rows::unsigned(start), Vec::new());
+        while start < to_i64(last) {
+            let rows = ears.client.query(&ears.changes, &[&start, &PAGE]).await?;
+            let changes = rows.iter().map(rows::change).collect::<Result<Vec<_>>>()?;
+            let Some(newest) = changes.last() else { break };
+            start = to_i64(newest.number);
+            all.extend(changes.into_iter().take_while(|change| change.number <= last));
+        }
+        // Asked for now, because what was there may have been tidied away before it was read.
+        let state = ears.client.query_one(&ears.look, &[]).await?;
+        behind = behind.max(rows::number(&state, "forgotten")?);
+        self.send(News::Lately { behind, changes: all }).await;
+        self.is_warm = true;
+        Ok(())
+    }
+
+    /// Tells the feed, once it has heard what came before.
+    async fn put(&self, news: News) {
+        if self.is_warm {
+            self.send(news).await;
+        }
+    }
+
+    async fn send(&self, news: News) {
+        let feed = lock(&self.follower.feed).clone();
+        if let Some(feed) = feed {
+            // Whoever had the feed may have gone.
+            let _ = feed.send(news).await;
+        }
+    }
+}
+
+/// Keeps a connection going, and rings the bell when other nodes tell that there is something new.
+async fn drive(mut driver: Driver, bell: Arc<Bell>, process: Arc<AtomicI32>) {
+    let mut messages = stream::poll_fn(|context| driver.poll_message(context));
+    while let Some(Ok(message)) = messages.next().await {
+        if let AsyncMessage::Notification(notification) = message
+            && notification.process_id() != process.load(Ordering::Relaxed)
+        {
+            bell.ring();
+        }
+    }
+    // It is broken: whoever looks next will notice.
+    bell.ring();
+}
+
+fn mailbox(change: &Change) -> &MailboxName {
+    match &change.event {
+        Event::Stored(summary) | Event::Deleted(summary) => &summary.mailbox,
+        Event::Seen { mailbox, .. } => mailbox,
+    }
+}
+
+fn to_i64(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
