@@ -18,6 +18,8 @@ const QUIET: Duration = Duration::from_mins(1);
 pub(super) trait Shelf: Send + 'static {
     /// How long the thread rests after a failure.
     const LONG_REST: Duration;
+    /// How many times as long as it has written the thread rests at least, for the sake of others who use what the shelf is in.
+    const MODESTY: u32 = 0;
     /// How long it leaves the shelf alone when there is nothing to write.
     const IDLE: Duration = Duration::MAX;
 
@@ -106,12 +108,12 @@ impl<S: Shelf> Writer<S> {
             if self.waiting.is_closing() {
                 return;
             }
+            let begun = Instant::now();
             match self.write(&batch) {
                 Ok(next) => {
                     failing = false;
-                    if next == Next::Rest {
-                        self.waiting.rest(REST);
-                    }
+                    let rest = if next == Next::Rest { REST } else { Duration::ZERO };
+                    self.waiting.rest(rest.max(begun.elapsed() * S::MODESTY));
                 }
                 Err(problem) => {
                     if !mem::replace(&mut failing, true) {
