@@ -12,7 +12,7 @@ use restante_store::journal::Journal;
 use restante_store::journal::disk::DiskJournal;
 use restante_store::journal::memory::MemoryJournal;
 use restante_store::memory::MemoryStore;
-use restante_store::postgres::{self, PostgresStore};
+use restante_store::postgres::{self, Access, PostgresStore};
 use restante_store::{Limits, Result, Store, StoreError, Usage};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -70,11 +70,16 @@ pub struct Opened {
 
 /// Opens the store. With a data directory this takes some milliseconds and blocks, so it is best done before anything is served.
 pub async fn open(storage: &Storage) -> Result<Opened, OpenError> {
+    open_for(storage, Access::Serve).await
+}
+
+/// The same for reading alone where mail is in a database: nothing is made there.
+pub async fn open_for(storage: &Storage, access: Access) -> Result<Opened, OpenError> {
     let limits = Limits { messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0), bytes: storage.max_bytes };
     let cache_bytes = storage.cache_bytes;
     if let Some(address) = &storage.database {
         let connections = storage.connections.saturating_sub(CONNECTIONS_OF_JOURNAL);
-        let settings = postgres::Settings { limits, cache_bytes, connections, ..postgres::Settings::default() };
+        let settings = postgres::Settings { limits, cache_bytes, connections, access, ..postgres::Settings::default() };
         let opened = PostgresStore::open(address, settings).await;
         let store = Arc::new(opened.map_err(|error| OpenError::Database(address.to_string(), error))?);
         return Ok(Opened { store: store.clone(), database: Some(store) });

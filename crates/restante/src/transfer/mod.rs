@@ -27,6 +27,7 @@ use restante_client::plain;
 use restante_mail::naming::{MailboxName, Naming};
 use restante_store::Store;
 use restante_store::disk::DiskStore;
+use restante_store::postgres::Access;
 use tokio::sync::watch;
 
 use crate::config::{Config, Export, Import};
@@ -209,7 +210,7 @@ fn mailbox(naming: Naming, name: &str) -> Result<MailboxName, Refused> {
 /// A database is opened as for a server, beside which it is read; of a data directory nothing is touched.
 async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, Refused> {
     if config.storage.database.is_some() {
-        return Ok(storage::open(&config.storage).await?.store);
+        return Ok(storage::open_for(&config.storage, Access::Read).await?.store);
     }
     let opened = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE);
     Ok(Arc::new(opened.map_err(OpenError::Directory)?))

@@ -74,9 +74,9 @@ impl Database {
 
     /// Asks a question. One that fails for want of a connection is asked once more, which changes nothing.
     pub(crate) async fn ask(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        match query(&self.readers, question, parameters).await {
+        match self.query(&self.readers, question, parameters).await {
             Err(Trouble { is_cut_off: true, is_late: false, .. }) => {
-                Ok(query(&self.readers, question, parameters).await?)
+                Ok(self.query(&self.readers, question, parameters).await?)
             }
             answer => Ok(answer?),
         }
@@ -84,16 +84,39 @@ impl Database {
 
     /// Makes a change, once. After a failure it may have been made nevertheless.
     pub(crate) async fn change(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        Ok(query(&self.writers, change, parameters).await?)
+        Ok(self.query(&self.writers, change, parameters).await?)
+    }
+
+    async fn query(&self, pool: &Pool, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, Trouble> {
+        let client = pool.get().await?;
+        let answer = async {
+            let statement = client.prepare_cached(sql).await?;
+            client.query(&statement, parameters).await
+        };
+        let answer = match timeout(PATIENCE, answer).await {
+            Ok(answer) => answer.map_err(Trouble::from),
+            Err(_) => {
+                // Whoever asked is told that it failed, so it had better not happen any more.
+                let (cancelling, tls) = (client.cancel_token(), self.tls.clone());
+                tokio::spawn(timeout(CONNECTING, async move { cancelling.cancel_query(tls).await }));
+                Err(Trouble::too_slow("an answer of the database"))
+            }
+        };
+        if matches!(answer, Err(Trouble { is_cut_off: true, .. })) {
+            drop(Object::take(client));
+        }
+        answer
     }
 }
 
-/// What every connection is told first. The tables are read by their indexes, also as long as the database has not noticed that
+/// What every connection is told first. A node that dies in the middle of a change may leave a lock behind in the database, which must
+/// notice soon that nobody is there. The tables are read by their indexes, also as long as the database has not noticed that
 /// they have grown, and there is one good way to do it, which need not be thought of again for every batch.
 pub(super) fn setup(schema: &str) -> String {
     let patience = ANSWERING.as_millis();
     format!(
-        "SET search_path TO {schema}; SET statement_timeout TO {patience}; SET enable_seqscan TO off; SET jit TO off;
+        "SET tcp_keepalives_idle TO 5; SET tcp_keepalives_interval TO 2; SET tcp_keepalives_count TO 3; SET tcp_user_timeout TO 10000;
+         SET search_path TO {schema}; SET statement_timeout TO {patience}; SET enable_seqscan TO off; SET jit TO off;
          SET plan_cache_mode TO force_generic_plan;
          SET default_transaction_isolation TO 'read committed'; SET client_min_messages TO error"
     )
@@ -115,20 +138,4 @@ fn pool(config: &Config, tls: &MakeRustlsConnect, schema: &str, size: usize) -> 
         .post_create(introduce)
         .build();
     pool.map_err(|error| crate::StoreError::Broken(error.to_string()))
-}
-
-async fn query(pool: &Pool, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, Trouble> {
-    let client = pool.get().await?;
-    let answer = async {
-        let statement = client.prepare_cached(sql).await?;
-        client.query(&statement, parameters).await
-    };
-    let answer = match timeout(PATIENCE, answer).await {
-        Ok(answer) => answer.map_err(Trouble::from),
-        Err(_) => Err(Trouble::too_slow("an answer of the database")),
-    };
-    if matches!(answer, Err(Trouble { is_cut_off: true, .. })) {
-        drop(Object::take(client));
-    }
-    answer
 }

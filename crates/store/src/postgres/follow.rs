@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use jiff::{SignedDuration, Timestamp};
 use restante_mail::naming::MailboxName;
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_postgres::{AsyncMessage, Client, Statement};
+use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 
-use super::database::{Database, Driver, setup};
+use super::database::{Database, Driver, Parameters, setup};
 use super::follower::{Bell, Follower, Look, PATIENCE, lock};
-use super::rows;
+use super::rows::{self, value};
 use super::trouble::Trouble;
-use crate::feed::{Change, Event, News, PAST};
-use crate::{Result, StoreError};
+use crate::feed::{Change, Event, News};
+use crate::{Result, StoreError, Usage};
 
 /// How often it is looked without any reason.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -27,14 +28,13 @@ const PAUSE: Duration = Duration::from_millis(200);
 const PAGE: i64 = 500;
 /// How many messages and how much of the past the feed begins with that are not quite new.
 const WARM: i64 = 1000;
-/// How often the past is tidied, how much of it goes at once, and when it goes on where that was not enough.
-const TIDYING: Duration = Duration::from_secs(10);
-const TIDIED: i64 = 1000;
-const TIDYING_ON: Duration = Duration::from_millis(100);
+/// By how much the clock of this machine may differ from the database's.
+const TOLERANCE: SignedDuration = SignedDuration::from_secs(2);
 
-const TIDY: &str = "SELECT tidy(make_interval(secs => $1), $2) AS tidied";
-
-const LOOK: &str = "SELECT clock, forgotten FROM state";
+const LOOK: &str = "SELECT clock, forgotten, messages, mailboxes, bytes,
+        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+        current_setting('transaction_read_only')::boolean AS is_read_only
+    FROM state";
 const CHANGES: &str = "SELECT * FROM changes($1, $2)";
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 const CHECK: &str = "SELECT clock, $1 <= forgotten
@@ -59,7 +59,6 @@ pub(super) struct Task {
     /// When other nodes were last told that there is something new.
     announced: Instant,
     looked: Instant,
-    next_tidying: Instant,
     failed: Option<Instant>,
 }
 
@@ -71,20 +70,27 @@ struct Ears {
     notify: Statement,
 }
 
+impl Ears {
+    async fn one(&self, question: &Statement, parameters: Parameters<'_>) -> Result<Row, Trouble> {
+        within_time(self.client.query_one(question, parameters)).await
+    }
+
+    /// The first changes behind this number.
+    async fn changes_behind(&self, number: i64) -> Result<Vec<Change>, Trouble> {
+        let rows = within_time(self.client.query(&self.changes, &[&number, &PAGE])).await?;
+        Ok(rows.iter().map(rows::change).collect::<Result<_>>()?)
+    }
+}
+
+async fn within_time<T>(answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Trouble> {
+    let late = |_| Trouble::too_slow("a look into the database");
+    Ok(timeout(PATIENCE, answer).await.map_err(late)??)
+}
+
 impl Task {
     pub(super) fn new(database: Arc<Database>, follower: Arc<Follower>) -> Self {
         let now = Instant::now();
-        Self {
-            database,
-            follower,
-            ears: None,
-            last: None,
-            is_warm: false,
-            announced: now,
-            looked: now,
-            next_tidying: now + TIDYING,
-            failed: None,
-        }
+        Self { database, follower, ears: None, last: None, is_warm: false, announced: now, looked: now, failed: None }
     }
 
     /// Works until it is aborted.
@@ -98,15 +104,18 @@ impl Task {
             self.tell_own().await;
             let served = self.follower.asked.load(Ordering::SeqCst);
             if self.looks_are_due(served) {
-                let failure = self.look_within_time().await.err().map(StoreError::from);
-                self.follower.looks.send_replace(Look { served, failure });
+                let look = match self.look_or_rest().await {
+                    Ok(usage) => Look { served, failure: None, usage },
+                    Err(trouble) => Look { served, failure: Some(trouble.into()), usage: Usage::default() },
+                };
+                self.follower.looks.send_replace(look);
             }
         }
     }
 
     /// When it is looked again, if nobody asks for it.
     fn next_look(&self) -> Instant {
-        let usual = (self.looked + INTERVAL).min(self.next_tidying);
+        let usual = self.looked + INTERVAL;
         match self.failed {
             Some(failed) => failed + PAUSE,
             None if self.follower.bell.is_unannounced.load(Ordering::SeqCst) => usual.min(self.announced + PACE),
@@ -121,7 +130,7 @@ impl Task {
     }
 
     /// Looks, unless it has failed only just now, and then says so again.
-    async fn look_within_time(&mut self) -> Result<(), Trouble> {
+    async fn look_or_rest(&mut self) -> Result<Usage, Trouble> {
         if let Some(failed) = self.failed
             && failed.elapsed() < PAUSE
             && let Some(failure) = self.follower.looks.borrow().failure.clone()
@@ -129,11 +138,10 @@ impl Task {
             return Err(failure.into());
         }
         self.looked = Instant::now();
-        let looked = timeout(PATIENCE, self.look()).await;
-        let looked = looked.unwrap_or_else(|_| Err(Trouble::too_slow("a look into the database")));
+        let looked = self.look().await;
         match &looked {
-            Ok(()) if self.failed.take().is_some() => tracing::info!("the database is there again"),
-            Ok(()) => {}
+            Ok(_) if self.failed.take().is_some() => tracing::info!("the database is there again"),
+            Ok(_) => {}
             Err(trouble) => {
                 if self.failed.is_none() {
                     tracing::error!(error = %trouble.error, "the database cannot be asked; it is tried again");
@@ -145,10 +153,11 @@ impl Task {
         looked
     }
 
-    async fn look(&mut self) -> Result<(), Trouble> {
+    async fn look(&mut self) -> Result<Usage, Trouble> {
         let ears = self.ears().await?;
-        let state = ears.client.query_one(&ears.look, &[]).await?;
+        let state = ears.one(&ears.look, &[]).await?;
         let (clock, forgotten) = (rows::number(&state, "clock")?, rows::number(&state, "forgotten")?);
+        self.compare_clocks(value(&state, "now")?);
         match self.last {
             None => self.last = Some(clock),
             Some(last) if last < forgotten && last < clock => self.miss(clock).await,
@@ -160,25 +169,50 @@ impl Task {
             self.warm_up(&ears).await?;
         }
         while let Some(last) = self.last.filter(|last| *last < clock) {
-            let rows = ears.client.query(&ears.changes, &[&to_i64(last), &PAGE]).await?;
-            if rows.is_empty() {
+            let changes = ears.changes_behind(to_i64(last)).await?;
+            // What was forgotten just before they were read is missing among them.
+            let state = ears.one(&ears.look, &[]).await?;
+            if last < rows::number(&state, "forgotten")? {
+                self.miss(rows::number(&state, "clock")?).await;
+            } else if changes.is_empty() {
                 break;
+            } else {
+                self.tell(changes).await;
             }
-            let changes = rows.iter().map(rows::change).collect::<Result<Vec<_>>>()?;
-            self.tell(changes).await;
         }
         if self.follower.bell.is_unannounced.load(Ordering::SeqCst) && self.announced.elapsed() >= PACE {
             self.announced = Instant::now();
             self.follower.bell.is_unannounced.store(false, Ordering::SeqCst);
-            let told = ears.client.execute(&ears.notify, &[&self.database.schema(), &clock.to_string()]).await;
+            let told = ears.one(&ears.notify, &[&self.database.schema(), &clock.to_string()]).await;
             self.follower.bell.is_unannounced.fetch_or(told.is_err(), Ordering::SeqCst);
             told?;
         }
-        if self.next_tidying <= Instant::now() {
-            let tidied: i64 = ears.client.query_one(TIDY, &[&PAST.as_secs_f64(), &TIDIED]).await?.try_get("tidied")?;
-            self.next_tidying = Instant::now() + if tidied < TIDIED { TIDYING } else { TIDYING_ON };
+        if value(&state, "is_read_only")? {
+            return Err(StoreError::Unavailable("the database only reads".to_owned()).into());
         }
-        Ok(())
+        Ok(Usage {
+            messages: rows::number(&state, "messages")?,
+            mailboxes: rows::number(&state, "mailboxes")?,
+            bytes: rows::number(&state, "bytes")?,
+        })
+    }
+
+    /// Notes by how much the clock here is wrong: that of the database is the one that all nodes go by.
+    fn compare_clocks(&self, database_micros: i64) {
+        let difference = SignedDuration::from_micros(Timestamp::now().as_microsecond() - database_micros);
+        let error = if difference.abs() > TOLERANCE { difference } else { SignedDuration::ZERO };
+        let was_wrong = self.follower.correct_clock_by(error);
+        match (was_wrong, error.is_zero()) {
+            (false, false) => {
+                let seconds = error.as_secs();
+                tracing::warn!(
+                    seconds,
+                    "the clock of this machine differs from the database's, by which all times are corrected"
+                );
+            }
+            (true, true) => tracing::info!("the clock of this machine agrees with the database's again"),
+            _ => {}
+        }
     }
 
     /// The connection, which also hears what other nodes tell.
@@ -191,13 +225,17 @@ impl Task {
         let process = Arc::new(AtomicI32::new(0));
         tokio::spawn(drive(driver, self.follower.bell.clone(), process.clone()));
         // What is told to others need not be durable.
-        let setup = setup(self.database.schema());
-        client
-            .batch_execute(&format!("{setup}; SET synchronous_commit TO off; LISTEN {}", self.database.schema()))
-            .await?;
-        let (look, changes, notify) =
-            tokio::try_join!(client.prepare(LOOK), client.prepare(CHANGES), client.prepare(NOTIFY))?;
-        process.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
+        let orders = format!(
+            "{}; SET synchronous_commit TO off; LISTEN {}",
+            setup(self.database.schema()),
+            self.database.schema()
+        );
+        let (look, changes, notify) = within_time(async {
+            client.batch_execute(&orders).await?;
+            process.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
+            tokio::try_join!(client.prepare(LOOK), client.prepare(CHANGES), client.prepare(NOTIFY))
+        })
+        .await?;
         let ears = Arc::new(Ears { client, look, changes, notify });
         if let Some(last) = self.last {
             self.check(&ears, last).await?;
@@ -209,7 +247,7 @@ impl Task {
     /// After a connection was lost, another server may have taken over that has not heard of everything, even if it has heard of other
     /// things since. So it is asked whether it knows the last change that is known here.
     async fn check(&mut self, ears: &Ears, last: u64) -> Result<(), Trouble> {
-        let row = ears.client.query_one(CHECK, &[&to_i64(last)]).await?;
+        let row = within_time(ears.client.query_one(CHECK, &[&to_i64(last)])).await?;
         if !row.try_get::<_, bool>("is_known")? {
             self.miss(rows::number(&row, "clock")?).await;
         }
@@ -251,17 +289,16 @@ impl Task {
     /// Tells the feed of the latest messages, when somebody has taken it.
     async fn warm_up(&mut self, ears: &Ears) -> Result<(), Trouble> {
         let Some(last) = self.last.filter(|_| lock(&self.follower.feed).is_some()) else { return Ok(()) };
-        let start: i64 = ears.client.query_one(WARM_START, &[&WARM]).await?.try_get("start")?;
+        let start: i64 = within_time(ears.client.query_one(WARM_START, &[&WARM])).await?.try_get("start")?;
         let (mut start, mut behind, mut all) = (start, rows::unsigned(start), Vec::new());
         while start < to_i64(last) {
-            let rows = ears.client.query(&ears.changes, &[&start, &PAGE]).await?;
-            let changes = rows.iter().map(rows::change).collect::<Result<Vec<_>>>()?;
+            let changes = ears.changes_behind(start).await?;
             let Some(newest) = changes.last() else { break };
             start = to_i64(newest.number);
             all.extend(changes.into_iter().take_while(|change| change.number <= last));
         }
         // Asked for now, because what was there may have been tidied away before it was read.
-        let state = ears.client.query_one(&ears.look, &[]).await?;
+        let state = ears.one(&ears.look, &[]).await?;
         behind = behind.max(rows::number(&state, "forgotten")?);
         self.send(News::Lately { behind, changes: all }).await;
         self.is_warm = true;

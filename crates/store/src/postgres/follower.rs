@@ -5,10 +5,11 @@
 //! it, so it costs the database next to nothing, and no node ever tells what was true a moment ago.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use restante_mail::message::Summary;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
@@ -19,7 +20,7 @@ use super::rows;
 use super::trouble::Trouble;
 use super::writer::opening;
 use crate::feed::{Change, Event, Feed, News};
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, Usage};
 
 /// How long a look may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,6 +32,8 @@ const MAX_OWN: usize = 256;
 /// The side of those who ask.
 pub(super) struct Follower {
     pub(super) knowledge: Knowledge,
+    /// By how many microseconds the clock here is ahead of the database's; zero when that is next to nothing.
+    clock_error: AtomicI64,
     /// How many have ever asked for a look.
     pub(super) asked: AtomicU64,
     pub(super) bell: Arc<Bell>,
@@ -55,6 +58,8 @@ pub(super) struct Bell {
 pub(super) struct Look {
     pub(super) served: u64,
     pub(super) failure: Option<StoreError>,
+    /// How much the store held then.
+    pub(super) usage: Usage,
 }
 
 impl Bell {
@@ -68,6 +73,7 @@ impl Follower {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             knowledge: Knowledge::default(),
+            clock_error: AtomicI64::new(0),
             asked: AtomicU64::new(0),
             bell: Arc::default(),
             looks: watch::channel(Look::default()).0,
@@ -78,6 +84,11 @@ impl Follower {
 
     /// Waits until everything is known that has happened so far, on whatever node.
     pub(super) async fn catch_up(&self) -> Result<()> {
+        self.usage().await.map(drop)
+    }
+
+    /// The same; how much the store holds then.
+    pub(super) async fn usage(&self) -> Result<Usage> {
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut looks = self.looks.subscribe();
         self.bell.wake.notify_one();
@@ -85,8 +96,20 @@ impl Follower {
         let look = looked.map_err(|_| Trouble::too_slow("a look into the database"))?;
         look.map_or_else(
             |_| Err(StoreError::Unavailable("it is closed".to_owned())),
-            |look| look.failure.clone().map_or(Ok(()), Err),
+            |look| look.failure.clone().map_or(Ok(look.usage), Err),
         )
+    }
+
+    /// What the time is by the database's clock when it is this time here.
+    pub(super) fn corrected(&self, time: Timestamp) -> Timestamp {
+        let error = SignedDuration::from_micros(self.clock_error.load(Ordering::Relaxed));
+        time.checked_sub(error).unwrap_or(time)
+    }
+
+    /// The clock here is ahead by so much. Whether it was wrong before.
+    pub(super) fn correct_clock_by(&self, error: SignedDuration) -> bool {
+        let micros = i64::try_from(error.as_micros()).unwrap_or(0);
+        self.clock_error.swap(micros, Ordering::Relaxed) != 0
     }
 
     /// Takes note of changes that this node has made behind number `before`.

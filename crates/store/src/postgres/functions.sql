@@ -63,13 +63,15 @@ BEGIN
 END $$;
 
 -- Adds messages. Each has one place in the first arrays, counted from 1; each copy names the place of its message. Returns the ids
--- of the copies in the first row, in their order, and then what had to go.
+-- of the copies in the first row, in their order, and then what had to go. After a limit was lowered that may be very much; others wait
+-- for it, so the rest goes with the messages that come next.
 CREATE FUNCTION append(
     mails bytea[], lengths bigint[], shared boolean[], received bigint[], headlines bytea[],
     places int[], names bytea[], traces bytea[], new_bytes bigint, cap bigint, bound bigint
 ) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
     first_body CONSTANT bigint := nextval('body_numbers');
+    most CONSTANT bigint := 1000;
     answer change;
     before bigint;
     last bigint;
@@ -123,13 +125,13 @@ BEGIN
                 SELECT copies.id FROM copies WHERE copies.mailbox = mailboxes.name ORDER BY copies.id LIMIT mailboxes.messages - cap
             ) AS first
             WHERE mailboxes.name = ANY (crowded)
-            ORDER BY first.id
+            ORDER BY first.id LIMIT most
         );
         RETURN QUERY SELECT * FROM forget(victims, last);
         last := last + cardinality(victims);
     END IF;
 
-    WHILE bound > 0 LOOP
+    WHILE bound > 0 AND last < most + answer.ids[cardinality(answer.ids)] LOOP
         SELECT state.bytes - bound INTO excess FROM state;
         EXIT WHEN excess <= 0;
         -- What a copy frees is known unless its body is shared; such a one is the last of its step.
@@ -297,3 +299,8 @@ BEGIN
     END IF;
     RETURN tidied;
 END $$;
+
+-- Fails when a message could not be stored now.
+CREATE FUNCTION probe() RETURNS void LANGUAGE sql SET lock_timeout TO '1s' AS $$
+    UPDATE state SET clock = state.clock
+$$;

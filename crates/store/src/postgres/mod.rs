@@ -5,6 +5,7 @@
 //! of many sessions are one statement too. What was appended is as safe as the database makes a commit.
 
 mod address;
+mod broom;
 pub(crate) mod database;
 mod follow;
 mod follower;
@@ -21,15 +22,17 @@ mod writer;
 use std::hash::Hash;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
-use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 
 pub use self::address::{Address, ReadFile, Url};
+use self::broom::Broom;
 use self::database::{Database, Parameters};
 use self::follow::Task;
 use self::follower::Follower;
@@ -45,6 +48,7 @@ use crate::{
 };
 
 const PURGE: &str = "SELECT * FROM purge($1, $2, $3)";
+const PROBE: &str = "SELECT probe()";
 const EXPIRE: &str = "SELECT * FROM expire($1, $2)";
 
 /// How a store in PostgreSQL works.
@@ -58,11 +62,28 @@ pub struct Settings {
     pub connections: usize,
     /// The schema in which everything is: letters, digits and underscores.
     pub schema: String,
+    /// What it is opened for.
+    pub access: Access,
+}
+
+/// What a store in PostgreSQL is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everything, so that tables are made where they are missing.
+    Serve,
+    /// Reading alone, which changes nothing, not even the tables.
+    Read,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { limits: Limits::default(), cache_bytes: 16 << 20, connections: 10, schema: "restante".to_owned() }
+        Self {
+            limits: Limits::default(),
+            cache_bytes: 16 << 20,
+            connections: 10,
+            schema: "restante".to_owned(),
+            access: Access::Serve,
+        }
     }
 }
 
@@ -71,9 +92,11 @@ pub struct PostgresStore {
     database: Arc<Database>,
     follower: Arc<Follower>,
     writer: mpsc::Sender<Job>,
-    /// Purges and expiry take turns: there are two lanes for mail, and they shall have them.
-    broom: Semaphore,
-    _following: Following,
+    broom: Arc<Broom>,
+    /// Whether the last change failed.
+    in_trouble: AtomicBool,
+    /// What goes on beside those who ask, for as long as this is there.
+    _tasks: JoinSet<()>,
     /// Answers that were given before, with the mark of their mailbox.
     versions: Cache<MailboxName, Version>,
     summaries: Cache<(MailboxName, Which), Summary>,
@@ -83,14 +106,18 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Opens the store in a database, in which everything that is missing is made. Called within a runtime, which does its work.
     pub async fn open(address: &Address, settings: Settings) -> Result<Self, OpenError> {
-        let Settings { limits, cache_bytes, connections, schema } = settings;
+        let Settings { limits, cache_bytes, connections, schema, access } = settings;
         // One connection follows what happens, and one sweeps.
         let readers = connections.saturating_sub(LANES + 2).max(1);
         let database = Database::new(address, &schema, LANES + 1, readers);
         let database = Arc::new(database.map_err(|error| OpenError::Unfit(error.to_string()))?);
-        schema::migrate(&database).await?;
-        let follower = Follower::new();
-        let following = Following(tokio::spawn(Task::new(database.clone(), follower.clone()).run()).abort_handle());
+        schema::prepare(&database, access).await?;
+        let (follower, broom) = (Follower::new(), Arc::new(Broom::new(database.clone())));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Task::new(database.clone(), follower.clone()).run());
+        if access == Access::Serve {
+            tasks.spawn(broom.clone().keep_tidy());
+        }
         // Whatever is remembered from now on is known to be true up to here.
         follower.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;
         let writer = writer::start(&database, &follower, limits);
@@ -101,8 +128,9 @@ impl PostgresStore {
             database,
             follower,
             writer,
-            broom: Semaphore::new(1),
-            _following: following,
+            broom,
+            in_trouble: AtomicBool::new(false),
+            _tasks: tasks,
         })
     }
 
@@ -116,13 +144,19 @@ impl PostgresStore {
     async fn change<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.writer.send(job(reply)).await.map_err(|_| writer_ended())?;
-        answer.await.map_err(|_| writer_ended())?
+        self.note(answer.await.map_err(|_| writer_ended())?)
+    }
+
+    /// Notes how a change went.
+    fn note<T>(&self, made: Result<T>) -> Result<T> {
+        self.in_trouble.store(made.is_err(), Ordering::Relaxed);
+        made
     }
 
     /// Removes many messages at once, when it is its turn; which they were.
     async fn sweep(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Summary>> {
-        let _turn = self.broom.acquire().await.map_err(|_| writer_ended())?;
-        self.follower.hear(&self.database.change(change, parameters).await?)
+        let rows = self.note(self.broom.sweep(change, parameters).await)?;
+        self.follower.hear(&rows)
     }
 
     /// The answer that was given before, if it is still true.
@@ -141,18 +175,10 @@ impl PostgresStore {
     }
 }
 
-/// The task that follows what happens, for as long as this is there.
-struct Following(AbortHandle);
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
+        let message = NewMessage { received: self.follower.corrected(message.received), ..message };
         self.change(|reply| Job::Append(message, reply)).await
     }
 
@@ -211,7 +237,7 @@ impl Store for PostgresStore {
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
         let limit: i64 = integer(limit);
-        self.sweep(EXPIRE, &[&nanoseconds(deadline), &limit]).await
+        self.sweep(EXPIRE, &[&nanoseconds(self.follower.corrected(deadline)), &limit]).await
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
@@ -223,7 +249,11 @@ impl Store for PostgresStore {
     }
 
     async fn usage(&self) -> Result<Usage> {
-        reader::usage(&self.database).await
+        // After trouble, it is worth a try whether it is over: nobody may be sending, because of what is said here.
+        if self.in_trouble.load(Ordering::Relaxed) {
+            self.note(self.database.change(PROBE, &[]).await)?;
+        }
+        self.follower.usage().await
     }
 
     fn feed(&self) -> Option<Feed> {

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::database::Database;
 use super::rows::{self, number, value};
 use crate::numbers::{integer, key, time};
-use crate::{Listing, MailboxPage, MailboxState, Newest, Page, Result, Usage, Version, Which};
+use crate::{Listing, MailboxPage, MailboxState, Newest, Page, Result, Version, Which};
 
 /// Longer mails are read in pieces of this length, so that neither side needs all of the memory at once that they take on the way.
 const PIECE: i32 = 1 << 20;
@@ -50,7 +50,7 @@ const MAILBOXES: &str = "SELECT name, messages, unseen, bytes, newest.id, newest
     FROM mailboxes CROSS JOIN LATERAL (SELECT id, received FROM copies WHERE mailbox = name ORDER BY id DESC LIMIT 1) AS newest
     WHERE name >= $1 AND name > $2 AND ($3::bytea IS NULL OR name < $3) ORDER BY name LIMIT $4";
 
-const STATE: &str = "SELECT last_id, messages, mailboxes, bytes FROM state";
+const LAST_ID: &str = "SELECT last_id FROM state";
 
 pub(super) async fn version(database: &Database, mailbox: &MailboxName) -> Result<Version> {
     let rows = database.ask(VERSION, &[&mailbox.as_str().as_bytes()]).await?;
@@ -128,12 +128,6 @@ fn behind_all_with(prefix: &[u8]) -> Option<Vec<u8>> {
 }
 
 pub(super) async fn last_id(database: &Database) -> Result<MessageId> {
-    let rows = database.ask(STATE, &[]).await?;
+    let rows = database.ask(LAST_ID, &[]).await?;
     rows.first().map_or(Ok(MessageId::ZERO), |row| rows::id(row, "last_id"))
-}
-
-pub(super) async fn usage(database: &Database) -> Result<Usage> {
-    let rows = database.ask(STATE, &[]).await?;
-    let Some(row) = rows.first() else { return Ok(Usage::default()) };
-    Ok(Usage { messages: number(row, "messages")?, mailboxes: number(row, "mailboxes")?, bytes: number(row, "bytes")? })
 }

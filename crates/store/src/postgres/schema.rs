@@ -6,6 +6,7 @@ use futures_util::FutureExt as _;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
+use super::Access;
 use super::database::Database;
 use super::trouble::described;
 
@@ -73,19 +74,39 @@ impl From<tokio_postgres::Error> for OpenError {
     }
 }
 
-/// Makes the schema, or brings it up to date, while all other nodes that want to do so wait.
-pub(super) async fn migrate(database: &Database) -> Result<(), OpenError> {
+/// Makes the schema, or brings it up to date, while all other nodes that want to do so wait. Who only reads takes it as it is.
+pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), OpenError> {
     let connected = database.connect().await;
     let (mut client, driver) = connected.ok_or_else(|| OpenError::Unreachable("no answer in time".to_owned()))??;
     let driver = tokio::spawn(driver.map(drop));
-    let migrated = bring_up_to_date(&mut client, database.schema()).await;
+    let prepared = match access {
+        Access::Serve => bring_up_to_date(&mut client, database.schema()).await,
+        Access::Read => check(&client, database.schema()).await,
+    };
     drop(client);
     // The connection is closed, whatever came of it.
     let _ = driver.await;
-    migrated
+    prepared
+}
+
+async fn check(client: &Client, schema: &str) -> Result<(), OpenError> {
+    match version(client, schema).await? {
+        0 => Err(OpenError::Unfit("there is no mail in it, and never was".to_owned())),
+        found if found < MIGRATIONS.len() => Err(OpenError::Unfit(
+            "an earlier version of this program has used it, and no server of this one since".to_owned(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenError> {
+    // Another node may have died in the middle of it, or somebody may have locked what is needed.
+    client.batch_execute("SET lock_timeout TO '10s'").await?;
+    if client.query_one("SELECT current_setting('transaction_read_only')::boolean", &[]).await?.get(0) {
+        let cause =
+            "it only reads; with several hosts in the URL, target_session_attrs=read-write finds the one that writes";
+        return Err(OpenError::Unreachable(cause.to_owned()));
+    }
     let server: i32 = client.query_one("SELECT current_setting('server_version_num')::int", &[]).await?.get(0);
     if server < OLDEST {
         let (major, oldest) = (server / 10_000, OLDEST / 10_000);

@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use jiff::SignedDuration;
 use restante_testpg::Postgres;
 
 use super::*;
-use crate::conformance;
+use crate::conformance::{self, message};
 
 /// A database for all tests of this program, in which each has schemas of its own; none where PostgreSQL is not installed.
 pub(crate) fn address() -> Option<Address> {
@@ -81,6 +82,70 @@ async fn a_schema_that_is_there_need_not_be_made() {
     let without = Settings { schema: fresh_schema(), ..Settings::default() };
     let refused = PostgresStore::open(&url.parse().unwrap(), without).await.err().expect("it may not make one");
     assert!(refused.is_permanent() && refused.to_string().contains("permission denied"), "{refused}");
+}
+
+#[tokio::test]
+async fn who_only_reads_makes_nothing() {
+    let Some(address) = address() else { return };
+    let schema = fresh_schema();
+    let open = |access| {
+        let settings = Settings { schema: schema.clone(), access, ..Settings::default() };
+        PostgresStore::open(&address, settings)
+    };
+    let refused = open(Access::Read).await.err().expect("there is nothing to read");
+    assert!(refused.is_permanent() && refused.to_string().contains("no mail in it"), "{refused}");
+    let server = open(Access::Serve).await.unwrap();
+    server.append(message(1, &["bob"], b"x")).await.unwrap();
+    assert_eq!(open(Access::Read).await.unwrap().usage().await.unwrap().messages, 1);
+}
+
+/// As a server is that was in charge before a fail-over.
+#[tokio::test]
+async fn a_database_that_only_reads_is_not_ready() {
+    if address().is_none() {
+        return;
+    }
+    let url = Postgres::shared().expect("it is there").url() + "?options=-cdefault_transaction_read_only%3Don";
+    let settings = Settings { schema: fresh_schema(), ..Settings::default() };
+    let refused = PostgresStore::open(&url.parse().unwrap(), settings).await.err().expect("it cannot be written");
+    assert!(!refused.is_permanent() && refused.to_string().contains("only reads"), "{refused}");
+}
+
+/// Others wait for it, so it goes step by step.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_limit_that_was_lowered_is_reached_with_the_next_messages() {
+    const STEP: usize = 1000;
+    let Some(address) = address() else { return };
+    let settings = |limits| Settings { limits, schema: "lowered_limit".to_owned(), ..Settings::default() };
+    let store = PostgresStore::open(&address, settings(Limits::default())).await.unwrap();
+    let store = Arc::new(store);
+    let mut writers = JoinSet::new();
+    for second in 0..2500 {
+        let store = store.clone();
+        writers.spawn(async move { store.append(message(second, &["bob"], &[b'x'; 1000])).await.unwrap() });
+    }
+    writers.join_all().await;
+    let capped = Limits { messages_per_mailbox: 1400, bytes: 0 };
+    let store = PostgresStore::open(&address, settings(capped)).await.unwrap();
+    for (second, evicted) in [(3000, STEP), (3001, 102), (3002, 1)] {
+        assert_eq!(store.append(message(second, &["bob"], b"x")).await.unwrap().evicted.len(), evicted);
+    }
+    let bounded = Limits { messages_per_mailbox: 0, bytes: 50_000 };
+    let store = PostgresStore::open(&address, settings(bounded)).await.unwrap();
+    assert_eq!(store.append(message(4000, &["bob"], b"x")).await.unwrap().evicted.len(), STEP);
+    store.append(message(4001, &["bob"], b"x")).await.unwrap();
+    let usage = store.usage().await.unwrap();
+    assert!(usage.bytes <= 50_000 && usage.messages > 40, "{usage:?}");
+}
+
+#[test]
+fn times_are_those_of_the_database() {
+    let (follower, noon) = (Follower::new(), Timestamp::from_second(1000).unwrap());
+    assert_eq!(follower.corrected(noon), noon);
+    assert!(!follower.correct_clock_by(SignedDuration::from_secs(90)), "it was right before");
+    assert_eq!(follower.corrected(noon), Timestamp::from_second(910).unwrap());
+    assert!(follower.correct_clock_by(SignedDuration::ZERO));
+    assert_eq!(follower.corrected(noon), noon);
 }
 
 #[tokio::test]

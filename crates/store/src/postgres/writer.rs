@@ -25,6 +25,8 @@ pub(super) const LANES: usize = 2;
 const QUEUE: usize = 1024;
 /// How long it is waited, after a batch, for half as many changes as that one had. A lone message waits for nobody.
 const GATHERING: Duration = Duration::from_millis(1);
+/// When a batch takes so long, as one with a very large message does, the next one need not wait for it.
+const SLOW: Duration = Duration::from_millis(50);
 /// The most changes and bytes of mail in one batch. The table of bodies has room for a thousand.
 const MAX_JOBS: usize = 100;
 const MAX_BYTES: usize = 8 << 20;
@@ -89,7 +91,7 @@ impl Batch {
 impl Writer {
     async fn run(self: Arc<Self>, mut queue: Receiver<Job>) {
         let (mut batch, mut underway) = (Batch::default(), JoinSet::new());
-        let (mut expected, mut patience) = (0, Instant::now());
+        let (mut expected, mut patience, mut is_patient) = (0, Instant::now(), true);
         loop {
             tokio::select! {
                 job = queue.recv(), if !batch.is_full() => match job {
@@ -97,18 +99,19 @@ impl Writer {
                     None => break,
                 },
                 Some(_) = underway.join_next() => patience = Instant::now() + GATHERING,
-                () = sleep_until(patience), if batch.len() > 0 && underway.is_empty() => expected = 0,
+                () = sleep_until(patience), if batch.len() > 0 && is_patient => is_patient = false,
             }
             while !batch.is_full()
                 && let Ok(job) = queue.try_recv()
             {
                 batch.add(job);
             }
-            let is_next = if underway.is_empty() { batch.len() >= expected } else { batch.is_full() };
+            let is_next = batch.is_full() || !is_patient || underway.is_empty() && batch.len() >= expected;
             if is_next && batch.len() > 0 && underway.len() < LANES {
                 // Those who have just been answered are likely to come again.
                 expected = batch.len() / 2;
                 underway.spawn(self.clone().make(std::mem::take(&mut batch)));
+                (patience, is_patient) = (Instant::now() + SLOW, true);
             }
         }
         self.make(batch).await;
