@@ -93,14 +93,13 @@ impl Database {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, parameters).await
         };
-        let answer = match timeout(PATIENCE, answer).await {
-            Ok(answer) => answer.map_err(Trouble::from),
-            Err(_) => {
-                // Whoever asked is told that it failed, so it had better not happen any more.
-                let (cancelling, tls) = (client.cancel_token(), self.tls.clone());
-                tokio::spawn(timeout(CONNECTING, async move { cancelling.cancel_query(tls).await }));
-                Err(Trouble::too_slow("an answer of the database"))
-            }
+        let answer = if let Ok(answer) = timeout(PATIENCE, answer).await {
+            answer.map_err(Trouble::from)
+        } else {
+            // Whoever asked is told that it failed, so it had better not happen any more.
+            let (cancelling, tls) = (client.cancel_token(), self.tls.clone());
+            tokio::spawn(timeout(CONNECTING, async move { cancelling.cancel_query(tls).await }));
+            Err(Trouble::too_slow("an answer of the database"))
         };
         if matches!(answer, Err(Trouble { is_cut_off: true, .. })) {
             drop(Object::take(client));

@@ -16,9 +16,8 @@ use tokio::time::timeout;
 use tokio_postgres::Row;
 
 use super::knowledge::Knowledge;
-use super::rows;
+use super::rows::{self, opening};
 use super::trouble::Trouble;
-use super::writer::opening;
 use crate::feed::{Change, Event, Feed, News};
 use crate::{Result, StoreError, Usage};
 

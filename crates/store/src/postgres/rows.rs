@@ -70,3 +70,13 @@ pub(super) fn unsigned(number: i64) -> u64 {
 fn text<'a>(row: &'a Row, column: &str) -> Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(value(row, column)?))
 }
+
+/// What a function of the database returns: the number before its changes, and the rest.
+pub(super) fn opening(rows: &[Row]) -> Result<(u64, &[Row])> {
+    let (first, rest) = rows.split_first().ok_or_else(|| missing("the first row"))?;
+    Ok((unsigned(value(first, "number")?), rest))
+}
+
+pub(super) fn missing(what: &str) -> StoreError {
+    StoreError::Broken(format!("{what} is missing in the answer of the database"))
+}

@@ -14,10 +14,10 @@ use tokio_postgres::Row;
 
 use super::database::{Database, Parameters};
 use super::follower::Follower;
-use super::rows::{self, unsigned, value};
+use super::rows::{self, missing, opening, unsigned, value};
 use crate::feed::{Change, Event};
 use crate::numbers::{integer, key, nanoseconds};
-use crate::{Appended, Limits, NewMessage, Result, StoreError};
+use crate::{Appended, Limits, NewMessage, Result};
 
 /// How many batches are under way at once.
 pub(super) const LANES: usize = 2;
@@ -235,14 +235,4 @@ impl Writer {
         self.follower.know(before, changes);
         Ok(there)
     }
-}
-
-/// What a function of the database returns: the number before its changes, and the rest.
-pub(super) fn opening(rows: &[Row]) -> Result<(u64, &[Row])> {
-    let (first, rest) = rows.split_first().ok_or_else(|| missing("the first row"))?;
-    Ok((unsigned(value(first, "number")?), rest))
-}
-
-fn missing(what: &str) -> StoreError {
-    StoreError::Broken(format!("{what} is missing in the answer of the database"))
 }
