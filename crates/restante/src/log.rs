@@ -16,12 +16,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::Dispatch;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::config::{Level, Log, LogOutput};
 use json::Json;
 use text::Text;
+
+/// The library that keeps connections to a database. It warns of every one that breaks, however many there are; that the database
+/// is away is told by the store.
+const POOL: &str = "deadpool";
 
 /// Starts the log of the process. Fails when the file cannot be opened, or when a log was started before.
 pub fn start(settings: &Log) -> io::Result<Handle> {
@@ -55,9 +61,9 @@ fn prepare(settings: &Log) -> io::Result<(Dispatch, Handle)> {
     let subscriber = tracing_subscriber::fmt().log_internal_errors(false);
     let subscriber = subscriber.with_max_level(filter(settings)).with_writer(Arc::clone(&sink));
     let dispatch = if settings.json {
-        subscriber.fmt_fields(JsonFields::new()).event_format(Json).into()
+        subscriber.fmt_fields(JsonFields::new()).event_format(Json).finish().with(voices(settings)).into()
     } else {
-        subscriber.event_format(Text { colour: sink.is_terminal() }).into()
+        subscriber.event_format(Text { colour: sink.is_terminal() }).finish().with(voices(settings)).into()
     };
     Ok((dispatch, Handle { sink }))
 }
@@ -70,6 +76,16 @@ fn filter(settings: &Log) -> LevelFilter {
         Level::Warn | Level::Error if settings.netdebug => LevelFilter::INFO,
         Level::Warn => LevelFilter::WARN,
         Level::Error => LevelFilter::ERROR,
+    }
+}
+
+/// Who is heard, and from which level on: everybody, but those who complain about what is told in our own words, only for those
+/// who look closely.
+fn voices(settings: &Log) -> Targets {
+    let all = Targets::new().with_default(filter(settings));
+    match settings.level {
+        Level::Debug => all,
+        Level::Info | Level::Warn | Level::Error => all.with_target(POOL, LevelFilter::ERROR),
     }
 }
 
@@ -186,6 +202,20 @@ mod tests {
                 "ERROR failed id=7",
             ]
         );
+    }
+
+    #[test]
+    fn what_the_store_says_better_is_for_those_who_look_closely() {
+        for (level, expected) in [(Level::Debug, 2), (Level::Info, 1), (Level::Warn, 1)] {
+            for json in [false, true] {
+                let lines = logged(&format!("pool-{level:?}-{json}"), json, level, |_, _| {
+                    tracing::warn!(target: "deadpool.postgres", "Connection error: db error");
+                    tracing::warn!("the database cannot be asked");
+                });
+                assert_eq!(lines.len(), expected, "{lines:?}");
+                assert!(lines[expected - 1].contains("the database cannot be asked"), "{lines:?}");
+            }
+        }
     }
 
     #[test]
