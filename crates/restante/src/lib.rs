@@ -6,6 +6,7 @@
 pub mod config;
 mod constant_time;
 pub mod extensions;
+pub mod failures;
 pub mod health;
 pub mod html;
 pub mod http;

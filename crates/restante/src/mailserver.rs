@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use restante_mailroom::Mailroom;
 use restante_proto::{Dialogue, Recorded, Scope, Speaker};
+use restante_store::StoreError;
 
+use crate::failures::Failures;
 use crate::metrics::{Ending, Metrics, Protocol};
 use crate::net::{Shutdown, Stream, Tls, Wire};
 
@@ -32,6 +34,8 @@ pub struct Host {
     pub netdebug: bool,
     /// How many sessions there have been, also at other listeners, to tell them apart in the log.
     pub sessions: Arc<AtomicU64>,
+    /// What the log was told of the store, also by other listeners.
+    pub failures: Arc<Failures>,
 }
 
 /// One connection, seen from outside its session.
@@ -120,6 +124,11 @@ impl Host {
 }
 
 impl Call<'_> {
+    /// Tells the operator what the store has failed at.
+    pub fn store_failed(&self, what: &str, error: &StoreError) {
+        self.host.failures.tell(what, Some(self.name), error);
+    }
+
     /// What of its dialogue is to be recorded, for [`Call::log`].
     pub fn recorded(&self) -> Option<Scope> {
         let refusals = || tracing::enabled!(tracing::Level::DEBUG).then_some(Scope::Refusals);

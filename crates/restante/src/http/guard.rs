@@ -13,6 +13,7 @@ use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Version, header
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use restante_access::{Denied, Grant};
+use restante_store::StoreError;
 use tokio::time::sleep;
 
 use super::access;
@@ -55,6 +56,9 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
     headers.insert(DNS_PREFETCH, HeaderValue::from_static("off"));
     headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("SAMEORIGIN"));
     asked.answered(&response);
+    if let Some(error) = response.extensions().get::<StoreError>() {
+        server.told.failures.tell("HTTP request failed", None, error);
+    }
     response
 }
 

@@ -79,6 +79,7 @@ use tokio::time::timeout;
 
 use crate::config::{Hosts, Network, Origins};
 use crate::extensions::Extensions;
+use crate::failures::Failures;
 use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::net::{self, Clients, Readiness};
@@ -297,12 +298,13 @@ struct Server {
     told: Told,
 }
 
-/// When the operator was told that requests were refused because there are too many of them.
+/// When the operator was told that requests were refused because there are too many of them, or because the store failed.
 #[derive(Default)]
 struct Told {
     requests: Seldom,
     monitors: Seldom,
     waits: Seldom,
+    failures: Failures,
 }
 
 /// The right to work on something now: here when that is quick, otherwise away from the network threads.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use restante_store::StoreError;
 
 use super::problem::Problem;
 use super::{Server, reply};
@@ -20,8 +21,15 @@ pub(super) async fn live() -> Response {
 /// Asks the listeners and the store.
 pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     server.settings.readiness.check()?;
-    storage::usage(&server.mailroom).await?;
-    Ok(ok())
+    let Err(error) = storage::usage(&server.mailroom).await else { return Ok(ok()) };
+    if !server.mailroom.is_shared() {
+        return Err(error.into());
+    }
+    // A shared store says by itself that it is away, and supervisors ask all the time.
+    tracing::debug!(%error, "not ready");
+    let mut response = Problem::from(error).into_response();
+    response.extensions_mut().remove::<StoreError>();
+    Ok(response)
 }
 
 fn ok() -> Response {

@@ -1,5 +1,6 @@
 //! Everything that can be wrong with a request, and the one place where it becomes an answer: `application/problem+json`
-//! (RFC 9457). The client gets a plain sentence; what happened inside goes to the log, once, from here.
+//! (RFC 9457). The client gets a plain sentence; what happened inside goes to the log, once, from here, or
+//! from `guard` where that could be too often.
 
 use std::borrow::Cow;
 
@@ -321,9 +322,10 @@ impl Problem {
         }
     }
 
+    /// Writes it into the log if it is a fault of the server. That the store failed is told of at the door: the answer carries
+    /// it there.
     fn log(&self) {
         match self {
-            Self::Store(error) => tracing::error!(%error, "HTTP request failed"),
             Self::Search(error @ SearchError::Unavailable(_)) => tracing::error!(%error, "HTTP request failed"),
             Self::Fault(error) => tracing::error!(%error, "HTTP request failed by a fault of the server"),
             _ => {}
@@ -367,6 +369,9 @@ impl IntoResponse for Problem {
         *response.status_mut() = self.status();
         if let Some(denied) = self.denial() {
             response.extensions_mut().insert(denied);
+        }
+        if let Self::Store(error) = &self {
+            response.extensions_mut().insert(error.clone());
         }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

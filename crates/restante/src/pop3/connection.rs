@@ -260,7 +260,7 @@ impl<'a> Connection<'a> {
     }
 
     fn unavailable(&self, error: &StoreError) -> Refusal {
-        tracing::error!(session = self.call.name, %error, "the store failed");
+        self.call.store_failed("the store failed", error);
         Refusal::Unavailable
     }
 

@@ -54,6 +54,7 @@ fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) ->
             timeout,
             netdebug: false,
             sessions: Arc::default(),
+            failures: Arc::default(),
         },
         settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
         login: Arc::new(Login::new(Vec::new(), None)),

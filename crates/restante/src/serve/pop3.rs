@@ -7,6 +7,7 @@ use restante_proto::pop3::Settings;
 
 use super::{Bound, Parts};
 use crate::config::Config;
+use crate::failures::Failures;
 use crate::mailserver::Host;
 use crate::metrics::Protocol;
 use crate::net::{Budget, Gate, Limits, Tls};
@@ -33,6 +34,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
     });
     let login = Arc::new(Login::new(pop3.keys.clone(), parts.locks.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
+    let failures = Arc::new(Failures::default());
     let (maildrops, messages) = (Budget::new(BYTES_OF_MAILDROPS), Budget::new(BYTES_BEING_SENT));
     let server = |implicit_tls: bool| {
         let settings = Settings {
@@ -49,6 +51,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             timeout: pop3.timeout,
             netdebug: log.netdebug,
             sessions: sessions.clone(),
+            failures: failures.clone(),
         };
         Arc::new(Server {
             host,

@@ -226,7 +226,7 @@ impl<'a> Connection<'a> {
                 Ok(())
             }
             Err(error) => {
-                tracing::error!(session = self.call.name, %error, "mail could not be stored");
+                self.call.store_failed("mail could not be stored", &error);
                 Err(refusal::of(&error))
             }
         }

@@ -3,19 +3,31 @@
 use async_trait::async_trait;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_store::feed::Feed;
 use restante_store::{Appended, Listing, MailboxPage, MailboxState, Page, Result, StoreError, Usage, Version, Which};
 
 use super::*;
 use crate::http::{Server, routed};
 
 /// A store that does nothing but fail, or does not even do that.
-pub(super) struct Failing(pub(super) Option<MakeError>);
+pub(super) struct Failing {
+    error: Option<MakeError>,
+    is_shared: bool,
+}
 
 type MakeError = fn(String) -> StoreError;
 
 impl Failing {
+    pub(super) fn with(error: MakeError) -> Self {
+        Self { error: Some(error), is_shared: false }
+    }
+
+    fn silent() -> Self {
+        Self { error: None, is_shared: false }
+    }
+
     async fn fail<T>(&self) -> Result<T> {
-        match self.0 {
+        match self.error {
             Some(error) => Err(error("open /secret/path: EIO".to_owned())),
             None => std::future::pending().await,
         }
@@ -60,6 +72,9 @@ impl Store for Failing {
     async fn usage(&self) -> Result<Usage> {
         self.fail().await
     }
+    fn feed(&self) -> Option<Feed> {
+        self.is_shared.then(|| Feed::new(1).1)
+    }
 }
 
 #[tokio::test]
@@ -70,7 +85,7 @@ async fn a_store_in_trouble_is_503() {
         (StoreError::Broken, "", "The store could not do its work."),
     ];
     for (error, retry_after, detail) in table {
-        let router = over(Failing(Some(error)));
+        let router = over(Failing::with(error));
         for request in [
             "GET /api/v1/mailbox/test",
             "GET /api/v1/mailbox/test/latest",
@@ -89,9 +104,26 @@ async fn a_store_in_trouble_is_503() {
     }
 }
 
+/// What goes to the log leaves the service beside the answer.
+#[tokio::test]
+async fn a_shared_store_says_by_itself_that_it_is_away() {
+    for (is_shared, path, is_told) in [
+        (false, "/api/v1/mailbox/test", true),
+        (false, "/readyz", true),
+        (true, "/api/v1/mailbox/test", true),
+        (true, "/readyz", false),
+    ] {
+        let router = over(Failing { is_shared, ..Failing::with(StoreError::Unavailable) });
+        let request = Request::get(path).header("Host", "localhost").body(Body::empty()).expect("a request");
+        let response = router.oneshot(request).await.expect("an answer");
+        assert_eq!(response.status(), 503, "{path}");
+        assert_eq!(response.extensions().get::<StoreError>().is_some(), is_told, "{path}, shared: {is_shared}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_not_ready() {
-    let router = over(Failing(None));
+    let router = over(Failing::silent());
     let answer = ask(&router, "GET /readyz", Body::empty(), Peer::default()).await;
     assert_eq!(answer.problem(503), "The store cannot be reached at the moment.");
     assert_eq!(ask(&router, "GET /livez", Body::empty(), Peer::default()).await.status, 200);
@@ -110,7 +142,7 @@ async fn a_server_that_ends_is_not_ready_but_lives() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_store_does_not_tell_is_not_made_up() {
-    for store in [Failing(None), Failing(Some(StoreError::Unavailable))] {
+    for store in [Failing::silent(), Failing::with(StoreError::Unavailable)] {
         let router = over(store);
         let answer = ask(&router, "GET /metrics", Body::empty(), Peer::default()).await;
         assert_eq!(answer.status, 200);

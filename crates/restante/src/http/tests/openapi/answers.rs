@@ -400,7 +400,7 @@ async fn crowded(book: &mut Book<'_>) {
 
 /// A store that fails.
 async fn in_trouble(book: &mut Book<'_>) {
-    let router = over(Failing(Some(StoreError::Unavailable)));
+    let router = over(Failing::with(StoreError::Unavailable));
     for operation in book.operations.clone() {
         let (_, _, described) = operation;
         let id = described["operationId"].as_str().expect("an id");
