@@ -135,6 +135,7 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     }
     warnings.extend(storage::warnings(config, sources));
     warnings.extend(no_greeting(config, sources));
+    warnings.extend(access::warning(config));
     warnings.extend(open_to_all(config));
     warnings.extend(everybody_is_a_proxy(config));
     warnings.extend(idle_secret(&config.webhooks));

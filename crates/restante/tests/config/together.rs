@@ -21,6 +21,22 @@ fn lists_of_proxies_that_leave_nobody_out() {
 }
 
 #[test]
+fn logins_that_other_nodes_do_not_know() {
+    let (shared, tokens) = ("--storage-url=postgres://u@db/mail", "--auth-tokens=/etc/tokens.toml");
+    let secret = "--auth-secret=0123456789abcdef0123456789abcdef";
+    let cases: [(&[&str], bool); 4] =
+        [(&[shared, tokens], true), (&[shared, tokens, secret], false), (&[shared], false), (&[tokens], false)];
+    for (args, warned) in cases {
+        let warnings = flags(args).serve().warnings;
+        assert_eq!(warnings.len(), usize::from(warned), "{args:?} {warnings:?}");
+        assert!(
+            warnings.iter().all(|warning| warning.ends_with("with the same store: see auth.secret")),
+            "{warnings:?}"
+        );
+    }
+}
+
+#[test]
 fn webhooks_that_nobody_hears_of() {
     let cases: &[(&[&str], &str)] = &[
         (&["--webhook-secret=a secret of some length"], "webhook.secret has no effect without webhook.urls"),

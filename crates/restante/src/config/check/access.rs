@@ -1,4 +1,5 @@
-//! Who is let in: whether the files of users and tokens can be used, and which file of tokens it is.
+//! Who is let in: whether the files of users and tokens can be used, which file of tokens it is, and whether a login is good
+//! where it should be.
 
 use std::path::PathBuf;
 
@@ -9,10 +10,11 @@ use crate::config::ReadFile;
 use crate::config::setting::Setting;
 use crate::config::sources::Sources;
 use crate::config::table::row;
-use crate::config::types::{Config, Storage, TOKENS_FILE};
+use crate::config::types::{Config, Storage, StoreKind, TOKENS_FILE};
 
 const USERS: &Setting = row("auth.users");
 const TOKENS: &Setting = row("auth.tokens");
+const SECRET: &Setting = row("auth.secret");
 const DATA: &Setting = row("storage.path");
 const CREDENTIALS: &Setting = row("smtp.credentials");
 const REQUIRE_AUTH: &Setting = row("smtp.requireauth");
@@ -54,6 +56,18 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
         sources.overrule(TOKENS, &path.display().to_string(), DATA);
         config.auth.tokens = Some(path);
     }
+}
+
+/// The warning about logins that no other node knows of.
+pub(super) fn warning(config: &Config) -> Option<String> {
+    let Config { auth, storage, .. } = config;
+    let is_alone = storage.kind == StoreKind::Postgres && auth.is_on() && auth.secret.is_none();
+    is_alone.then(|| {
+        format!(
+            "a login on the web page is good at this server only, and not at others with the same store: see {}",
+            SECRET.key
+        )
+    })
 }
 
 fn in_data_directory(storage: &Storage) -> Option<PathBuf> {
