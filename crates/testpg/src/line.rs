@@ -1,5 +1,6 @@
 //! A line to a server that can be cut, and one that goes dead without a word.
 
+use super::Postgres;
 use super::forward::{Forwarder, connect};
 
 /// A port of its own that leads to another one, with the faults that a network has.
@@ -14,6 +15,12 @@ impl Line {
     /// Its own port on 127.0.0.1, the same for all its life.
     pub fn port(&self) -> u16 {
         self.0.port()
+    }
+
+    /// The URL of a server that it leads to, by way of this line.
+    pub fn url(&self, server: &Postgres) -> String {
+        let port = |port: u16| format!(":{port}/");
+        server.url().replace(&port(server.port()), &port(self.port()))
     }
 
     /// Ends all connections and refuses new ones, until it is mended: both ends notice at once.

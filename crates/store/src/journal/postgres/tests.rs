@@ -150,9 +150,7 @@ async fn what_is_written_twice_counts_once() {
 async fn a_line_that_is_cut_holds_nobody_up_and_nothing_is_lost() {
     let (Some(server), schema) = (Postgres::shared(), fresh_schema()) else { return };
     let mut line = Line::to(server.port());
-    let port = |port: u16| format!(":{port}/");
-    let behind_line = server.url().replace(&port(server.port()), &port(line.port()));
-    let cut_off = open(&behind_line.parse().unwrap(), &schema, PLENTY).await;
+    let cut_off = open(&line.url(server).parse().unwrap(), &schema, PLENTY).await;
     let other = open(&server.url().parse().unwrap(), &schema, PLENTY).await;
     cut_off.note(piece(1, 0, "before"));
     until(async || other.session(1.into()).await.unwrap()).await;

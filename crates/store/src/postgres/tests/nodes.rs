@@ -149,12 +149,11 @@ async fn every_node_hears_of_everything_once_and_in_one_order() {
 async fn a_node_that_was_cut_off_catches_up() {
     let Some(server) = Postgres::shared() else { return };
     let (schema, mut line) = (fresh_schema(), Line::to(server.port()));
-    let behind_the_line = server.url().replace(&server.port().to_string(), &line.port().to_string());
     let open = async |url: &str| {
         let address: Address = url.parse().expect("a URL of our own");
         PostgresStore::open(&address, settings(Limits::default(), &schema)).await.expect("the database is there")
     };
-    let (near, far) = (open(&server.url()).await, open(&behind_the_line).await);
+    let (near, far) = (open(&server.url()).await, open(&line.url(server)).await);
     let mut feed = far.feed().unwrap();
     let before = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     assert_eq!(far.find(&before.mailbox, Which::Latest).await.unwrap().as_ref(), Some(&before));
@@ -188,8 +187,7 @@ async fn a_node_that_was_cut_off_catches_up() {
 async fn a_node_that_was_cut_off_for_too_long_knows_that() {
     let Some(server) = Postgres::shared() else { return };
     let (schema, mut line) = (fresh_schema(), Line::to(server.port()));
-    let behind_the_line = server.url().replace(&server.port().to_string(), &line.port().to_string());
-    let far: Address = behind_the_line.parse().unwrap();
+    let far: Address = line.url(server).parse().unwrap();
     let far = PostgresStore::open(&far, settings(Limits::default(), &schema)).await.unwrap();
     let near = PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
     let mut feed = far.feed().unwrap();
