@@ -17,7 +17,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_t
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -190,6 +190,39 @@ impl Trusted {
     }
 }
 
+/// Nobody who is believed has signed the certificate of the server.
+#[derive(Debug)]
+struct NotTrusted;
+
+impl fmt::Display for NotTrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the certificate of the database is signed by nobody who is trusted: sslrootcert must name a file with the \
+             certificate of its authority or, where it has signed itself, with its own",
+        )
+    }
+}
+
+impl std::error::Error for NotTrusted {}
+
+impl From<NotTrusted> for rustls::Error {
+    fn from(problem: NotTrusted) -> Self {
+        Self::Other(OtherError(Arc::new(problem)))
+    }
+}
+
+/// Whether nobody is known who has signed a certificate; one that has signed itself is often marked as an authority's, and refused
+/// for that before anybody looks for its issuer.
+fn is_about_the_issuer(error: &rustls::Error) -> bool {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
+        rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) => {
+            cause.to_string() == "CaUsedAsEndEntity"
+        }
+        _ => false,
+    }
+}
+
 /// What is asked of a server's certificate.
 #[derive(Debug)]
 enum Wanted {
@@ -223,7 +256,8 @@ impl ServerCertVerifier for Check {
         let parsed = ParsedCertificate::try_from(certificate)?;
         if !themselves.contains(certificate) {
             let algorithms = self.provider.signature_verification_algorithms.all;
-            verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)?;
+            verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)
+                .map_err(|error| if is_about_the_issuer(&error) { NotTrusted.into() } else { error })?;
         }
         if with_name {
             verify_server_name(&parsed, name)?;

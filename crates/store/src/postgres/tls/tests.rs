@@ -1,13 +1,21 @@
 //! Connections to a real server that has a certificate, and to one that has none.
 
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use restante_testdir::TestDir;
 use restante_testpg::Postgres;
 
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+
 use super::super::Address;
 use super::super::trouble::described;
+use super::{Check, Trusted, Wanted};
 
 /// In one database a client has to show a certificate, in the others nothing; nobody comes in without TLS.
 const ACCESS: &str = "hostssl template1 all 127.0.0.1/32 cert\nhostssl all all 127.0.0.1/32 trust\n";
@@ -80,7 +88,7 @@ async fn what_is_asked_of_a_server_with_a_certificate() {
         fs::write(dir.path().join(name), content).unwrap();
     }
     let (by_name, by_address) = ("localhost", "127.0.0.1");
-    let unknown = "UnknownIssuer";
+    let unknown = "signed by nobody who is trusted: sslrootcert must name";
     let cases: &[(&str, &str, Result<bool, &str>)] = &[
         (by_address, "postgres", Ok(true)),
         (by_address, "postgres?sslmode=disable", Err("no encryption")),
@@ -116,6 +124,23 @@ async fn what_is_asked_of_a_server_with_a_certificate() {
             (Err(error), Err(expected)) => assert!(error.contains(expected), "{url}: {error}"),
             (outcome, _) => panic!("{url}: {outcome:?}"),
         }
+    }
+}
+
+#[test]
+fn a_certificate_that_has_signed_itself() {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
+    for (trusted, expected) in [(&ours, true), (&theirs, false)] {
+        let pem = trusted.certificate.clone().into_bytes();
+        let trusted = Trusted::these(Path::new("root.crt"), &|_| Ok(pem.clone())).unwrap();
+        let check = Check { wanted: Wanted::Chain(trusted), provider: provider.clone() };
+        let shown = CertificateDer::from_pem_slice(ours.certificate.as_bytes()).unwrap();
+        let name = "localhost".try_into().unwrap();
+        let checked = check.verify_server_cert(&shown, &[], &name, &[], UnixTime::now());
+        assert_eq!(checked.is_ok(), expected);
+        let told = checked.err().is_none_or(|error| error.to_string().contains("where it has signed itself"));
+        assert!(told, "it is said what to do");
     }
 }
 
