@@ -2,8 +2,6 @@
 //! files are read that it names. What the URL says about TLS is the business of `tls`.
 
 use std::fmt;
-use std::io;
-use std::path::Path;
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
@@ -11,14 +9,11 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::tls::Security;
+use super::tls::{ReadFile, Security};
 use super::trouble::described;
 
 /// The port of a server when nothing is said.
 const PORT: u16 = 5432;
-
-/// How a file is read.
-pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 
 /// The URL of a database, as an operator writes it. It may hold a password, which is never shown.
 #[derive(Clone)]
@@ -219,7 +214,7 @@ mod tests {
     #[test]
     fn what_is_never_shown() {
         let url: Url = "postgres://u:hunter2@db/mail".parse().expect("a URL");
-        let address = url.address(&|_| Err(io::ErrorKind::NotFound.into())).expect("it names no files");
+        let address = url.address(&|_| Err(std::io::ErrorKind::NotFound.into())).expect("it names no files");
         assert_eq!(format!("{url:?} {address:?} {address}"), "*** Address(db:5432/mail) db:5432/mail");
     }
 

@@ -31,12 +31,13 @@ use restante_mail::naming::MailboxName;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-pub use self::address::{Address, ReadFile, Url};
+pub use self::address::{Address, Url};
 use self::broom::Broom;
 use self::database::{Database, Parameters};
 use self::follow::Task;
 use self::follower::Follower;
 pub use self::schema::OpenError;
+pub use self::tls::ReadFile;
 use self::writer::{Job, LANES, Reply};
 use crate::cache::{Answer, Cache};
 use crate::feed::Feed;

@@ -7,9 +7,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -21,7 +21,8 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, OtherError, 
 use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::ReadFile;
+/// How a file is read.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 
 /// What PostgreSQL calls its protocol in a handshake (ALPN), where it asks for a name at all.
 const PROTOCOL: &[u8] = b"postgresql";
