@@ -155,9 +155,10 @@ impl Task {
 
     async fn look(&mut self) -> Result<Usage, Trouble> {
         let ears = self.ears().await?;
+        let asked = Timestamp::now();
         let state = ears.one(&ears.look, &[]).await?;
         let (clock, forgotten) = (rows::number(&state, "clock")?, rows::number(&state, "forgotten")?);
-        self.compare_clocks(value(&state, "now")?);
+        self.compare_clocks(asked, value(&state, "now")?);
         match self.last {
             None => self.last = Some(clock),
             Some(last) if last < forgotten && last < clock => self.miss(clock).await,
@@ -197,10 +198,10 @@ impl Task {
         })
     }
 
-    /// Notes by how much the clock here is wrong: that of the database is the one that all nodes go by.
-    fn compare_clocks(&self, database_micros: i64) {
-        let difference = SignedDuration::from_micros(Timestamp::now().as_microsecond() - database_micros);
-        let error = if difference.abs() > TOLERANCE { difference } else { SignedDuration::ZERO };
+    /// Notes by how much the clock here is wrong: that of the database is the one that all nodes go by. What it said it read some time
+    /// between the question and now.
+    fn compare_clocks(&self, asked: Timestamp, database: i64) {
+        let error = clock_error(asked.as_microsecond(), Timestamp::now().as_microsecond(), database);
         let was_wrong = self.follower.correct_clock_by(error);
         match (was_wrong, error.is_zero()) {
             (false, false) => {
@@ -342,6 +343,39 @@ fn mailbox(change: &Change) -> &MailboxName {
     }
 }
 
+/// By how much a clock is ahead that showed these microseconds before and after the other one showed its own.
+fn clock_error(before: i64, after: i64, other: i64) -> SignedDuration {
+    let nearest = other.clamp(before, after.max(before));
+    let error = SignedDuration::from_micros(nearest - other);
+    if error.abs() > TOLERANCE { error } else { SignedDuration::ZERO }
+}
+
 fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_wrong_only_if_waiting_does_not_explain_it() {
+        const SECOND: i64 = 1_000_000;
+        for (before, after, other, seconds) in [
+            (100, 100, 100, 0),
+            (100, 100, 101, 0),
+            (100, 100, 97, 3),
+            (100, 100, 190, -90),
+            // The answer took its time.
+            (100, 108, 104, 0),
+            (100, 108, 99, 0),
+            (100, 108, 90, 10),
+            (100, 108, 120, -12),
+            // The clock was put back meanwhile.
+            (100, 90, 100, 0),
+        ] {
+            let error = clock_error(before * SECOND, after * SECOND, other * SECOND);
+            assert_eq!(error, SignedDuration::from_secs(seconds), "{before} {after} {other}");
+        }
+    }
 }
