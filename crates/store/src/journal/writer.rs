@@ -11,6 +11,8 @@ use super::waiting::{Batch, Next, Stage, Waiting};
 /// How long the thread rests between batches, so that a few sessions now and then are written together. It does not when
 /// there is enough for another batch.
 const REST: Duration = Duration::from_millis(250);
+/// The longest rest, for a shelf that was slow for once.
+const LONGEST_REST: Duration = Duration::from_secs(2);
 /// How long nothing is said of what is lost after something was.
 const QUIET: Duration = Duration::from_mins(1);
 
@@ -113,7 +115,7 @@ impl<S: Shelf> Writer<S> {
                 Ok(next) => {
                     failing = false;
                     let rest = if next == Next::Rest { REST } else { Duration::ZERO };
-                    self.waiting.rest(rest.max(begun.elapsed() * S::MODESTY));
+                    self.waiting.rest(rest.max((begun.elapsed() * S::MODESTY).min(LONGEST_REST)));
                 }
                 Err(problem) => {
                     if !mem::replace(&mut failing, true) {

@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::Row;
 
 use super::database::{Database, Parameters};
 use super::rows::value;
-use crate::Result;
 use crate::feed::PAST;
+use crate::{Result, StoreError};
 
 /// How often the past is tidied, how much of it goes at once, and when it goes on where that was not enough.
 const INTERVAL: Duration = Duration::from_secs(10);
 const MOST: i64 = 1000;
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long it is waited for one's turn. A purge of many mailboxes is many purges.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 const TIDY: &str = "SELECT tidy(make_interval(secs => $1), $2) AS tidied";
 
@@ -32,7 +35,8 @@ impl Broom {
 
     /// Makes a change that removes many messages, when it is its turn.
     pub(super) async fn sweep(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        let _turn = self.turn.lock().await;
+        let late = |_| StoreError::Unavailable("others who remove mail took too long".to_owned());
+        let _turn = timeout(PATIENCE, self.turn.lock()).await.map_err(late)?;
         self.database.change(change, parameters).await
     }
 

@@ -1,6 +1,7 @@
 //! Connections to the database: so many for changes, so many for questions, made when they are needed and made again when they
 //! break. Whoever asks waits some seconds for a connection and some for the answer, and never longer.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
@@ -88,7 +89,7 @@ impl Database {
     }
 
     async fn query(&self, pool: &Pool, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, Trouble> {
-        let client = pool.get().await?;
+        let client = Lent(Some(pool.get().await?));
         let answer = async {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, parameters).await
@@ -101,10 +102,33 @@ impl Database {
             tokio::spawn(timeout(CONNECTING, async move { cancelling.cancel_query(tls).await }));
             Err(Trouble::too_slow("an answer of the database"))
         };
-        if matches!(answer, Err(Trouble { is_cut_off: true, .. })) {
-            drop(Object::take(client));
+        if !matches!(answer, Err(Trouble { is_cut_off: true, .. })) {
+            client.give_back();
         }
         answer
+    }
+}
+
+/// A connection on loan. One that is not given back, because it is broken or whoever asked has left without the answer, is closed.
+struct Lent(Option<Object>);
+
+impl Lent {
+    fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Deref for Lent {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        self.0.as_ref().expect("it is there until it is given back")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Object::take));
     }
 }
 
@@ -127,7 +151,10 @@ fn pool(config: &Config, tls: &MakeRustlsConnect, schema: &str, size: usize) -> 
     let setup = setup(schema);
     let introduce = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
         let setup = setup.clone();
-        Box::pin(async move { client.batch_execute(&setup).await.map_err(HookError::Backend) })
+        Box::pin(async move {
+            let introduced = timeout(CONNECTING, client.batch_execute(&setup)).await;
+            introduced.map_err(|_| HookError::message("no answer in time"))?.map_err(HookError::Backend)
+        })
     });
     let pool = Pool::builder(manager)
         .max_size(size)

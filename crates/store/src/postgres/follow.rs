@@ -16,7 +16,7 @@ use super::follower::{Bell, Follower, Look, PATIENCE, lock};
 use super::rows::{self, value};
 use super::trouble::Trouble;
 use crate::feed::{Change, Event, News};
-use crate::{Result, StoreError, Usage};
+use crate::{Result, Usage};
 
 /// How often it is looked without any reason.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -104,11 +104,9 @@ impl Task {
             self.tell_own().await;
             let served = self.follower.asked.load(Ordering::SeqCst);
             if self.looks_are_due(served) {
-                let look = match self.look_or_rest().await {
-                    Ok(usage) => Look { served, failure: None, usage },
-                    Err(trouble) => Look { served, failure: Some(trouble.into()), usage: Usage::default() },
-                };
-                self.follower.looks.send_replace(look);
+                let look = self.look_or_rest().await;
+                let look = look.unwrap_or_else(|trouble| Look { failure: Some(trouble.into()), ..Look::default() });
+                self.follower.looks.send_replace(Look { served, ..look });
             }
         }
     }
@@ -130,7 +128,7 @@ impl Task {
     }
 
     /// Looks, unless it has failed only just now, and then says so again.
-    async fn look_or_rest(&mut self) -> Result<Usage, Trouble> {
+    async fn look_or_rest(&mut self) -> Result<Look, Trouble> {
         if let Some(failed) = self.failed
             && failed.elapsed() < PAUSE
             && let Some(failure) = self.follower.looks.borrow().failure.clone()
@@ -153,7 +151,7 @@ impl Task {
         looked
     }
 
-    async fn look(&mut self) -> Result<Usage, Trouble> {
+    async fn look(&mut self) -> Result<Look, Trouble> {
         let ears = self.ears().await?;
         let asked = Timestamp::now();
         let state = ears.one(&ears.look, &[]).await?;
@@ -188,20 +186,20 @@ impl Task {
             self.follower.bell.is_unannounced.fetch_or(told.is_err(), Ordering::SeqCst);
             told?;
         }
-        if value(&state, "is_read_only")? {
-            return Err(StoreError::Unavailable("the database only reads".to_owned()).into());
-        }
-        Ok(Usage {
+        let usage = Usage {
             messages: rows::number(&state, "messages")?,
             mailboxes: rows::number(&state, "mailboxes")?,
             bytes: rows::number(&state, "bytes")?,
-        })
+        };
+        Ok(Look { usage, is_read_only: value(&state, "is_read_only")?, ..Look::default() })
     }
 
     /// Notes by how much the clock here is wrong: that of the database is the one that all nodes go by. What it said it read some time
     /// between the question and now.
     fn compare_clocks(&self, asked: Timestamp, database: i64) {
+        let tolerance = if self.follower.is_clock_wrong() { TOLERANCE / 2 } else { TOLERANCE };
         let error = clock_error(asked.as_microsecond(), Timestamp::now().as_microsecond(), database);
+        let error = if error.abs() > tolerance { error } else { SignedDuration::ZERO };
         let was_wrong = self.follower.correct_clock_by(error);
         match (was_wrong, error.is_zero()) {
             (false, false) => {
@@ -248,6 +246,8 @@ impl Task {
     /// After a connection was lost, another server may have taken over that has not heard of everything, even if it has heard of other
     /// things since. So it is asked whether it knows the last change that is known here.
     async fn check(&mut self, ears: &Ears, last: u64) -> Result<(), Trouble> {
+        // What this node has done is asked for as well.
+        lock(&self.follower.own).clear();
         let row = within_time(ears.client.query_one(CHECK, &[&to_i64(last)])).await?;
         if !row.try_get::<_, bool>("is_known")? {
             self.miss(rows::number(&row, "clock")?).await;
@@ -346,8 +346,7 @@ fn mailbox(change: &Change) -> &MailboxName {
 /// By how much a clock is ahead that showed these microseconds before and after the other one showed its own.
 fn clock_error(before: i64, after: i64, other: i64) -> SignedDuration {
     let nearest = other.clamp(before, after.max(before));
-    let error = SignedDuration::from_micros(nearest - other);
-    if error.abs() > TOLERANCE { error } else { SignedDuration::ZERO }
+    SignedDuration::from_micros(nearest - other)
 }
 
 fn to_i64(number: u64) -> i64 {
@@ -363,12 +362,10 @@ mod tests {
         const SECOND: i64 = 1_000_000;
         for (before, after, other, seconds) in [
             (100, 100, 100, 0),
-            (100, 100, 101, 0),
             (100, 100, 97, 3),
             (100, 100, 190, -90),
             // The answer took its time.
             (100, 108, 104, 0),
-            (100, 108, 99, 0),
             (100, 108, 90, 10),
             (100, 108, 120, -12),
             // The clock was put back meanwhile.

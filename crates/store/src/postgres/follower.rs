@@ -59,6 +59,8 @@ pub(super) struct Look {
     pub(super) failure: Option<StoreError>,
     /// How much the store held then.
     pub(super) usage: Usage,
+    /// Whether nothing could be stored, as at a server that was in charge before a fail-over.
+    pub(super) is_read_only: bool,
 }
 
 impl Bell {
@@ -83,11 +85,19 @@ impl Follower {
 
     /// Waits until everything is known that has happened so far, on whatever node.
     pub(super) async fn catch_up(&self) -> Result<()> {
-        self.usage().await.map(drop)
+        self.look().await.map(drop)
     }
 
-    /// The same; how much the store holds then.
+    /// How much the store holds; an error when nothing can be stored there.
     pub(super) async fn usage(&self) -> Result<Usage> {
+        let look = self.look().await?;
+        if look.is_read_only {
+            return Err(StoreError::Unavailable("the database only reads".to_owned()));
+        }
+        Ok(look.usage)
+    }
+
+    async fn look(&self) -> Result<Look> {
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut looks = self.looks.subscribe();
         self.bell.wake.notify_one();
@@ -95,7 +105,7 @@ impl Follower {
         let look = looked.map_err(|_| Trouble::too_slow("a look into the database"))?;
         look.map_or_else(
             |_| Err(StoreError::Unavailable("it is closed".to_owned())),
-            |look| look.failure.clone().map_or(Ok(look.usage), Err),
+            |look| look.failure.clone().map_or_else(|| Ok(look.clone()), Err),
         )
     }
 
@@ -103,6 +113,11 @@ impl Follower {
     pub(super) fn corrected(&self, time: Timestamp) -> Timestamp {
         let error = SignedDuration::from_micros(self.clock_error.load(Ordering::Relaxed));
         time.checked_sub(error).unwrap_or(time)
+    }
+
+    /// Whether times are being corrected.
+    pub(super) fn is_clock_wrong(&self) -> bool {
+        self.clock_error.load(Ordering::Relaxed) != 0
     }
 
     /// The clock here is ahead by so much. Whether it was wrong before.

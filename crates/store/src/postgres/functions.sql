@@ -78,6 +78,8 @@ DECLARE
     new_mailboxes bigint;
     crowded bytea[];
     victims bigint[];
+    first bigint;
+    excess_at_first bigint;
     excess bigint;
 BEGIN
     -- What takes longest comes before the lock.
@@ -125,15 +127,19 @@ BEGIN
                 SELECT copies.id FROM copies WHERE copies.mailbox = mailboxes.name ORDER BY copies.id LIMIT mailboxes.messages - cap
             ) AS first
             WHERE mailboxes.name = ANY (crowded)
-            ORDER BY first.id LIMIT most
+            ORDER BY first.id LIMIT greatest(most, cardinality(answer.ids))
         );
         RETURN QUERY SELECT * FROM forget(victims, last);
         last := last + cardinality(victims);
     END IF;
 
-    WHILE bound > 0 AND last < most + answer.ids[cardinality(answer.ids)] LOOP
+    first := last;
+    WHILE bound > 0 LOOP
         SELECT state.bytes - bound INTO excess FROM state;
         EXIT WHEN excess <= 0;
+        -- However much is to go, the store does not grow.
+        excess_at_first := coalesce(excess_at_first, excess);
+        EXIT WHEN last - first >= most AND excess_at_first - excess >= new_bytes;
         -- What a copy frees is known unless its body is shared; such a one is the last of its step.
         victims := ARRAY(
             SELECT oldest.id
@@ -301,6 +307,9 @@ BEGIN
 END $$;
 
 -- Fails when a message could not be stored now.
-CREATE FUNCTION probe() RETURNS void LANGUAGE sql SET lock_timeout TO '1s' AS $$
-    UPDATE state SET clock = state.clock
-$$;
+CREATE FUNCTION probe() RETURNS void LANGUAGE plpgsql SET lock_timeout TO '1s' AS $$
+BEGIN
+    PERFORM FROM state FOR UPDATE;
+    INSERT INTO bodies (id, bytes) VALUES (0, convert_to(repeat('x', 65536), 'UTF8'));
+    DELETE FROM bodies WHERE bodies.id = 0;
+END $$;

@@ -94,7 +94,7 @@ pub struct PostgresStore {
     follower: Arc<Follower>,
     writer: mpsc::Sender<Job>,
     broom: Arc<Broom>,
-    /// Whether the last change failed.
+    /// Whether the last message could not be stored.
     in_trouble: AtomicBool,
     /// What goes on beside those who ask, for as long as this is there.
     _tasks: JoinSet<()>,
@@ -145,10 +145,10 @@ impl PostgresStore {
     async fn change<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.writer.send(job(reply)).await.map_err(|_| writer_ended())?;
-        self.note(answer.await.map_err(|_| writer_ended())?)
+        answer.await.map_err(|_| writer_ended())?
     }
 
-    /// Notes how a change went.
+    /// Notes whether a message could be stored.
     fn note<T>(&self, made: Result<T>) -> Result<T> {
         self.in_trouble.store(made.is_err(), Ordering::Relaxed);
         made
@@ -156,8 +156,7 @@ impl PostgresStore {
 
     /// Removes many messages at once, when it is its turn; which they were.
     async fn sweep(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Summary>> {
-        let rows = self.note(self.broom.sweep(change, parameters).await)?;
-        self.follower.hear(&rows)
+        self.follower.hear(&self.broom.sweep(change, parameters).await?)
     }
 
     /// The answer that was given before, if it is still true.
@@ -180,7 +179,7 @@ impl PostgresStore {
 impl Store for PostgresStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
         let message = NewMessage { received: self.follower.corrected(message.received), ..message };
-        self.change(|reply| Job::Append(message, reply)).await
+        self.note(self.change(|reply| Job::Append(message, reply)).await)
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {

@@ -1,8 +1,10 @@
 //! The tables and functions of the store in the database: made, and brought up to date, by whichever node comes first.
 
 use std::fmt;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::time::timeout;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
@@ -12,6 +14,9 @@ use super::trouble::described;
 
 /// The oldest server that will do: 13.
 const OLDEST: i32 = 130_000;
+
+/// How long it may take to find out what is there.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What leads from each version of the schema to the next. Steps that were released are never changed, only added to. As nodes of the
 /// version before may still run, or come back, a step had better only add to what there is.
@@ -79,9 +84,11 @@ pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), O
     let connected = database.connect().await;
     let (mut client, driver) = connected.ok_or_else(|| OpenError::Unreachable("no answer in time".to_owned()))??;
     let driver = tokio::spawn(driver.map(drop));
-    let prepared = match access {
-        Access::Serve => bring_up_to_date(&mut client, database.schema()).await,
-        Access::Read => check(&client, database.schema()).await,
+    // Changing the tables may take its time, but finding out whether they must be changed does not.
+    let late = |_| OpenError::Unreachable("no answer in time".to_owned());
+    let prepared = match (access, timeout(PATIENCE, examine(&client, database.schema(), access)).await.map_err(late)) {
+        (Access::Serve, Ok(Ok(false))) => bring_up_to_date(&mut client, database.schema()).await,
+        (_, examined) => examined.and_then(|examined| examined).map(drop),
     };
     drop(client);
     // The connection is closed, whatever came of it.
@@ -89,19 +96,21 @@ pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), O
     prepared
 }
 
-async fn check(client: &Client, schema: &str) -> Result<(), OpenError> {
-    match version(client, schema).await? {
-        0 => Err(OpenError::Unfit("there is no mail in it, and never was".to_owned())),
-        found if found < MIGRATIONS.len() => Err(OpenError::Unfit(
-            "an earlier version of this program has used it, and no server of this one since".to_owned(),
-        )),
-        _ => Ok(()),
-    }
-}
-
-async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenError> {
-    // Another node may have died in the middle of it, or somebody may have locked what is needed.
+/// Whether everything is there as it should be.
+async fn examine(client: &Client, schema: &str, access: Access) -> Result<bool, OpenError> {
+    // Another node may have died while it changed the tables, or somebody may have locked them.
     client.batch_execute("SET lock_timeout TO '10s'").await?;
+    let found = version(client, schema).await?;
+    if access == Access::Read {
+        return match found {
+            0 => Err(OpenError::Unfit("there is no mail in it, and never was".to_owned())),
+            found if found < MIGRATIONS.len() => {
+                let cause = "an earlier version of this program has used it, and no server of this one since";
+                Err(OpenError::Unfit(cause.to_owned()))
+            }
+            _ => Ok(true),
+        };
+    }
     if client.query_one("SELECT current_setting('transaction_read_only')::boolean", &[]).await?.get(0) {
         let cause =
             "it only reads; with several hosts in the URL, target_session_attrs=read-write finds the one that writes";
@@ -112,9 +121,10 @@ async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenE
         let (major, oldest) = (server / 10_000, OLDEST / 10_000);
         return Err(OpenError::Unfit(format!("it is PostgreSQL {major}, and {oldest} is the oldest that will do")));
     }
-    if version(client, schema).await? >= MIGRATIONS.len() {
-        return Ok(());
-    }
+    Ok(found >= MIGRATIONS.len())
+}
+
+async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenError> {
     let transaction = client.transaction().await?;
     transaction
         .execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&format!("schema {schema}")])

@@ -138,6 +138,24 @@ async fn a_limit_that_was_lowered_is_reached_with_the_next_messages() {
     assert!(usage.bytes <= 50_000 && usage.messages > 40, "{usage:?}");
 }
 
+/// However many small ones have to go for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_large_message_does_not_make_the_store_grow_beyond_its_bound() {
+    const BOUND: u64 = 1_000_000;
+    let Some(address) = address() else { return };
+    let store = Arc::new(open(&address, Limits { messages_per_mailbox: 0, bytes: BOUND }).await);
+    let mut writers = JoinSet::new();
+    for second in 0..2500 {
+        let store = store.clone();
+        writers.spawn(async move { store.append(message(second, &["bob"], &[b'x'; 300])).await.unwrap() });
+    }
+    writers.join_all().await;
+    assert_eq!(store.usage().await.unwrap().messages, 2500);
+    let evicted = store.append(message(3000, &["bob"], &vec![b'x'; 900_000])).await.unwrap().evicted;
+    assert!(evicted.len() > 2000, "{}", evicted.len());
+    assert!(store.usage().await.unwrap().bytes <= BOUND);
+}
+
 #[test]
 fn times_are_those_of_the_database() {
     let (follower, noon) = (Follower::new(), Timestamp::from_second(1000).unwrap());

@@ -39,8 +39,9 @@ impl From<Error> for Trouble {
             Some("08" | "53" | "57" | "58" | "40" | "55" | "25") => StoreError::Unavailable,
             _ => StoreError::Broken,
         };
-        let is_cut_off = matches!(state.code().get(..2), Some("08" | "57" | "25"));
-        Self { error: kind(described(&error)), is_cut_off, is_late: false }
+        let is_late = *state == SqlState::QUERY_CANCELED;
+        let is_cut_off = !is_late && matches!(state.code().get(..2), Some("08" | "57" | "25"));
+        Self { error: kind(described(&error)), is_cut_off, is_late }
     }
 }
 
