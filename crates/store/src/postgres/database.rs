@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -22,6 +22,9 @@ const ANSWERING: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(12);
 /// When nothing was heard for so long, it is asked whether the other side is still there; and how long that may take.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// A connection whose last question was given up after so long may be broken.
+const DOUBT: Duration = Duration::from_secs(1);
 
 /// What is sent along with a question.
 pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -89,7 +92,7 @@ impl Database {
     }
 
     async fn query(&self, pool: &Pool, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, Trouble> {
-        let client = Lent(Some(pool.get().await?));
+        let client = Lent::new(pool.get().await?);
         let answer = async {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, parameters).await
@@ -102,19 +105,33 @@ impl Database {
             tokio::spawn(timeout(CONNECTING, async move { cancelling.cancel_query(tls).await }));
             Err(Trouble::too_slow("an answer of the database"))
         };
-        if !matches!(answer, Err(Trouble { is_cut_off: true, .. })) {
-            client.give_back();
+        match &answer {
+            Err(Trouble { is_cut_off: true, .. }) => client.discard(),
+            Ok(_) | Err(_) => client.give_back(),
         }
         answer
     }
 }
 
-/// A connection on loan. One that is not given back, because it is broken or whoever asked has left without the answer, is closed.
-struct Lent(Option<Object>);
+/// A connection on loan. Whoever leaves without the answer gives it back: who has it next waits for the rest of that. But not when it has
+/// been asked for so long that there may never be one.
+struct Lent {
+    object: Option<Object>,
+    since: Instant,
+}
 
 impl Lent {
+    fn new(object: Object) -> Self {
+        Self { object: Some(object), since: Instant::now() }
+    }
+
     fn give_back(mut self) {
-        drop(self.0.take());
+        drop(self.object.take());
+    }
+
+    /// Closes it.
+    fn discard(mut self) {
+        drop(self.object.take().map(Object::take));
     }
 }
 
@@ -122,13 +139,15 @@ impl Deref for Lent {
     type Target = Object;
 
     fn deref(&self) -> &Object {
-        self.0.as_ref().expect("it is there until it is given back")
+        self.object.as_ref().expect("it is there until it is discarded")
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        drop(self.0.take().map(Object::take));
+        if self.since.elapsed() > DOUBT {
+            drop(self.object.take().map(Object::take));
+        }
     }
 }
 
