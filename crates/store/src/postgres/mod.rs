@@ -202,11 +202,12 @@ impl Store for PostgresStore {
             return Ok(Some(summary));
         }
         let mark = self.follower.knowledge.mark(mailbox);
-        let found = reader::find(&self.database, mailbox, which).await?;
-        if let Some(summary) = &found {
-            self.summaries.remember(key, mark, summary.clone());
+        let Some((summary, source)) = reader::find(&self.database, mailbox, which).await? else { return Ok(None) };
+        self.summaries.remember(key, mark, summary.clone());
+        if let Some(source) = source {
+            self.sources.remember((mailbox.clone(), summary.id), mark, source);
         }
-        Ok(found)
+        Ok(Some(summary))
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {

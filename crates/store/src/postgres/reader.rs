@@ -13,6 +13,9 @@ use crate::{Listing, MailboxPage, MailboxState, Newest, Page, Result, Version, W
 /// Longer mails are read in pieces of this length, so that neither side needs all of the memory at once that they take on the way.
 const PIECE: i32 = 1 << 20;
 
+/// Sources up to this length come along with the summary.
+const SMALL: i32 = 16 << 10;
+
 /// The columns of [`rows::summary`].
 macro_rules! summary {
     () => {
@@ -36,9 +39,14 @@ const LAST: &str = concat!(
      WHERE name = $1 ORDER BY id"
 );
 
-const ONE: &str = concat!("SELECT ", summary!(), " FROM copies WHERE id = $2 AND mailbox = $1");
+/// A message, and its source where that is small: who asks for the one often asks for the other.
+const ONE: &str =
+    "SELECT copies.id, received, size, seen, headline, trace, CASE WHEN length(bytes) <= $3 THEN bytes END AS bytes
+    FROM copies JOIN bodies ON bodies.id = copies.body WHERE copies.id = $2 AND mailbox = $1";
 
-const LATEST: &str = concat!("SELECT ", summary!(), " FROM copies WHERE mailbox = $1 ORDER BY id DESC LIMIT 1");
+const LATEST: &str =
+    "SELECT latest.id, received, size, seen, headline, trace, CASE WHEN length(bytes) <= $2 THEN bytes END AS bytes
+    FROM (SELECT * FROM copies WHERE mailbox = $1 ORDER BY id DESC LIMIT 1) AS latest JOIN bodies ON bodies.id = latest.body";
 
 const SOURCE: &str =
     "SELECT trace, body, length(bytes) AS length, CASE WHEN length(bytes) <= $3 THEN bytes END AS bytes
@@ -71,22 +79,34 @@ pub(super) async fn list(database: &Database, mailbox: &MailboxName, page: Page)
     Ok(Listing { version, messages: messages.collect::<Result<_>>()? })
 }
 
-pub(super) async fn find(database: &Database, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+pub(super) async fn find(
+    database: &Database,
+    mailbox: &MailboxName,
+    which: Which,
+) -> Result<Option<(Summary, Option<Source>)>> {
     let name = mailbox.as_str().as_bytes();
     let rows = match which {
-        Which::Id(id) => database.ask(ONE, &[&name, &key(id)]).await?,
-        Which::Latest => database.ask(LATEST, &[&name]).await?,
+        Which::Id(id) => database.ask(ONE, &[&name, &key(id), &SMALL]).await?,
+        Which::Latest => database.ask(LATEST, &[&name, &SMALL]).await?,
     };
-    rows.first().map(|row| rows::summary(row, mailbox.clone())).transpose()
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(Some((rows::summary(row, mailbox.clone())?, small_source(row)?)))
+}
+
+/// The source, if it is in the row.
+fn small_source(row: &Row) -> Result<Option<Source>> {
+    let Some(body) = value::<Option<&[u8]>>(row, "bytes")? else { return Ok(None) };
+    let trace = Bytes::copy_from_slice(value(row, "trace")?);
+    Ok(Some(Source { trace, body: Bytes::copy_from_slice(body) }))
 }
 
 pub(super) async fn source(database: &Database, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
     let rows = database.ask(SOURCE, &[&mailbox.as_str().as_bytes(), &key(id), &PIECE]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    let trace = Bytes::copy_from_slice(value(row, "trace")?);
-    if let Some(body) = value::<Option<&[u8]>>(row, "bytes")? {
-        return Ok(Some(Source { trace, body: Bytes::copy_from_slice(body) }));
+    if let Some(source) = small_source(row)? {
+        return Ok(Some(source));
     }
+    let trace = Bytes::copy_from_slice(value(row, "trace")?);
     let body = large_body(database, value(row, "body")?, value(row, "length")?).await?;
     Ok(body.map(|body| Source { trace, body }))
 }
