@@ -1,4 +1,4 @@
-//! The mailroom: the only writer of the store.
+//! The mailroom: a server's only way into its store.
 //!
 //! Receiving protocols hand mail in here, readers ask here, and every change of what is held is told to the world from
 //! here. [`Mailroom`] ties the pieces together: [`policy`] decides, [`hooks`] may overrule, the store keeps, [`events`]

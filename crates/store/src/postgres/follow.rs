@@ -12,11 +12,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 
 use super::database::{Database, Driver, Parameters, setup};
-use super::follower::{Bell, Follower, Look, PATIENCE, lock};
+use super::follower::{Bell, Follower, Found, Look, PATIENCE, lock};
 use super::rows::{self, value};
 use super::trouble::Trouble;
 use crate::feed::{Change, Event, News};
-use crate::{Result, Usage};
+use crate::{Result, StoreError, Usage};
 
 /// How often it is looked without any reason.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -104,9 +104,8 @@ impl Task {
             self.tell_own().await;
             let served = self.follower.asked.load(Ordering::SeqCst);
             if self.looks_are_due(served) {
-                let look = self.look_or_rest().await;
-                let look = look.unwrap_or_else(|trouble| Look { failure: Some(trouble.into()), ..Look::default() });
-                self.follower.looks.send_replace(Look { served, ..look });
+                let found = self.look_or_rest().await.map_err(StoreError::from);
+                self.follower.looks.send_replace(Look { served, found });
             }
         }
     }
@@ -128,10 +127,10 @@ impl Task {
     }
 
     /// Looks, unless it has failed only just now, and then says so again.
-    async fn look_or_rest(&mut self) -> Result<Look, Trouble> {
+    async fn look_or_rest(&mut self) -> Result<Found, Trouble> {
         if let Some(failed) = self.failed
             && failed.elapsed() < PAUSE
-            && let Some(failure) = self.follower.looks.borrow().failure.clone()
+            && let Err(failure) = self.follower.looks.borrow().found.clone()
         {
             return Err(failure.into());
         }
@@ -151,7 +150,7 @@ impl Task {
         looked
     }
 
-    async fn look(&mut self) -> Result<Look, Trouble> {
+    async fn look(&mut self) -> Result<Found, Trouble> {
         let ears = self.ears().await?;
         let asked = Timestamp::now();
         let state = ears.one(&ears.look, &[]).await?;
@@ -191,7 +190,7 @@ impl Task {
             mailboxes: rows::number(&state, "mailboxes")?,
             bytes: rows::number(&state, "bytes")?,
         };
-        Ok(Look { usage, is_read_only: value(&state, "is_read_only")?, ..Look::default() })
+        Ok(Found { usage, is_read_only: value(&state, "is_read_only")? })
     }
 
     /// Notes by how much the clock here is wrong: that of the database is the one that all nodes go by. What it said it read some time

@@ -53,13 +53,17 @@ pub(super) struct Bell {
 }
 
 /// The last look: how many of those who had asked it serves, and how it went.
-#[derive(Clone, Default)]
 pub(super) struct Look {
     pub(super) served: u64,
-    pub(super) failure: Option<StoreError>,
-    /// How much the store held then.
+    pub(super) found: Result<Found>,
+}
+
+/// What a look finds.
+#[derive(Clone, Default)]
+pub(super) struct Found {
+    /// How much the store holds.
     pub(super) usage: Usage,
-    /// Whether nothing could be stored, as at a server that was in charge before a fail-over.
+    /// Whether nothing can be stored, as at a server that was in charge before a fail-over.
     pub(super) is_read_only: bool,
 }
 
@@ -77,7 +81,7 @@ impl Follower {
             clock_error: AtomicI64::new(0),
             asked: AtomicU64::new(0),
             bell: Arc::default(),
-            looks: watch::channel(Look::default()).0,
+            looks: watch::channel(Look { served: 0, found: Ok(Found::default()) }).0,
             own: Mutex::default(),
             feed: Mutex::default(),
         })
@@ -90,23 +94,20 @@ impl Follower {
 
     /// How much the store holds; an error when nothing can be stored there.
     pub(super) async fn usage(&self) -> Result<Usage> {
-        let look = self.look().await?;
-        if look.is_read_only {
+        let found = self.look().await?;
+        if found.is_read_only {
             return Err(StoreError::Unavailable("the database only reads".to_owned()));
         }
-        Ok(look.usage)
+        Ok(found.usage)
     }
 
-    async fn look(&self) -> Result<Look> {
+    async fn look(&self) -> Result<Found> {
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut looks = self.looks.subscribe();
         self.bell.wake.notify_one();
         let looked = timeout(PATIENCE, looks.wait_for(|look| look.served >= ticket)).await;
         let look = looked.map_err(|_| Trouble::too_slow("a look into the database"))?;
-        look.map_or_else(
-            |_| Err(StoreError::Unavailable("it is closed".to_owned())),
-            |look| look.failure.clone().map_or_else(|| Ok(look.clone()), Err),
-        )
+        look.map_err(|_| StoreError::Unavailable("it is closed".to_owned()))?.found.clone()
     }
 
     /// What the time is by the database's clock when it is this time here.

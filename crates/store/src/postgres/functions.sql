@@ -9,6 +9,12 @@ CREATE FUNCTION present(clock bigint) RETURNS bigint LANGUAGE sql AS $$
     SELECT greatest(clock, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 $$;
 
+-- What is past behind the number `after`, up to another.
+CREATE FUNCTION told(after bigint, last bigint) RETURNS SETOF change LANGUAGE sql STABLE AS $$
+    SELECT number, deleted, id, mailbox, received, size, seen, headline, NULL::bigint[]
+    FROM past WHERE number > after AND number <= last ORDER BY number
+$$;
+
 -- Takes messages away, in this order, as the changes that follow number `last`. The caller has locked the state. Returns what is
 -- gone, without a first row.
 CREATE FUNCTION forget(victims bigint[], last bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
@@ -56,15 +62,25 @@ BEGIN
     UPDATE state
     SET clock = final, messages = state.messages - gone_copies, mailboxes = state.mailboxes - gone_mailboxes,
         bytes = state.bytes - gone_bytes;
-    RETURN QUERY
-    SELECT past.number, past.deleted, past.id, past.mailbox, past.received, past.size, past.seen,
-        past.headline, NULL::bigint[]
-    FROM past WHERE past.number > last AND past.number <= final ORDER BY past.number;
+    RETURN QUERY SELECT * FROM told(last, final);
+END $$;
+
+-- The same as a change of its own, which is made now. Returns what is gone, behind the first row.
+CREATE FUNCTION forget_now(victims bigint[], before bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
+DECLARE
+    answer change;
+BEGIN
+    answer.number := before;
+    RETURN NEXT answer;
+    IF cardinality(victims) > 0 THEN
+        RETURN QUERY SELECT * FROM forget(victims, present(before));
+    END IF;
 END $$;
 
 -- Adds messages. Each has one place in the first arrays, counted from 1; each copy names the place of its message. Returns the ids
 -- of the copies in the first row, in their order, and then what had to go. After a limit was lowered that may be very much; others wait
--- for it, so the rest goes with the messages that come next.
+-- for it, so the rest goes with the messages that come next. What could be worked out from the mails is given (`lengths`, `shared`,
+-- `new_bytes`), because looking at them again would cost more than everything else here.
 CREATE FUNCTION append(
     mails bytea[], lengths bigint[], shared boolean[], received bigint[], headlines bytea[],
     places int[], names bytea[], traces bytea[], new_bytes bigint, cap bigint, bound bigint
@@ -161,7 +177,6 @@ END $$;
 -- Removes messages. Returns those that were there.
 CREATE FUNCTION remove(names bytea[], ids bigint[]) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
-    answer change;
     before bigint;
     victims bigint[];
 BEGIN
@@ -171,33 +186,23 @@ BEGIN
         JOIN copies ON copies.id = wanted.id AND copies.mailbox = wanted.name
         ORDER BY copies.id
     );
-    answer.number := before;
-    RETURN NEXT answer;
-    IF cardinality(victims) > 0 THEN
-        RETURN QUERY SELECT * FROM forget(victims, present(before));
-    END IF;
+    RETURN QUERY SELECT * FROM forget_now(victims, before);
 END $$;
 
 -- Removes the first messages of a mailbox. Returns them.
 CREATE FUNCTION purge(name bytea, last bigint, most bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
-    answer change;
     before bigint;
     victims bigint[];
 BEGIN
     SELECT state.clock INTO before FROM state FOR UPDATE;
     victims := ARRAY(SELECT copies.id FROM copies WHERE copies.mailbox = name AND copies.id <= last ORDER BY copies.id LIMIT most);
-    answer.number := before;
-    RETURN NEXT answer;
-    IF cardinality(victims) > 0 THEN
-        RETURN QUERY SELECT * FROM forget(victims, present(before));
-    END IF;
+    RETURN QUERY SELECT * FROM forget_now(victims, before);
 END $$;
 
 -- Removes the oldest messages, unless another node is just about it. Returns them, or nothing at all.
 CREATE FUNCTION expire(deadline bigint, most bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
 DECLARE
-    answer change;
     before bigint;
     victims bigint[];
 BEGIN
@@ -209,11 +214,7 @@ BEGIN
     victims := ARRAY(
         SELECT copies.id FROM copies WHERE copies.received < deadline ORDER BY copies.received, copies.id LIMIT most
     );
-    answer.number := before;
-    RETURN NEXT answer;
-    IF cardinality(victims) > 0 THEN
-        RETURN QUERY SELECT * FROM forget(victims, present(before));
-    END IF;
+    RETURN QUERY SELECT * FROM forget_now(victims, before);
 END $$;
 
 -- Marks messages as read or unread. Returns those that were there; a number belongs only to those that were not so already.
@@ -260,10 +261,7 @@ BEGIN
     SELECT count(*) INTO changes FROM numbered;
     IF changes > 0 THEN
         UPDATE state SET clock = base + changes;
-        RETURN QUERY
-    SELECT past.number, past.deleted, past.id, past.mailbox, past.received, past.size, past.seen,
-        past.headline, NULL::bigint[]
-    FROM past WHERE past.number > base AND past.number <= base + changes ORDER BY past.number;
+        RETURN QUERY SELECT * FROM told(base, base + changes);
     END IF;
 END $$;
 
