@@ -138,6 +138,43 @@ async fn a_limit_that_was_lowered_is_reached_with_the_next_messages() {
     assert!(usage.bytes <= 50_000 && usage.messages > 40, "{usage:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn messages_of_many_sessions_share_a_statement_and_copies_a_body() {
+    let Some(address) = address() else { return };
+    let store = Arc::new(open(&address, Limits::default()).await);
+    let mut sessions = JoinSet::new();
+    for second in 0..200 {
+        let store = store.clone();
+        sessions.spawn(async move { store.append(message(second, &["ann", "bob", "cid"], b"x")).await.unwrap() });
+    }
+    assert_eq!(sessions.join_all().await.len(), 200);
+    let number = async |question: &str| store.database.ask(question, &[]).await.unwrap()[0].get::<_, i64>(0);
+    assert_eq!(number("SELECT count(*) FROM bodies").await, 200);
+    assert_eq!(number("SELECT count(*) FROM copies").await, 600);
+    // Each statement takes a number for its bodies. The first one has gone by the time at which the others have come.
+    let statements = number("SELECT last_value / 1000 + 1 FROM body_numbers").await;
+    assert!(statements < 100, "{statements}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gets_no_connection_is_told_so_in_time() {
+    let Some(address) = address() else { return };
+    // One of these is for questions.
+    let settings = Settings { schema: fresh_schema(), connections: 5, ..Settings::default() };
+    let store = Arc::new(PostgresStore::open(&address, settings).await.unwrap());
+    let slow = tokio::spawn({
+        let store = store.clone();
+        async move { store.database.ask("SELECT pg_sleep(8)", &[]).await.map(drop) }
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let bob = message(1, &["bob"], b"x").copies.remove(0).mailbox;
+    let refused = store.list(&bob, Page::ALL).await.expect_err("the only connection is busy");
+    assert!(refused.to_string().contains("all connections to the database are in use"), "{refused}");
+    assert!(store.append(message(1, &["bob"], b"x")).await.is_ok(), "mail has connections of its own");
+    slow.await.unwrap().unwrap();
+    assert_eq!(store.list(&bob, Page::ALL).await.unwrap().messages.len(), 1);
+}
+
 /// However many small ones have to go for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_large_message_does_not_make_the_store_grow_beyond_its_bound() {

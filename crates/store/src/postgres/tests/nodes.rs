@@ -206,6 +206,43 @@ async fn a_node_that_was_cut_off_for_too_long_knows_that() {
     assert_eq!(changes, [Change { number: second.id.number(), event: Event::Stored(second) }]);
 }
 
+/// A replica that had not heard of the last message is in charge, and goes on from there, before the node looks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_server_that_took_over_without_the_last_changes_is_noticed() {
+    let Some(server) = Postgres::shared() else { return };
+    let (schema, mut line) = (fresh_schema(), Line::to(server.port()));
+    let far: Address = line.url(server).parse().unwrap();
+    let far = PostgresStore::open(&far, settings(Limits::default(), &schema)).await.unwrap();
+    let near = PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
+    let mut feed = far.feed().unwrap();
+    let ghost = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
+    for _ in 0..2 {
+        assert_eq!(far.find(&ghost.mailbox, Which::Latest).await.unwrap().as_ref(), Some(&ghost));
+    }
+    line.cut();
+    for change in [
+        "DELETE FROM copies",
+        "DELETE FROM bodies",
+        "DELETE FROM mailboxes",
+        "UPDATE state SET clock = 0, last_id = 0, messages = 0, mailboxes = 0, bytes = 0",
+    ] {
+        near.database.change(change, &[]).await.unwrap();
+    }
+    let after = near.append(message(2, &["ann"], b"x")).await.unwrap().stored.remove(0);
+    assert!(after.id > ghost.id, "by its number alone nobody would notice");
+    line.mend();
+    loop {
+        match timeout(PATIENCE, feed.next()).await.expect("news come") {
+            Some(News::Missed) => break,
+            Some(News::Changes(changes)) => assert!(changes.iter().all(|change| change.number <= ghost.id.number())),
+            Some(News::Lately { .. }) => {}
+            None => panic!("the store is there"),
+        }
+    }
+    assert_eq!(far.find(&ghost.mailbox, Which::Latest).await.unwrap(), None);
+    assert_eq!(far.find(&after.mailbox, Which::Latest).await.unwrap(), Some(after));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_node_that_starts_knows_what_has_just_happened() {
     let Some([old]) = nodes::<1>(Limits::default()).await else { return };
