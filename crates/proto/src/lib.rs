@@ -3,6 +3,7 @@
 //! Nothing here owns a socket, reads a clock or knows a runtime, so every conversation can be tested as text. The
 //! drivers that move the bytes live in the binary.
 
+mod foreign;
 mod line;
 mod link;
 pub mod pop3;

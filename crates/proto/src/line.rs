@@ -26,6 +26,11 @@ pub(crate) enum LineReader {
 }
 
 impl LineReader {
+    /// Returns whether the input starts within a line that is too long.
+    pub(crate) fn is_dropping(&self) -> bool {
+        matches!(self, Self::Dropping)
+    }
+
     /// Takes a line from the start of the input; also returns how much of the input is done with.
     pub(crate) fn take<'a>(&mut self, input: &'a [u8], limit: usize) -> (usize, Line<'a>) {
         match self {

@@ -140,9 +140,14 @@ impl Recording {
         self.command(|out| out.push_str("***"));
     }
 
+    /// Records a remark in place of a line that is not kept.
+    pub(crate) fn remark(&mut self, text: &'static str) {
+        self.command(|out| out.push_str(text));
+    }
+
     /// The end of a line that was too long.
     pub(crate) fn too_long(&mut self) {
-        self.command(|out| out.push_str("(line too long)"));
+        self.remark("(line too long)");
     }
 
     /// Octets of a mail, which become one line when something else is said.

@@ -1,5 +1,6 @@
 //! Moves input through the states, and answers of many lines out of them. What each command does is in [`super::obey`].
 
+use crate::foreign::{self, Foreign};
 use crate::line::Line;
 use crate::sasl;
 
@@ -30,7 +31,17 @@ impl Session {
     }
 
     fn advance_idle(&mut self, idle: Idle, input: &[u8]) -> (usize, Option<Action>) {
+        let is_anonymous = matches!(idle, Idle::Authorization(_));
+        let detect = if is_anonymous { foreign::detect_before_greeting } else { foreign::detect };
+        if !self.lines.is_dropping()
+            && let Some(foreign) = detect(input)
+        {
+            return (input.len(), self.close_foreign(foreign));
+        }
         let (taken, line) = self.lines.take(input, command::line_limit(input));
+        if is_anonymous && (line == Line::TooLong || self.lines.is_dropping()) {
+            return (taken, self.close_foreign(Foreign::LongLine));
+        }
         let action = match line {
             Line::Whole(line) => {
                 if let Some(recording) = &mut self.recording {
@@ -86,6 +97,20 @@ impl Session {
                 State::Idle(Idle::Transaction(maildrop))
             }
         };
+        None
+    }
+
+    /// Ends the session because the input is not that of a mail client. Nothing that follows is executed.
+    fn close_foreign(&mut self, foreign: Foreign) -> Option<Action> {
+        if let Some(recording) = &mut self.recording {
+            recording.remark(foreign.record_text());
+        }
+        self.reply(match foreign {
+            Foreign::Http => reply::NOT_HTTP,
+            Foreign::Tls => reply::NOT_TLS,
+            Foreign::LongLine => reply::FIRST_LINE_TOO_LONG,
+        });
+        self.state = State::Closed;
         None
     }
 

@@ -109,13 +109,6 @@ pub(crate) fn verb(line: &[u8]) -> Result<Verb, &'static str> {
     verb_named(word(line).0).ok_or(reply::UNKNOWN)
 }
 
-/// Whether the line belongs to an HTTP request (RFC 9112 section 3): the first one, or the host, which no request lacks.
-pub(crate) fn is_http(line: &[u8]) -> bool {
-    let end = &line[line.len().saturating_sub(b" HTTP/1.1".len())..];
-    let is_host = line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"Host:"));
-    verb(line) == Err(reply::UNKNOWN) && (is_host || end.starts_with(b" HTTP/"))
-}
-
 /// The limit of the line that starts like this.
 pub(crate) fn line_limit(start: &[u8]) -> usize {
     match start.get(..4).and_then(verb_named) {
@@ -286,24 +279,6 @@ mod tests {
         ];
         for (line, expected) in table {
             assert_eq!(&parse(line), expected, "{}", String::from_utf8_lossy(line));
-        }
-    }
-
-    #[test]
-    fn requests_of_http() {
-        let table: &[(&[u8], bool)] = &[
-            (b"GET / HTTP/1.1", true),
-            (b"POST /x HTTP/1.0", true),
-            (b" HTTP/1.1", true),
-            (b"host:mx.test", true),
-            (b"GET /", false),
-            (b"Host", false),
-            (b"HTTP/1.1", false),
-            (b"PASS my HTTP/1.1", false),
-            (b"", false),
-        ];
-        for (line, expected) in table {
-            assert_eq!(is_http(line), *expected, "{}", String::from_utf8_lossy(line));
         }
     }
 

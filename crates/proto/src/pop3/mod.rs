@@ -26,7 +26,10 @@
 //! delete from it.
 //!
 //! Unknown commands, syntax errors, commands of the other state and failed logins count as bad commands; too many of them
-//! end the session. To ask for a message that is not there is no bad command. A request of HTTP ends the session at once.
+//! end the session. To ask for a message that is not there is no bad command.
+//!
+//! A line of an HTTP request ends the session in both states that take commands. In `Authorization`, a TLS handshake and a line
+//! that is too long end it too. So commands that a web page puts into the body of a request are never executed.
 
 mod advance;
 mod answer;

@@ -15,12 +15,6 @@ use super::{Action, Proof, reply};
 impl Session {
     /// Obeys one command line.
     pub(super) fn obey(&mut self, idle: Idle, line: &[u8]) -> Option<Action> {
-        if command::is_http(line) {
-            // A web page can make a browser send commands in the body of a request. None of them is reached.
-            self.state = State::Closed;
-            self.reply(reply::NOT_HTTP);
-            return None;
-        }
         let command = match command::parse(line) {
             Ok(command) => command,
             Err(text) => return self.fault(idle, text),

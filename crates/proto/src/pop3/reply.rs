@@ -29,6 +29,8 @@ pub(crate) const LINE_TOO_LONG: &str = "-ERR Line too long\r\n";
 pub(crate) const NOT_UTF8: &str = "-ERR The name is not UTF-8\r\n";
 pub(crate) const TOO_MANY_ERRORS: &str = "-ERR Too many errors, closing\r\n";
 pub(crate) const NOT_HTTP: &str = "-ERR This is POP3, not HTTP\r\n";
+pub(crate) const NOT_TLS: &str = "-ERR TLS begins with STLS on this port, closing\r\n";
+pub(crate) const FIRST_LINE_TOO_LONG: &str = "-ERR Line too long, closing\r\n";
 
 pub(crate) const NO_ARGUMENT: &str = "-ERR This command takes no argument\r\n";
 pub(crate) const SYNTAX_USER: &str = "-ERR Syntax: USER name\r\n";

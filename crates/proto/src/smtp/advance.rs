@@ -1,6 +1,7 @@
 //! Moves input through the states: lines to the commands, data and chunks to the mail. What each command does is in
 //! [`super::obey`].
 
+use crate::foreign::{self, Foreign};
 use crate::line::Line;
 use crate::record::{Speaker, Stage};
 use crate::sasl;
@@ -37,7 +38,17 @@ impl Session {
     }
 
     fn advance_idle(&mut self, idle: Idle, input: &[u8]) -> (usize, Option<Action>) {
+        let is_fresh = matches!(idle, Idle::Fresh);
+        let detect = if is_fresh { foreign::detect_before_greeting } else { foreign::detect };
+        if !self.lines.is_dropping()
+            && let Some(foreign) = detect(input)
+        {
+            return (input.len(), self.close_foreign(foreign));
+        }
         let (taken, line) = self.lines.take(input, command::line_limit(input));
+        if is_fresh && (line == Line::TooLong || self.lines.is_dropping()) {
+            return (taken, self.close_foreign(Foreign::LongLine));
+        }
         let action = match line {
             Line::Whole(line) => {
                 let command = command::split(line);
@@ -163,6 +174,16 @@ impl Session {
             recording.too_long();
         }
         self.fail(&Fault::Bad(text));
+    }
+
+    /// Ends the session because the input is not that of a mail client. Nothing that follows is executed.
+    fn close_foreign(&mut self, foreign: Foreign) -> Option<Action> {
+        if let Some(recording) = &mut self.recording {
+            recording.remark(foreign.record_text());
+        }
+        self.say(|out, settings| reply::foreign(out, &settings.domain, foreign));
+        self.state = State::Closed;
+        None
     }
 
     fn record_data(&mut self, octets: usize) {

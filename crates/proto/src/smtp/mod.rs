@@ -28,6 +28,9 @@
 //! Unknown commands, syntax errors, commands out of order and failed logins count as bad commands; too many of them end
 //! the session. Once the peer gave its name, RCPT, DATA and BDAT out of order do not count, because a peer that pipelines
 //! sends them behind a MAIL or RCPT before it learns that it was refused (RFC 2920 section 3.1).
+//!
+//! A line of an HTTP request ends the session in every state that takes commands. In `Fresh`, a TLS handshake and a line that is
+//! too long end it too. So commands that a web page puts into the body of a request are never executed.
 
 mod advance;
 mod auth;

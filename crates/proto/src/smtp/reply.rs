@@ -7,6 +7,7 @@ use std::io::Write as _;
 use restante_mail::address::AddressError;
 use restante_mail::envelope::Refusal;
 
+use crate::foreign::Foreign;
 use crate::wording::{line, printable};
 
 use super::{Dialect, Settings};
@@ -15,11 +16,15 @@ use super::{Dialect, Settings};
 const MAX_TEXT: usize = 450;
 
 /// The words of the replies that announce the end of a session, behind the name of the server.
-pub const FAREWELLS: [&str; 4] = [TIMED_OUT, SHUTTING_DOWN, BUSY, TOO_MANY_ERRORS];
+pub const FAREWELLS: [&str; 7] =
+    [TIMED_OUT, SHUTTING_DOWN, BUSY, TOO_MANY_ERRORS, NOT_HTTP, NOT_TLS, FIRST_LINE_TOO_LONG];
 const TIMED_OUT: &str = "Waited too long for you, closing";
 const SHUTTING_DOWN: &str = "Shutting down";
 const BUSY: &str = "Too many connections, try again later";
 const TOO_MANY_ERRORS: &str = "Too many errors, closing";
+const NOT_HTTP: &str = "This port does not speak HTTP, closing";
+const NOT_TLS: &str = "TLS begins with STARTTLS on this port, closing";
+const FIRST_LINE_TOO_LONG: &str = "Line too long, closing";
 
 pub(crate) const OK: &str = "250 2.0.0 Ok\r\n";
 pub(crate) const RESET: &str = "250 2.0.0 Reset\r\n";
@@ -126,6 +131,15 @@ pub(crate) fn busy(out: &mut Vec<u8>, domain: &str) {
 
 pub(crate) fn too_many_errors(out: &mut Vec<u8>, domain: &str) {
     line(out, format_args!("421 4.7.0 {domain} {TOO_MANY_ERRORS}"));
+}
+
+pub(crate) fn foreign(out: &mut Vec<u8>, domain: &str, foreign: Foreign) {
+    let text = match foreign {
+        Foreign::Http => NOT_HTTP,
+        Foreign::Tls => NOT_TLS,
+        Foreign::LongLine => FIRST_LINE_TOO_LONG,
+    };
+    line(out, format_args!("421 4.7.0 {domain} {text}"));
 }
 
 /// A refusal in somebody else's words, made fit for the wire: a code of failure, an enhanced code of the same class if

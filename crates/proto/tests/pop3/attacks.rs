@@ -31,6 +31,8 @@ fn text(session: &mut Session) -> String {
 fn endless_line() {
     let mut driver = Driver::new(default_settings());
     driver.replies();
+    driver.feed(b"USER james\r\nPASS x\r\n");
+    driver.replies();
     for _ in 0..1_000 {
         // The driver checks that no more than a line's worth is left to keep.
         driver.feed(&[b'x'; 10_000]);
@@ -38,6 +40,15 @@ fn endless_line() {
     assert_eq!(driver.replies(), b"");
     driver.feed(b"\r\nQUIT\r\n");
     assert_eq!(driver.replies(), b"-ERR Line too long\r\n+OK Bye\r\n");
+}
+
+#[test]
+fn an_endless_first_line_is_not_read_to_its_end() {
+    let mut driver = Driver::new(default_settings());
+    driver.replies();
+    driver.feed(&[b'x'; 300]);
+    assert_eq!(driver.replies(), b"-ERR Line too long, closing\r\n");
+    assert_eq!(driver.wants, Wants::Close);
 }
 
 #[test]

@@ -36,6 +36,15 @@ fn endless_line() {
 }
 
 #[test]
+fn an_endless_first_line_is_not_read_to_its_end() {
+    let mut driver = Driver::new(default_settings(), Policy::default());
+    driver.replies();
+    driver.feed(&[b'x'; 600]);
+    assert_eq!(driver.replies(), "421 4.7.0 mx.test Line too long, closing\r\n");
+    assert_eq!(driver.wants, Wants::Close);
+}
+
+#[test]
 fn endless_data() {
     let mut driver = in_data(Settings { max_message_bytes: 100_000, ..default_settings() });
     for _ in 0..1_000 {

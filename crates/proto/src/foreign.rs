@@ -1,0 +1,98 @@
+//! Recognises clients of other protocols by the beginning of a line. A web page can make a browser connect to a mail port and
+//! send text of its choice after the request line, so the connection must end before that text is read as commands.
+
+/// Input that ends a session at once, because no mail client sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    /// An HTTP request.
+    Http,
+    /// A TLS handshake on a connection without TLS.
+    Tls,
+    /// A line above the limit before the client has introduced itself. It may hide a request.
+    LongLine,
+}
+
+impl Foreign {
+    /// What a transcript shows in place of the line.
+    pub(crate) fn record_text(self) -> &'static str {
+        match self {
+            Self::Http => "(HTTP request)",
+            Self::Tls => "(TLS handshake)",
+            Self::LongLine => "(line too long)",
+        }
+    }
+}
+
+/// The methods of RFC 9110 and RFC 5789, and the start of the HTTP/2 connection preface (RFC 9113 section 3.4).
+const METHODS: [&[u8]; 10] =
+    [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"CONNECT ", b"OPTIONS ", b"TRACE ", b"PATCH ", b"PRI "];
+/// The header that every HTTP/1.1 request has, also one with an unusual method.
+const HOST: &[u8] = b"Host:";
+/// The record type of a handshake, and the first byte of its version (RFC 8446 section 5.1).
+const TLS_HANDSHAKE: [u8; 2] = [22, 3];
+
+/// Returns which other protocol a line belongs to, if any. The beginning of the line is enough: a request line that is too long
+/// to be kept must not go unnoticed. No command of SMTP, LMTP or POP3 begins like this.
+pub(crate) fn detect(line: &[u8]) -> Option<Foreign> {
+    is_http(line).then_some(Foreign::Http)
+}
+
+/// Does the same for a client that has not introduced itself yet. The session ticket of a TLS handshake may contain line
+/// ends and commands.
+pub(crate) fn detect_before_greeting(line: &[u8]) -> Option<Foreign> {
+    if line.starts_with(&TLS_HANDSHAKE) { Some(Foreign::Tls) } else { detect(line) }
+}
+
+fn is_http(line: &[u8]) -> bool {
+    let may_match = matches!(line.first(), Some(b'c'..=b'h' | b'o' | b'p' | b't' | b'C'..=b'H' | b'O' | b'P' | b'T'));
+    may_match && METHODS.into_iter().chain([HOST]).any(|start| starts_with(line, start))
+}
+
+fn starts_with(line: &[u8], start: &[u8]) -> bool {
+    line.get(..start.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_line_shows_the_protocol() {
+        let table: &[(&[u8], Option<Foreign>)] = &[
+            (b"GET / HTTP/1.1", Some(Foreign::Http)),
+            (b"POST /", Some(Foreign::Http)),
+            (b"post ", Some(Foreign::Http)),
+            (b"HEAD /", Some(Foreign::Http)),
+            (b"PUT /", Some(Foreign::Http)),
+            (b"DELETE /", Some(Foreign::Http)),
+            (b"CONNECT mx.test:25 HTTP/1.1", Some(Foreign::Http)),
+            (b"OPTIONS * HTTP/1.1", Some(Foreign::Http)),
+            (b"TRACE /", Some(Foreign::Http)),
+            (b"PATCH /", Some(Foreign::Http)),
+            (b"PRI * HTTP/2.0", Some(Foreign::Http)),
+            (b"host:mx.test", Some(Foreign::Http)),
+            (b"\x16\x03\x01\x02\x00", Some(Foreign::Tls)),
+            (b"\x16\x02", None),
+            (b"\0", None),
+            (b"GET", None),
+            (b"GETS x", None),
+            (b"HELO x", None),
+            (b"HELP", None),
+            (b"DATA", None),
+            (b"DELE 1", None),
+            (b"TOP 1 0", None),
+            (b"PASS GET / HTTP/1.1", None),
+            (b"Host", None),
+            (b" GET /", None),
+            (b"\t", None),
+            (b"\r\n", None),
+            (b"\xff\xfe", None),
+            (b"", None),
+        ];
+        for (line, expected) in table {
+            let in_session = expected.filter(|protocol| *protocol == Foreign::Http);
+            assert_eq!(detect(line), in_session, "{}", String::from_utf8_lossy(line));
+            assert_eq!(detect_before_greeting(line), *expected, "{}", String::from_utf8_lossy(line));
+        }
+    }
+}
