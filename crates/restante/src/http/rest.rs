@@ -89,13 +89,14 @@ pub(super) async fn source(
     Ok(reply::source(Source { body: room.hold(source.body), ..source }, tag))
 }
 
-/// Marks a message as read, or as unread.
+/// Marks a message as read, or as unread. A request that says neither changes nothing.
 pub(super) async fn mark(State(server): State<Arc<Server>>, target: OneMessage, request: Request) -> Answer {
-    let seen = wanted_mark(request).await?;
+    let seen = requested_mark(request).await?;
     let id = match target.which {
-        Which::Id(id) => id,
-        Which::Latest => server.find(&target).await?.id,
+        Which::Id(id) if seen.is_some() => id,
+        _ => server.find(&target).await?.id,
     };
+    let Some(seen) = seen else { return Ok(reply::done()) };
     if server.mailroom.set_seen(&target.mailbox, id, seen).await? {
         Ok(reply::done())
     } else {
@@ -122,8 +123,25 @@ impl Server {
     }
 }
 
-/// What a request to mark a message asks for. One of the clients in use sends no body when it means `seen`.
-async fn wanted_mark(request: Request) -> Result<bool, Problem> {
-    let Some(value) = body::json::<Value>(request, MAX_BODY).await? else { return Ok(true) };
-    value.get("seen").and_then(Value::as_bool).ok_or(Problem::WrongShape("{\"seen\": true} or {\"seen\": false}"))
+/// Returns the mark that a request asks for. Existing clients send any content type, write the name in any case, leave it out,
+/// or send no body when they mean `seen`. The content type protects nothing here: no web page of another origin can send
+/// PATCH without a preflight request.
+async fn requested_mark(request: Request) -> Result<Option<bool>, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, MAX_BODY).await?;
+    if body.trim_ascii().is_empty() {
+        return Ok(Some(true));
+    }
+    let wrong_shape = || Problem::WrongShape("{\"seen\": true} or {\"seen\": false}");
+    let members = match serde_json::from_slice(&body).map_err(Problem::BrokenJson)? {
+        Value::Object(members) => members,
+        Value::Null => return Ok(None),
+        _ => return Err(wrong_shape()),
+    };
+    let in_any_case = || members.iter().find(|(name, _)| name.eq_ignore_ascii_case("seen")).map(|(_, value)| value);
+    match members.get("seen").or_else(in_any_case) {
+        Some(Value::Bool(seen)) => Ok(Some(*seen)),
+        Some(Value::Null) | None => Ok(None),
+        Some(_) => Err(wrong_shape()),
+    }
 }

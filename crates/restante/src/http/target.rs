@@ -205,7 +205,7 @@ impl<S: Sync> FromRequestParts<S> for Paging {
         if parts.uri.query().is_none_or(str::is_empty) {
             return Ok(Self(Page::ALL));
         }
-        page(&any_query(parts)?).map(Self)
+        Ok(Self(any_query(parts).map_or(Page::ALL, |pairs| page(&pairs))))
     }
 }
 
@@ -333,12 +333,14 @@ fn message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<OneMe
     Ok(OneMessage { mailbox, which })
 }
 
-fn page(pairs: &[(String, String)]) -> Result<Page, Problem> {
-    Ok(Page {
-        limit: parameter(pairs, "limit")?,
-        before: parameter(pairs, "before")?.map(id),
-        after: parameter(pairs, "after")?.map(id),
-    })
+/// Returns the page that a query of version 1 asks for. Servers that this version is compatible with have no paging and ignore
+/// every parameter, so parameters that cannot be used are ignored here.
+fn page(pairs: &[(String, String)]) -> Page {
+    Page {
+        limit: parameter(pairs, "limit").unwrap_or_default(),
+        before: parameter(pairs, "before").unwrap_or_default().map(id),
+        after: parameter(pairs, "after").unwrap_or_default().map(id),
+    }
 }
 
 /// Names are lower case, so the beginning of one is made so. The name to go on from is taken as it is: the naming may have
@@ -399,20 +401,20 @@ fn digits<T: FromStr>(text: &str) -> Option<T> {
 mod tests {
     use super::*;
 
-    fn paging(query: &str) -> Result<Page, String> {
+    fn paging(query: &str) -> Page {
         let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let pairs: Vec<_> = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        page(&pairs).map_err(|problem| format!("{problem:?}"))
+        page(&pairs)
     }
 
     #[test]
     fn pages() {
-        assert_eq!(paging("x=1&Limit=2"), Ok(Page::ALL));
-        assert_eq!(paging("limit=10"), Ok(Page { limit: Some(10), ..Page::ALL }));
-        assert_eq!(paging("limit=0"), Ok(Page { limit: Some(0), ..Page::ALL }));
+        assert_eq!(paging("x=1&Limit=2"), Page::ALL);
+        assert_eq!(paging("limit=10"), Page { limit: Some(10), ..Page::ALL });
+        assert_eq!(paging("limit=0"), Page { limit: Some(0), ..Page::ALL });
         let both = Page { before: Some(9.into()), after: Some(0.into()), limit: None };
-        assert_eq!(paging("after=0&before=9"), Ok(both));
-        for bad in [
+        assert_eq!(paging("after=0&before=9"), both);
+        for unusable in [
             "limit=",
             "limit",
             "limit=-1",
@@ -424,7 +426,7 @@ mod tests {
             "limit=99999999999999999999",
             "after=1&after=2",
         ] {
-            assert!(paging(bad).is_err(), "{bad}");
+            assert_eq!(paging(unusable), Page::ALL, "{unusable}");
         }
     }
 }

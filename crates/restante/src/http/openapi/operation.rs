@@ -125,6 +125,12 @@ impl Operation {
         this
     }
 
+    /// The content type of its body does not matter.
+    pub(super) fn of_any_content_type(mut self) -> Self {
+        self.described.responses.responses.remove(refusals::WRONG_TYPE.status.as_str());
+        self
+    }
+
     /// It takes a mail as well, as it is.
     pub(super) fn takes_mail(mut self) -> Self {
         if let Some(RefOr::T(body)) = &mut self.described.request_body {

@@ -135,19 +135,22 @@ async fn marking() {
         ("latest", "\nContent-Type: application/merge-patch+json", "{\"seen\":true}", 200, true),
         ("latest", "", "{\"seen\":false}", 200, false),
         ("latest", "\nContent-Type: text/plain", "", 200, true),
-        ("latest", "\nContent-Type: text/plain", "{\"seen\":false}", 415, true),
-        ("latest", "\nContent-Type: application/x-www-form-urlencoded", "seen=false", 415, true),
+        ("latest", "\nContent-Type: text/plain", "{\"seen\":false}", 200, false),
+        ("latest", "\nContent-Type: application/x-www-form-urlencoded", "{\"seen\": true}", 200, true),
+        ("latest", "\nContent-Type: application/x-www-form-urlencoded", "seen=false", 422, true),
         ("latest", json, "{\"seen\":fals", 422, true),
         ("latest", json, "{\"seen\":false} x", 422, true),
-        ("latest", json, " ", 422, true),
         ("latest", json, "{\"seen\":\"false\"}", 422, true),
-        ("latest", json, "{\"Seen\":false}", 422, true),
-        ("latest", json, "{}", 422, true),
+        ("latest", json, "{\"Seen\":false}", 200, false),
+        ("latest", json, "{}", 200, false),
+        ("latest", json, "{\"seen\":null}", 200, false),
+        ("latest", json, "null\n", 200, false),
+        ("latest", json, " ", 200, true),
         ("latest", json, "[false]", 422, true),
-        ("latest", json, "null", 422, true),
         ("latest", json, &"[".repeat(10_000), 422, true),
         ("latest", json, &" ".repeat(70_000), 413, true),
         ("1", json, "{\"seen\":false}", 404, true),
+        ("1", json, "{}", 404, true),
         ("x", json, "{\"seen\":false}", 404, true),
     ];
     for (message, headers, body, status, seen) in table {
@@ -355,8 +358,8 @@ async fn pages() {
         assert_eq!(answer.numbers(), expected, "{query}");
     }
     for query in ["limit=", "limit=x", "limit=-1", "limit=1e3", "before=latest", "after=%20", "limit=1&limit=1"] {
-        let detail = house.ask(&format!("GET /api/v1/mailbox/test?{query}")).await.problem(400);
-        assert!(detail.starts_with("The parameter "), "{detail}");
+        let answer = house.ask(&format!("GET /api/v1/mailbox/test?{query}")).await;
+        assert_eq!(answer.numbers(), [0, 1, 2, 3, 4], "{query} is ignored");
     }
 }
 

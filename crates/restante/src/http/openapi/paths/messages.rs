@@ -34,8 +34,12 @@ pub(super) fn operations() -> Vec<Operation> {
             .can_be_known()
             .refuses(&[&NOT_FOUND]),
         patch(MESSAGE, "markMessage")
-            .does("Mark a message as seen, or as not seen", "Without a body, as seen.")
+            .does(
+                "Mark a message as seen, or as not seen",
+                "Without a body, as seen. Without `seen` in the body, nothing changes. The body may have any content type.",
+            )
             .takes_json::<Mark>(Required::False, "How to mark it, in at most 64 KiB.", json!({ "seen": true }))
+            .of_any_content_type()
             .tells::<Done>("The message is marked.", json!("OK"))
             .refuses(&[&NOT_FOUND]),
         delete(MESSAGE, "deleteMessage")
