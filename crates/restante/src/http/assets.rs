@@ -9,7 +9,6 @@ use super::encoding::Accepted;
 use super::etag::Known;
 use super::packed::{self, Packed};
 use super::problem::Problem;
-use super::reply::{RESOURCE_POLICY, SAME_ORIGIN};
 
 /// What never changes under its path (RFC 8246).
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -24,7 +23,6 @@ pub(super) async fn asset(
     let file = find(&path).filter(|_| hash == packed::HASH).ok_or(Problem::NoSuchPath)?;
     let mut response = file.answer(&accepted, &known);
     response.headers_mut().insert(header::CACHE_CONTROL, FOR_EVER);
-    response.headers_mut().insert(RESOURCE_POLICY, SAME_ORIGIN);
     Ok(response)
 }
 

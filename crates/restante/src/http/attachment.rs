@@ -18,7 +18,7 @@ use super::etag::Known;
 use super::extract;
 use super::links::{Purpose, push_segment};
 use super::problem::Problem;
-use super::reply::{self, Nothing, RESOURCE_POLICY, SAME_ORIGIN};
+use super::reply::{self, Nothing};
 use super::target::{OneAttachment, OneMessage, OnePart};
 
 const OCTETS: &str = "application/octet-stream";
@@ -91,7 +91,6 @@ async fn answer(
     headers.insert(header::CONTENT_TYPE, file.content_type);
     headers.insert(header::CONTENT_DISPOSITION, file.disposition);
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
-    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
     headers.insert(header::REFERRER_POLICY, reply::NO_REFERRER);
     headers.insert(header::CACHE_CONTROL, reply::PRIVATE);
     headers.insert(header::ETAG, tag);

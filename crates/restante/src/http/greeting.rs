@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::problem::Problem;
-use super::reply::{self, RESOURCE_POLICY, SAME_ORIGIN};
+use super::reply;
 use super::{Server, Turn};
 
 /// Where it is asked for.
@@ -96,7 +96,6 @@ pub(super) async fn greeting(State(server): State<Arc<Server>>) -> Result<Respon
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, reply::HTML);
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
-    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
     headers.insert(header::REFERRER_POLICY, reply::NO_REFERRER);
     headers.insert(header::CACHE_CONTROL, reply::NO_CACHE);
     Ok(response)

@@ -1,15 +1,14 @@
-//! The door: whether a request is meant for this server, what the client calls it, and whether a web page that the
-//! request comes from may change anything, or use the answer as its own code. What every answer tells a browser not to do
-//! is said here too. Where the client is and who it is, is not asked here but in `client` and `access`.
+//! Checks every request before it is routed: the Host header (DNS rebinding), Fetch Metadata and Origin (requests from web
+//! pages of other origins), and adds the security headers of the response. The address of the client is determined in
+//! `client`, its identity in `access`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::uri::Authority;
-use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use restante_access::{Denied, Grant};
@@ -21,8 +20,9 @@ use super::attendance::departed;
 use super::client::Forwarded;
 use super::departure::Departure;
 use super::observe::Asked;
-use super::paths::{ASSETS, LIVE, READY};
+use super::paths::{ASSETS, LIVE, READY, is_page};
 use super::problem::Problem;
+use super::reply::SAME_ORIGIN;
 use super::request::{FETCH_SITE, Visit, Welcome, template};
 use super::terms::Peer;
 use super::{Server, Settings};
@@ -31,6 +31,9 @@ use crate::metrics::Protocol;
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
 /// The longest host name (RFC 1035 section 2.3.4).
@@ -42,6 +45,7 @@ const AFTER_DEPARTURE: Duration = Duration::from_secs(2);
 /// Lets in the requests that are meant for this server, and answers the others.
 pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let asked = Asked::now(&server, &request);
+    let is_page = is_page(template(&server.settings, &request));
     let mut response = match let_in(&server, &mut request) {
         Ok(client) => {
             let departure = request.extensions().get().cloned();
@@ -49,12 +53,17 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
         }
         Err(problem) => problem.into_response(),
     };
-    // Mail is hostile, and almost every answer holds some: what is no HTML must not be taken for it, the names in it are
-    // nobody's business before a link is followed, and no other site shows it as its own.
+    // Mail is hostile, and almost every response contains some: browsers must not sniff its type, resolve host names in it,
+    // show it in a frame of another site, or load it into a page of another origin.
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(DNS_PREFETCH, HeaderValue::from_static("off"));
     headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("SAMEORIGIN"));
+    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
+    if is_page {
+        // A page that opened ours in a window could count the frames in it, and so learn what is in a mailbox.
+        headers.insert(OPENER_POLICY, SAME_ORIGIN);
+    }
     asked.answered(&response);
     if let Some(error) = response.extensions().get::<StoreError>() {
         server.told.failures.tell("HTTP request failed", None, error);
@@ -107,9 +116,7 @@ fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, P
     check_destination(&server.settings, request)?;
     if !is_probe(&server.settings, request) {
         let visit = visit(&server.settings, request)?;
-        if !request.method().is_safe() {
-            check_origin(&server.settings, request.headers(), request.extensions(), &visit)?;
-        }
+        check_site(&server.settings, request, &visit)?;
         request.extensions_mut().insert(visit);
     }
     Forwarded::of(server, request)
@@ -143,20 +150,6 @@ fn check_destination(settings: &Settings, request: &Request) -> Result<(), Probl
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let is_asset = path == ASSETS || path.strip_prefix(&settings.base_path) == Some(ASSETS);
     if is_code && !is_asset { Err(Problem::NotCode) } else { Ok(()) }
-}
-
-/// A request that no web page of another origin made. Requests that change something are checked at the door; this is for
-/// those that only read, but that a browser lets any page make and listen to.
-pub(super) struct SameOrigin;
-
-impl FromRequestParts<Arc<Server>> for SameOrigin {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
-        let visit = parts.extensions.get().ok_or(Problem::BadHost)?;
-        check_origin(&server.settings, &parts.headers, &parts.extensions, visit)?;
-        Ok(Self)
-    }
 }
 
 /// How the client sees the server, if the request is meant for it.
@@ -248,10 +241,19 @@ fn is_public_host(settings: &Settings, name: &str) -> bool {
     matches!(public, Some(Host::Name(public)) if public.eq_ignore_ascii_case(name))
 }
 
-/// Refuses what a web page of another origin asks for, unless it is welcome.
-fn check_origin(settings: &Settings, headers: &HeaderMap, marks: &Extensions, visit: &Visit) -> Result<(), Problem> {
-    let may_ask = marks.get::<Welcome>().is_some() || is_own_page(settings, headers, visit);
-    if may_ask { Ok(()) } else { Err(Problem::ForeignOrigin) }
+/// Refuses requests of web pages of other origins, for every method: a page cannot read the response to a GET, but it can
+/// measure how long the response takes. CORS may allow an origin, and any site may link to a page.
+fn check_site(settings: &Settings, request: &Request, visit: &Visit) -> Result<(), Problem> {
+    let is_allowed = request.extensions().get::<Welcome>().is_some()
+        || is_own_page(settings, request.headers(), visit)
+        || is_page(template(settings, request)) && is_top_level_navigation(request);
+    if is_allowed { Ok(()) } else { Err(Problem::ForeignOrigin) }
+}
+
+/// Returns whether a browser loads the response as the document of a tab, not of a frame.
+fn is_top_level_navigation(request: &Request) -> bool {
+    let has = |name: &HeaderName, value: &[u8]| request.headers().get(name).is_some_and(|sent| sent == value);
+    request.method().is_safe() && has(&FETCH_MODE, b"navigate") && has(&FETCH_DEST, b"document")
 }
 
 /// Whether no web page of another origin asks. Browsers say where a request comes from in `Origin`, and newer ones in

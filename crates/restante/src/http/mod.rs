@@ -258,7 +258,7 @@ fn below(base: &str, routes: Routes) -> Routes {
         .route(&path("/api/v2/events"), get(monitor::events))
         .route(&path("/api/v2/events/{name}"), get(monitor::events))
         .route(&path(openapi::DOCUMENT), get(openapi::document))
-        .route(&path(openapi::DOCS), get(openapi::docs))
+        .route(&path(paths::DOCS), get(openapi::docs))
         .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachment::download))
         .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachment::view))
         .route(&path("/serve/mailbox/{name}/{id}"), get(view::compat))

@@ -15,7 +15,7 @@ use super::etag::Known;
 use super::fault;
 use super::packed::{self, Packed};
 use super::problem::Problem;
-use super::reply::{self, RESOURCE_POLICY, SAME_ORIGIN};
+use super::reply;
 
 const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(packed::POLICY);
 const PERMISSIONS: HeaderName = HeaderName::from_static("permissions-policy");
@@ -67,7 +67,6 @@ pub(super) async fn without_slash(uri: Uri) -> Result<Response, Problem> {
 pub(super) async fn icon(accepted: Accepted, known: Known) -> Response {
     let mut response = packed::ICON.answer(&accepted, &known);
     response.headers_mut().insert(header::CACHE_CONTROL, A_DAY);
-    response.headers_mut().insert(RESOURCE_POLICY, SAME_ORIGIN);
     response
 }
 

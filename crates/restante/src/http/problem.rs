@@ -28,7 +28,7 @@ pub(super) enum Problem {
     /// The request is for a host name that is not ours: perhaps a foreign name that was pointed at this address
     /// (DNS rebinding).
     Misdirected,
-    /// A web page of another origin wants to change something, or to listen.
+    /// The request comes from a web page of another origin.
     ForeignOrigin,
     /// The client did not say who it is, or not the truth.
     Denied(Denied, Challenge),
@@ -214,12 +214,11 @@ impl Problem {
             Self::NoQuestion(error) => return Cow::Owned(error.to_string()),
             Self::BadHost => "The Host header is missing or malformed.",
             Self::Misdirected => {
-                "This server does not answer for the host name of the request. Names that it shall answer for are listed \
-                 in the setting web.hosts."
+                "This server does not answer for the host name of the request. Add the name to the setting web.hosts."
             }
             Self::ForeignOrigin => {
-                "A web page of another origin may neither change anything nor listen here, unless it is listed in the \
-                 setting web.corsorigins."
+                "This request comes from a web page of another origin. Only origins that the setting web.corsorigins lists \
+                 may use the API. To open this address, type it into the address bar."
             }
             Self::NotAllowed(scope) => {
                 return Cow::Owned(format!("The credentials do not allow this: it needs the scope {scope}."));

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -27,10 +27,7 @@ pub(super) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 pub(super) const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 /// How to say that nobody is told where a link was found.
 pub(super) const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
-
-/// To whom a browser gives an answer.
-pub(super) const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-/// To nobody but our own pages.
+/// The value of a policy that allows the own origin only.
 pub(super) const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
 /// The answer of an operation that only has to say that it was done.

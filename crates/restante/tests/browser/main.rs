@@ -1,6 +1,7 @@
 //! The web interface in a real browser: a headless Chromium that is driven by its WebDriver. A machine may lack it, and then
 //! nothing is tested, unless `REQUIRE_BROWSER` is set, as it is in CI. Every test has a server and a browser of its own.
 
+mod attacks;
 mod codes;
 mod deletions;
 mod driver;

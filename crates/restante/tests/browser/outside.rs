@@ -1,5 +1,5 @@
-//! The world outside, as the browser of a test sees it: every host below `.test` is this one server, which gives everybody
-//! a picture and remembers what it was asked for. Nothing in a test reaches a real network.
+//! The world outside, as the browser of a test sees it: every host below `.test` is this one server, which answers with a
+//! picture, or with an empty page, and remembers what it was asked for. Nothing in a test reaches a real network.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,6 +9,9 @@ use super::support::LONG;
 
 const PICTURE: &str =
     "<svg xmlns='http://www.w3.org/2000/svg' width='16' height='16'><rect width='16' height='16'/></svg>";
+
+/// The path of an empty page, on every host.
+pub(crate) const PAGE: &str = "/page.html";
 
 /// The rest of the world.
 pub(crate) struct Outside {
@@ -39,6 +42,11 @@ impl Outside {
         format!("--host-resolver-rules=MAP *.test {here}, MAP 192.0.2.* {here}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
     }
 
+    /// The origin of this server by its address: the same host as the server under test, on another port.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// What was asked for, as URLs. Whoever connects has asked for something, even if it was said in cipher or not at all.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
@@ -55,11 +63,12 @@ fn serve(mut stream: &TcpStream, asked: &Mutex<Vec<String>>) {
     let read = stream.set_read_timeout(Some(LONG)).and_then(|()| stream.read(&mut request));
     let request = String::from_utf8_lossy(&request[..read.unwrap_or(0)]).into_owned();
     asked.lock().unwrap()[place] = url(&request).unwrap_or_else(|| in_cipher(&request));
-    let length = PICTURE.len();
-    let head =
-        format!("HTTP/1.1 200 OK\r\nContent-Type: image/svg+xml\r\nContent-Length: {length}\r\nConnection: close");
+    let is_page = request.starts_with(&format!("GET {PAGE} "));
+    let (kind, content) = if is_page { ("text/html", "<!doctype html><body>") } else { ("image/svg+xml", PICTURE) };
+    let length = content.len();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close");
     // The browser may be gone by now.
-    let _ = stream.write_all(format!("{head}\r\n\r\n{PICTURE}").as_bytes());
+    let _ = stream.write_all(format!("{head}\r\n\r\n{content}").as_bytes());
 }
 
 /// The URL of a request in HTTP.

@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::driver::{Answer, Driver, Refusal};
-use super::outside::Outside;
+use super::outside::{Outside, PAGE};
 use super::support::{LONG, Server};
 
 /// Keys without a character, as WebDriver spells them (section 17.4.2).
@@ -64,6 +64,8 @@ struct Seen {
     dialogs: Vec<String>,
     /// By the browser's number for them, and their URLs.
     requests: Vec<(String, String)>,
+    /// The status of each response, also of one that the browser keeps from the page, by the number of the request.
+    statuses: Vec<(String, u64)>,
 }
 
 impl Page {
@@ -296,7 +298,23 @@ impl Page {
     /// Forgets the requests so far.
     pub(crate) fn forget_requests(&self) {
         self.read_logs();
-        self.seen.borrow_mut().requests.clear();
+        let mut seen = self.seen.borrow_mut();
+        seen.requests.clear();
+        seen.statuses.clear();
+    }
+
+    /// The statuses of all responses of a server, also of those that the browser keeps from the page.
+    pub(crate) fn statuses_of(&self, server: &Server) -> Vec<u64> {
+        self.read_logs();
+        let seen = self.seen.borrow();
+        let authority = format!("//{}/", server.http);
+        let is_its = |id: &String| seen.requests.iter().any(|(known, url)| known == id && url.contains(&authority));
+        seen.statuses.iter().filter(|(id, _)| is_its(id)).map(|(_, status)| *status).collect()
+    }
+
+    /// The URLs of empty pages that are not the server's: one on another site, one on another port of the server's host.
+    pub(crate) fn foreign_pages(&self) -> [String; 2] {
+        [format!("http://evil.test{PAGE}"), format!("{}{PAGE}", self.outside.origin())]
     }
 
     /// What was asked from anybody but the server.
@@ -369,6 +387,12 @@ impl Page {
             match name.as_str().unwrap_or_default() {
                 "Page.javascriptDialogOpening" => seen.dialogs.push(word(&event["message"])),
                 "Network.webSocketCreated" => seen.requests.push((id, word(&event["url"]))),
+                "Network.responseReceivedExtraInfo" => {
+                    seen.statuses.push((id, event["statusCode"].as_u64().unwrap_or(0)));
+                }
+                "Network.webSocketHandshakeResponseReceived" => {
+                    seen.statuses.push((id, event["response"]["status"].as_u64().unwrap_or(0)));
+                }
                 "Network.requestWillBeSent" => seen.requests.push((id, word(&event["request"]["url"]))),
                 "Network.loadingFailed" if FORBIDDEN.contains(&word(&event["blockedReason"]).as_str()) => {
                     seen.requests.retain(|known| known.0 != id);

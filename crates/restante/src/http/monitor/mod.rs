@@ -21,7 +21,6 @@ use super::Server;
 use super::access::Admitted;
 use super::attendance;
 use super::departure::Departure;
-use super::guard::SameOrigin;
 use super::problem::Problem;
 use super::target::{Topic, granted};
 use super::terms::Tenure;
@@ -77,7 +76,6 @@ impl FromRequestParts<Arc<Server>> for Listener {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
-        SameOrigin::from_request_parts(parts, server).await?;
         let Topic(topic) = Topic::from_request_parts(parts, server).await?;
         let grant = granted(parts)?.clone();
         let seat = seat(server)?;

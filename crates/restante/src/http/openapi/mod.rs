@@ -22,14 +22,12 @@ use bytes::Bytes;
 use super::etag::Known;
 use super::links::BaseUrl;
 use super::problem::Problem;
-use super::reply::{self, Nothing, RESOURCE_POLICY, SAME_ORIGIN};
+use super::reply::{self, Nothing};
 use super::{Server, Turn, fault};
 use page::Page;
 
 /// Where programs find the description.
 pub(super) const DOCUMENT: &str = "/api/openapi.json";
-/// Where people find it.
-pub(super) const DOCS: &str = "/api/docs";
 
 /// The description as it is kept, once somebody has asked for it: nobody has to wait for it at the start, and few ask.
 #[derive(Default)]
@@ -67,7 +65,6 @@ pub(super) async fn docs(
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::POLICY));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(header::REFERRER_POLICY, reply::NO_REFERRER);
-    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
     headers.insert(header::CACHE_CONTROL, reply::NO_CACHE);
     headers.insert(header::ETAG, tag);
     Ok(response)

@@ -47,7 +47,7 @@ pub(super) const UNAUTHORISED: Refusal = Refusal {
 pub(super) const FORBIDDEN: Refusal = Refusal {
     name: "Forbidden",
     status: StatusCode::FORBIDDEN,
-    about: "The credentials do not allow this, a page of another site wants to write or to listen, a page wants what may \
+    about: "The credentials do not allow this, the request comes from a web page of another origin, a page wants what may \
             be mail as its own script, style or plugin, or mail is handed in that would be refused over SMTP.",
     detail: "The credentials do not allow this: it needs the scope write.",
 };
@@ -90,9 +90,8 @@ pub(super) const WRONG_SHAPE: Refusal = Refusal {
 pub(super) const MISDIRECTED: Refusal = Refusal {
     name: "Misdirected",
     status: StatusCode::MISDIRECTED_REQUEST,
-    about: "The request is for a host name that is neither loopback, an IP address nor configured (`web.hosts`).",
-    detail: "This server does not answer for the host name of the request. Names that it shall answer for are listed in \
-             the setting web.hosts.",
+    about: "The request is for a host name that is public and not configured (`web.hosts`).",
+    detail: "This server does not answer for the host name of the request. Add the name to the setting web.hosts.",
 };
 /// The client does not speak the protocol of the path.
 pub(super) const NO_WEBSOCKET: Refusal = Refusal {

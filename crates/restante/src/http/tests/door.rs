@@ -144,8 +144,8 @@ async fn the_cache_does_not_mix_up_hosts() {
 }
 
 #[tokio::test]
-async fn cross_site_request_forgery() {
-    let house = House::new();
+async fn requests_from_pages_of_other_origins() {
+    let house = House::with_two_messages().await;
     let table = [
         ("", 200),
         ("\nOrigin: http://localhost:9000", 200),
@@ -159,27 +159,110 @@ async fn cross_site_request_forgery() {
         ("\nOrigin: http://localhost:9000\nOrigin: http://evil.example", 403),
         ("\nSec-Fetch-Site: cross-site", 403),
         ("\nSec-Fetch-Site: cross-site\nOrigin: http://localhost:9000", 403),
+        ("\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document", 403),
+        ("\nSec-Fetch-Site: cross-site\nSec-Fetch-Mode: no-cors\nSec-Fetch-Dest: image", 403),
         ("\nSec-Fetch-Site: same-site", 403),
+        ("\nSec-Fetch-Site: same-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document", 403),
         ("\nSec-Fetch-Site: same-site\nOrigin: http://localhost:3000", 403),
         ("\nSec-Fetch-Site: same-site\nOrigin: http://localhost:9000", 200),
         ("\nSec-Fetch-Site: whatever", 403),
     ];
+    let requests = [
+        "DELETE /api/v1/mailbox/test/1",
+        "PATCH /api/v1/mailbox/test/latest",
+        "POST /nothing",
+        "GET /api/v1/mailbox/test",
+        "HEAD /api/v1/mailbox/test",
+        "GET /api/v1/mailbox/test/latest",
+        "GET /api/v1/mailbox/test/latest/source",
+        "GET /api/v1/monitor/messages",
+        "GET /api/v1/monitor/messages/test",
+        "GET /api/v2/mailboxes",
+        "GET /api/v2/mailbox/test/wait?timeout=1ms",
+        "GET /api/v2/mailbox/test/attachments",
+        "GET /api/v2/mailbox/test/latest",
+        "GET /api/v2/mailbox/test/latest/links",
+        "GET /api/v2/mailbox/test/latest/codes",
+        "GET /api/v2/mailbox/test/latest/unsubscribe",
+        "GET /api/v2/mailbox/test/latest/parts",
+        "GET /api/v2/mailbox/test/latest/parts/0",
+        "GET /api/v2/mailbox/test/latest/transcript",
+        "GET /api/v2/search?q=x",
+        "GET /api/v2/sessions",
+        "GET /api/v2/sessions/1",
+        "GET /api/v2/monitor/messages",
+        "GET /api/v2/monitor/messages/test",
+        "GET /api/v2/server",
+        "GET /api/openapi.json",
+        "GET /mailbox/dattach/test/latest/0/x",
+        "GET /mailbox/vattach/test/latest/0/x",
+        "GET /serve/mailbox/test/latest",
+        "GET /serve/mailbox/test/latest/html",
+        "GET /serve/mailbox/test/latest/source",
+        "GET /serve/mailbox/test/latest/attach/0/x",
+        "GET /serve/greeting",
+        "GET /serve/status",
+        "GET /metrics",
+        "GET /debug/vars",
+    ];
     for (headers, status) in table {
-        for write in ["DELETE /api/v1/mailbox/test", "PATCH /api/v1/mailbox/test/latest", "POST /nothing"] {
-            let answer = house.ask(&format!("{write}{headers}")).await;
-            if status == 403 {
-                answer.problem(403);
-            } else {
-                assert_ne!(answer.status, 403, "{write} {headers}");
-            }
+        for request in requests {
+            let answer = house.ask(&format!("{request}{headers}")).await;
+            assert_eq!(answer.status == 403, status == 403, "{request} {headers}: {}", answer.status);
+            assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin", "{request}");
         }
-        // Reading is no matter of the origin: without CORS headers, no other page sees the answer.
-        assert_eq!(house.ask(&format!("{LIST}{headers}")).await.status, 200, "{headers}");
+    }
+    // The stream of events has no end, so its answer is not read.
+    for path in ["/api/v2/events", "/api/v2/events/test"] {
+        let request = Request::get(path).header("Host", "localhost").header("Sec-Fetch-Site", "cross-site");
+        let answer = house.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), 403, "{path}");
     }
     let public = Settings { public_url: Some("https://mail.example.org".to_owned()), ..Settings::default() };
     let house = House::with(public);
     let behind = house.ask("DELETE /api/v1/mailbox/test\nHost: 10.0.0.1:9000\nOrigin: https://mail.example.org").await;
     assert_eq!(behind.status, 200);
+}
+
+#[tokio::test]
+async fn any_site_may_link_to_a_page_but_not_frame_it() {
+    let table = [
+        ("Sec-Fetch-Mode: navigate\nSec-Fetch-Dest: document", true),
+        ("Sec-Fetch-Mode: navigate\nSec-Fetch-Dest: iframe", false),
+        ("Sec-Fetch-Mode: navigate\nSec-Fetch-Dest: frame", false),
+        ("Sec-Fetch-Mode: navigate\nSec-Fetch-Dest: embed", false),
+        ("Sec-Fetch-Mode: navigate", false),
+        ("Sec-Fetch-Mode: no-cors\nSec-Fetch-Dest: image", false),
+        ("Sec-Fetch-Mode: cors\nSec-Fetch-Dest: empty", false),
+        ("Sec-Fetch-Mode: no-cors\nSec-Fetch-Dest: document", false),
+    ];
+    let pages = [
+        "/",
+        "/m/test",
+        "/m/test/1",
+        "/monitor",
+        "/status",
+        "/search?q=x",
+        "/sessions",
+        "/m/",
+        "/m/test/",
+        "/monitor/",
+        "/api/docs",
+    ];
+    for base_path in ["", "/mail"] {
+        let house = House::with(Settings { base_path: base_path.to_owned(), ..Settings::default() });
+        for (headers, is_allowed) in table {
+            for site in ["cross-site", "same-site"] {
+                for page in pages.iter().map(|page| format!("{base_path}{page}")) {
+                    let answer = house.ask(&format!("GET {page}\nSec-Fetch-Site: {site}\n{headers}")).await;
+                    assert_eq!(answer.status != 403, is_allowed, "{page} {site} {headers}: {}", answer.status);
+                    assert_eq!(answer.header("cross-origin-opener-policy"), "same-origin", "{page}");
+                }
+            }
+        }
+        let posted = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document";
+        house.ask(&format!("POST {base_path}/\n{posted}")).await.problem(403);
+    }
 }
 
 #[tokio::test]

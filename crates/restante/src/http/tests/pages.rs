@@ -118,6 +118,8 @@ async fn the_headers_of_a_page() {
             ("content-length", &length),
             ("content-security-policy", &policy),
             ("content-type", "text/html; charset=utf-8"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
             ("referrer-policy", "no-referrer"),
             ("vary", "Accept-Encoding"),
             ("x-content-type-options", "nosniff"),
