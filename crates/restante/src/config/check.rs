@@ -17,7 +17,7 @@ use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
 use super::sources::Sources;
 use super::table::{SETTINGS, row};
-use super::types::{Certificate, Config, Hosts, LogOutput, Tls, Webhooks};
+use super::types::{Certificate, Config, LogOutput, Tls, Webhooks};
 use super::values::host_of;
 use crate::net;
 
@@ -103,10 +103,8 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
         let (_, rest) = url.split_once("://")?;
         rest.split('/').next().map(host_of)
     });
-    if let (Some(host), Hosts::Only(names)) = (public_host, &mut config.web.hosts)
-        && !names.iter().any(|name| name == host)
-    {
-        names.push(host.to_owned());
+    if let Some(host) = public_host {
+        config.web.hosts.add(host);
     }
 }
 

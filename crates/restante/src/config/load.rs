@@ -56,7 +56,8 @@ pub(super) fn load(
 
     let variables = Variables::collect(env);
     // The weakest source comes first, each later one wins over those before it.
-    if let Some(host_name) = host_name(read_file) {
+    let own_name = host_name(read_file);
+    if let Some(host_name) = &own_name {
         for setting in SETTINGS.iter().filter(|setting| setting.host_name) {
             let given = Given { value: host_name.clone(), origin: Origin::HostName };
             sources.add(setting, given);
@@ -88,6 +89,9 @@ pub(super) fn load(
         return Err(problems);
     }
     check::complete(&mut config, &mut sources);
+    if let Some(host_name) = &own_name {
+        config.web.hosts.add(host_name);
+    }
     warnings.extend(check::warnings(&config, &sources));
     Ok(Loaded { config, warnings, effective: effective(&sources) })
 }

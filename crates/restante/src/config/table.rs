@@ -323,8 +323,10 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "web.hosts", "", Value::List("HOST"),
-        "Host names that requests may be addressed to, beside loopback names, IP addresses and the host of \
-         web.publicurl. `*` means any name, which also lets foreign web pages reach the server by DNS rebinding.",
+        "Public host names that requests may be addressed to. Always accepted: IP addresses, names without a dot, names under \
+         .localhost, .local, .internal and .svc, the name of this machine, and the host of web.publicurl. Requests for other \
+         names are refused with 421, because a web page can point its own name at this server (DNS rebinding). `*` accepts \
+         every name and switches this protection off.",
         |c, v| put(&mut c.web.hosts, hosts(v)),
     ),
     Setting::new(

@@ -302,6 +302,15 @@ impl Hosts {
         }
     }
 
+    /// Adds a name in lower case.
+    pub(super) fn add(&mut self, name: &str) {
+        if let Self::Only(names) = self
+            && !names.iter().any(|known| known == name)
+        {
+            names.push(name.to_owned());
+        }
+    }
+
     /// Whether requests for this host name (without a port, in any case) are answered.
     pub fn allows(&self, host: &str) -> bool {
         match self {

@@ -38,6 +38,9 @@ const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control
 
 /// The longest host name (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 255;
+/// Top-level domains that are reserved for use on one machine or network: RFC 6761 section 6.3, RFC 6762 section 3, ICANN's
+/// `internal`, and the domains of Kubernetes services, `svc` and `cluster.local`.
+const PRIVATE_DOMAINS: [&str; 4] = ["localhost", "local", "internal", "svc"];
 /// How long an answer may still take when its client has closed its side of the connection. A client that has only said
 /// its last word is as good as any other, but most that close have left.
 const AFTER_DEPARTURE: Duration = Duration::from_secs(2);
@@ -210,25 +213,25 @@ fn check_host(settings: &Settings, authority: &str) -> Result<(), Problem> {
     if answers_for(settings, host) { Ok(()) } else { Err(Problem::Misdirected) }
 }
 
-/// Names that nobody else can point at this address, and those that the operator gave.
+/// Returns whether requests for this host are answered: addresses, names that nobody can register in the public DNS, and
+/// configured names.
 fn answers_for(settings: &Settings, host: Host<'_>) -> bool {
     match host {
-        Host::Name(name) => is_loopback(name.strip_suffix('.').unwrap_or(name)) || is_configured(settings, host),
+        Host::Name(name) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            is_private(name) || settings.hosts.allows(name) || is_public_host(settings, name)
+        }
         Host::Address => true,
     }
 }
 
-/// Names that the operator gave.
-fn is_configured(settings: &Settings, host: Host<'_>) -> bool {
-    let Host::Name(name) = host else { return false };
-    let name = name.strip_suffix('.').unwrap_or(name);
-    settings.hosts.allows(name) || is_public_host(settings, name)
-}
-
-/// `localhost` and everything below it (RFC 6761 section 6.3).
-fn is_loopback(name: &str) -> bool {
-    let last_label = name.rsplit('.').next().unwrap_or(name);
-    last_label.eq_ignore_ascii_case("localhost")
+/// Returns whether a name cannot be registered in the public DNS, so that no outside attacker can point it at this server: a
+/// name without a dot, such as a service of Docker Compose, or a name under one of [`PRIVATE_DOMAINS`].
+fn is_private(name: &str) -> bool {
+    match name.rsplit_once('.') {
+        None => true,
+        Some((_, last_label)) => PRIVATE_DOMAINS.iter().any(|domain| last_label.eq_ignore_ascii_case(domain)),
+    }
 }
 
 fn public_authority(settings: &Settings) -> Option<&str> {
@@ -349,7 +352,19 @@ mod tests {
             ("public.example", Some(true)),
             ("evil.example", Some(false)),
             ("localhost.evil.example", Some(false)),
-            ("evillocalhost", Some(false)),
+            ("localhost.example", Some(false)),
+            ("inbucket", Some(true)),
+            ("restante:9000", Some(true)),
+            ("nas.local", Some(true)),
+            ("host.docker.internal", Some(true)),
+            ("restante.mail.svc", Some(true)),
+            ("restante.mail.svc.cluster.local:9000", Some(true)),
+            ("Local.INTERNAL.", Some(true)),
+            ("evil.notlocal", Some(false)),
+            ("svc.example", Some(false)),
+            ("internal.evil.example", Some(false)),
+            ("evil.example.", Some(false)),
+            (".", Some(true)),
             ("127.0.0.1.evil.example", Some(false)),
             ("", None),
             (":80", None),
