@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -11,6 +11,8 @@ use unicode_normalization::UnicodeNormalization as _;
 pub const MAX_ADDRESS: usize = 320;
 /// The longest local part, in characters.
 pub const MAX_LOCAL: usize = 128;
+/// The longest mailbox name without a domain that a reader may ask for, in characters.
+pub const MAX_NAME: usize = 255;
 /// The longest domain, in characters.
 pub const MAX_DOMAIN: usize = 255;
 /// The longest label of a domain, in characters.
@@ -65,11 +67,13 @@ impl fmt::Display for AddressError {
 impl std::error::Error for AddressError {}
 
 impl Address {
-    /// Parses `local@domain`, without angle brackets. A source route in front is dropped (RFC 5321 appendix C).
+    /// Parses `local@domain`, without angle brackets. A source route in front is dropped (RFC 5321 appendix C), and so is a
+    /// final dot of the domain.
     pub fn parse(text: &str, alphabet: Alphabet) -> Result<Self, AddressError> {
         let (local, domain) = split(text, alphabet)?;
-        let domain = domain.ok_or(AddressError::Domain("is missing"))?;
+        let mut domain = domain.ok_or(AddressError::Domain("is missing"))?;
         check_domain(&domain)?;
+        domain.truncate(without_final_dot(&domain).len());
         Ok(Self { local, domain })
     }
 
@@ -111,7 +115,8 @@ impl fmt::Display for Address {
     }
 }
 
-/// Splits an address whose domain may be missing into an unquoted, valid local part and an unchecked domain.
+/// Splits an address whose domain may be missing into an unquoted, valid local part and an unchecked domain. A name without a
+/// domain may be longer than a local part, and its final dot is dropped.
 pub(crate) fn split(text: &str, alphabet: Alphabet) -> Result<(String, Option<String>), AddressError> {
     // Checked in bytes before anything is copied: no character of UTF-8 takes more than four.
     if text.len() > 4 * MAX_ADDRESS {
@@ -127,14 +132,27 @@ pub(crate) fn split(text: &str, alphabet: Alphabet) -> Result<(String, Option<St
         return Err(AddressError::TooLong);
     }
     let text = without_route(&text)?;
-    let (local, rest) = local_part(text)?;
+    let (mut local, rest) = local_part(text)?;
+    let Some(domain) = rest.strip_prefix('@') else {
+        local.truncate(without_final_dot(&local).len());
+        return if length(&local) > MAX_NAME {
+            Err(AddressError::Local("has more than 255 characters"))
+        } else {
+            Ok((local, None))
+        };
+    };
     if length(&local) > MAX_LOCAL {
         return Err(AddressError::Local("has more than 128 characters"));
     }
-    Ok((local, rest.strip_prefix('@').map(str::to_owned)))
+    Ok((local, Some(domain.to_owned())))
 }
 
-/// Checks a domain name or an address literal.
+/// Returns the text without a dot at its end. That of a domain only says that the name is complete (RFC 1034 section 3.1).
+pub(crate) fn without_final_dot(text: &str) -> &str {
+    text.strip_suffix('.').unwrap_or(text)
+}
+
+/// Checks a domain name, which may end in a dot, or an address literal.
 pub(crate) fn check_domain(domain: &str) -> Result<(), AddressError> {
     if domain.is_empty() {
         return Err(AddressError::Domain("is missing"));
@@ -145,7 +163,7 @@ pub(crate) fn check_domain(domain: &str) -> Result<(), AddressError> {
     if let Some(literal) = domain.strip_prefix('[') {
         return check_literal(literal);
     }
-    domain.split('.').try_for_each(check_label)
+    without_final_dot(domain).split('.').try_for_each(check_label)
 }
 
 /// Whether a domain name or an address literal is valid, as a peer may give it in HELO or an operator in a setting.
@@ -210,7 +228,7 @@ fn local_part(text: &str) -> Result<(String, &str), AddressError> {
     if local.is_empty() {
         return Err(AddressError::Local("is empty"));
     }
-    if !dot_allowed {
+    if !dot_allowed && !rest.is_empty() {
         return Err(AddressError::Local("ends in a dot"));
     }
     Ok((local, rest))
@@ -279,11 +297,11 @@ fn check_label(label: &str) -> Result<(), AddressError> {
     Ok(())
 }
 
-/// RFC 5321 section 4.1.3: `192.0.2.1]` or `IPv6:2001:db8::1]`.
+/// RFC 5321 section 4.1.3: `192.0.2.1]` or `IPv6:2001:db8::1]`. The tag may be missing, as clients leave it out.
 fn check_literal(literal: &str) -> Result<(), AddressError> {
     let valid = literal.strip_suffix(']').is_some_and(|inside| match inside.get(..5) {
         Some(tag) if tag.eq_ignore_ascii_case("IPv6:") => inside[5..].parse::<Ipv6Addr>().is_ok(),
-        _ => inside.parse::<Ipv4Addr>().is_ok(),
+        _ => inside.parse::<IpAddr>().is_ok(),
     });
     if valid { Ok(()) } else { Err(AddressError::Domain("is no valid address literal")) }
 }
@@ -312,6 +330,9 @@ mod tests {
             ("james@[192.0.2.1]", "james", "[192.0.2.1]"),
             ("james@[IPv6:2001:db8::1]", "james", "[IPv6:2001:db8::1]"),
             ("james@[ipv6:::1]", "james", "[ipv6:::1]"),
+            ("james@[::1]", "james", "[::1]"),
+            ("james@x.org.", "james", "x.org"),
+            ("+tag@x.org", "+tag", "x.org"),
             ("@a.example,@b.example:user@c.example", "user", "c.example"),
             (&format!("{long_local}@x.org"), &long_local, "x.org"),
             (&format!("a@{long_label}.org"), "a", &format!("{long_label}.org")),
@@ -353,7 +374,8 @@ mod tests {
             ("jöran@x.org", E::NonAscii),
             ("james@.x.org", E::Domain("has a leading, trailing or doubled dot")),
             ("james@x..org", E::Domain("has a leading, trailing or doubled dot")),
-            ("james@x.org.", E::Domain("has a leading, trailing or doubled dot")),
+            ("james@x.org..", E::Domain("has a leading, trailing or doubled dot")),
+            ("james@.", E::Domain("has a leading, trailing or doubled dot")),
             ("james@-x.org", E::Domain("has a label that starts or ends in '-'")),
             ("james@x-.org", E::Domain("has a label that starts or ends in '-'")),
             ("james@x--y.org", E::Domain("has a doubled '-'")),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::address::{self, Address, AddressError, Alphabet, MAX_DOMAIN, MAX_LOCAL};
+use crate::address::{self, Address, AddressError, Alphabet, MAX_DOMAIN, MAX_NAME};
 
 /// The name of a mailbox in its one canonical form; only [`Naming`] makes one. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,8 +30,6 @@ pub enum Naming {
 pub enum NameError {
     /// It is no address to begin with.
     Address(AddressError),
-    /// Nothing is left in front of the first `+`.
-    Empty,
     /// It holds characters that are only valid in quotes; such a name could not be asked for.
     NeedsQuotes,
     /// Lower-casing made it longer than a name may be.
@@ -61,7 +59,6 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(error) => error.fmt(f),
-            Self::Empty => f.write_str("the mailbox name is empty"),
             Self::NeedsQuotes => f.write_str("the mailbox name has a character that needs quotes"),
             Self::TooLong => f.write_str("the mailbox name is too long"),
         }
@@ -113,10 +110,15 @@ impl Naming {
             return domain_name(text).map(Into::into);
         }
         let (local, domain) = address::split(text, Alphabet::Utf8)?;
-        if let Some(domain) = &domain {
-            address::check_domain(domain)?;
+        match (self, domain.as_deref()) {
+            // The domain does not matter, so it may be wrong.
+            (Self::Local, _) => self.name(&local, None),
+            (_, Some(domain)) => {
+                address::check_domain(domain)?;
+                self.name(&local, Some(domain))
+            }
+            (_, None) => self.name(&local, None),
         }
-        self.name(&local, domain.as_deref())
     }
 
     /// An address whose mail comes to this mailbox, in that domain where the name does not say one. There is none for a name
@@ -162,26 +164,23 @@ pub fn canonical_prefix(text: &str) -> String {
     lower(text)
 }
 
-/// The local half of a name: lower case, without what follows the first `+`, and without need of quotes.
+/// The local half of a name: lower case, without what follows the first `+`, and without need of quotes. If nothing precedes
+/// the `+`, it is part of the name.
 fn local_name(local: &str) -> Result<String, NameError> {
     if !address::is_dot_string(local) {
         return Err(NameError::NeedsQuotes);
     }
-    let lower = canonical(local, MAX_LOCAL)?;
+    let lower = canonical(local, MAX_NAME)?;
     let name = match lower.split_once('+') {
-        Some((name, _)) => name,
-        None => &lower,
+        Some((name, _)) if !name.is_empty() => name,
+        _ => &lower,
     };
     // "a.+b" is a valid local part, and "a." is none.
-    let name = name.trim_end_matches('.');
-    if name.is_empty() {
-        return Err(NameError::Empty);
-    }
-    Ok(name.to_owned())
+    Ok(name.trim_end_matches('.').to_owned())
 }
 
 fn domain_name(domain: &str) -> Result<String, NameError> {
-    canonical(domain, MAX_DOMAIN)
+    canonical(address::without_final_dot(domain), MAX_DOMAIN)
 }
 
 /// Lower case in normal form C. Some letters grow when lower-cased, so the bound is checked again.
@@ -224,14 +223,22 @@ mod tests {
             ("\"james\"@x.org", "james", "james@x.org", "x.org"),
             ("a.+b@x.org", "a", "a@x.org", "x.org"),
             ("", "", "", ""),
-            ("+label@x.org", "", "", ""),
+            ("+label@x.org", "+label", "+label@x.org", "x.org"),
+            ("james.", "james", "james", "james"),
+            ("james@x.org.", "james", "james@x.org", "x.org"),
+            ("x.org.", "x.org", "x.org", "x.org"),
+            ("a@", "a", "", ""),
+            ("a@x_ y", "a", "", ""),
+            ("a@[::1]", "a", "a@[::1]", "[::1]"),
             ("first last", "", "", ""),
             ("\"first last\"@x.org", "", "", ""),
             ("first\"last", "", "", ""),
             ("first\nlast", "", "", ""),
             ("..", "", "", ""),
-            ("a@b@x.org", "", "", ""),
-            ("a@x--y.org", "", "", ""),
+            ("a@b@x.org", "a", "", ""),
+            ("a@x--y.org", "a", "", ""),
+            (".", "", "", ""),
+            ("a..", "", "", ""),
         ];
         for (text, local, full, domain) in table {
             for (naming, expected) in ALL.into_iter().zip([local, full, domain]) {
@@ -272,8 +279,15 @@ mod tests {
     #[test]
     fn lower_casing_may_not_outgrow_the_bound() {
         // U+0130 becomes two characters.
-        let name = "\u{130}".repeat(MAX_LOCAL);
+        let name = "\u{130}".repeat(MAX_NAME);
         assert_eq!(Naming::Local.mailbox_named(&name), Err(NameError::TooLong));
+    }
+
+    #[test]
+    fn names_have_a_limit() {
+        let name = |length| Naming::Local.mailbox_named(&"x".repeat(length)).map(|name| name.as_str().len());
+        assert_eq!(name(MAX_NAME), Ok(MAX_NAME));
+        assert_eq!(name(MAX_NAME + 1), Err(AddressError::Local("has more than 255 characters").into()));
     }
 
     proptest::proptest! {
