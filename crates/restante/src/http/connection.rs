@@ -20,6 +20,7 @@ use tower::Service as _;
 use super::departure::Observed;
 use super::http2;
 use super::impatient::Impatient;
+use super::paths;
 use super::problem::Problem;
 use super::terms::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
 use crate::net::TooMany;
@@ -110,6 +111,7 @@ where
     let (stream, departure) = Observed::new(Impatient::new(stream, WRITE_PATIENCE));
     let service = service_fn(move |mut request: Request<Incoming>| {
         held.answer_is_endless(false);
+        paths::clean(&mut request);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(held.clone());
         request.extensions_mut().insert(departure.clone());

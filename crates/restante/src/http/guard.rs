@@ -20,7 +20,8 @@ use super::attendance::departed;
 use super::client::Forwarded;
 use super::departure::Departure;
 use super::observe::Asked;
-use super::paths::{ASSETS, LIVE, READY, is_page};
+use super::pages;
+use super::paths::{ASSETS, LIVE, READY, cleaned, is_page, path_and_query};
 use super::problem::Problem;
 use super::reply::SAME_ORIGIN;
 use super::request::{FETCH_SITE, Visit, Welcome, template};
@@ -36,6 +37,8 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
+/// What links begin with for a client that names no host.
+const UNNAMED_HOST: &str = "localhost";
 /// The longest host name (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 255;
 /// Top-level domains that are reserved for use on one machine or network: RFC 6761 section 6.3, RFC 6762 section 3, ICANN's
@@ -50,6 +53,9 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
     let asked = Asked::now(&server, &request);
     let is_page = is_page(template(&server.settings, &request));
     let mut response = match let_in(&server, &mut request) {
+        Ok(_) if let Some(path) = redirect_target(&request) => {
+            pages::moved(path).unwrap_or_else(Problem::into_response)
+        }
         Ok(client) => {
             let departure = request.extensions().get().cloned();
             unless_departed(departure.as_ref(), admitted(&server, request, client, next)).await
@@ -111,6 +117,12 @@ async fn admitted(server: &Server, mut request: Request, client: Option<Forwarde
         locks.tell(Protocol::Http, ip, &format_args!("{method} {}", uri.path()), &denied);
     }
     response
+}
+
+/// Returns where a read with repeated slashes or dot segments in its path is redirected to.
+fn redirect_target(request: &Request) -> Option<String> {
+    let path = if request.method().is_safe() { cleaned(request.uri().path()) } else { None };
+    path.map(|path| path_and_query(request.uri(), &path))
 }
 
 /// Checks a request and notes how its client sees the server. A probe may ask for any host, or none: supervisors know
@@ -198,6 +210,8 @@ fn requested_authority(request: &Request) -> Result<&str, Problem> {
         }
         (Some(_), Some(authority)) => Ok(authority),
         (Some(host), None) => host.to_str().map_err(|_| Problem::BadHost),
+        // HTTP/1.0 has no Host header (RFC 1945). No browser speaks it, so this is no way around the check.
+        (None, None) if request.version() <= Version::HTTP_10 => Ok(UNNAMED_HOST),
         (None, _) => Err(Problem::BadHost),
     }
 }

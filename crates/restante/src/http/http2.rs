@@ -20,6 +20,7 @@ use tower::Service as _;
 
 use super::impatient::Impatient;
 use super::ledger::{Ledger, Metered};
+use super::paths;
 use super::terms::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
 
 /// The most requests at the same time on one connection.
@@ -48,6 +49,7 @@ where
     let service = service_fn(move |mut request: Request<Incoming>| {
         let tenure = held.for_one_answer();
         let entry = book.open(tenure.clone());
+        paths::clean(&mut request);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(tenure);
         let answer = router.clone().call(request.map(Body::new));

@@ -55,10 +55,6 @@ pub(super) async fn up() -> Result<Response, Problem> {
 /// also behind a proxy that takes the base path away.
 pub(super) async fn without_slash(uri: Uri) -> Result<Response, Problem> {
     let last = uri.path().strip_suffix('/').and_then(|path| path.rsplit('/').next()).unwrap_or_default();
-    // The router takes two slashes for a name without letters.
-    if last.is_empty() {
-        return Err(Problem::NoSuchPath);
-    }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     elsewhere(format!("../{last}{query}"))
 }
@@ -76,6 +72,13 @@ pub(super) async fn robots() -> Response {
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response.headers_mut().insert(header::CACHE_CONTROL, reply::NO_CACHE);
     response
+}
+
+/// Redirects a read to another path. Some clients in use know 301 and not 308.
+pub(super) fn moved(location: String) -> Result<Response, Problem> {
+    let mut response = elsewhere(location)?;
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    Ok(response)
 }
 
 fn elsewhere(location: String) -> Result<Response, Problem> {

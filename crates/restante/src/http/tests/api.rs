@@ -218,8 +218,7 @@ async fn what_is_not_there() {
         let detail = house.ask(&format!("GET /api/v1/mailbox/{path}")).await.problem(404);
         assert_eq!(detail, "The mailbox has no such message.", "{path}");
     }
-    for path in ["/api/v1/mailbox/", "/api/v1/mailbox", "/api/v1/mailbox/test/", "/api/v3/x", "/api", "/x", "//", "/X/"]
-    {
+    for path in ["/api/v1/mailbox/", "/api/v1/mailbox", "/api/v1/mailbox/test/", "/api/v3/x", "/api", "/x", "/X/"] {
         for method in ["GET", "DELETE", "OPTIONS"] {
             let detail = house.ask(&format!("{method} {path}")).await.problem(404);
             assert_eq!(detail, "There is nothing at this path.", "{path}");

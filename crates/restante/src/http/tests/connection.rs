@@ -67,8 +67,35 @@ async fn old_clients_and_raw_names() {
     house.put(0, "jöran", "\r\n").await;
     let old = converse(&house, "GET /api/v1/mailbox/j\u{f6}ran HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
     assert!(old.starts_with("HTTP/1.0 200 OK\r\n") && old.contains("\"mailbox\":\"jöran\""), "{old}");
-    let nameless = converse(&house, "GET / HTTP/1.0\r\n\r\n").await;
-    assert!(nameless.starts_with("HTTP/1.0 400 Bad Request\r\n"), "{nameless}");
+    let nameless = converse(&house, "GET /api/v1/mailbox/test HTTP/1.0\r\n\r\n").await;
+    assert!(nameless.starts_with("HTTP/1.0 200 OK\r\n"), "{nameless}");
+    let named = converse(&house, "GET / HTTP/1.0\r\nHost: evil.example\r\n\r\n").await;
+    assert!(named.starts_with("HTTP/1.0 421 "), "{named}");
+    let newer = converse(&house, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n").await;
+    assert!(newer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{newer}");
+}
+
+#[tokio::test]
+async fn repeated_slashes_and_dot_segments() {
+    let house = House::with_two_messages().await;
+    let send = async |request: &str| converse(&house, &format!("{request} HTTP/1.0\r\nHost: localhost\r\n\r\n")).await;
+    // Where a read is redirected to.
+    for (request, location) in [
+        ("GET //api/v1/mailbox/test", "/api/v1/mailbox/test"),
+        ("GET /api//v1/mailbox//test/latest?wait=1s", "/api/v1/mailbox/test/latest?wait=1s"),
+        ("HEAD /api/v1/x/../mailbox/test", "/api/v1/mailbox/test"),
+        ("GET //evil.example/", "/evil.example/"),
+    ] {
+        let answer = send(request).await;
+        assert!(answer.starts_with("HTTP/1.0 301 Moved Permanently\r\n"), "{request}: {answer}");
+        assert!(answer.contains(&format!("location: {location}\r\n")), "{request}: {answer}");
+    }
+    // Anything else is answered at once.
+    let marked = send("PATCH //api/v1/mailbox/./test/latest").await;
+    assert!(marked.starts_with("HTTP/1.0 200 OK\r\n"), "{marked}");
+    let purged = send("DELETE /api/v1//mailbox//test").await;
+    assert!(purged.starts_with("HTTP/1.0 200 OK\r\n"), "{purged}");
+    assert!(house.ask("GET /api/v1/mailbox/test").await.numbers().is_empty());
 }
 
 #[tokio::test]
