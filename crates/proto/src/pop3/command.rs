@@ -90,7 +90,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command, &'static str> {
         Verb::Noop => alone(Command::Noop, arguments),
         Verb::Quit => alone(Command::Quit, arguments),
         Verb::User => user(arguments),
-        Verb::Pass => pass(line),
+        Verb::Pass => Ok(pass(line)),
         Verb::Apop => apop(arguments),
         Verb::Auth => auth(arguments).map(Command::Auth),
         Verb::List => which(arguments).map(Command::List).ok_or(reply::SYNTAX_LIST),
@@ -165,10 +165,10 @@ fn user(arguments: &[u8]) -> Result<Command, &'static str> {
     }
 }
 
-/// RFC 1939 section 7: the password is the rest of the line, and blanks in it belong to it.
-fn pass(line: &[u8]) -> Result<Command, &'static str> {
-    let password = line.get(5..).ok_or(reply::SYNTAX_PASS)?;
-    Ok(Command::Pass(Secret::new(String::from_utf8_lossy(password))))
+/// RFC 1939 section 7: the password is the rest of the line, and blanks in it belong to it. It may be empty.
+fn pass(line: &[u8]) -> Command {
+    let password = line.get(5..).unwrap_or_default();
+    Command::Pass(Secret::new(String::from_utf8_lossy(password)))
 }
 
 fn apop(arguments: &[u8]) -> Result<Command, &'static str> {
@@ -254,7 +254,7 @@ mod tests {
             (b"PASS  two words ", Ok(secret(" two words "))),
             (b"PASS ", Ok(secret(""))),
             (b"PASS \xff", Ok(secret("\u{fffd}"))),
-            (b"PASS", Err(reply::SYNTAX_PASS)),
+            (b"PASS", Ok(Command::Pass(Secret::new("")))),
             (b"LIST", Ok(Command::List(Which::All))),
             (b"LIST 007", Ok(Command::List(Which::Number(7)))),
             (b"LIST 1 2", Err(reply::SYNTAX_LIST)),

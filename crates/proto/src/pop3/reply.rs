@@ -34,7 +34,6 @@ pub(crate) const FIRST_LINE_TOO_LONG: &str = "-ERR Line too long, closing\r\n";
 
 pub(crate) const NO_ARGUMENT: &str = "-ERR This command takes no argument\r\n";
 pub(crate) const SYNTAX_USER: &str = "-ERR Syntax: USER name\r\n";
-pub(crate) const SYNTAX_PASS: &str = "-ERR Syntax: PASS password\r\n";
 pub(crate) const SYNTAX_APOP: &str = "-ERR Syntax: APOP name digest\r\n";
 pub(crate) const SYNTAX_AUTH: &str = "-ERR Syntax: AUTH [mechanism [initial-response]]\r\n";
 pub(crate) const SYNTAX_LIST: &str = "-ERR Syntax: LIST [number]\r\n";
