@@ -9,7 +9,7 @@ use crate::sasl;
 
 use super::fault::Fault;
 use super::params::{MailParameters, check_rcpt_parameters};
-use super::reply;
+use super::{Settings, reply};
 
 /// The longest command line, CRLF included (RFC 5321 section 4.5.3.1.4).
 const COMMAND_LIMIT: usize = 512;
@@ -94,10 +94,11 @@ pub(crate) fn verb_named(word: &[u8]) -> Option<Verb> {
 }
 
 /// The name that a peer gives itself. Clients send all sorts of names here, and none is refused for its characters;
-/// but it goes into the Received line (RFC 5321 section 4.4), so what means something there is replaced.
-pub(crate) fn peer_name(arguments: &[u8]) -> Result<String, Fault> {
+/// but it goes into the Received line (RFC 5321 section 4.4), so what means something there is replaced. Further words are
+/// ignored, unless the session is `strict`.
+pub(crate) fn peer_name(arguments: &[u8], strict: bool) -> Result<String, Fault> {
     let (name, rest) = word(arguments);
-    if name.is_empty() || !rest.is_empty() || name.len() > MAX_HELLO {
+    if name.is_empty() || strict && !rest.is_empty() || name.len() > MAX_HELLO {
         return Err(Fault::Bad(reply::SYNTAX_HELLO));
     }
     let harmless = |byte: u8| match byte {
@@ -110,11 +111,11 @@ pub(crate) fn peer_name(arguments: &[u8]) -> Result<String, Fault> {
 
 impl<'a> Mail<'a> {
     /// Parses what follows the verb: `FROM:<address>` and parameters.
-    pub(crate) fn parse(arguments: &'a [u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(arguments: &'a [u8], strict: bool) -> Result<Self, Fault> {
         let malformed = Fault::Bad(reply::SYNTAX_MAIL);
         let arguments = text(arguments)?;
         let (path, text) = split_path(arguments, "FROM:").ok_or(malformed.clone())?;
-        let parameters = MailParameters::parse(text)?;
+        let parameters = MailParameters::parse(text, strict)?;
         let from = match path {
             Path::Bracketed("") => None,
             Path::Bracketed(address) => Some(Address::parse(address, parameters.alphabet).map_err(bad_sender)?),
@@ -124,20 +125,20 @@ impl<'a> Mail<'a> {
     }
 }
 
-/// Parses what follows RCPT: `TO:<address>` and parameters, which are returned as they were sent. `domain` is where the
-/// postmaster without a domain lives (RFC 5321 section 4.5.1).
+/// Parses what follows RCPT: `TO:<address>` and parameters, which are returned as they were sent. A
+/// postmaster without a domain is the one of this server (RFC 5321 section 4.5.1).
 pub(crate) fn parse_rcpt<'a>(
     arguments: &'a [u8],
     alphabet: Alphabet,
-    domain: &str,
+    settings: &Settings,
 ) -> Result<(Address, &'a str), Fault> {
     let malformed = Fault::Bad(reply::SYNTAX_RCPT);
     let arguments = text(arguments)?;
     let (path, parameters) = split_path(arguments, "TO:").ok_or(malformed.clone())?;
-    check_rcpt_parameters(parameters, alphabet)?;
+    check_rcpt_parameters(parameters, alphabet, settings.strict)?;
     let recipient = match path {
         Path::Bracketed(name) | Path::Bare(name) if name.eq_ignore_ascii_case("postmaster") => {
-            Address::at(name, domain)
+            Address::at(name, &settings.domain)
         }
         Path::Bracketed(address) => Address::parse(address, alphabet).map_err(bad_recipient)?,
         Path::Bare(address) => Address::parse(address, alphabet).map_err(|_| malformed)?,
@@ -209,6 +210,7 @@ fn end_of_path(text: &str, ends: impl Fn(u8) -> bool) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::smtp::Dialect;
 
     #[test]
     fn verbs_in_any_case() {
@@ -267,7 +269,11 @@ mod tests {
             (b"", None),
         ];
         for (argument, name) in table {
-            assert_eq!(peer_name(argument).ok().as_deref(), *name, "{argument:?}");
+            assert_eq!(peer_name(argument, true).ok().as_deref(), *name, "{argument:?}");
+        }
+        assert_eq!(peer_name(b"two words", false).ok().as_deref(), Some("two"));
+        for malformed in [too_long.as_bytes(), b""] {
+            assert!(peer_name(malformed, false).is_err());
         }
     }
 
@@ -304,15 +310,25 @@ mod tests {
             ("", bad()),
         ];
         for (arguments, expected) in table {
-            let sender = Mail::parse(arguments.as_bytes())
+            let sender = Mail::parse(arguments.as_bytes(), true)
                 .map(|mail| mail.from.as_ref().map(Address::to_string).unwrap_or_default());
             assert_eq!(sender.as_deref(), expected.as_ref().map(|text| *text), "{arguments:?}");
         }
-        assert_eq!(Mail::parse(b"FROM:<\xfc@x.org>"), Err(Fault::Refused(reply::ADDRESS_NOT_ASCII)));
+        assert_eq!(Mail::parse(b"FROM:<\xfc@x.org>", true), Err(Fault::Refused(reply::ADDRESS_NOT_ASCII)));
     }
 
     #[test]
     fn recipients() {
+        let settings = Settings {
+            domain: "mx.test".to_owned(),
+            dialect: Dialect::Smtp,
+            max_message_bytes: 1000,
+            max_recipients: 10,
+            max_bad_commands: 20,
+            starttls: false,
+            require_auth: false,
+            strict: true,
+        };
         let bad = || Err(Fault::Bad(reply::SYNTAX_RCPT));
         let table: &[(&str, Result<&str, Fault>)] = &[
             ("TO:<b@x.org>", Ok("b@x.org")),
@@ -329,7 +345,7 @@ mod tests {
             ("TO:", bad()),
         ];
         for (arguments, expected) in table {
-            let recipient = parse_rcpt(arguments.as_bytes(), Alphabet::Ascii, "mx.test");
+            let recipient = parse_rcpt(arguments.as_bytes(), Alphabet::Ascii, &settings);
             let recipient = recipient.map(|(to, _)| to.to_string());
             assert_eq!(recipient.as_deref(), expected.as_ref().map(|text| *text), "{arguments:?}");
         }

@@ -70,6 +70,9 @@ pub struct Settings {
     pub starttls: bool,
     /// Whether MAIL is refused before a successful AUTH.
     pub require_auth: bool,
+    /// Whether unknown parameters of MAIL and RCPT, and arguments of commands that take none, are errors. They are ignored
+    /// otherwise, as by many servers.
+    pub strict: bool,
 }
 
 /// The protocol of a listener.

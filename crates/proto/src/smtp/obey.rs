@@ -65,7 +65,7 @@ impl Session {
             (Dialect::Lmtp, Verb::Helo | Verb::Ehlo) => return self.fault(idle, &Fault::Bad(reply::LMTP_ONLY)),
             _ => {}
         }
-        let helo = match command::peer_name(arguments) {
+        let helo = match command::peer_name(arguments, self.settings.strict) {
             Ok(name) => name,
             Err(fault) => return self.fault(idle, &fault),
         };
@@ -99,7 +99,7 @@ impl Session {
         if self.settings.require_auth && client.trust == Trust::Anonymous {
             return self.stay(Idle::Ready(client), reply::AUTH_REQUIRED);
         }
-        let mail = match Mail::parse(arguments) {
+        let mail = match Mail::parse(arguments, self.settings.strict) {
             Ok(mail) => mail,
             Err(fault) => return self.fault(Idle::Ready(client), &fault),
         };
@@ -126,7 +126,7 @@ impl Session {
             Idle::Ready(_) => return self.stay(idle, reply::MAIL_FIRST),
             Idle::Chunked(..) => return self.stay(idle, reply::CHUNKS_BEGUN),
         };
-        let (recipient, parameters) = match command::parse_rcpt(arguments, mail.alphabet, &self.settings.domain) {
+        let (recipient, parameters) = match command::parse_rcpt(arguments, mail.alphabet, &self.settings) {
             Ok(parsed) => parsed,
             Err(fault) => return self.fault(Idle::Mail(mail), &fault),
         };
@@ -206,7 +206,7 @@ impl Session {
     }
 
     fn rset(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
-        if !arguments.is_empty() {
+        if self.settings.strict && !arguments.is_empty() {
             return self.fault(idle, &Fault::Bad(reply::NO_ARGUMENT));
         }
         let mail = match idle {
@@ -219,7 +219,7 @@ impl Session {
     }
 
     fn quit(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
-        if !arguments.is_empty() {
+        if self.settings.strict && !arguments.is_empty() {
             return self.fault(idle, &Fault::Bad(reply::NO_ARGUMENT));
         }
         self.reply(reply::BYE);

@@ -20,8 +20,8 @@ pub(crate) struct MailParameters {
 }
 
 impl MailParameters {
-    /// Parses the parameters of MAIL, separated by blanks.
-    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+    /// Parses the parameters of MAIL, separated by blanks. Unknown ones are ignored, unless the session is `strict`.
+    pub(crate) fn parse(text: &str, strict: bool) -> Result<Self, Fault> {
         let mut parameters = Self { size: 0, alphabet: Alphabet::Ascii };
         let mut seen = Seen::default();
         for parameter in text.split_ascii_whitespace() {
@@ -37,7 +37,7 @@ impl MailParameters {
                 }
                 "BODY" => {
                     seen.once(4)?;
-                    body(value)?;
+                    body(value, strict)?;
                 }
                 "RET" => {
                     seen.once(8)?;
@@ -53,15 +53,16 @@ impl MailParameters {
                     // RFC 4954 section 5.
                     ensure(value.is_some_and(|value| value == "<>" || is_xtext(value)))?;
                 }
-                _ => return Err(UNKNOWN),
+                _ if strict => return Err(UNKNOWN),
+                _ => {}
             }
         }
         Ok(parameters)
     }
 }
 
-/// Checks the parameters of RCPT, separated by blanks.
-pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet) -> Result<(), Fault> {
+/// Checks the parameters of RCPT, separated by blanks. Unknown ones are ignored, unless the session is `strict`.
+pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet, strict: bool) -> Result<(), Fault> {
     let mut seen = Seen::default();
     for parameter in text.split_ascii_whitespace() {
         let (keyword, value) = split(parameter)?;
@@ -74,7 +75,8 @@ pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet) -> Result<()
                 seen.once(2)?;
                 ensure(value.is_some_and(|value| is_original_recipient(value, alphabet)))?;
             }
-            _ => return Err(UNKNOWN),
+            _ if strict => return Err(UNKNOWN),
+            _ => {}
         }
     }
     Ok(())
@@ -123,10 +125,16 @@ fn size(value: Option<&str>) -> Result<u64, Fault> {
 }
 
 /// RFC 6152; BINARYMIME of RFC 3030 is not offered.
-fn body(value: Option<&str>) -> Result<(), Fault> {
+fn body(value: Option<&str>, strict: bool) -> Result<(), Fault> {
     match value {
         Some(value) if one_of(value, &["7BIT", "8BITMIME"]) => Ok(()),
-        Some(value) if one_of(value, &["BINARYMIME"]) => Err(UNKNOWN),
+        Some(value) if one_of(value, &["BINARYMIME"]) => {
+            if strict {
+                Err(UNKNOWN)
+            } else {
+                Ok(())
+            }
+        }
         _ => Err(MALFORMED),
     }
 }
@@ -208,7 +216,10 @@ mod tests {
             (" NOTIFY=NEVER", Err(UNKNOWN)),
         ];
         for (text, expected) in table {
-            assert_eq!(&MailParameters::parse(text), expected, "{text:?}");
+            assert_eq!(&MailParameters::parse(text, true), expected, "{text:?}");
+            // Only what is unknown is a matter of strictness.
+            let lenient = MailParameters::parse(text, false);
+            assert_eq!(lenient, if *expected == Err(UNKNOWN) { plain(0) } else { expected.clone() }, "{text:?}");
         }
     }
 
@@ -234,8 +245,10 @@ mod tests {
             (" SIZE=1", Err(UNKNOWN)),
         ];
         for (text, expected) in table {
-            assert_eq!(&check_rcpt_parameters(text, Alphabet::Ascii), expected, "{text:?}");
+            assert_eq!(&check_rcpt_parameters(text, Alphabet::Ascii, true), expected, "{text:?}");
+            let lenient = check_rcpt_parameters(text, Alphabet::Ascii, false);
+            assert_eq!(lenient, if *expected == Err(UNKNOWN) { Ok(()) } else { expected.clone() }, "{text:?}");
         }
-        assert_eq!(check_rcpt_parameters(" ORCPT=utf-8;jöran@x.org", Alphabet::Utf8), Ok(()));
+        assert_eq!(check_rcpt_parameters(" ORCPT=utf-8;jöran@x.org", Alphabet::Utf8, true), Ok(()));
     }
 }

@@ -42,6 +42,7 @@ pub(crate) fn default_settings() -> Settings {
         max_bad_commands: 20,
         starttls: false,
         require_auth: false,
+        strict: false,
     }
 }
 
@@ -56,6 +57,7 @@ impl Driver {
                 "smtp.maxmessagebytes" => session.max_message_bytes = number(),
                 "smtp.maxrecipients" => session.max_recipients = number(),
                 "smtp.maxbadcommands" => session.max_bad_commands = number(),
+                "smtp.strict" => session.strict = value == "true",
                 "smtp.requireauth" => session.require_auth = value == "true",
                 "smtp.tlsenabled" => session.starttls = value == "true",
                 // Which certificate is shown means nothing without a socket.

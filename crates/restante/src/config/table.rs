@@ -174,6 +174,12 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| put(&mut c.smtp.require_auth, boolean(v)),
     ),
     Setting::new(
+        "smtp.strict", "false", Value::Bool,
+        "Refuses unknown parameters of MAIL and RCPT with 555, and arguments of RSET and QUIT and a second word after EHLO with \
+         501. By default they are ignored.",
+        |c, v| put(&mut c.smtp.strict, boolean(v)),
+    ),
+    Setting::new(
         "smtp.maxconnections", "1000", Value::Number,
         "The most SMTP and LMTP connections at the same time.",
         |c, v| put(&mut c.smtp.max_connections, number(v, 1..=MAX_COUNT)),

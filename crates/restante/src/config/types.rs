@@ -143,6 +143,8 @@ pub struct Smtp {
     pub credentials: Vec<Credential>,
     /// Whether MAIL needs AUTH first.
     pub require_auth: bool,
+    /// Whether unknown parameters, and arguments of commands that take none, are errors.
+    pub strict: bool,
     /// Connections at the same time, over all SMTP and LMTP listeners.
     pub max_connections: usize,
     /// Connections at the same time from one IP address.
