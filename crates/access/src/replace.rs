@@ -1,95 +1,315 @@
-//! Files that are changed as a whole: one who changes them at a time, and others see the old content or the new one, never
-//! a part. Only their owner may read them, unless somebody has decided otherwise.
+//! Replaces the files of users and tokens as a whole: one command at a time, and readers see the old content or the new one,
+//! never a part. New files are private to their owner; a replaced file keeps its owner, group and mode.
+//!
+//! The commands often run as root in a directory of the service user, who can put anything there at any time. So the directory
+//! is opened once and every file is opened relative to it, without following symbolic links. Owner and mode are set on open
+//! files, never by path, and only on files that were created here.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, chown};
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::path::Path;
 
-/// What only the owner may read and write.
+use aws_lc_rs::rand;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+
+/// The mode of new files: only the owner may read and write.
 const PRIVATE: u32 = 0o600;
+/// The permission bits that a replaced file keeps. Bits such as set-user-ID are dropped.
+const PERMISSIONS: u32 = 0o777;
+/// The largest file that is read, in bytes. The server reads no larger one.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// The random bytes in the name of a temporary file.
+const RANDOM_BYTES: usize = 8;
 
-/// A file that nobody else changes as long as this is there, by agreement of all who take this lock.
+/// A file that no other command changes while this value exists. The lock is a file of its own, which stays: the file itself is
+/// replaced.
 pub(crate) struct Locked {
-    path: PathBuf,
+    directory: File,
+    name: OsString,
     _lock: File,
 }
 
+/// The content of a file, and what its replacement takes over from it.
+pub(crate) struct Current {
+    /// The content; empty if there is no file.
+    pub(crate) content: Vec<u8>,
+    metadata: Option<Metadata>,
+}
+
 impl Locked {
-    /// Waits for the turn to change a file. The lock is a file beside it, which stays: the file itself is replaced.
+    /// Waits for the lock of a file. Fails if the lock file is anything but a regular file with one link.
     pub(crate) fn take(path: &Path) -> io::Result<Self> {
-        let lock = beside(path, ".lock");
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(PRIVATE).open(&lock)?;
-        own(&lock, path)?;
-        file.lock()?;
-        Ok(Self { path: path.to_owned(), _lock: file })
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_owned();
+        let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = File::from(openat(CWD, parent, flags, Mode::empty())?);
+        let lock = open_lock(&directory, &with_suffix(&name, ".lock"))?;
+        lock.lock()?;
+        Ok(Self { directory, name, _lock: lock })
+    }
+
+    /// Reads the file. Fails if it is anything but a regular file with one link: the content of a file elsewhere must not end up
+    /// in this directory.
+    pub(crate) fn read(&self) -> io::Result<Current> {
+        let file = match open(&self.directory, &self.name, OFlags::RDONLY) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Current { content: Vec::new(), metadata: None });
+            }
+            Err(error) if is_symlink(&error) => {
+                return Err(io::Error::other(
+                    "is a symbolic link, and this command does not write through links: name the file that the link points to",
+                ));
+            }
+            Err(error) => return Err(error),
+        };
+        let metadata = file.metadata()?;
+        check_regular(&metadata).map_err(io::Error::other)?;
+        let mut content = Vec::new();
+        file.take(MAX_BYTES + 1).read_to_end(&mut content)?;
+        if content.len() as u64 > MAX_BYTES {
+            return Err(io::Error::other(format!("is larger than {MAX_BYTES} bytes")));
+        }
+        Ok(Current { content, metadata: Some(metadata) })
+    }
+
+    /// Replaces the file once the new content is on the disk. `current` is what [`Locked::read`] returned.
+    pub(crate) fn write(&self, current: &Current, content: &[u8]) -> io::Result<()> {
+        let mut random = [0; RANDOM_BYTES];
+        rand::fill(&mut random).map_err(|_| io::Error::other("the system gives no random numbers"))?;
+        // An unpredictable name, so that nothing can be put in its place beforehand.
+        let name = with_suffix(&self.name, &format!(".{:016x}.new", u64::from_ne_bytes(random)));
+        let written = self.write_new(&name, current, content);
+        if written.is_err() {
+            // The first error is the one to report.
+            let _ = unlinkat(&self.directory, &name, AtFlags::empty());
+        }
+        written
+    }
+
+    fn write_new(&self, name: &OsStr, current: &Current, content: &[u8]) -> io::Result<()> {
+        let mut file = create(&self.directory, name)?;
+        match &current.metadata {
+            Some(before) => {
+                give(&file, before)?;
+                file.set_permissions(Permissions::from_mode(before.mode() & PERMISSIONS))?;
+            }
+            None => give(&file, &self.directory.metadata()?)?,
+        }
+        file.write_all(content)?;
+        file.sync_all()?;
+        renameat(&self.directory, name, &self.directory, &self.name)?;
+        self.directory.sync_all()
     }
 }
 
-/// Writes the content, which is the file's as soon as it is safely on the disk.
-pub(crate) fn write(locked: &Locked, content: &[u8]) -> io::Result<()> {
-    let path = &locked.path;
-    let new = beside(path, ".new");
-    // One that was left by somebody who did not come to the end.
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+/// Opens the lock file, and creates it if it is not there. An existing one is left as it is, also its owner.
+fn open_lock(directory: &File, name: &OsStr) -> io::Result<File> {
+    let refused = |problem: &str| {
+        io::Error::other(format!(
+            "the lock file {} beside it {problem}: remove that file and try again",
+            name.display()
+        ))
+    };
+    match create(directory, name) {
+        Ok(file) => {
+            give(&file, &directory.metadata()?)?;
+            Ok(file)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let file = open(directory, name, OFlags::WRONLY)
+                .map_err(|error| if is_symlink(&error) { refused("is a symbolic link") } else { error })?;
+            check_regular(&file.metadata()?).map_err(refused)?;
+            Ok(file)
+        }
+        Err(error) => Err(error),
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&new)?;
-    file.write_all(content)?;
-    own(&new, path)?;
-    // Whoever may read the file that it stands for could read it for a reason.
-    if let Ok(before) = fs::metadata(path) {
-        file.set_permissions(before.permissions())?;
-    }
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    File::open(directory(path))?.sync_all()
 }
 
-/// Gives a new file to the owner of the one that it stands for or, where there is none, of the directory: whoever changes
-/// the file may be root, and the server is not.
-fn own(new: &Path, path: &Path) -> io::Result<()> {
-    let model = fs::metadata(path).or_else(|_| fs::metadata(directory(path)))?;
-    let made = fs::metadata(new)?;
-    if (made.uid(), made.gid()) == (model.uid(), model.gid()) || made.uid() != 0 {
+/// Creates a file that did not exist, private to the caller.
+fn create(directory: &File, name: &OsStr) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(directory, name, flags, Mode::from_raw_mode(PRIVATE))?.into())
+}
+
+/// Opens an existing file, but no symbolic link. Does not wait for the other end of a pipe.
+fn open(directory: &File, name: &OsStr, access: OFlags) -> io::Result<File> {
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(openat(directory, name, flags, Mode::empty())?.into())
+}
+
+/// Whether opening failed because of `O_NOFOLLOW`.
+fn is_symlink(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+/// Checks that this is a file that exists only here.
+fn check_regular(metadata: &Metadata) -> Result<(), &'static str> {
+    if !metadata.is_file() {
+        return Err("is not a regular file");
+    }
+    // A hard link could make it a file of another user, from another directory.
+    if metadata.nlink() != 1 {
+        return Err("has more than one hard link");
+    }
+    Ok(())
+}
+
+/// Gives a file that root created to the owner of another one: the server that reads it does not run as root.
+fn give(file: &File, like: &Metadata) -> io::Result<()> {
+    let created = file.metadata()?;
+    if created.uid() != 0 || (created.uid(), created.gid()) == (like.uid(), like.gid()) {
         return Ok(());
     }
-    chown(new, Some(model.uid()), Some(model.gid()))
+    fchown(file, Some(like.uid()), Some(like.gid()))
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
+    let mut name = name.to_owned();
     name.push(suffix);
-    name.into()
-}
-
-fn directory(path: &Path) -> &Path {
-    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    name
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::fs;
+    use std::os::unix::fs::{chown, symlink};
+
+    use rustix::fs::{FileType, mknodat};
 
     use super::*;
     use restante_testdir::TestDir;
 
+    /// A user ID other than root's. Tests give files away only when they run as root.
+    const SERVICE: u32 = 12_345;
+
+    fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+        let locked = Locked::take(path)?;
+        let current = locked.read()?;
+        locked.write(&current, content)
+    }
+
+    fn refusal(path: &Path) -> String {
+        replace(path, b"new").unwrap_err().to_string()
+    }
+
     fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().permissions().mode() & 0o777
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    fn owner(path: &Path) -> (u32, u32) {
+        let metadata = fs::symlink_metadata(path).unwrap();
+        (metadata.uid(), metadata.gid())
+    }
+
+    /// The names in a directory, sorted.
+    fn names(directory: &Path) -> Vec<String> {
+        let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    fn is_root() -> bool {
+        let dir = TestDir::new();
+        fs::metadata(dir.path()).unwrap().uid() == 0
     }
 
     #[test]
-    fn files_are_private_until_somebody_decides_otherwise() {
+    fn new_files_are_private_and_replaced_files_keep_their_mode() {
         let dir = TestDir::new();
         let path = dir.path().join("file");
-        let replace = |content: &[u8]| write(&Locked::take(&path).unwrap(), content).unwrap();
-        replace(b"one");
+        replace(&path, b"one").unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"one".to_vec(), 0o600));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        fs::write(beside(&path, ".new"), "left behind").unwrap();
-        replace(b"two");
+        fs::set_permissions(&path, Permissions::from_mode(0o4640)).unwrap();
+        replace(&path, b"two").unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"two".to_vec(), 0o640));
-        assert!(!beside(&path, ".new").exists());
+        assert_eq!(names(dir.path()), ["file", "file.lock"]);
+    }
+
+    #[test]
+    fn a_lock_file_that_is_a_link_is_refused_and_its_target_stays_as_it_is() {
+        let (dir, elsewhere) = (TestDir::new(), TestDir::new());
+        let (path, lock) = (dir.path().join("file"), dir.path().join("file.lock"));
+        let secret = elsewhere.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        if is_root() {
+            chown(dir.path(), Some(SERVICE), Some(SERVICE)).unwrap();
+        }
+        let before = (owner(&secret), mode(&secret));
+
+        symlink(&secret, &lock).unwrap();
+        assert!(refusal(&path).contains("file.lock beside it is a symbolic link: remove"), "{}", refusal(&path));
+        fs::remove_file(&lock).unwrap();
+        // A link to nothing must not create what it points to.
+        symlink(elsewhere.path().join("absent"), &lock).unwrap();
+        assert!(refusal(&path).contains("is a symbolic link"));
+        fs::remove_file(&lock).unwrap();
+        fs::hard_link(&secret, &lock).unwrap();
+        assert!(refusal(&path).contains("file.lock beside it has more than one hard link"));
+
+        assert_eq!(((owner(&secret), mode(&secret)), fs::read(&secret).unwrap()), (before, b"secret".to_vec()));
+        assert_eq!(names(elsewhere.path()), ["secret"]);
+        assert_eq!(names(dir.path()), ["file.lock"]);
+    }
+
+    #[test]
+    fn the_content_of_a_linked_file_is_not_copied() {
+        let (dir, elsewhere) = (TestDir::new(), TestDir::new());
+        let path = dir.path().join("file");
+        let secret = elsewhere.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        symlink(&secret, &path).unwrap();
+        assert!(refusal(&path).contains("name the file that the link points to"), "{}", refusal(&path));
+        assert!(path.is_symlink());
+        fs::remove_file(&path).unwrap();
+        fs::hard_link(&secret, &path).unwrap();
+        assert!(refusal(&path).contains("has more than one hard link"));
+        assert_eq!(fs::read(&secret).unwrap(), b"secret");
+        assert_eq!(names(dir.path()), ["file", "file.lock"]);
+    }
+
+    #[test]
+    fn pipes_and_directories_are_refused_at_once() {
+        for name in ["file", "file.lock"] {
+            let dir = TestDir::new();
+            let path = dir.path().join("file");
+            mknodat(CWD, dir.path().join(name), FileType::Fifo, Mode::from_raw_mode(PRIVATE), 0).unwrap();
+            assert!(replace(&path, b"new").is_err(), "{name}");
+            fs::remove_file(dir.path().join(name)).unwrap();
+            fs::create_dir(dir.path().join(name)).unwrap();
+            assert!(replace(&path, b"new").is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_at_a_predictable_temporary_name_is_not_touched() {
+        let (dir, elsewhere) = (TestDir::new(), TestDir::new());
+        let (path, planted) = (dir.path().join("file"), dir.path().join("file.new"));
+        let secret = elsewhere.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        symlink(&secret, &planted).unwrap();
+        replace(&path, b"new").unwrap();
+        assert!(planted.is_symlink());
+        assert_eq!((fs::read(&secret).unwrap(), fs::read(&path).unwrap()), (b"secret".to_vec(), b"new".to_vec()));
+    }
+
+    #[test]
+    fn files_that_root_creates_belong_to_the_owner_of_the_directory() {
+        if !is_root() {
+            return;
+        }
+        let dir = TestDir::new();
+        let (path, lock) = (dir.path().join("file"), dir.path().join("file.lock"));
+        chown(dir.path(), Some(SERVICE), Some(SERVICE)).unwrap();
+        replace(&path, b"one").unwrap();
+        assert_eq!((owner(&path), owner(&lock)), ((SERVICE, SERVICE), (SERVICE, SERVICE)));
+        // A replaced file keeps its owner, and an existing lock file is not given away: it may be any file of root's, renamed.
+        chown(&path, Some(SERVICE + 1), Some(SERVICE + 2)).unwrap();
+        chown(&lock, Some(0), Some(0)).unwrap();
+        replace(&path, b"two").unwrap();
+        assert_eq!((owner(&path), owner(&lock)), ((SERVICE + 1, SERVICE + 2), (0, 0)));
     }
 }

@@ -15,7 +15,7 @@ use restante_mail::patterns::Patterns;
 use serde::{Deserialize, Serialize};
 
 use crate::grant::{Grant, Scope, Scopes};
-use crate::replace::{self, Locked};
+use crate::replace::Locked;
 
 /// What every token begins with, so that people and programs that look for secrets know it.
 const PREFIX: &str = "rst_";
@@ -182,6 +182,7 @@ pub fn revoke(path: &Path, which: &str) -> Result<Token, String> {
     })
 }
 
+/// Reads a file as the server does, also through a symbolic link.
 fn read(path: &Path) -> Result<Tokens, String> {
     let told = |problem: &dyn std::fmt::Display| format!("{}: {problem}", path.display());
     match fs::read(path) {
@@ -195,14 +196,16 @@ fn read(path: &Path) -> Result<Tokens, String> {
 fn change<T>(path: &Path, change: impl FnOnce(&mut Vec<Arc<Token>>) -> Result<T, String>) -> Result<T, String> {
     let told = |error: io::Error| format!("{}: {error}", path.display());
     let locked = Locked::take(path).map_err(told)?;
-    let mut tokens = read(path)?.all;
+    let current = locked.read().map_err(told)?;
+    let tokens = Tokens::parse(&current.content).map_err(|problem| format!("{}: {problem}", path.display()))?;
+    let mut tokens = tokens.all;
     let outcome = change(&mut tokens)?;
     let records = Records { token: tokens.iter().map(|token| Record::of(token)).collect() };
     let text = toml::to_string(&records).map_err(|error| format!("{}: {error}", path.display()))?;
     let text = format!("{HEADING}{text}");
     // What is written must be what can be read.
     Tokens::parse(text.as_bytes()).map_err(|problem| format!("{}: {problem}", path.display()))?;
-    replace::write(&locked, text.as_bytes()).map_err(told)?;
+    locked.write(&current, text.as_bytes()).map_err(told)?;
     Ok(outcome)
 }
 

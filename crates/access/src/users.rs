@@ -1,12 +1,12 @@
 //! The users: a file of `name:hash` lines, as Apache's `htpasswd` writes it.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::{fs, io};
 
 use crate::hash::PasswordHash;
-use crate::replace::{self, Locked};
+use crate::replace::Locked;
 use crate::tokens;
 
 /// The most users of one file.
@@ -101,15 +101,11 @@ pub fn add(path: &Path, name: &str, password: &str) -> Result<bool, String> {
     let hash = PasswordHash::of(password).map_err(|_| "the password cannot be hashed".to_owned())?;
     let told = |error: io::Error| format!("{}: {error}", path.display());
     let locked = Locked::take(path).map_err(told)?;
-    let before = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(told(error)),
-    };
-    Users::parse(before.as_bytes()).map_err(|problem| format!("{}: {problem}", path.display()))?;
-    let (after, is_new) = with_line(&before, name, &hash);
+    let current = locked.read().map_err(told)?;
+    Users::parse(&current.content).map_err(|problem| format!("{}: {problem}", path.display()))?;
+    let (after, is_new) = with_line(&String::from_utf8_lossy(&current.content), name, &hash);
     Users::parse(after.as_bytes()).map_err(|problem| format!("{}: {problem}", path.display()))?;
-    replace::write(&locked, after.as_bytes()).map_err(told)?;
+    locked.write(&current, after.as_bytes()).map_err(told)?;
     Ok(is_new)
 }
 
