@@ -12,10 +12,10 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::client::Client;
-use crate::debts::Debts;
 use crate::denied::{Denied, Reason};
 use crate::grant::{Grant, Scopes};
 use crate::hash::PasswordHash;
+use crate::login_throttle::LoginThrottle;
 use crate::memory::Memory;
 use crate::session::{Holder, Sessions};
 use crate::tokens::{self, Token, Tokens};
@@ -48,7 +48,7 @@ pub struct Keeper {
     tokens: Option<Arc<Watched<Tokens>>>,
     sessions: Sessions,
     memory: Memory,
-    debts: Arc<Debts>,
+    throttle: Arc<LoginThrottle>,
     checks: Arc<Semaphore>,
 }
 
@@ -80,7 +80,7 @@ impl Keeper {
             tokens: tokens.transpose()?,
             sessions: Sessions::new(signing, session_time),
             memory: Memory::new(chance()?),
-            debts: Arc::default(),
+            throttle: Arc::default(),
             checks: Arc::new(Semaphore::new(MAX_CHECKS)),
         })
     }
@@ -107,7 +107,7 @@ impl Keeper {
             return Ok(self.pass_of_user(name, hash));
         }
         let name = &user[..user.floor_char_boundary(MAX_NAME)];
-        let attempt = self.debts.password(client, name).await.map_err(|_| denied(Reason::TooMany))?;
+        let attempt = self.throttle.password(client, name).await.map_err(|_| denied(Reason::TooMany))?;
         let turn = self.checks.clone().acquire_owned().await.map_err(|_| denied(Reason::TooMany))?;
         // Another request of the same client may have brought the same password meanwhile.
         let is_right = knows() || {
@@ -137,7 +137,7 @@ impl Keeper {
         if let Some(token) = tokens.find(text) {
             return self.pass_of_token(token);
         }
-        let attempt = self.debts.token(client).await.map_err(|_| Reason::TooMany)?;
+        let attempt = self.throttle.token(client).await.map_err(|_| Reason::TooMany)?;
         drop(attempt);
         Err(Reason::UnknownToken.into())
     }

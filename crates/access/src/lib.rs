@@ -2,15 +2,16 @@
 //! when they are wrong, is its own business.
 //!
 //! [`Keeper`] is the one that everything asks. Behind it, `users` and `tokens` are the two files, each `watched` for changes;
-//! `memory` remembers who was let in, `debts` who was not, and `session` is the cookie of those who logged in by a page.
+//! `memory` remembers who was let in, `login_throttle` delays logins after failed ones, and `session` is the cookie of those who
+//! logged in by a page.
 //! [`tokens`] and [`users`] are also what the commands use that change the files, by way of `replace`.
 
 mod client;
-mod debts;
 mod denied;
 mod grant;
 mod hash;
 mod keeper;
+mod login_throttle;
 mod memory;
 mod replace;
 mod session;
