@@ -52,6 +52,16 @@ pub struct Keeper {
     checks: Arc<Semaphore>,
 }
 
+/// The credentials that the settings of a mail protocol have, as one login sees them.
+pub struct Configured<'a> {
+    /// The name of the setting.
+    pub setting: &'static str,
+    /// Whether the setting has this user.
+    pub has_user: bool,
+    /// Whether the login is right by the setting. It is called on network threads, so it must be quick.
+    pub is_right: &'a (dyn Fn() -> bool + Send + Sync),
+}
+
 /// Somebody who was let in: what they are allowed, and by what it can be found out whether they still are.
 #[derive(Clone, Debug)]
 pub struct Pass {
@@ -62,7 +72,7 @@ pub struct Pass {
 }
 
 impl Keeper {
-    /// Reads the files. The error is a sentence for the operator.
+    /// Reads the files, if there are any. The error is a sentence for the operator.
     pub fn open(settings: Settings) -> Result<Self, String> {
         let Settings { users, tokens, session_time, secret } = settings;
         let users = users.map(|path| Watched::open(Source { path, what: "users", parse: Users::parse, absent: None }));
@@ -85,34 +95,108 @@ impl Keeper {
         })
     }
 
-    /// Checks what a client sends as user name and password: the password may be a token, and then the name does not matter.
+    /// Whether there are files of users or tokens, so that anonymous requests are refused.
+    pub fn has_accounts(&self) -> bool {
+        self.users.is_some() || self.tokens.is_some()
+    }
+
+    /// Checks a user name and a password. The password may be a token, and then the name does not matter.
     pub async fn check(&self, user: &str, secret: &str, client: Client) -> Result<Pass, Denied> {
-        if tokens::looks_like_one(secret) {
-            self.check_token(secret, client).await
-        } else {
-            self.check_password(user, secret, client).await
+        let verified = self.verify(user, Some(secret), client, None).await?;
+        verified.ok_or_else(|| Reason::WrongPassword.into())
+    }
+
+    /// Checks a token. A known one is accepted at once; unknown ones are delayed, longer every time.
+    pub async fn check_token(&self, text: &str, client: Client) -> Result<Pass, Denied> {
+        let verified = self.verify_token(text, client, None).await?;
+        verified.ok_or_else(|| Reason::UnknownToken.into())
+    }
+
+    /// Checks a login over a mail protocol, whose settings have credentials of their own. Failures count together with those of
+    /// all other protocols. `secret` is a password or a token; it is `None` if the client has sent a digest, which only
+    /// `configured` can check.
+    pub async fn check_configured(
+        &self,
+        user: &str,
+        secret: Option<&str>,
+        client: Client,
+        configured: &Configured<'_>,
+    ) -> Result<Grant, Denied> {
+        let verified = self.verify(user, secret, client, Some(configured)).await?;
+        Ok(verified.map_or(Grant::EVERYTHING, |pass| pass.grant))
+    }
+
+    /// Returns `None` if the login is right by the settings.
+    async fn verify(
+        &self,
+        user: &str,
+        secret: Option<&str>,
+        client: Client,
+        configured: Option<&Configured<'_>>,
+    ) -> Result<Option<Pass>, Denied> {
+        match secret {
+            Some(text) if self.has_accounts() && tokens::looks_like_one(text) => {
+                self.verify_token(text, client, configured).await
+            }
+            _ => self.verify_password(user, secret, client, configured).await,
         }
     }
 
-    /// Checks a user's password. Users may do everything everywhere. A wrong one, and every try behind it, takes its time,
-    /// and it takes the same for a user that there is not.
-    pub async fn check_password(&self, user: &str, password: &str, client: Client) -> Result<Pass, Denied> {
+    /// Users may do everything everywhere. A wrong password delays the next attempts, and it takes as long to check for a user
+    /// that does not exist.
+    async fn verify_password(
+        &self,
+        user: &str,
+        secret: Option<&str>,
+        client: Client,
+        configured: Option<&Configured<'_>>,
+    ) -> Result<Option<Pass>, Denied> {
         let users = self.users().await;
-        let found = users.find(user);
-        let knows = || found.is_some_and(|(name, hash)| self.memory.knows(client, name, hash.as_str(), password));
-        let denied = |reason| Denied::to(found.map(|(name, _)| name.as_ref()), reason);
-        if let Some((name, hash)) = found
-            && knows()
+        let found = secret.and_then(|password| users.find(user).map(|(name, hash)| (name, hash, password)));
+        let is_remembered =
+            || found.is_some_and(|(name, hash, password)| self.memory.knows(client, name, hash.as_str(), password));
+        let denied = |reason| {
+            let by_setting = configured.is_some_and(|configured| configured.has_user).then_some(user);
+            Denied::to(found.map(|(name, ..)| name.as_ref()).or(by_setting), reason)
+        };
+        if let Some((name, hash, _)) = found
+            && is_remembered()
         {
-            return Ok(self.pass_of_user(name, hash));
+            return Ok(Some(self.pass_of_user(name, hash)));
         }
+        let is_configured = || configured.is_some_and(|configured| (configured.is_right)());
+        // The key under which a password from the settings is remembered. No user has a name with a control character.
+        let key = configured.zip(secret).map(|(configured, password)| {
+            let (setting, user) = (configured.setting, &user[..user.floor_char_boundary(MAX_NAME)]);
+            (Arc::<str>::from(format!("{setting}\n{user}")), password)
+        });
+        if let Some((key, password)) = &key
+            && self.memory.knows(client, key, "", password)
+            && is_configured()
+        {
+            return Ok(None);
+        }
+        let accept_configured = || {
+            if let Some((key, password)) = &key {
+                self.memory.remember(client, key, "", password);
+            }
+            Ok(None)
+        };
         let name = &user[..user.floor_char_boundary(MAX_NAME)];
-        let attempt = self.throttle.password(client, name).await.map_err(|_| denied(Reason::TooMany))?;
+        let attempt = self.throttle.password(client, name, is_configured).await;
+        let Some(attempt) = attempt.map_err(|_| denied(Reason::TooMany))? else { return accept_configured() };
+        if is_configured() {
+            attempt.succeeded();
+            return accept_configured();
+        }
+        let Some(password) = secret.filter(|_| self.has_accounts()) else {
+            return Err(denied(Reason::WrongPassword));
+        };
         let turn = self.checks.clone().acquire_owned().await.map_err(|_| denied(Reason::TooMany))?;
         // Another request of the same client may have brought the same password meanwhile.
-        let is_right = knows() || {
+        let is_right = is_remembered() || {
             let hash =
-                found.map_or_else(|| users.somebody(self.sessions.number_of(user)), |(_, hash)| Ok(hash.clone()));
+                found.map_or_else(|| users.somebody(self.sessions.number_of(user)), |(_, hash, _)| Ok(hash.clone()));
             let password = password.to_owned();
             let checked = spawn_blocking(move || {
                 // The turn goes with the work, which does not end when nobody waits for it any more.
@@ -122,24 +206,36 @@ impl Keeper {
             checked.await.unwrap_or(false)
         };
         match found {
-            Some((name, hash)) if is_right => {
+            Some((name, hash, password)) if is_right => {
                 attempt.succeeded();
                 self.memory.remember(client, name, hash.as_str(), password);
-                Ok(self.pass_of_user(name, hash))
+                Ok(Some(self.pass_of_user(name, hash)))
             }
             _ => Err(denied(Reason::WrongPassword)),
         }
     }
 
-    /// Checks a token. One that is known costs no time; one that is not, more every time.
-    pub async fn check_token(&self, text: &str, client: Client) -> Result<Pass, Denied> {
+    /// A known token needs no throttle: it has too many random bits to be guessed.
+    async fn verify_token(
+        &self,
+        text: &str,
+        client: Client,
+        configured: Option<&Configured<'_>>,
+    ) -> Result<Option<Pass>, Denied> {
         let tokens = self.tokens().await;
         if let Some(token) = tokens.find(text) {
-            return self.pass_of_token(token);
+            return self.pass_of_token(token).map(Some);
         }
-        let attempt = self.throttle.token(client).await.map_err(|_| Reason::TooMany)?;
-        drop(attempt);
-        Err(Reason::UnknownToken.into())
+        let is_configured = || configured.is_some_and(|configured| (configured.is_right)());
+        let attempt = self.throttle.token(client, is_configured).await.map_err(|_| Reason::TooMany)?;
+        match attempt {
+            None => Ok(None),
+            Some(attempt) if is_configured() => {
+                attempt.succeeded();
+                Ok(None)
+            }
+            Some(_) => Err(Reason::UnknownToken.into()),
+        }
     }
 
     /// Checks the cookie of a login. One that was never ours is as good as none.
@@ -279,7 +375,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn passwords() {
         let house = House::new();
-        let pass = house.keeper.check_password("ann", "one", client(1)).await.unwrap();
+        let pass = house.keeper.check("ann", "one", client(1)).await.unwrap();
         assert!(pass.grant.allows_everywhere(Scope::Admin) && pass.grant.holder() == Some("ann"));
         let wrong = Err(Reason::WrongPassword);
         let long = "x".repeat(MAX_PASSWORD + 1);
@@ -293,9 +389,9 @@ mod tests {
         for (user, password, expected) in table {
             assert_eq!(house.try_password(user, password, 1).await, expected, "{user} {password}");
         }
-        let told = house.keeper.check_password("ann", "x", client(2)).await.unwrap_err();
+        let told = house.keeper.check("ann", "x", client(2)).await.unwrap_err();
         assert_eq!(told.holder.as_deref(), Some("ann"));
-        assert_eq!(house.keeper.check_password("eve", "x", client(2)).await.unwrap_err().holder, None);
+        assert_eq!(house.keeper.check("eve", "x", client(2)).await.unwrap_err().holder, None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -313,6 +409,78 @@ mod tests {
         let token = house.token(None).await;
         assert!(house.keeper.check_token(&token, client(1)).await.is_ok());
         assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
+    /// Checks a login against a setting with the password `right` for `app`.
+    async fn try_configured(
+        keeper: &Keeper,
+        setting: &'static str,
+        user: &str,
+        secret: &str,
+        last: u8,
+    ) -> Result<(), Denied> {
+        let is_right = || user == "app" && secret == "right";
+        let configured = Configured { setting, has_user: user == "app", is_right: &is_right };
+        keeper.check_configured(user, Some(secret), client(last), &configured).await.map(drop)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn passwords_of_the_settings_are_throttled_with_and_without_accounts() {
+        let house = House::new();
+        let without_accounts = Keeper::open(Settings::default()).unwrap();
+        assert!(house.keeper.has_accounts() && !without_accounts.has_accounts());
+        for keeper in [&house.keeper, &without_accounts] {
+            let begun = Instant::now();
+            for _ in 0..100 {
+                assert!(try_configured(keeper, "smtp", "app", "right", 1).await.is_ok());
+            }
+            assert_eq!(begun.elapsed(), Duration::ZERO);
+            for _ in 0..6 {
+                let denied = try_configured(keeper, "smtp", "app", "wrong", 2).await.unwrap_err();
+                assert_eq!(denied, Denied::to(Some("app"), Reason::WrongPassword));
+            }
+            assert_eq!(begun.elapsed(), Duration::from_millis(6200));
+            // Failures over one protocol delay another one, for a right password too.
+            let denied = try_configured(keeper, "pop3", "eve", "wrong", 2).await.unwrap_err();
+            assert_eq!((denied.holder, begun.elapsed()), (None, Duration::from_millis(12_600)));
+            assert!(try_configured(keeper, "pop3", "app", "right", 2).await.is_ok());
+            assert_eq!(begun.elapsed(), Duration::from_millis(22_600));
+            // It is remembered then, for the same setting and client. Others without failures are not delayed.
+            assert!(try_configured(keeper, "pop3", "app", "right", 2).await.is_ok());
+            assert!(try_configured(keeper, "smtp", "app", "right", 1).await.is_ok());
+            assert_eq!(begun.elapsed(), Duration::from_millis(22_600));
+        }
+        // They share the table with passwords of users.
+        let begun = Instant::now();
+        assert_eq!(house.try_password("bob", "two", 2).await, Ok(()));
+        assert!(begun.elapsed() > Duration::from_secs(5), "{:?}", begun.elapsed());
+        // With accounts, users and tokens are accepted as well.
+        let token = house.token(None).await;
+        assert!(try_configured(&house.keeper, "smtp", "ann", "one", 3).await.is_ok());
+        assert!(try_configured(&house.keeper, "smtp", "ann", &token, 3).await.is_ok());
+        let denied = try_configured(&house.keeper, "smtp", "ann", "rst_x", 3).await.unwrap_err();
+        assert_eq!(denied.reason, Reason::UnknownToken);
+        let denied = try_configured(&without_accounts, "smtp", "ann", &token, 3).await.unwrap_err();
+        assert_eq!(denied.reason, Reason::WrongPassword);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn parallel_guesses_are_no_faster_and_digests_are_throttled_too() {
+        let keeper = Arc::new(Keeper::open(Settings::default()).unwrap());
+        let begun = Instant::now();
+        let guesses = (0..400).map(|_| {
+            let keeper = keeper.clone();
+            tokio::spawn(async move {
+                let configured = Configured { setting: "pop3", has_user: false, is_right: &|| false };
+                keeper.check_configured("app", None, client(1), &configured).await.unwrap_err().reason
+            })
+        });
+        let mut wrong = 0;
+        for guess in guesses.collect::<Vec<_>>() {
+            wrong += usize::from(guess.await.unwrap() == Reason::WrongPassword);
+        }
+        // Others are refused at once.
+        assert_eq!((wrong, begun.elapsed()), (8, Duration::from_millis(22_600)));
     }
 
     #[tokio::test(start_paused = true)]

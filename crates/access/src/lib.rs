@@ -22,4 +22,4 @@ mod watched;
 pub use client::Client;
 pub use denied::{Denied, Reason};
 pub use grant::{Grant, Scope, Scopes};
-pub use keeper::{Keeper, Pass, Settings};
+pub use keeper::{Configured, Keeper, Pass, Settings};

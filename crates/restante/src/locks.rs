@@ -1,5 +1,6 @@
-//! The locks on the doors of all protocols: who is let in is known to the keeper, and everybody who is not is told of here.
-//! Without users and tokens there are none. How credentials are asked for, and what is answered, is each protocol's own.
+//! What all protocols share to check logins: the keeper, which has the users, the tokens and the throttle for failed logins,
+//! and the log of denials. It exists without users and tokens too: `smtp.credentials` and `pop3.credentials` are throttled by it.
+//! How credentials are requested, and what is answered, is each protocol's own.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -26,9 +27,9 @@ const MAX_LEFT_OUT: usize = 20;
 /// The longest description of what was asked, in characters.
 const MAX_ASKED: usize = 200;
 
-/// The keeper, and the log of whom it sends away.
+/// The keeper, and the log of denials.
 pub struct Locks {
-    /// Who decides.
+    /// Checks logins.
     pub keeper: Keeper,
     metrics: Arc<Metrics>,
     told: Mutex<HashMap<Who, Told>>,
@@ -57,18 +58,20 @@ struct Told {
 }
 
 impl Locks {
-    /// The locks that the configuration wants, or none. The error is a sentence for the operator.
-    pub fn of(auth: &Auth, metrics: Arc<Metrics>) -> Result<Option<Arc<Self>>, String> {
-        if !auth.is_on() {
-            return Ok(None);
-        }
+    /// Reads the files that the configuration names. The error is a sentence for the operator.
+    pub fn of(auth: &Auth, metrics: Arc<Metrics>) -> Result<Arc<Self>, String> {
         let keeper = Keeper::open(Settings {
             users: auth.users.clone(),
             tokens: auth.tokens.clone(),
             session_time: auth.session_time,
             secret: auth.secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec()),
         })?;
-        Ok(Some(Arc::new(Self { keeper, metrics, told: Mutex::default() })))
+        Ok(Arc::new(Self { keeper, metrics, told: Mutex::default() }))
+    }
+
+    /// Whether users or tokens are configured, so that anonymous requests are refused.
+    pub fn is_on(&self) -> bool {
+        self.keeper.has_accounts()
     }
 
     /// Counts a denial and writes it into the log, unless there are too many of the same client.
@@ -158,7 +161,7 @@ mod tests {
 
     fn locks() -> Arc<Locks> {
         let auth = Auth { tokens: Some(PathBuf::from("/nonexistent/tokens.toml")), ..Auth::default() };
-        Locks::of(&auth, Arc::default()).unwrap().unwrap()
+        Locks::of(&auth, Arc::default()).unwrap()
     }
 
     #[test]
@@ -192,6 +195,6 @@ mod tests {
         assert_eq!(locks.line(other, now), Some(0));
         assert_eq!(locks.line(one, now + PERIOD), Some(80));
         assert_eq!(locks.line(one, now + PERIOD), Some(0));
-        assert!(Locks::of(&Auth::default(), Arc::default()).unwrap().is_none());
+        assert!(locks.is_on() && !Locks::of(&Auth::default(), Arc::default()).unwrap().is_on());
     }
 }

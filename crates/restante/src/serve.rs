@@ -118,7 +118,7 @@ struct Parts<'a> {
     extensions: Arc<Extensions>,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
-    locks: Option<Arc<Locks>>,
+    locks: Arc<Locks>,
 }
 
 /// Loads the script, which may take its time. Whether nobody has asked for the end meanwhile.
@@ -183,16 +183,15 @@ async fn serve(
     });
     tokio::spawn(async move { metrics.keep_history(&mailroom).await });
     tokio::spawn(extensions.clone().keep_fresh());
-    if let Some(locks) = locks.clone() {
+    {
+        let locks = locks.clone();
         tokio::spawn(async move { locks.keep_telling().await });
     }
 
     while signals.next().await == Told::Reload {
         reload(log, [&smtp_tls, &pop3_tls, &web_tls].into_iter().flatten());
         extensions.reload();
-        if let Some(locks) = &locks {
-            locks.keeper.reload().await;
-        }
+        locks.keeper.reload().await;
     }
     readiness.end();
     tracing::info!("shutting down");
@@ -209,9 +208,7 @@ async fn serve(
             (false, Duration::ZERO)
         },
     };
-    if let Some(locks) = &locks {
-        locks.tell_left_out();
-    }
+    locks.tell_left_out();
     // What sessions and retention have done last is something to tell of, so those who are told end after them.
     for task in retention.into_iter().chain([following]) {
         task.abort();

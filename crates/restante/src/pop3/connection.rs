@@ -32,7 +32,7 @@ const PAGE: usize = 1000;
 const SMALL: usize = 64 * 1024;
 /// How long a peer waits for memory at most; it should hear of it before it gives up.
 const WAIT_FOR_MEMORY: Duration = Duration::from_secs(10);
-/// How long a failed login waits for its answer where there are passwords, so that trying them all takes its time.
+/// How long a failed login waits for its answer if `pop3.credentials` are set. The throttle for failed logins comes on top.
 const PENALTY: Duration = Duration::from_secs(1);
 
 pub(super) struct Connection<'a> {
@@ -180,9 +180,7 @@ impl<'a> Connection<'a> {
             Proof::Password(_) => "PASS",
             Proof::Digest { .. } => "APOP",
         };
-        if let Some(locks) = self.server.login.locks() {
-            locks.tell(self.server.host.protocol, self.ip, &command, denied);
-        }
+        self.server.login.locks().tell(self.server.host.protocol, self.ip, &command, denied);
         match denied.reason {
             Reason::TooMany => Refusal::Unavailable,
             Reason::Scope | Reason::Mailbox => Refusal::NotAllowed,
@@ -193,11 +191,11 @@ impl<'a> Connection<'a> {
     /// Lets a failed login wait for its answer, unless the keeper has done so.
     async fn failed(&mut self, proof: &Proof) {
         let login = &self.server.login;
-        if login.locks().is_none() {
+        if !login.locks().is_on() {
             // Not even the name is logged: people type passwords into the wrong field.
             tracing::info!(session = self.call.name, "login failed");
         }
-        let is_paid = login.locks().is_some() && matches!(proof, Proof::Password(_));
+        let is_paid = login.locks().is_on() && matches!(proof, Proof::Password(_));
         if !login.is_open() && !is_paid {
             let shutdown = &mut self.call.shutdown;
             tokio::select! {

@@ -1,11 +1,11 @@
-//! Who may open which mailbox. Nobody configured means that everybody may open all of them, with anything: a catcher
-//! shows mail, it does not keep it from people.
+//! Checks who may open which mailbox. If neither credentials nor accounts are configured, every login opens every mailbox: a mail
+//! catcher shows mail, it does not keep it from people.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use md5::{Digest as _, Md5};
-use restante_access::{Denied, Grant, Reason, Scope};
+use restante_access::{Configured, Denied, Grant, Reason, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
 
@@ -13,11 +13,11 @@ use crate::config::Key;
 use crate::constant_time::equal;
 use crate::locks::Locks;
 
-/// The configured mailboxes and their passwords, and those who are known to all protocols.
+/// The mailboxes and passwords of `pop3.credentials`, and the accounts of all protocols.
 #[derive(Debug)]
 pub struct Login {
     keys: Vec<Key>,
-    locks: Option<Arc<Locks>>,
+    locks: Arc<Locks>,
 }
 
 /// Somebody at the door of a mailbox.
@@ -37,38 +37,42 @@ impl Login {
     const SEPARATOR: char = '*';
 
     /// Checks against these.
-    pub fn new(keys: Vec<Key>, locks: Option<Arc<Locks>>) -> Self {
+    pub fn new(keys: Vec<Key>, locks: Arc<Locks>) -> Self {
         Self { keys, locks }
     }
 
-    /// What keeps out those who are not known, where there is such a thing.
-    pub(super) fn locks(&self) -> Option<&Locks> {
-        self.locks.as_deref()
+    /// Where denials are logged.
+    pub(super) fn locks(&self) -> &Locks {
+        &self.locks
     }
 
     /// Whether anything opens every mailbox.
     pub(super) fn is_open(&self) -> bool {
-        self.keys.is_empty() && self.locks.is_none()
+        self.keys.is_empty() && !self.locks.is_on()
     }
 
     /// The mailbox and the user that a client means. Where there are users, `mailbox*user` are both.
     pub(super) fn parties<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
-        let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.locks.is_some() && mailbox == user);
+        let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.locks.is_on() && mailbox == user);
         both.unwrap_or((mailbox, user))
     }
 
-    /// What somebody may do with a mailbox: a password of the settings opens it, a user's opens all of them, and a token
-    /// those that it may read.
+    /// Returns what a client may do with a mailbox: a password of the settings opens it, a user's opens all of them, and a token
+    /// those that it may read. Waits before it looks at the password if the client or the user has failed logins.
     pub(super) async fn check(&self, visitor: &Visitor<'_>, own: Option<&MailboxName>) -> Result<Grant, Denied> {
         let Visitor { mailbox, user, proof, ip } = visitor;
-        if self.opens(mailbox, own, proof) {
+        if self.is_open() {
             return Ok(Grant::EVERYTHING);
         }
-        // Of a hashed password no digest can be made.
-        let (Some(locks), Proof::Password(password)) = (&self.locks, proof) else {
-            return Err(Reason::WrongPassword.into());
+        let is_right = || self.opens(mailbox, own, proof);
+        let has_user = own.is_some() && self.keys.iter().any(|key| key.mailbox.as_ref() == own);
+        let configured = Configured { setting: "pop3.credentials", has_user, is_right: &is_right };
+        // A hashed password cannot be compared with a digest.
+        let secret = match proof {
+            Proof::Password(password) => Some(password.expose()),
+            Proof::Digest { .. } => None,
         };
-        let grant = locks.keeper.check(user, password.expose(), (*ip).into()).await?.grant;
+        let grant = self.locks.keeper.check_configured(user, secret, (*ip).into(), &configured).await?;
         let reason = match grant.allows_somewhere(Scope::Read) {
             true if grant.reaches(mailbox) => return Ok(grant),
             true => Reason::Mailbox,
@@ -85,7 +89,7 @@ impl Login {
             Some(own) => own == mailbox && Some(own) == user,
             None => true,
         };
-        self.is_open() || self.keys.iter().fold(false, |open, key| open | (fits(key) & proves(key, proof)))
+        self.keys.iter().fold(false, |open, key| open | (fits(key) & proves(key, proof)))
     }
 }
 
@@ -103,10 +107,14 @@ fn proves(key: &Key, proof: &Proof) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use restante_mail::naming::Naming;
     use restante_proto::Secret;
+    use tokio::time::Instant;
 
     use super::*;
+    use crate::config::Auth;
 
     const TIMESTAMP: &str = "<1896.697170952@dbc.mtview.ca.us>";
 
@@ -120,7 +128,7 @@ mod tests {
             mailbox: (*mailbox != "*").then(|| named(mailbox)),
             password: Secret::new(*password),
         };
-        Login::new(keys.iter().map(key).collect(), None)
+        Login::new(keys.iter().map(key).collect(), Locks::of(&Auth::default(), Arc::default()).unwrap())
     }
 
     fn password(text: &str) -> Proof {
@@ -161,12 +169,33 @@ mod tests {
         }
     }
 
-    #[test]
-    fn without_credentials_anything_opens_everything() {
+    #[tokio::test(start_paused = true)]
+    async fn without_credentials_every_login_opens_every_mailbox_without_a_throttle() {
         let login = login(&[]);
         let mailbox = named("james");
-        for proof in [password(""), password("x"), digest("x")] {
-            assert!(login.opens(&mailbox, None, &proof));
+        let begun = Instant::now();
+        for proof in [password(""), password("x"), digest("x")].iter().cycle().take(100) {
+            let visitor = Visitor { mailbox: &mailbox, user: "james", proof, ip: None };
+            assert!(login.check(&visitor, None).await.is_ok());
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn passwords_and_digests_are_throttled_together() {
+        let login = login(&[("james", "one")]);
+        let mailbox = named("james");
+        let begun = Instant::now();
+        for (proof, opens, millis) in [
+            (digest("one"), true, 0),
+            (digest("x"), false, 0),
+            (password("x"), false, 200),
+            (digest("x"), false, 600),
+            (password("one"), true, 1400),
+        ] {
+            let visitor = Visitor { mailbox: &mailbox, user: "james", proof: &proof, ip: None };
+            assert_eq!(login.check(&visitor, Some(&mailbox)).await.is_ok(), opens, "{proof:?}");
+            assert_eq!(begun.elapsed().as_millis(), millis, "{proof:?}");
         }
     }
 

@@ -16,7 +16,8 @@ use tokio::task::{JoinHandle, yield_now};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::config::{Certificate, Key};
+use crate::config::{Auth, Certificate, Key};
+use crate::locks::Locks;
 use crate::metrics::Protocol;
 use crate::net::{Limits, ShutdownTrigger, Tls};
 
@@ -35,6 +36,11 @@ async fn deliver(mailroom: &Mailroom, to: &str, mail: Bytes) {
         recipients: vec![Address::parse(to, Alphabet::Ascii).unwrap()],
     };
     mailroom.deliver(&envelope, mail).await.unwrap();
+}
+
+/// Without users and tokens.
+fn locks() -> Arc<Locks> {
+    Locks::of(&Auth::default(), Arc::default()).unwrap()
 }
 
 /// A server that keeps to so many bytes, be it of lists or of messages.
@@ -57,7 +63,7 @@ fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) ->
             failures: Arc::default(),
         },
         settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
-        login: Arc::new(Login::new(Vec::new(), None)),
+        login: Arc::new(Login::new(Vec::new(), locks())),
         maildrops: budget.clone(),
         messages: budget.clone(),
     }
@@ -246,7 +252,7 @@ async fn the_end_does_not_wait_for_handshakes() {
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_wrong_passwords() {
     let mut server = settled(&mailroom(), &Budget::new(1), Duration::from_mins(1));
-    server.login = Arc::new(Login::new(vec![Key { mailbox: None, password: Secret::new("right") }], None));
+    server.login = Arc::new(Login::new(vec![Key { mailbox: None, password: Secret::new("right") }], locks()));
     let (trigger, shutdown) = ShutdownTrigger::new();
     let (mut client, _) = connect(&Arc::new(server), &shutdown);
     client.write_all("USER bob\r\nPASS wrong\r\n".repeat(15).as_bytes()).await.unwrap();

@@ -95,7 +95,7 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
         status: http::Status::of(parts.config),
         about: about(parts, mail),
         extensions: parts.extensions.clone(),
-        locks: parts.locks.clone(),
+        locks: Some(parts.locks.clone()).filter(|locks| locks.is_on()),
         greeting_file: web.greeting_file.clone(),
     }
 }

@@ -178,12 +178,7 @@ impl<'a> Connection<'a> {
             }
             Err(denied) => denied,
         };
-        if let Some(locks) = login.locks() {
-            locks.tell(host.protocol, self.ip, &"AUTH", &denied);
-        } else {
-            // Not even the name is logged: people type passwords into the wrong field.
-            tracing::info!(session = self.call.name, "login failed");
-        }
+        login.locks().tell(host.protocol, self.ip, &"AUTH", &denied);
         Some(match denied.reason {
             restante_access::Reason::TooMany => Err(refusal::too_many_logins()),
             restante_access::Reason::Scope => Err(refusal::not_allowed()),
@@ -200,10 +195,8 @@ impl<'a> Connection<'a> {
         if host.mailroom.mailbox_of(recipient).is_ok_and(|mailbox| grant.allows(Scope::Write, &mailbox)) {
             return Ok(());
         }
-        if let Some(locks) = self.server.login.locks() {
-            let denied = Denied::to(grant.holder(), restante_access::Reason::Mailbox);
-            locks.tell(host.protocol, self.ip, &"RCPT", &denied);
-        }
+        let denied = Denied::to(grant.holder(), restante_access::Reason::Mailbox);
+        self.server.login.locks().tell(host.protocol, self.ip, &"RCPT", &denied);
         Err(refusal::out_of_reach())
     }
 

@@ -49,10 +49,10 @@ impl Locked {
             secret: None,
         };
         let locks = Locks::of(&auth, settings.metrics.clone()).unwrap();
-        let house = House::with(Settings { locks: locks.clone(), ..settings });
+        let house = House::with(Settings { locks: Some(locks.clone()), ..settings });
         house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
         house.put(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;
-        Self { house, locks: locks.unwrap(), dir, reader, writer, admin, limited }
+        Self { house, locks, dir, reader, writer, admin, limited }
     }
 
     /// The status of a request with this `Authorization`.
