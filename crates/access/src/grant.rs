@@ -113,6 +113,16 @@ impl Grant {
         self.scopes.contains(scope)
     }
 
+    /// Whether this is about all mailboxes.
+    pub fn reaches_all(&self) -> bool {
+        self.mailboxes.is_none()
+    }
+
+    /// What the names of the mailboxes begin with that this is about. Sorted; none begins with another one.
+    pub fn prefixes(&self) -> Vec<String> {
+        self.mailboxes.as_ref().map_or_else(|| vec![String::new()], |patterns| patterns.prefixes())
+    }
+
     /// Whether the mailbox is one of those that this is about.
     pub fn reaches(&self, mailbox: &MailboxName) -> bool {
         self.mailboxes.as_ref().is_none_or(|patterns| patterns.contains(mailbox.as_str()))

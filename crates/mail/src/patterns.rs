@@ -28,6 +28,16 @@ impl Patterns {
         self.0.is_empty()
     }
 
+    /// What texts that match begin with: the characters of each pattern before its first wildcard. Sorted, and without those that
+    /// begin with another one.
+    pub fn prefixes(&self) -> Vec<String> {
+        let before_wildcard = |entry: &Vec<char>| entry.iter().take_while(|c| !['*', '?'].contains(c)).collect();
+        let mut prefixes: Vec<String> = self.0.iter().map(before_wildcard).collect();
+        prefixes.sort_unstable();
+        prefixes.dedup_by(|later, earlier| later.starts_with(earlier.as_str()));
+        prefixes
+    }
+
     /// The entries, in the form in which they are compared.
     pub fn entries(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|entry| entry.iter().collect())
@@ -86,6 +96,20 @@ mod tests {
         ];
         for (pattern, text, expected) in table {
             assert_eq!(Patterns::from_iter([pattern]).contains(text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn prefixes_cover_all_that_matches() {
+        let table: [(&[&str], &[&str]); 5] = [
+            (&[], &[]),
+            (&["CI-*", "ann", "ci-nightly-*", "anna"], &["ann", "ci-"]),
+            (&["qa?", "ci-*", "qa-x*y"], &["ci-", "qa"]),
+            (&["ci-*", "*-ci"], &[""]),
+            (&["BU\u{308}*"], &["bü"]),
+        ];
+        for (patterns, expected) in table {
+            assert_eq!(Patterns::from_iter(patterns).prefixes(), expected, "{patterns:?}");
         }
     }
 

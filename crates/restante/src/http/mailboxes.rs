@@ -5,14 +5,18 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
+use restante_access::Grant;
 use restante_mail::naming::MailboxName;
 use restante_store::{MailboxPage, MailboxState};
+use tokio::task::yield_now;
 
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
 use super::target::{Beginning, Permitted, SomeMailboxes};
-use super::{Server, json, render, reply};
+use super::{Server, Turn, json, render, reply};
 
+/// How many mailboxes are read at once to find those that a client may see, if these are not all of them.
+const SCAN_STEP: usize = 1000;
 /// What a mailbox takes beside its name, at most, as a rule.
 const RECORD: usize = 192;
 
@@ -25,17 +29,50 @@ pub(super) async fn list(
     let (this, page, grant) = (&server, &page, &grant);
     let make = |allowance: Allowance| async move {
         // One more tells whether there are more.
-        let one_more = MailboxPage { limit: page.limit.saturating_add(1), ..page.clone() };
-        let mut mailboxes = this.mailroom.mailboxes(one_more).await?;
+        let mut mailboxes = this.reached(grant, page, page.limit.saturating_add(1)).await?;
         let is_last = mailboxes.len() <= page.limit;
         mailboxes.truncate(page.limit);
-        // Where a client may not see all of them, a page can hold few or none and still have a next one.
         let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
-        mailboxes.retain(|mailbox| grant.reaches(&mailbox.name));
         let turn = this.turn(size(&mailboxes), SMALL).await?;
         Ok(turn.work(move || allowance.cover(rendered(&mailboxes, next.as_ref()))).await??)
     };
     Ok(reply::fresh(server.within_budget(make).await?))
+}
+
+impl Server {
+    /// Returns the first mailboxes of a page that the grant reaches, at most `limit`. The page's own limit is not looked at.
+    ///
+    /// Only names that begin as the patterns of the grant do are read. If most of these do not match, as with `*-ci`, all of them
+    /// are read, in steps, and one request at a time does that.
+    async fn reached(&self, grant: &Grant, page: &MailboxPage, limit: usize) -> Result<Vec<MailboxState>, Problem> {
+        let step = if grant.reaches_all() { limit } else { limit.max(SCAN_STEP) };
+        let (mut found, mut permit) = (Vec::new(), None);
+        for prefix in grant.prefixes() {
+            let prefix = match (prefix.starts_with(&page.prefix), page.prefix.starts_with(&prefix)) {
+                (true, _) => prefix,
+                (false, true) => page.prefix.clone(),
+                (false, false) => continue,
+            };
+            let mut part = MailboxPage { prefix, after: page.after.clone(), limit: step };
+            loop {
+                let mailboxes = self.mailroom.mailboxes(part.clone()).await?;
+                let last = mailboxes.last().filter(|_| mailboxes.len() >= step).map(|last| last.name.to_string());
+                found.extend(mailboxes.into_iter().filter(|mailbox| grant.reaches(&mailbox.name)));
+                if found.len() >= limit {
+                    found.truncate(limit);
+                    return Ok(found);
+                }
+                let Some(last) = last else { break };
+                part.after = last;
+                if permit.is_none() {
+                    permit = Some(Turn::away(&self.scans).await?);
+                }
+                // A store in memory answers without a pause.
+                yield_now().await;
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Deletes everything in all mailboxes that the client reaches, or in those whose names begin as it says.

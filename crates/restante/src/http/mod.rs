@@ -289,6 +289,8 @@ struct Server {
     heavy: Arc<Semaphore>,
     /// Bounds the writing down of metrics, which must not wait for the work of others.
     scrapes: Arc<Semaphore>,
+    /// Bounds the listings that read many mailboxes to find the few that a client may see.
+    scans: Arc<Semaphore>,
     /// The places of those who listen to the live monitor, where these are limited.
     monitors: Option<Arc<Semaphore>>,
     /// The places of those who wait for mail.
@@ -326,6 +328,7 @@ impl Server {
             description: Description::default(),
             heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
             scrapes: Arc::new(Semaphore::new(1)),
+            scans: Arc::new(Semaphore::new(1)),
             monitors: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),
             waits: Semaphore::new(wait::MOST),
             uploads: net::Budget::new(inject::UNDER_WAY),
