@@ -7,8 +7,11 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use jiff::Timestamp;
+use restante_access::Grant;
+use restante_mail::address::{Address, Alphabet};
 use restante_mail::naming::MailboxName;
-use restante_store::journal::{Cover, Line, SessionId, SessionPage, Transaction, Transcript};
+use restante_mailroom::Mailroom;
+use restante_store::journal::{Cover, Line, SessionId, SessionPage, Side, Transaction, Transcript};
 
 use super::budget::{Allowance, SMALL};
 use super::problem::Problem;
@@ -23,8 +26,8 @@ const LINE: usize = 128;
 
 type Answer = Result<Response, Problem>;
 
-/// What was said when a message came: the head of its session, and the mail itself. Of the session's other mails, and of
-/// copies in mailboxes that the client may not see, nothing is told.
+/// What was said when a message came: the head of its session, and the mail itself. The session's other mails are left out, and
+/// so are recipients and copies in mailboxes that the client may not see.
 pub(super) async fn transcript(
     State(server): State<Arc<Server>>,
     Permitted(grant): Permitted,
@@ -33,14 +36,14 @@ pub(super) async fn transcript(
     let message = server.find(&target).await?;
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoTranscript) };
     let told = journal.of_message(&message.mailbox, message.id).await?.ok_or(Problem::NoTranscript)?;
-    server.tell_session(told, move |mailbox| grant.reaches(mailbox)).await
+    server.tell_session(told, grant).await
 }
 
 /// One session, as far as it is kept.
 pub(super) async fn session(State(server): State<Arc<Server>>, _: Administrator, OneSession(id): OneSession) -> Answer {
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoSuchSession) };
     let told = journal.session(id).await?.ok_or(Problem::NoSuchSession)?;
-    server.tell_session(told, |_| true).await
+    server.tell_session(told, Grant::EVERYTHING).await
 }
 
 /// The list of sessions, the latest first.
@@ -68,26 +71,66 @@ pub(super) async fn list(
 }
 
 impl Server {
-    /// Tells what is known of a session, and what was said. Only messages in the mailboxes that are shown are mentioned.
-    async fn tell_session<F>(&self, told: Transcript, shows: F) -> Answer
-    where
-        F: Fn(&MailboxName) -> bool + Clone + Send + 'static,
-    {
+    /// Tells what is known of a session, and what was said, as far as it concerns the mailboxes of the grant.
+    async fn tell_session(&self, told: Transcript, grant: Grant) -> Answer {
         let size = size(&told) + told.lines().map(|said| LINE + said.text.len()).sum::<usize>();
-        let (this, told, shows) = (self, &told, &shows);
+        let visible = Visible { grant, mailroom: self.mailroom.clone() };
+        let (this, told, visible) = (self, &told, &visible);
         let make = |allowance: Allowance| async move {
             let turn = this.turn(size, SMALL).await?;
-            let (told, shows) = (told.clone(), shows.clone());
-            Ok(turn.work(move || allowance.cover(whole(&told, shows, size))).await??)
+            let (told, visible) = (told.clone(), visible.clone());
+            Ok(turn.work(move || allowance.cover(whole(&told, &visible, size))).await??)
         };
         Ok(reply::fresh(self.within_budget(make).await?))
+    }
+}
+
+/// What of a session a client may see: what concerns the mailboxes that its grant reaches.
+#[derive(Clone)]
+struct Visible {
+    grant: Grant,
+    mailroom: Arc<Mailroom>,
+}
+
+impl Visible {
+    fn mailbox(&self, mailbox: &MailboxName) -> bool {
+        self.grant.reaches(mailbox)
+    }
+
+    /// Whether the mailbox of an address may be seen. What is no address may be anything.
+    fn address(&self, address: &str) -> bool {
+        self.grant.reaches_all()
+            || Address::parse(address, Alphabet::Utf8)
+                .ok()
+                .and_then(|address| self.mailroom.mailbox_of(&address).ok())
+                .is_some_and(|mailbox| self.mailbox(&mailbox))
+    }
+
+    /// Whether a command may be seen: those that name a mailbox only if that one may be.
+    fn command(&self, text: &str) -> bool {
+        let names_mailbox = ["RCPT", "VRFY", "EXPN"].iter().any(|verb| {
+            text.trim_start().get(..verb.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(verb))
+        });
+        let address = || text.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(address, _)| address);
+        self.grant.reaches_all() || !names_mailbox || address().is_some_and(|address| self.address(address))
+    }
+
+    /// The lines that may be seen. The replies to a hidden command are hidden as well: their text may repeat the address.
+    fn lines<'t>(&self, told: &'t Transcript) -> impl Iterator<Item = Line<'t>> {
+        let mut is_hidden = false;
+        told.lines().filter(move |line| {
+            if line.side == Side::Client {
+                is_hidden = !self.command(line.text);
+            }
+            !is_hidden
+        })
     }
 }
 
 fn listing(sessions: &[Transcript], next: Option<SessionId>, size: usize) -> Bytes {
     let mut out = Vec::with_capacity(size);
     out.extend_from_slice(b"{\"sessions\":");
-    json::array(&mut out, sessions, |out, told| record(out, told, |_| true));
+    json::array(&mut out, sessions, |out, told| record(out, told, None));
     out.extend_from_slice(b",\"next\":");
     match next {
         Some(id) => json::display(&mut out, format_args!("\"{id}\"")),
@@ -97,18 +140,19 @@ fn listing(sessions: &[Transcript], next: Option<SessionId>, size: usize) -> Byt
     out.into()
 }
 
-fn whole(told: &Transcript, shows: impl Fn(&MailboxName) -> bool, size: usize) -> Bytes {
+fn whole(told: &Transcript, visible: &Visible, size: usize) -> Bytes {
     let mut out = Vec::with_capacity(size);
     out.extend_from_slice(b"{\"session\":");
-    record(&mut out, told, shows);
+    record(&mut out, told, Some(visible));
     out.extend_from_slice(b",\"lines\":");
     let started = told.cover.started;
-    json::array(&mut out, told.lines(), |out, said| line(out, started, &said));
+    json::array(&mut out, visible.lines(told), |out, said| line(out, started, &said));
     out.extend_from_slice(b"}\n");
     out.into()
 }
 
-fn record(out: &mut Vec<u8>, told: &Transcript, shows: impl Fn(&MailboxName) -> bool) {
+/// Appends the record of a session, with everything in it or what may be seen.
+fn record(out: &mut Vec<u8>, told: &Transcript, visible: Option<&Visible>) {
     let Cover { dialect, client, helo, tls, user, started, end, refused } = told.cover.as_ref();
     json::display(out, format_args!("{{\"id\":\"{}\",\"protocol\":\"{}\",\"client\":", told.session, dialect.name()));
     match client {
@@ -137,24 +181,26 @@ fn record(out: &mut Vec<u8>, told: &Transcript, shows: impl Fn(&MailboxName) -> 
     }
     optional(out, "ending", end.as_ref().map(|end| end.how.as_ref()));
     out.extend_from_slice(b",\"transactions\":");
-    json::array(out, told.transactions(), |out, mail| transaction(out, mail, &shows));
+    json::array(out, told.transactions(), |out, mail| transaction(out, mail, visible));
     json::display(out, format_args!(",\"refused\":{refused}}}"));
 }
 
-fn transaction(out: &mut Vec<u8>, of: &Transaction, shows: impl Fn(&MailboxName) -> bool) {
+fn transaction(out: &mut Vec<u8>, of: &Transaction, visible: Option<&Visible>) {
+    let recipients = || of.to.iter().filter(|to| visible.is_none_or(|visible| visible.address(&to.address)));
     out.push(b'{');
     field(out, "from", &of.from);
     out.extend_from_slice(b",\"to\":");
-    json::array(out, &of.to, |out, to| json::string(out, &to.address));
+    json::array(out, recipients(), |out, to| json::string(out, &to.address));
     out.extend_from_slice(b",\"parameters\":{");
     field(out, "mail", &of.parameters);
     out.extend_from_slice(b",\"rcpt\":");
-    json::array(out, &of.to, |out, to| json::string(out, &to.parameters));
+    json::array(out, recipients(), |out, to| json::string(out, &to.parameters));
     out.extend_from_slice(b"},");
     field(out, "outcome", of.outcome.name());
     optional(out, "reply", of.reply.as_deref());
     out.extend_from_slice(b",\"messages\":");
-    json::array(out, of.messages.iter().filter(|(mailbox, _)| shows(mailbox)), |out, (mailbox, id)| {
+    let messages = of.messages.iter().filter(|(mailbox, _)| visible.is_none_or(|visible| visible.mailbox(mailbox)));
+    json::array(out, messages, |out, (mailbox, id)| {
         out.push(b'{');
         field(out, "mailbox", mailbox.as_str());
         json::display(out, format_args!(",\"id\":\"{id}\"}}"));
