@@ -1,6 +1,7 @@
 //! The one that everything asks who somebody is. Checking a password is slow on purpose, so it is done away from the network
 //! threads, for few at the same time, and the answer is remembered for a while.
 
+use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use aws_lc_rs::{hmac, rand};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
 use crate::client::Client;
 use crate::denied::{Denied, Reason};
@@ -17,7 +19,7 @@ use crate::grant::{Grant, Scopes};
 use crate::hash::PasswordHash;
 use crate::login_throttle::LoginThrottle;
 use crate::memory::Memory;
-use crate::session::{Holder, Sessions};
+use crate::session::{Holder, Session, Sessions};
 use crate::tokens::{self, Token, Tokens};
 use crate::users::Users;
 use crate::watched::{Source, Watched};
@@ -28,6 +30,9 @@ const MAX_CHECKS: usize = 2;
 const MAX_PASSWORD: usize = 1024;
 /// The longest name that failures are kept by, in bytes; no user has a longer one.
 const MAX_NAME: usize = 255;
+
+/// How often it is checked whether a password was changed or a token revoked, for those who stay.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a keeper is told at its start.
 #[derive(Clone, Default)]
@@ -69,6 +74,8 @@ pub struct Pass {
     pub grant: Grant,
     holder: Holder,
     fingerprint: [u8; 16],
+    /// The login by a page that this was made from, which can end before what the login was made with.
+    session: Option<Arc<Session>>,
 }
 
 impl Keeper {
@@ -243,7 +250,10 @@ impl Keeper {
         let (session, is_good) = self.sessions.read(cookie, Timestamp::now()).ok_or(Reason::NoCredentials)?;
         let pass = self.pass_of(&session.holder).await.ok_or(Reason::Expired)?;
         let is_the_same = verify_slices_are_equal(&pass.fingerprint, &session.fingerprint).is_ok();
-        if is_good && is_the_same { Ok(pass) } else { Err(Denied::to(pass.grant.holder(), Reason::Expired)) }
+        if !is_good || !is_the_same {
+            return Err(Denied::to(pass.grant.holder(), Reason::Expired));
+        }
+        Ok(Pass { session: Some(Arc::new(session)), ..pass })
     }
 
     /// The cookie for somebody who has logged in, and how long it is good for. None when there is no chance to be had.
@@ -262,7 +272,33 @@ impl Keeper {
 
     /// Whether somebody who was let in would be let in again.
     pub async fn still_admits(&self, pass: &Pass) -> bool {
-        self.pass_of(&pass.holder).await.is_some_and(|now| now.fingerprint == pass.fingerprint)
+        let is_good = |session: &Arc<Session>| self.sessions.is_good(session, Timestamp::now());
+        pass.session.as_ref().is_none_or(is_good)
+            && self.pass_of(&pass.holder).await.is_some_and(|now| now.fingerprint == pass.fingerprint)
+    }
+
+    /// Waits until somebody who was let in would not be let in again. A logout in this process and the end of a login's time are
+    /// noticed at once, a changed password and a revoked token within ten seconds.
+    pub async fn no_longer_admits(&self, pass: &Pass) {
+        let logged_out = async {
+            match &pass.session {
+                Some(session) => self.sessions.logged_out(session).await,
+                None => pending().await,
+            }
+        };
+        let refused = async {
+            loop {
+                let time_left = pass.session.as_ref().map(|session| session.time_left(Timestamp::now()));
+                sleep(time_left.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL)).await;
+                if !self.still_admits(pass).await {
+                    break;
+                }
+            }
+        };
+        tokio::select! {
+            () = logged_out => {}
+            () = refused => {}
+        }
     }
 
     /// Reads the files again, whatever they look like.
@@ -304,6 +340,7 @@ impl Keeper {
             grant: Grant::new(name, Scopes::ALL, None),
             holder: Holder::User(name.to_owned()),
             fingerprint: self.sessions.fingerprint(hash.as_str().as_bytes()),
+            session: None,
         }
     }
 
@@ -312,7 +349,7 @@ impl Keeper {
             return Err(Denied::to(Some(&token.name), Reason::Expired));
         }
         let fingerprint = self.sessions.fingerprint(token.digest());
-        Ok(Pass { grant: token.grant().clone(), holder: Holder::Token(*token.digest()), fingerprint })
+        Ok(Pass { grant: token.grant().clone(), holder: Holder::Token(*token.digest()), fingerprint, session: None })
     }
 }
 
@@ -543,6 +580,32 @@ mod tests {
             (Err(Reason::Expired), Err(Reason::Expired))
         );
         assert_eq!(reason("made up").await, Err(Reason::NoCredentials));
+    }
+
+    #[tokio::test]
+    async fn a_login_by_a_page_is_lost_with_its_time_and_by_its_own_logout() {
+        let house = House::new();
+        let settings = Settings { session_time: Duration::from_secs(1), ..House::settings(house.dir.path()) };
+        let short = Keeper::open(settings).unwrap();
+        let log_in = async |keeper: &Keeper| {
+            let pass = keeper.check("ann", "one", client(1)).await.unwrap();
+            let cookie = keeper.log_in(&pass).unwrap().0;
+            let pass = keeper.check_cookie(&cookie).await.unwrap();
+            assert!(keeper.still_admits(&pass).await);
+            (cookie, pass)
+        };
+        let (_, pass) = log_in(&short).await;
+        let begun = std::time::Instant::now();
+        short.no_longer_admits(&pass).await;
+        assert!(begun.elapsed() < CHECK_INTERVAL && !short.still_admits(&pass).await);
+
+        let ((first, lost), (_, kept)) = (log_in(&house.keeper).await, log_in(&house.keeper).await);
+        let log_out = async { house.keeper.log_out(&first) };
+        tokio::join!(house.keeper.no_longer_admits(&lost), log_out);
+        assert!(begun.elapsed() < CHECK_INTERVAL);
+        assert!(!house.keeper.still_admits(&lost).await && house.keeper.still_admits(&kept).await);
+        // The password itself is still good.
+        assert_eq!(house.try_password("ann", "one", 1).await, Ok(()));
     }
 
     #[test]

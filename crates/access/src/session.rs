@@ -12,6 +12,7 @@ use aws_lc_rs::{hmac, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 /// The bytes of a signature, a nonce and a fingerprint.
 const MAC: usize = 32;
@@ -31,6 +32,8 @@ pub(crate) struct Sessions {
     key: hmac::Key,
     lifetime: Duration,
     ended: Mutex<HashMap<Holder, Ended>>,
+    /// Changes with every logout.
+    logouts: watch::Sender<()>,
 }
 
 /// The logins of one holder that were ended before their time.
@@ -44,7 +47,7 @@ struct Ended {
 }
 
 /// What a cookie that is ours says.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
     /// Whose it is.
     pub(crate) holder: Holder,
@@ -65,7 +68,7 @@ pub(crate) enum Holder {
 
 impl Sessions {
     pub(crate) fn new(key: hmac::Key, lifetime: Duration) -> Self {
-        Self { key, lifetime, ended: Mutex::default() }
+        Self { key, lifetime, ended: Mutex::default(), logouts: watch::Sender::default() }
     }
 
     /// How long a login lasts.
@@ -114,8 +117,20 @@ impl Sessions {
         let (mac, content) = bytes.split_at_checked(MAC)?;
         verify_slices_are_equal(self.sign(content).as_ref(), mac).ok()?;
         let session = Session::parse(content)?;
-        let is_good = session.until > now.as_second() && !self.has_ended(&session);
+        let is_good = self.is_good(&session, now);
         Some((session, is_good))
+    }
+
+    /// Whether a login still lasts: its time is not over, and it was not ended by a logout.
+    pub(crate) fn is_good(&self, session: &Session, now: Timestamp) -> bool {
+        session.until > now.as_second() && !self.has_ended(session)
+    }
+
+    /// Waits until a login is ended by a logout in this process.
+    pub(crate) async fn logged_out(&self, session: &Session) {
+        let mut logouts = self.logouts.subscribe();
+        // The sender lives as long as this value, so waiting for a change does not fail.
+        while !self.has_ended(session) && logouts.changed().await.is_ok() {}
     }
 
     /// Ends a login before its time.
@@ -136,6 +151,8 @@ impl Sessions {
         if ended.nonces.len() > MAX_ENDED || sum >= MAX_ENDED_OF_ALL {
             ended.coarsen();
         }
+        drop(all);
+        self.logouts.send_replace(());
     }
 
     fn has_ended(&self, session: &Session) -> bool {
@@ -171,6 +188,12 @@ impl Ended {
 }
 
 impl Session {
+    /// How long the login lasts from now on if it is not ended before.
+    pub(crate) fn time_left(&self, now: Timestamp) -> Duration {
+        let millis = self.until.saturating_mul(1000).saturating_sub(now.as_millisecond());
+        Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+    }
+
     fn parse(content: &[u8]) -> Option<Self> {
         let (kind, rest) = content.split_first()?;
         let (until, rest) = rest.split_first_chunk()?;
@@ -236,6 +259,24 @@ mod tests {
         assert!(sessions.ended.lock().unwrap()[&ann].nonces.len() <= MAX_ENDED);
         log_out(&of_bob, start + HOUR);
         assert!(!sessions.ended.lock().unwrap().contains_key(&bob), "it was over already");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_logout_is_noticed_by_those_who_wait_for_it() {
+        let (sessions, now) = (sessions(1), Timestamp::UNIX_EPOCH);
+        let log_in = || {
+            let cookie = sessions.cookie(&Holder::User("ann".to_owned()), &[0; FINGERPRINT], now).unwrap();
+            sessions.read(&cookie, now).unwrap().0
+        };
+        let (first, second) = (log_in(), log_in());
+        assert_eq!((first.time_left(now), first.time_left(now + 2 * HOUR)), (HOUR, Duration::ZERO));
+        let of_first = sessions.logged_out(&first);
+        let of_second = tokio::time::timeout(HOUR, sessions.logged_out(&second));
+        let log_out = async { sessions.end(first.clone(), now) };
+        let (_, still_lasts, ()) = tokio::join!(of_first, of_second, log_out);
+        assert!(still_lasts.is_err());
+        // Also when it was before.
+        sessions.logged_out(&first).await;
     }
 
     proptest! {

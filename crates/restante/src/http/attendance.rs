@@ -43,11 +43,17 @@ impl Attendance {
             () = ending(self.tenure.as_ref()) => return Err(Problem::NotReady(NotReady::Ending)),
             () = departed(self.departure.as_ref()) => return Err(Problem::Departed),
         };
-        // The watch looks now and then only, and nobody is told anything in between.
-        if let Some(admitted) = &self.admitted {
-            admitted.check().await?;
-        }
+        // Files are looked at now and then only, and nothing is answered in between.
+        self.check_admitted().await?;
         Ok(done)
+    }
+
+    /// Fails if the client would not be let in any more.
+    pub(super) async fn check_admitted(&self) -> Result<(), Problem> {
+        match &self.admitted {
+            Some(admitted) => admitted.check().await,
+            None => Ok(()),
+        }
     }
 }
 

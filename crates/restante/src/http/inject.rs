@@ -27,6 +27,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::attendance::Attendance;
 use super::budget::SMALL;
 use super::links::push_segment;
 use super::problem::Problem;
@@ -47,11 +48,14 @@ pub(super) async fn inject(
     Permitted(grant): Permitted,
     Addressed(recipient): Addressed,
     Sender(sender): Sender,
+    attendance: Attendance,
     request: Request,
 ) -> Result<Response, Problem> {
     let ip = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
     let mut room = server.uploads.reservation();
     let mail = server.mail(request, &recipient, &mut room).await?;
+    // A large mail may take a while to arrive.
+    attendance.check_admitted().await?;
     let from = sender.unwrap_or_else(|| written_by(&mail));
     let mut envelope = Envelope { peer: peer(ip), from, recipients: Vec::new() };
     server.mailroom.check_sender(&envelope).await.map_err(Problem::Refused)?;

@@ -7,14 +7,12 @@ mod page;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use restante_access::{Denied, Grant, Pass, Reason};
-use tokio::time::sleep;
 
 use super::links::push_segment;
 use super::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS};
@@ -33,9 +31,6 @@ const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 /// What anybody may ask for: whether the server is well, the way in, and what a browser needs to show it.
 const FREE: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOTS];
 
-/// How often it is asked whether somebody who listens is still let in.
-const LOOK: Duration = Duration::from_secs(10);
-
 /// Somebody who was let in, for as long as the answer takes.
 #[derive(Clone)]
 pub(super) struct Admitted {
@@ -45,14 +40,11 @@ pub(super) struct Admitted {
 }
 
 impl Admitted {
-    /// Waits until they would not be let in any more, and says so.
+    /// Waits until the credentials would not be accepted any more: after a logout, at the end of the login's time, or when the
+    /// password was changed or the token revoked.
     pub(super) async fn lost(&self) -> Problem {
-        loop {
-            sleep(LOOK).await;
-            if let Err(denied) = self.check().await {
-                return denied;
-            }
-        }
+        self.locks.keeper.no_longer_admits(&self.pass).await;
+        self.denied()
     }
 
     /// Whether they would still be let in.
@@ -60,7 +52,11 @@ impl Admitted {
         if self.locks.keeper.still_admits(&self.pass).await {
             return Ok(());
         }
-        Err(Problem::Denied(Reason::Expired.into(), self.challenge))
+        Err(self.denied())
+    }
+
+    fn denied(&self) -> Problem {
+        Problem::Denied(Reason::Expired.into(), self.challenge)
     }
 }
 

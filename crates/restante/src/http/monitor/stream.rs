@@ -35,6 +35,8 @@ const KEEP_ALIVE: &[u8] = b":\n";
 const QUIET: Duration = Duration::from_secs(5);
 /// Tells the client that something is missing here.
 const LAGGED: &[u8] = b"event: lagged\ndata: {}\n\n";
+/// A comment that says why the stream ends. A client that connects again is refused with 401.
+const REVOKED: &[u8] = b": the credentials are not good any more\n\n";
 /// How many bytes of events are sent at once, before the last of them.
 const PIECE: usize = 16 * 1024;
 
@@ -66,8 +68,8 @@ pub(super) fn answer(
 ) -> Response {
     let ending = Box::pin(async move {
         tokio::select! {
-            _ = ending => {}
-            () = departed(departure.as_ref()) => {}
+            notice = ending => Some(notice),
+            () = departed(departure.as_ref()) => None,
         }
     });
     let feed = Feed { events, audience, ending, open, has_begun: false, is_over: false };
@@ -87,8 +89,8 @@ pub(super) fn answer(
 struct Feed {
     events: Subscription,
     audience: Audience,
-    /// Ready when the server ends, or the client has left or would not be let in any more.
-    ending: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Ready when the server ends, when the client would not be let in any more, or, without a notice, when it has left.
+    ending: Pin<Box<dyn Future<Output = Option<Notice>> + Send>>,
     open: Open,
     has_begun: bool,
     is_over: bool,
@@ -107,7 +109,10 @@ impl Feed {
         }
         let mut next = tokio::select! {
             biased;
-            () = &mut self.ending => return None,
+            notice = &mut self.ending => {
+                self.is_over = true;
+                return (notice == Some(Notice::Revoked)).then(|| Bytes::from_static(REVOKED));
+            }
             told = self.events.next() => told.map(Some),
             // This also finds out how far things have come elsewhere.
             () = sleep(QUIET) => self.events.try_next(),
