@@ -2,6 +2,7 @@
 //! `connection.rs`.
 
 mod access;
+mod accounts;
 mod api;
 mod batch;
 mod connection;

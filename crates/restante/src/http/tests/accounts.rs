@@ -1,0 +1,223 @@
+//! What tokens for some mailboxes learn of others, and when requests end that were made with a login by the form.
+
+use std::time::{Duration, Instant};
+
+use futures_util::stream;
+use restante_access::tokens::{self, Wish};
+use restante_access::{Scope, users};
+use restante_store::journal::memory::MemoryJournal;
+use restante_store::journal::{Journal, Piece, Recipient, Side};
+use restante_testdir::TestDir;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::sessions::{cover, mail, piece};
+use super::*;
+use crate::config::Auth;
+use crate::locks::Locks;
+
+/// Longer than anything here takes, and shorter than the interval at which files are checked.
+const SOON: Duration = Duration::from_secs(8);
+const OVER: &str = "The token or the login has expired, or was revoked.";
+
+/// A server with user `ann`, whose password is `secret`, and a journal.
+struct Accounts {
+    house: House,
+    journal: Arc<MemoryJournal>,
+    dir: TestDir,
+    locks: Arc<Locks>,
+}
+
+impl Accounts {
+    fn new(session_time: Duration) -> Self {
+        let dir = TestDir::new();
+        let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
+        users::add(&users, "ann", "secret").unwrap();
+        let auth = Auth { users: Some(users), tokens: Some(tokens), session_time, secret: None };
+        let locks = Locks::of(&auth, Arc::default()).unwrap();
+        let journal = Arc::new(MemoryJournal::new(1 << 20));
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
+        let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
+        let mailroom = Arc::new(mailroom.with_journal(journal.clone()));
+        let settings = Settings { locks: Some(locks.clone()), max_message_bytes: 1000, ..Settings::default() };
+        Self { house: House { store, router: router(mailroom, settings) }, journal, dir, locks }
+    }
+
+    /// The header of a new token with all scopes for these mailboxes.
+    async fn token(&self, mailboxes: &[&str]) -> String {
+        let path = self.dir.path().join("tokens.toml");
+        let name = tokens::list(&path).unwrap().len().to_string();
+        let mailboxes = mailboxes.iter().map(ToString::to_string).collect();
+        let wish = Wish { name, scopes: Scope::ALL.into_iter().collect(), mailboxes, expires: None };
+        let token = tokens::create(&path, wish).unwrap().1;
+        self.locks.keeper.reload().await;
+        format!("Authorization: Bearer {token}")
+    }
+
+    /// Logs in by the form, and returns the header with the cookie.
+    async fn log_in(&self) -> String {
+        let request = "POST /login\nContent-Type: application/x-www-form-urlencoded\nOrigin: http://localhost:9000";
+        let answer = self.house.ask_with(request, "user=ann&password=secret", Peer::default()).await;
+        let cookie = answer.header("set-cookie").split(';').next().unwrap();
+        assert!(cookie.starts_with("restante="), "{cookie}");
+        format!("Cookie: {cookie}\nOrigin: http://localhost:9000")
+    }
+
+    async fn log_out(&self, cookie: &str) {
+        assert_eq!(self.house.ask(&format!("POST /logout\n{cookie}")).await.status, StatusCode::SEE_OTHER);
+    }
+
+    /// The names on each page of the list of mailboxes, and everything that was answered.
+    async fn pages(&self, query: &str, header: &str) -> (Vec<Vec<String>>, String) {
+        let (mut pages, mut answered, mut after) = (Vec::new(), String::new(), String::new());
+        loop {
+            let answer = self.house.ask(&format!("GET /api/v2/mailboxes?{query}&after={after}\n{header}")).await;
+            answered.push_str(answer.text());
+            let list = answer.json();
+            let names = list["mailboxes"].as_array().unwrap().iter();
+            pages.push(names.map(|mailbox| mailbox["name"].as_str().unwrap().to_owned()).collect());
+            match list["next"].as_str() {
+                Some(next) => after = next.to_owned(),
+                None => return (pages, answered),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_list_of_mailboxes_never_names_one_that_the_token_is_not_for() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    let names = ["a-ci", "aa", "ci", "ci-1", "ci-2", "ci-3", "m-ci", "zz"];
+    for (number, name) in (0..).zip(names) {
+        accounts.house.put(number, name, "\r\n").await;
+    }
+    let table: [(&[&str], &str, &[&[&str]]); 9] = [
+        (&["ci-*"], "limit=1", &[&["ci-1"], &["ci-2"], &["ci-3"]]),
+        (&["ci-*"], "limit=2", &[&["ci-1", "ci-2"], &["ci-3"]]),
+        (&["ci-*"], "limit=3", &[&["ci-1", "ci-2", "ci-3"]]),
+        (&["ci-*"], "limit=1&prefix=c", &[&["ci-1"], &["ci-2"], &["ci-3"]]),
+        (&["ci-*"], "limit=1&prefix=ci-2", &[&["ci-2"]]),
+        (&["ci-*"], "limit=1&prefix=z", &[&[]]),
+        (&["*-ci"], "limit=1", &[&["a-ci"], &["m-ci"]]),
+        (&["zz", "ci-?", "a*"], "limit=2", &[&["a-ci", "aa"], &["ci-1", "ci-2"], &["ci-3", "zz"]]),
+        (&["nothing"], "limit=1", &[&[]]),
+    ];
+    for (patterns, query, expected) in table {
+        let header = accounts.token(patterns).await;
+        let (pages, answered) = accounts.pages(query, &header).await;
+        assert_eq!(pages, expected, "{patterns:?} {query}");
+        for name in names.iter().filter(|name| !pages.concat().contains(&(**name).to_owned())) {
+            assert!(!answered.contains(&format!("\"{name}\"")), "{patterns:?} {query}: {answered}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn mailboxes_are_found_among_many_others() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    for number in 0..5000 {
+        accounts.house.put(number, &format!("other-{number:04}"), "\r\n").await;
+    }
+    accounts.house.put(5000, "zz-ci", "\r\n").await;
+    let (some, none) = (accounts.token(&["*-ci"]).await, accounts.token(&["*-qa"]).await);
+    assert_eq!(accounts.pages("limit=1", &some).await.0, [["zz-ci"]]);
+    assert_eq!(accounts.pages("limit=1", &none).await.0, [[""; 0]]);
+}
+
+#[tokio::test]
+async fn the_transcript_of_a_message_names_no_recipient_that_the_token_is_not_for() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    accounts.house.put(0, "ci-1", "Subject: one\r\n\r\nHello\r\n").await;
+    let lines = [
+        (1, Side::Client, "MAIL FROM:<a@example.org>"),
+        (2, Side::Server, "250 2.1.0 Sender ok"),
+        (3, Side::Client, "rcpt to:<Bob@example.org> NOTIFY=NEVER"),
+        (4, Side::Server, "250 2.1.5 Recipient ok"),
+        (5, Side::Client, "RCPT TO:<ci-1@example.org>"),
+        (6, Side::Server, "250 2.1.5 Recipient ok"),
+        (7, Side::Client, "RCPT TO:eve@example.org"),
+        (8, Side::Server, "550 5.1.1-No eve@example.org"),
+        (9, Side::Server, "550 5.1.1 here"),
+        (10, Side::Client, "VRFY mallory"),
+        (11, Side::Server, "252 2.1.5 Send some mail"),
+        (12, Side::Client, "DATA"),
+        (13, Side::Server, "354 Go on"),
+    ];
+    let recipient = |name: &str| Recipient { address: format!("{name}@example.org"), parameters: format!("X={name}") };
+    let brought = mail(&[("ci-1", id(0)), ("bob", 7)]);
+    let transaction =
+        Some(restante_store::journal::Transaction { to: vec![recipient("Bob"), recipient("ci-1")], ..brought });
+    accounts.journal.note(Piece { transaction, ..piece(FIRST, 1, cover(FIRST), &lines) });
+
+    let path = format!("GET /api/v2/mailbox/ci-1/{}/transcript", id(0));
+    let told = async |header: &str| accounts.house.ask(&format!("{path}\n{header}")).await.json();
+    let limited = told(&accounts.token(&["ci-*"]).await).await;
+    let mail = &limited["session"]["transactions"][0];
+    assert_eq!((&mail["to"], &mail["parameters"]["rcpt"]), (&json!(["ci-1@example.org"]), &json!(["X=ci-1"])));
+    assert_eq!(mail["messages"], json!([{"mailbox": "ci-1", "id": id(0).to_string()}]));
+    let shown: Vec<&str> = limited["lines"].as_array().unwrap().iter().map(|l| l["text"].as_str().unwrap()).collect();
+    let expected = [
+        "MAIL FROM:<a@example.org>",
+        "250 2.1.0 Sender ok",
+        "RCPT TO:<ci-1@example.org>",
+        "250 2.1.5 Recipient ok",
+        "DATA",
+        "354 Go on",
+    ];
+    assert_eq!(shown, expected);
+    let whole = told(&accounts.token(&[]).await).await;
+    assert_eq!(whole["lines"].as_array().unwrap().len(), lines.len());
+    assert_eq!(whole["session"]["transactions"][0]["to"], json!(["Bob@example.org", "ci-1@example.org"]));
+}
+
+#[tokio::test]
+async fn whatever_takes_long_ends_with_the_logout() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    let (cookie, other) = (accounts.log_in().await, accounts.log_in().await);
+    let begun = Instant::now();
+    let ask = |request: &str| {
+        let request = format!("{request}\n{cookie}");
+        async { accounts.house.ask(&{ request }).await }
+    };
+    let (sender, rest) = oneshot::channel();
+    let upload = async {
+        let rest = async { Ok::<_, std::io::Error>(rest.await.unwrap()) };
+        let body = Body::from_stream(stream::once(rest));
+        let request = format!("POST /api/v2/mailbox/bob\nContent-Type: message/rfc822\n{cookie}");
+        accounts.house.ask_with(&request, body, Peer::default()).await
+    };
+    let log_out = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        accounts.log_out(&cookie).await;
+        sender.send("Subject: late\r\n\r\n").unwrap();
+    };
+    let (waited, latest, streamed, uploaded, ()) = tokio::join!(
+        ask("GET /api/v2/mailbox/none/wait?timeout=10m"),
+        ask("GET /api/v1/mailbox/none/latest?wait=10m"),
+        ask("GET /api/v2/events"),
+        upload,
+        log_out
+    );
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    for answer in [waited, latest, uploaded] {
+        assert_eq!(answer.problem(401), OVER);
+    }
+    assert_eq!(streamed.text(), "retry: 1000\n\n: the credentials are not good any more\n\n");
+    // Another login of the same user goes on, and nothing was stored.
+    let list = accounts.house.ask(&format!("GET /api/v1/mailbox/bob\n{other}")).await;
+    assert_eq!((list.status, list.text().trim_end()), (StatusCode::OK, "[]"));
+}
+
+#[tokio::test]
+async fn whatever_takes_long_ends_with_the_time_of_the_login() {
+    let accounts = Accounts::new(Duration::from_secs(2));
+    let cookie = accounts.log_in().await;
+    let begun = Instant::now();
+    let wait = format!("GET /api/v2/mailbox/none/wait?timeout=10m\n{cookie}");
+    let events = format!("GET /api/v2/events\n{cookie}");
+    let (waited, streamed) = tokio::join!(accounts.house.ask(&wait), accounts.house.ask(&events));
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert_eq!(waited.problem(401), OVER);
+    assert!(streamed.text().ends_with(": the credentials are not good any more\n\n"), "{}", streamed.text());
+}
