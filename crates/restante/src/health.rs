@@ -211,6 +211,8 @@ fn greeting(stream: &mut dyn Stream, ready: &str) -> io::Result<String> {
 mod tests {
     use std::net::TcpListener;
 
+    use restante_testdir::TestDir;
+
     use super::*;
 
     /// A server that waits for so many bytes of a question, and says one thing to everybody.
@@ -358,14 +360,14 @@ mod tests {
 
     #[test]
     fn a_unix_socket() {
-        let path = std::env::temp_dir().join(format!("restante-health-{}.sock", std::process::id()));
+        let dir = TestDir::new();
+        let path = dir.path().join("smtp.sock");
         let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a client");
             let _ = stream.write_all(b"220 mx.test ready\r\n");
         });
         let answer = check(&config(&[], &[ListenAddr::Unix(path.clone())]), PATIENCE);
-        let _ = std::fs::remove_file(&path);
         assert_eq!(answer, Ok(format!("SMTP on unix:{} greets", path.display())));
     }
 }

@@ -171,22 +171,24 @@ impl FormatTime for Clock {
 mod tests {
     use std::fs;
 
+    use restante_testdir::TestDir;
+
     use super::*;
 
     /// Runs `body` with a log of its own and returns the lines it wrote.
-    fn logged(name: &str, json: bool, level: Level, body: impl FnOnce(&PathBuf, &Handle)) -> Vec<String> {
-        let path = std::env::temp_dir().join(format!("restante-log-{}-{name}", std::process::id()));
+    fn logged(json: bool, level: Level, body: impl FnOnce(&PathBuf, &Handle)) -> Vec<String> {
+        let dir = TestDir::new();
+        let path = dir.path().join("log");
         let output = LogOutput::File(path.clone());
         let (dispatch, handle) = prepare(&Log { level, json, output, netdebug: false }).expect("the log opens");
         tracing::dispatcher::with_default(&dispatch, || body(&path, &handle));
         let text = fs::read_to_string(&path).expect("the log is there");
-        fs::remove_file(&path).expect("the log can be removed");
         text.lines().map(str::to_owned).collect()
     }
 
     #[test]
     fn text_lines() {
-        let lines = logged("text", false, Level::Info, |_, _| {
+        let lines = logged(false, Level::Info, |_, _| {
             tracing::info!(addr = %"127.0.0.1:2500", "SMTP listening on tcp4");
             tracing::debug!("nobody reads this");
             tracing::warn!(helo = "two words", count = 3, "odd {}", "client");
@@ -208,7 +210,7 @@ mod tests {
     fn what_the_store_says_better_is_for_those_who_look_closely() {
         for (level, expected) in [(Level::Debug, 2), (Level::Info, 1), (Level::Warn, 1)] {
             for json in [false, true] {
-                let lines = logged(&format!("pool-{level:?}-{json}"), json, level, |_, _| {
+                let lines = logged(json, level, |_, _| {
                     tracing::warn!(target: "deadpool.postgres", "Connection error: db error");
                     tracing::warn!("the database cannot be asked");
                 });
@@ -220,7 +222,7 @@ mod tests {
 
     #[test]
     fn json_lines() {
-        let lines = logged("json", true, Level::Warn, |_, _| {
+        let lines = logged(true, Level::Warn, |_, _| {
             tracing::info!("nobody reads this");
             let _session = tracing::info_span!("session", id = 7).entered();
             let _connection = tracing::error_span!("connection", id = 8).entered();
@@ -241,12 +243,12 @@ mod tests {
                 r#"{"level":"x","n":3,"text":"two words","deep":{"a":[true]},"script":1,"":2,"a b":3,"a_b":4}"#;
             tracing::info!(script = "a.lua", lua.fields = %fields, "hello");
         };
-        let lines = logged("script-text", false, Level::Info, |_, _| entry());
+        let lines = logged(false, Level::Info, |_, _| entry());
         let tail = lines[0].split_once("Z ").expect("a time").1;
         let expected = r#"INFO  hello script=a.lua _=2 a_b=3 a_b=4 deep={"a":[true]} lua_level=x n=3 lua_script=1 text="two words""#;
         assert_eq!(tail, expected);
 
-        let lines = logged("script-json", true, Level::Info, |_, _| entry());
+        let lines = logged(true, Level::Info, |_, _| entry());
         let value: serde_json::Value = serde_json::from_str(&lines[0]).expect("it is JSON");
         let mut expected = serde_json::json!({
             "level": "INFO", "message": "hello", "target": module_path!(), "script": "a.lua",
@@ -259,7 +261,7 @@ mod tests {
 
     #[test]
     fn names_of_fields_cannot_forge_others() {
-        let lines = logged("script-names", false, Level::Info, |_, _| {
+        let lines = logged(false, Level::Info, |_, _| {
             let fields = r#"{"a=b c\n\u202e":1,"ü.x-y_z":2,"time":3,"target":4,"message":5,"line":6,"event":7}"#;
             tracing::info!(lua.fields = %fields, "hello");
         });
@@ -273,7 +275,7 @@ mod tests {
     #[test]
     fn a_client_cannot_forge_lines() {
         for json in [false, true] {
-            let lines = logged(&format!("forge-{json}"), json, Level::Info, |_, _| {
+            let lines = logged(json, Level::Info, |_, _| {
                 tracing::info!(helo = "x\r\nERROR forged", "hello \n\u{1b}[2J \u{9b}31m \u{2028} \u{202e} \u{2066}");
             });
             assert_eq!(lines.len(), 1, "{lines:?}");
@@ -286,18 +288,17 @@ mod tests {
 
     #[test]
     fn a_moved_file_is_opened_again() {
-        let mut moved = PathBuf::new();
-        let lines = logged("reopen", false, Level::Info, |path, handle| {
-            moved = path.with_extension("1");
+        let mut old = String::new();
+        let lines = logged(false, Level::Info, |path, handle| {
+            let moved = path.with_extension("1");
             tracing::info!("before");
             fs::rename(path, &moved).expect("the log can be moved");
             tracing::info!("still in the old file");
             handle.reopen().expect("the log opens again");
             tracing::info!("after");
+            old = fs::read_to_string(&moved).expect("the old log is there");
         });
         assert!(lines.len() == 1 && lines[0].ends_with("after"), "{lines:?}");
-        let old = fs::read_to_string(&moved).expect("the old log is there");
         assert_eq!(old.lines().count(), 2, "{old}");
-        fs::remove_file(&moved).expect("the old log can be removed");
     }
 }

@@ -175,15 +175,16 @@ fn holds_inbucket_mail(dir: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use restante_testdir::TestDir;
+
     use super::*;
 
     #[test]
     fn mail_of_inbucket() {
-        let dir = std::env::temp_dir().join(format!("restante-storage-{}", std::process::id()));
+        let dir = TestDir::new();
         for (folder, expected) in [("segments", false), ("mail", false), ("mail/cur", false), ("mail/0f3", true)] {
-            fs::create_dir_all(dir.join(folder)).expect("a folder of our own");
-            assert_eq!(holds_inbucket_mail(&dir), expected, "{folder}");
+            fs::create_dir_all(dir.path().join(folder)).expect("a folder of our own");
+            assert_eq!(holds_inbucket_mail(dir.path()), expected, "{folder}");
         }
-        fs::remove_dir_all(&dir).expect("it can be removed");
     }
 }

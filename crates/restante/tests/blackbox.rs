@@ -10,6 +10,7 @@ use lettre::message::header::ContentType;
 use lettre::message::{Attachment, MultiPart, SinglePart};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::{Message, SmtpTransport, Transport as _};
+use restante_testdir::TestDir;
 use support::tls::Wire;
 use support::{LONG, Server, Talk, command, connect};
 
@@ -168,7 +169,8 @@ fn sigterm_is_heard_from_the_first_moment_on() {
 
 #[test]
 fn a_start_that_fails_leaves_the_pid_file_of_a_running_server_alone() {
-    let pidfile = std::env::temp_dir().join(format!("restante-second-{}.pid", std::process::id()));
+    let dir = TestDir::new();
+    let pidfile = dir.path().join("pid");
     let mut server = Server::start(&["--pidfile", pidfile.to_str().unwrap()]);
     let again = ["--pidfile", pidfile.to_str().unwrap(), "--smtp-addr", &server.smtp.to_string()];
     assert_eq!(command().args(again).output().unwrap().status.code(), Some(1));
@@ -202,7 +204,8 @@ fn a_peer_that_never_reads_over_tls_loses_its_place() {
 
 #[test]
 fn sigint_ends_too_and_the_pid_file_goes() {
-    let pidfile = std::env::temp_dir().join(format!("restante-test-{}.pid", std::process::id()));
+    let dir = TestDir::new();
+    let pidfile = dir.path().join("pid");
     let mut server = Server::start(&["--pidfile", pidfile.to_str().unwrap()]);
     assert_eq!(std::fs::read_to_string(&pidfile).unwrap().trim(), server.pid().to_string());
     server.signal("INT");
@@ -212,7 +215,8 @@ fn sigint_ends_too_and_the_pid_file_goes() {
 
 #[test]
 fn sighup_opens_the_log_file_again() {
-    let log = std::env::temp_dir().join(format!("restante-test-{}.log", std::process::id()));
+    let dir = TestDir::new();
+    let log = dir.path().join("log");
     let moved = log.with_extension("old");
     let mut child = command().args(["--logfile", log.to_str().unwrap(), "--logjson"]).spawn().unwrap();
     let wait_for = |path: &std::path::Path, text: &str| {
@@ -231,15 +235,12 @@ fn sighup_opens_the_log_file_again() {
     wait_for(&log, "reloaded log file");
     child.kill().unwrap();
     child.wait().unwrap();
-    for path in [log, moved] {
-        std::fs::remove_file(path).unwrap();
-    }
 }
 
 #[test]
 fn sighup_takes_up_a_new_certificate_and_not_a_broken_one() {
-    let file = |name: &str| std::env::temp_dir().join(format!("restante-test-{}.{name}", std::process::id()));
-    let (cert, key) = (file("crt"), file("key"));
+    let dir = TestDir::new();
+    let (cert, key) = (dir.path().join("crt"), dir.path().join("key"));
     let renew = || {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         std::fs::write(&cert, made.cert.pem()).unwrap();
@@ -440,7 +441,8 @@ fn retention_and_cap_are_kept() {
 #[cfg(unix)]
 #[test]
 fn lmtp_over_a_unix_socket_answers_for_every_recipient() {
-    let path = std::env::temp_dir().join(format!("restante-test-{}.sock", std::process::id()));
+    let dir = TestDir::new();
+    let path = dir.path().join("lmtp.sock");
     let mut server = Server::start(&["--lmtp-addr", &format!("unix:{}", path.display())]);
     server.logged("LMTP listening on unix");
     let stream = std::os::unix::net::UnixStream::connect(&path).unwrap();

@@ -6,29 +6,21 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use restante_testdir::TestDir;
 use serde_json::Value;
 use support::{Server, command};
 
 /// A directory that is gone when the test ends.
-struct Scratch(PathBuf);
+struct Scratch(TestDir);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("restante-durable-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
+    fn new() -> Self {
+        Self(TestDir::new())
     }
 
     /// The data directory, which the server has to make.
     fn data(&self) -> PathBuf {
-        self.0.join("data")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.path().join("data")
     }
 }
 
@@ -57,7 +49,7 @@ fn ids(list: &Value) -> Vec<u64> {
 
 #[test]
 fn a_restart_keeps_everything() {
-    let scratch = Scratch::new("restart");
+    let scratch = Scratch::new();
     let mut server = start(&scratch.data());
     server.logged(&format!("mail is kept in {}: 0 messages in 0 mailboxes", scratch.data().display()));
     for subject in ["one", "two", "three"] {
@@ -90,7 +82,7 @@ fn a_restart_keeps_everything() {
 
 #[test]
 fn one_server_for_each_directory() {
-    let scratch = Scratch::new("lock");
+    let scratch = Scratch::new();
     let first = start(&scratch.data());
     let (code, log) = refused(&scratch.data());
     // Not 2: trying again helps as soon as the other server is gone.
@@ -102,8 +94,8 @@ fn one_server_for_each_directory() {
 
 #[test]
 fn directories_that_cannot_be_used() {
-    let scratch = Scratch::new("unusable");
-    let file = scratch.0.join("file");
+    let scratch = Scratch::new();
+    let file = scratch.0.path().join("file");
     std::fs::write(&file, "no directory").unwrap();
     for data in [file.clone(), file.join("below"), PathBuf::from("/proc/restante")] {
         let (code, log) = refused(&data);
@@ -125,7 +117,7 @@ fn directories_that_cannot_be_used() {
 
 #[test]
 fn what_is_checked_and_what_is_told() {
-    let scratch = Scratch::new("told");
+    let scratch = Scratch::new();
     let data = scratch.data();
     let check = command().args(["config", "check", "--data"]).arg(&data).stdout(std::process::Stdio::piped()).output();
     let text = String::from_utf8(check.unwrap().stdout).unwrap();
@@ -142,7 +134,7 @@ fn what_is_checked_and_what_is_told() {
 
 #[test]
 fn the_program_asks_after_its_own_health() {
-    let scratch = Scratch::new("health");
+    let scratch = Scratch::new();
     let mut server = start(&scratch.data());
     let http = server.http.to_string();
     let ask = || {

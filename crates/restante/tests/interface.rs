@@ -15,19 +15,20 @@ mod table;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use restante_testdir::TestDir;
+
 const TEMPLATE: &str = "<style>{{style}}</style>{{modules}}<script src=\"{{root}}{{assets}}/js/main.js\"></script>";
 
 /// A folder with a web interface, gone when dropped.
-struct Folder(PathBuf);
+struct Folder(TestDir);
 
 impl Folder {
     /// The smallest interface, with these files added or replaced; a file without content is removed.
-    fn with(name: &str, changes: &[(&str, &str)]) -> Self {
-        let folder = Self(std::env::temp_dir().join(format!("restante-ui-{name}-{}", std::process::id())));
-        let _ = fs::remove_dir_all(&folder.0);
+    fn with(changes: &[(&str, &str)]) -> Self {
+        let folder = Self(TestDir::new());
         let whole = [("index.html", TEMPLATE), ("icon.svg", "<svg/>"), ("js/main.js", "1;"), ("css/1.css", "a{}")];
         for (path, content) in whole.iter().chain(changes) {
-            let path = folder.0.join(path);
+            let path = folder.ui().join(path);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             if content.is_empty() {
                 fs::remove_file(path).expect("a file");
@@ -40,7 +41,7 @@ impl Folder {
 
     /// All that the build script does.
     fn build(&self) -> Result<String, String> {
-        let ui = files::read(&self.0)?;
+        let ui = files::read(&self.ui())?;
         imports::check(&ui.assets)?;
         let hash = pack::hash_of(&ui.assets);
         let shells = shell::make(&ui, &hash)?;
@@ -50,15 +51,12 @@ impl Folder {
         Ok(table)
     }
 
-    fn out(&self) -> PathBuf {
-        self.0.with_extension("out")
+    fn ui(&self) -> PathBuf {
+        self.0.path().join("ui")
     }
-}
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-        let _ = fs::remove_dir_all(self.out());
+    fn out(&self) -> PathBuf {
+        self.0.path().join("out")
     }
 }
 
@@ -90,8 +88,8 @@ fn what_is_wrong_is_said() {
             "ui/js/a.js imports 'lit', which is no path that starts with a dot",
         ),
     ];
-    for (number, (changes, expected)) in table.into_iter().enumerate() {
-        let folder = Folder::with(&format!("wrong-{number}"), changes);
+    for (changes, expected) in table {
+        let folder = Folder::with(changes);
         assert_eq!(folder.build().err().as_deref(), Some(expected), "{changes:?}");
     }
     let missing = files::read(Path::new("/no/such/folder")).err().expect("a problem");
@@ -131,21 +129,18 @@ fn what_is_right_is_taken() {
                    const text = 'Mail from \"James\"';\nexport const list = Array.from ('abc');\n\
                    h('p', 'Fetch it from ', h('b'));\nexport { text }; f('from \"here\"');\nexport default 'x';\n\
                    f(import.meta.url, 'we import ', 'and export from ', 'there');";
-    let folder = Folder::with(
-        "right",
-        &[
-            ("js/a.js", modules),
-            ("js/x/b.js", "export { c } from '../main.js';"),
-            ("tsconfig.json", "{}"),
-            ("README.md", "x"),
-            ("js/types.d.ts", "x"),
-            (".hidden.js", "x"),
-            ("other.html", "x"),
-            ("css/0.css", "b{}"),
-            ("css/x/deep.css", "c{}"),
-        ],
-    );
-    let ui = files::read(&folder.0).expect("a web interface");
+    let folder = Folder::with(&[
+        ("js/a.js", modules),
+        ("js/x/b.js", "export { c } from '../main.js';"),
+        ("tsconfig.json", "{}"),
+        ("README.md", "x"),
+        ("js/types.d.ts", "x"),
+        (".hidden.js", "x"),
+        ("other.html", "x"),
+        ("css/0.css", "b{}"),
+        ("css/x/deep.css", "c{}"),
+    ]);
+    let ui = files::read(&folder.ui()).expect("a web interface");
     assert_eq!(ui.style, "b{}a{}", "by the order of their names");
     let paths: Vec<&str> = ui.assets.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["css/x/deep.css", "icon.svg", "js/a.js", "js/main.js", "js/x/b.js"]);
@@ -163,8 +158,8 @@ fn what_is_right_is_taken() {
 fn the_same_files_give_the_same_bytes() {
     let long = "export const x = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa';\n"
         .repeat(9);
-    let packed = |name: &str, module: &str| {
-        let folder = Folder::with(name, &[("js/a.js", module)]);
+    let packed = |module: &str| {
+        let folder = Folder::with(&[("js/a.js", module)]);
         // The second time, what is there already is taken.
         let table = folder.build().expect("a table");
         assert_eq!(folder.build().as_ref(), Ok(&table));
@@ -176,15 +171,15 @@ fn the_same_files_give_the_same_bytes() {
         files.sort_unstable();
         (table, files)
     };
-    let first = packed("first", &long);
-    assert_eq!(packed("second", &long), first);
-    assert_ne!(packed("third", &long.replace('x', "y")), first);
+    let first = packed(&long);
+    assert_eq!(packed(&long), first);
+    assert_ne!(packed(&long.replace('x', "y")), first);
 }
 
 /// Otherwise a build with other parameters would take what this one has packed.
 #[test]
 fn a_packed_file_is_known_by_what_it_was_packed_with() {
-    let folder = Folder::with("names", &[]);
+    let folder = Folder::with(&[]);
     folder.build().expect("a table");
     for entry in fs::read_dir(folder.out()).expect("a folder") {
         let name = entry.expect("a file").file_name().into_string().expect("UTF-8");
@@ -195,12 +190,12 @@ fn a_packed_file_is_known_by_what_it_was_packed_with() {
 
 #[test]
 fn what_earlier_builds_left_goes() {
-    let folder = Folder::with("left", &[]);
+    let folder = Folder::with(&[]);
     let count = |folder: &Folder| fs::read_dir(folder.out()).expect("a folder").count();
     folder.build().expect("a table");
     let before = count(&folder);
     fs::write(folder.out().join("0123456789abcdef.br"), "x").expect("a file");
-    fs::write(folder.0.join("js/main.js"), "2;").expect("a file");
+    fs::write(folder.ui().join("js/main.js"), "2;").expect("a file");
     folder.build().expect("a table");
     assert_eq!(count(&folder), before);
 }

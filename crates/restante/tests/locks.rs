@@ -5,13 +5,14 @@ mod support;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use restante_testdir::TestDir;
 use serde_json::Value;
 
 use support::exposition::Exposition;
@@ -22,22 +23,19 @@ use support::{LONG, Server, connect};
 const MAIL: &[u8] = b"Subject: Hello\r\n\r\nHi\r\n";
 
 /// A folder for users and tokens; gone with its value.
-struct Place(PathBuf);
+struct Place(TestDir);
 
 impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("restante-locks-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+    fn new() -> Self {
+        Self(TestDir::new())
     }
 
     fn users(&self) -> String {
-        self.0.join("users").display().to_string()
+        self.0.path().join("users").display().to_string()
     }
 
     fn tokens(&self) -> String {
-        self.0.join("tokens.toml").display().to_string()
+        self.0.path().join("tokens.toml").display().to_string()
     }
 
     /// Runs a command of the program with this on its standard input.
@@ -72,12 +70,6 @@ impl Place {
         self.add_user("ann", "secret");
         let (users, tokens) = (self.users(), self.tokens());
         Server::start(&[&["--auth-users", &users, "--auth-tokens", &tokens], arguments].concat())
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -117,7 +109,7 @@ fn plain(identity: &str, user: &str, password: &str) -> String {
 
 #[test]
 fn commands_that_write_users_and_tokens() {
-    let place = Place::new("commands");
+    let place = Place::new();
     let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     let output = place.run(&["user", "add", "ann"], "secret\n");
     assert!(output.status.success() && said(&output).contains("User ann is in "), "{output:?}");
@@ -153,7 +145,7 @@ fn commands_that_write_users_and_tokens() {
 
 #[test]
 fn rest_from_the_first_user_to_a_token_that_is_revoked() {
-    let place = Place::new("rest");
+    let place = Place::new();
     let mut server = place.server(&[]);
     server.deliver("bob@x.org", MAIL);
     server.deliver("ci-1@x.org", MAIL);
@@ -198,7 +190,7 @@ fn rest_from_the_first_user_to_a_token_that_is_revoked() {
 
 #[test]
 fn a_login_by_the_form_lasts_until_it_is_ended_or_the_password_changes() {
-    let place = Place::new("form");
+    let place = Place::new();
     let server = place.server(&[]);
     let origin = format!("Origin: http://{}\r\nContent-Type: application/x-www-form-urlencoded\r\n", server.http);
     let led = ask(server.http, "GET /m/bob", "Accept: text/html\r\n", "");
@@ -231,7 +223,7 @@ fn a_login_by_the_form_lasts_until_it_is_ended_or_the_password_changes() {
 
 #[test]
 fn smtp_takes_users_tokens_and_its_own_credentials() {
-    let place = Place::new("smtp");
+    let place = Place::new();
     let (writer, reader) =
         (place.token(&["w", "--scope=write", "--mailbox=ci-*"]), place.token(&["r", "--scope=read"]));
     let mut server = place.server(&["--smtp-requireauth", "--smtp-credentials=old:0ld"]);
@@ -264,7 +256,7 @@ fn smtp_takes_users_tokens_and_its_own_credentials() {
 
 #[test]
 fn pop3_opens_mailboxes_to_those_who_may_read_them() {
-    let place = Place::new("pop3");
+    let place = Place::new();
     let (reader, writer) = (place.token(&["r", "--mailbox=bob"]), place.token(&["w", "--scope=read,write"]));
     let only_writes = place.token(&["o", "--scope=write"]);
     let mut server = place.server(&["--pop3-credentials=carol:c4rol"]);
@@ -318,7 +310,7 @@ fn pop3_opens_mailboxes_to_those_who_may_read_them() {
 
 #[test]
 fn monitors_tell_of_the_mailboxes_that_a_token_is_for_and_end_with_it() {
-    let place = Place::new("monitor");
+    let place = Place::new();
     let token = place.token(&["ci", "--mailbox=ci-*"]);
     let server = place.server(&[]);
     let with_token = |path: &str| format!("{path}?access_token={token}");
@@ -343,7 +335,7 @@ fn monitors_tell_of_the_mailboxes_that_a_token_is_for_and_end_with_it() {
 
 #[test]
 fn many_wrong_passwords_do_not_stop_others() {
-    let place = Place::new("force");
+    let place = Place::new();
     let token = place.token(&["ci"]);
     let server = place.server(&[]);
     let request = "GET /api/v1/mailbox/bob";
@@ -368,8 +360,8 @@ fn many_wrong_passwords_do_not_stop_others() {
 
 #[test]
 fn what_locks_the_doors_and_what_does_not() {
-    let place = Place::new("doors");
-    let data = place.0.join("data");
+    let place = Place::new();
+    let data = place.0.path().join("data");
     fs::create_dir_all(&data).unwrap();
     let data_flag = format!("--data={}", data.display());
     let list = "GET /api/v1/mailbox/bob";

@@ -7,6 +7,7 @@ use std::net::{IpAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
+use restante_testdir::TestDir;
 use support::exposition::Exposition;
 use support::tls::Wire;
 use support::{LONG, Server, Talk, command, connect};
@@ -199,7 +200,8 @@ fn tls_begins_behind_the_header() {
 #[cfg(unix)]
 #[test]
 fn nobody_is_behind_a_unix_socket() {
-    let path = std::env::temp_dir().join(format!("restante-peers-{}.sock", std::process::id()));
+    let dir = TestDir::new();
+    let path = dir.path().join("lmtp.sock");
     let lmtp = format!("unix:{}", path.display());
     let arguments = ["--lmtp-addr", &lmtp, "--smtp-proxyprotocol=0.0.0.0/0,::/0", "--smtp-maxconnectionsperip=1"];
     let mut server = Server::start(&arguments);

@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use restante_testdir::TestDir;
 use restante_testpg::{Line, Postgres};
 use support::monitor::{Ear, EventStream};
 use support::pop3::Pop3;
@@ -285,11 +286,11 @@ fn mail_comes_in_and_out_of_the_database() {
         assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
         String::from_utf8(stdout).unwrap()
     };
-    let letter = std::env::temp_dir().join(format!("restante-letter-{}.eml", std::process::id()));
+    let dir = TestDir::new();
+    let letter = dir.path().join("letter.eml");
     std::fs::write(&letter, "Subject: from a file\r\n\r\nHello.\r\n").unwrap();
     // Beside a server that runs: a database has no lock like a data directory.
     transfer(&["import", "--mailbox", "bob", "--received-now", letter.to_str().unwrap()]);
-    std::fs::remove_file(&letter).unwrap();
     assert_eq!(server.json("/api/v1/mailbox/bob")[0]["subject"], "from a file");
     let exported = transfer(&["export", "-"]);
     assert!(exported.contains("Subject: from a file"), "{exported}");

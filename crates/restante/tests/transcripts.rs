@@ -4,9 +4,9 @@ mod support;
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
+use restante_testdir::TestDir;
 use serde_json::{Value, json};
 use support::tls::Wire;
 use support::{LONG, Server, Talk, connect};
@@ -320,8 +320,8 @@ fn nothing_is_recorded_where_nothing_shall_be() {
 
 #[test]
 fn transcripts_outlive_the_server() {
-    let data = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("transcripts-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&data);
+    let dir = TestDir::new();
+    let data = dir.path().join("data");
     let start = || Server::start(&["--data", data.to_str().unwrap()]);
     let mut server = start();
     server.deliver("bob@x.org", b"Subject: hi\r\n\r\n");
@@ -345,6 +345,4 @@ fn transcripts_outlive_the_server() {
     assert_eq!(server.json("/api/v2/sessions"), json!({"sessions": [], "next": null}));
     server.deliver("bob@x.org", b"Subject: hi\r\n\r\n");
     assert!(lines(&transcript(&server, "bob")).len() > 5);
-    drop(server);
-    let _ = fs::remove_dir_all(&data);
 }

@@ -4,33 +4,31 @@ mod support;
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use restante_testdir::TestDir;
 use support::{Server, command};
 
 /// A directory that is gone when the test ends.
-struct Scratch(PathBuf);
+struct Scratch(TestDir);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("restante-cli-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Self(path)
+    fn new() -> Self {
+        Self(TestDir::new())
     }
 
     fn file(&self, name: &str, content: &str) {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
     /// Runs the program in this directory, and returns its exit code with what it wrote on standard error.
     fn run(&self, arguments: &[&str]) -> (i32, String) {
-        let Output { status, stderr, .. } = command().args(arguments).current_dir(&self.0).output().unwrap();
+        let Output { status, stderr, .. } = command().args(arguments).current_dir(self.0.path()).output().unwrap();
         (status.code().unwrap(), String::from_utf8(stderr).unwrap())
     }
 
@@ -43,13 +41,7 @@ impl Scratch {
     }
 
     fn server(&self, data: &str) -> Server {
-        Server::spawn(command().args(["--storage-retentionperiod", "0", "--data", data]).current_dir(&self.0))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        Server::spawn(command().args(["--storage-retentionperiod", "0", "--data", data]).current_dir(self.0.path()))
     }
 }
 
@@ -88,7 +80,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn out_of_a_running_server_and_into_another() {
-    let scratch = Scratch::new("move");
+    let scratch = Scratch::new();
     let one = scratch.server("one");
     for (to, text) in [("bob@x.org", "first"), ("ann@x.org", "second"), ("bob@x.org", "third"), ("a/b@x.org", "fourth")]
     {
@@ -104,10 +96,10 @@ fn out_of_a_running_server_and_into_another() {
         told.starts_with("restante: exported 4 messages of 3 mailboxes (") && told.ends_with(") to out\n"),
         "{told}"
     );
-    assert_eq!(names(&scratch.0.join("out")), ["a%2Fb", "ann", "bob"]);
-    let (cur, new) = (names(&scratch.0.join("out/bob/cur")), names(&scratch.0.join("out/bob/new")));
+    assert_eq!(names(&scratch.0.path().join("out")), ["a%2Fb", "ann", "bob"]);
+    let (cur, new) = (names(&scratch.0.path().join("out/bob/cur")), names(&scratch.0.path().join("out/bob/new")));
     assert!(cur[0].ends_with(".restante:2,S") && new[0].ends_with(".restante"), "{cur:?} {new:?}");
-    assert_eq!(fs::read(scratch.0.join("out/bob/new").join(&new[0])).unwrap(), sources(&one, "bob")[0]);
+    assert_eq!(fs::read(scratch.0.path().join("out/bob/new").join(&new[0])).unwrap(), sources(&one, "bob")[0]);
 
     scratch.done(&["import", "--data", "two", "out"]);
     let two = scratch.server("two");
@@ -130,7 +122,7 @@ fn out_of_a_running_server_and_into_another() {
 /// Mailboxes fill and empty all the time, in front of the export and behind it: that is no trouble, and what stays is there.
 #[test]
 fn an_export_while_mail_comes_and_goes() {
-    let scratch = Scratch::new("busy");
+    let scratch = Scratch::new();
     let server = scratch.server("data");
     deliver(&server, "a-stays@x.org", "first");
     deliver(&server, "z-stays@x.org", "last");
@@ -162,7 +154,7 @@ fn an_export_while_mail_comes_and_goes() {
         over.store(true, Ordering::Relaxed);
         for (turn, (code, told)) in exports {
             assert_eq!((code, told.lines().count()), (0, 1), "{told}");
-            let folders = names(&scratch.0.join(format!("out{turn}")));
+            let folders = names(&scratch.0.path().join(format!("out{turn}")));
             assert!(folders.starts_with(&["a-stays".to_owned()]) && folders.ends_with(&["z-stays".to_owned()]));
         }
     });
@@ -170,18 +162,19 @@ fn an_export_while_mail_comes_and_goes() {
 
 #[test]
 fn an_mbox_through_a_pipe() {
-    let scratch = Scratch::new("pipe");
+    let scratch = Scratch::new();
     let one = scratch.server("one");
     deliver(&one, "bob@x.org", "first");
     deliver(&one, "ann@x.org", "second");
     let mut out = command()
         .args(["export", "--data", "one", "-"])
-        .current_dir(&scratch.0)
+        .current_dir(scratch.0.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let piped = out.stdout.take().unwrap();
-    let into = command().args(["import", "--data", "two", "-"]).current_dir(&scratch.0).stdin(piped).output().unwrap();
+    let into =
+        command().args(["import", "--data", "two", "-"]).current_dir(scratch.0.path()).stdin(piped).output().unwrap();
     assert!(out.wait().unwrap().success() && into.status.success());
     let two = scratch.server("two");
     for mailbox in ["bob", "ann"] {
@@ -199,7 +192,7 @@ fn moving_over_from_inbucket() {
     let first = format!("{received}Subject: first\r\nFrom: Ann <ann@x.org>\r\n\r\nhello\r\n");
     let second = format!("Return-Path: <ann@x.org>\r\n{received}\r\nno header\r\n").replace("12:00", "12:01");
     let full = first.replace("<bob>", "<Ann@X.org>");
-    let scratch = Scratch::new("inbucket");
+    let scratch = Scratch::new();
     scratch.file(&format!("{BOB}/20260115T120100-0001.raw"), &second);
     scratch.file(&format!("{BOB}/20260115T120000-0000.raw"), &first);
     scratch.file(&format!("{BOB}/index.gob"), "\x07\x7f\x03\x01");
@@ -225,13 +218,13 @@ fn moving_over_from_inbucket() {
 
     scratch.done(&["import", "--data", "full", "--mailboxnaming", "full", "--format", "inbucket", "storage"]);
     scratch.done(&["export", "--data", "full", "out"]);
-    assert_eq!(names(&scratch.0.join("out")), ["ann@x.org", "bob"]);
+    assert_eq!(names(&scratch.0.path().join("out")), ["ann@x.org", "bob"]);
 }
 
 /// Each of these fills the memory for mail that is under way, so the next one is read when it is stored.
 #[test]
 fn large_messages_wait_for_each_other() {
-    let scratch = Scratch::new("large");
+    let scratch = Scratch::new();
     let mail = format!("Subject: x\r\n\r\n{}", "0123456789abcde\n".repeat(17 << 16));
     for number in 1..=3 {
         scratch.file(&format!("bob/{number}.eml"), &mail);
@@ -242,7 +235,7 @@ fn large_messages_wait_for_each_other() {
 
 #[test]
 fn the_cap_holds_and_is_told() {
-    let scratch = Scratch::new("cap");
+    let scratch = Scratch::new();
     let mail = |number| format!("From a Thu Jan 15 12:00:0{number} 2026\nSubject: {number}\n\n\n");
     scratch.file("bob.mbox", &[0, 1, 2, 3, 4].map(mail).concat());
     let told =
@@ -256,7 +249,7 @@ fn the_cap_holds_and_is_told() {
 
 #[test]
 fn some_good_and_some_bad() {
-    let scratch = Scratch::new("bad");
+    let scratch = Scratch::new();
     scratch.file("in/bob/1.eml", "Subject: good\r\n\r\n");
     scratch.file("in/not a name/2.eml", "Subject: lost\r\n\r\n");
     let (code, told) = scratch.run(&["import", "--data", "data", "in"]);
@@ -268,9 +261,12 @@ fn some_good_and_some_bad() {
 
 #[test]
 fn an_operator_who_stops_it_keeps_what_was_imported() {
-    let scratch = Scratch::new("stop");
+    let scratch = Scratch::new();
     let mut import = command();
-    import.args(["import", "--data", "data", "--mailbox", "bob", "-"]).current_dir(&scratch.0).stdin(Stdio::piped());
+    import
+        .args(["import", "--data", "data", "--mailbox", "bob", "-"])
+        .current_dir(scratch.0.path())
+        .stdin(Stdio::piped());
     let mut import = import.spawn().unwrap();
     // Each mail is complete when the next one begins; the last one stays open.
     let mut input = import.stdin.take().unwrap();
@@ -291,11 +287,11 @@ fn an_operator_who_stops_it_keeps_what_was_imported() {
 
 #[test]
 fn a_reader_that_has_seen_enough() {
-    let scratch = Scratch::new("enough");
+    let scratch = Scratch::new();
     scratch.file("bob.mbox", &format!("From a\n{}\n", "x".repeat(1 << 20)));
     scratch.done(&["import", "--data", "data", "bob.mbox"]);
     let mut export = command();
-    export.args(["export", "--data", "data", "-"]).current_dir(&scratch.0).stdout(Stdio::piped());
+    export.args(["export", "--data", "data", "-"]).current_dir(scratch.0.path()).stdout(Stdio::piped());
     let mut export = export.spawn().unwrap();
     drop(export.stdout.take());
     let Output { status, stderr, .. } = export.wait_with_output().unwrap();
@@ -304,7 +300,7 @@ fn a_reader_that_has_seen_enough() {
 
 #[test]
 fn what_cannot_be_done() {
-    let scratch = Scratch::new("refused");
+    let scratch = Scratch::new();
     scratch.file("full/file", "precious");
     scratch.file("bob.mbox", "");
     let _server = scratch.server("data");
@@ -329,16 +325,20 @@ fn what_cannot_be_done() {
         assert_eq!(code, *expected, "{arguments:?} {told}");
         assert!(told.contains(text), "{arguments:?} {told}");
     }
-    assert_eq!(names(&scratch.0.join("full")), ["file"]);
-    assert_eq!(fs::read(scratch.0.join("bob.mbox")).unwrap(), b"");
+    assert_eq!(names(&scratch.0.path().join("full")), ["file"]);
+    assert_eq!(fs::read(scratch.0.path().join("bob.mbox")).unwrap(), b"");
 }
 
 #[test]
 fn help_shows_what_matters_and_no_more() {
-    let scratch = Scratch::new("help");
+    let scratch = Scratch::new();
     for (command, flags) in [("export", 6), ("import", 9)] {
-        let shown =
-            support::command().args([command, "-h"]).current_dir(&scratch.0).stdout(Stdio::piped()).output().unwrap();
+        let shown = support::command()
+            .args([command, "-h"])
+            .current_dir(scratch.0.path())
+            .stdout(Stdio::piped())
+            .output()
+            .unwrap();
         let help = String::from_utf8(shown.stdout).unwrap();
         assert!(shown.status.success() && help.contains("--data <DIR>"), "{help}");
         assert_eq!(help.lines().filter(|line| line.trim_start().starts_with("--")).count(), flags, "{help}");

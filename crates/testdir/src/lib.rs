@@ -1,34 +1,89 @@
 //! Directories for tests: each its own, below the system's place for temporary files, gone with its value.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::{env, fs, process};
+use std::{env, fs, process, thread};
 
 /// An empty directory that is removed, with everything in it, when this is dropped.
-pub struct TestDir(PathBuf);
+pub struct TestDir {
+    path: PathBuf,
+    keep_on_failure: bool,
+}
 
 impl TestDir {
-    /// A directory that no other test has.
+    /// Creates a directory that no other test has.
     #[expect(clippy::new_without_default, reason = "what touches the disk is no default value")]
     pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = env::temp_dir().join(format!("restante-test-{}-{number}", process::id()));
-        // An earlier process with the same id may have been killed before it could tidy up.
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("temporary files can be made");
-        Self(path)
+        Self { path: create(""), keep_on_failure: false }
     }
 
-    /// Where it is.
+    /// Creates a directory that no other test has, with this text in its name. It stays on disk if the test fails.
+    pub fn kept_on_failure(name: &str) -> Self {
+        Self { path: create(&format!("-{name}")), keep_on_failure: true }
+    }
+
+    /// Returns the absolute path of the directory.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for TestDir {
     fn drop(&mut self) {
-        // Whatever is left is the system's to remove; the test has its result.
-        let _ = fs::remove_dir_all(&self.0);
+        if self.keep_on_failure && thread::panicking() {
+            eprintln!("the files of the failed test are in {}", self.path.display());
+            return;
+        }
+        // If something cannot be removed, the system cleans up its temporary files. The test has its result.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Creates a directory whose name ends like this. An existing directory is never used and never removed: another process with
+/// the same id, in another container or before a restart, may have made it.
+fn create(end: &str) -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("restante-test-{}-{number}{end}", process::id()));
+        match fs::create_dir(&path) {
+            Ok(()) => return path,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => panic!("cannot create {}: {error}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_directory_is_new_and_goes_with_its_value() {
+        let (one, other) = (TestDir::new(), TestDir::new());
+        assert_ne!(one.path(), other.path());
+        fs::write(one.path().join("file"), "text").unwrap();
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
+        let path = one.path().to_owned();
+        drop(one);
+        assert!(!path.exists() && other.path().exists());
+    }
+
+    #[test]
+    fn the_files_of_a_failed_test_can_be_looked_at() {
+        let failed = |make: fn() -> TestDir| {
+            let test = move || {
+                let dir = make();
+                // Not a panic that is printed: nothing has failed here.
+                std::panic::resume_unwind(Box::new(dir.path().to_owned()))
+            };
+            let cause = thread::spawn(test).join().map(|()| ()).unwrap_err();
+            cause.downcast::<PathBuf>().unwrap()
+        };
+        assert!(!failed(TestDir::new).exists());
+        let kept = failed(|| TestDir::kept_on_failure("sample"));
+        assert!(kept.exists() && kept.to_str().unwrap().ends_with("-sample"), "{}", kept.display());
+        fs::remove_dir(*kept).unwrap();
     }
 }

@@ -113,11 +113,14 @@ fn read(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use restante_testdir::TestDir;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_file_that_cannot_be_read_in_time_is_not_waited_for() {
-        let path = std::env::temp_dir().join(format!("restante-greeting-slow-{}.html", std::process::id()));
+        let dir = TestDir::new();
+        let path = dir.path().join("greeting.html");
         let greeting = Arc::new(Greeting::new(Some(path.clone())));
         for (content, expected) in [("", BUILT_IN), ("<p>Grüße", "<p>Grüße")] {
             if !content.is_empty() {
@@ -130,6 +133,5 @@ mod tests {
                 assert_eq!(text.unwrap(), expected);
             }
         }
-        fs::remove_file(&path).unwrap();
     }
 }

@@ -133,6 +133,8 @@ fn is_abandoned(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use restante_testdir::TestDir;
+
     use super::*;
 
     #[tokio::test]
@@ -165,7 +167,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_file_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
-        let path = std::env::temp_dir().join(format!("restante-listener-{}.sock", std::process::id()));
+        let dir = TestDir::new();
+        let path = dir.path().join("listener.sock");
         let addr = ListenAddr::Unix(path.clone());
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let listeners = bind(&addr).unwrap();
@@ -174,11 +177,12 @@ mod tests {
         assert!(!path.exists());
         std::fs::write(&path, "not a socket").unwrap();
         assert!(bind(&addr).is_err());
-        std::fs::remove_file(&path).unwrap();
     }
+
     #[tokio::test]
     async fn everybody_on_the_machine_may_connect_to_a_unix_socket() {
-        let path = std::env::temp_dir().join(format!("restante-listener-mode-{}.sock", std::process::id()));
+        let dir = TestDir::new();
+        let path = dir.path().join("listener.sock");
         let _listeners = bind(&ListenAddr::Unix(path.clone())).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o666, "{mode:o}");

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use jiff::{Timestamp, ToSpan as _};
 use proptest::prelude::*;
@@ -11,6 +10,7 @@ use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_store::memory::MemoryStore;
 use restante_store::{Limits, MailboxPage, NewCopy, NewMessage, Page, Store};
+use restante_testdir::TestDir;
 use tokio::sync::watch;
 
 use super::console::Console;
@@ -23,19 +23,15 @@ use crate::config::{Export, ExportFormat, Import, ImportFormat};
 const LIMIT: usize = 100_000;
 
 /// A folder of our own, gone when this is dropped.
-struct Folder(PathBuf);
+struct Folder(TestDir);
 
 impl Folder {
     fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("restante-transfer-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).unwrap();
-        Self(path)
+        Self(TestDir::new())
     }
 
     fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path().join(name)
     }
 
     /// Writes a file, and the folders it lies in.
@@ -43,12 +39,6 @@ impl Folder {
         let path = self.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
     }
 }
 
@@ -246,7 +236,7 @@ async fn which_mailbox_a_mail_goes_to() {
             fs::create_dir_all(folder.join(name).join("new")).unwrap();
         }
         folder.file(file, &source);
-        let (imported, problems) = import_from(&store, Naming::Local, everything(&folder.0)).await;
+        let (imported, problems) = import_from(&store, Naming::Local, everything(folder.0.path())).await;
         let mailboxes = mailboxes(&*store).await;
         let mailbox = mailboxes.first().map_or("", MailboxName::as_str);
         assert_eq!((mailbox, imported.messages + problems), (*expected, 1), "{file} for <{delivered_to}>");
@@ -287,7 +277,8 @@ async fn what_else_lies_in_a_maildir() {
         for (file, content) in files {
             folder.file(file, content);
         }
-        let (imported, problems) = import_from(&store, Naming::Local, Import { format, ..everything(&folder.0) }).await;
+        let (imported, problems) =
+            import_from(&store, Naming::Local, Import { format, ..everything(folder.0.path()) }).await;
         assert_eq!((imported.messages, imported.ignored, problems), expected, "{format:?}");
         assert_eq!(sources(&*store, "mail").await.len() as u64, imported.messages, "{format:?}");
     }
@@ -345,7 +336,7 @@ async fn what_is_no_mail_is_passed_over_or_told() {
     folder.file("bob/.4.part", "half a mail");
     folder.file("broken.mbox", "X: this is no mbox\n");
     std::os::unix::fs::symlink("/", folder.join("loop")).unwrap();
-    let (imported, problems) = import_from(&store, Naming::Local, everything(&folder.0)).await;
+    let (imported, problems) = import_from(&store, Naming::Local, everything(folder.0.path())).await;
     assert_eq!((imported.messages, imported.ignored, problems), (1, 1, 4));
     let missing = everything(&folder.join("nowhere"));
     let (imported, problems) = import_from(&store, Naming::Local, missing).await;
@@ -357,7 +348,7 @@ async fn what_the_operator_says_wins() {
     let (folder, store) = (Folder::new(), store());
     folder.file("1.eml", trace("ann") + "\r\nhello\r\n");
     let before = Timestamp::now();
-    let request = Import { mailbox: Some("Carl@x.org".to_owned()), received_now: true, ..everything(&folder.0) };
+    let request = Import { mailbox: Some("Carl@x.org".to_owned()), received_now: true, ..everything(folder.0.path()) };
     import_from(&store, Naming::Full, request).await;
     let (summary, source) = held(&*store, "carl@x.org").await.remove(0);
     assert!(summary.received >= before);
@@ -371,7 +362,7 @@ async fn what_the_operator_says_wins() {
 async fn times_to_come_are_not_believed() {
     let (folder, store) = (Folder::new(), store());
     folder.file("1.eml", trace("bob").replace("2026", "9999"));
-    import_from(&store, Naming::Local, everything(&folder.0)).await;
+    import_from(&store, Naming::Local, everything(folder.0.path())).await;
     assert!(held(&*store, "bob").await[0].0.received <= Timestamp::now());
 }
 
@@ -382,7 +373,7 @@ async fn many_mails_keep_their_order() {
     for (number, mail) in numbers.iter().enumerate() {
         folder.file(&format!("bob/{number}.eml"), mail);
     }
-    import_from(&store, Naming::Local, everything(&folder.0)).await;
+    import_from(&store, Naming::Local, everything(folder.0.path())).await;
     assert_eq!(sources(&*store, "bob").await, numbers);
 }
 
@@ -391,7 +382,7 @@ async fn an_import_that_is_stopped_has_what_it_has_counted() {
     let (folder, store) = (Folder::new(), store());
     folder.file("bob/1.eml", "X: 1\r\n\r\n");
     let rules = Rules { naming: Naming::Local, mailbox: None, received_now: false, retention: None, total: 0 };
-    let news = letters::read(Walk::new(ImportFormat::Auto, std::slice::from_ref(&folder.0)), LIMIT);
+    let news = letters::read(Walk::new(ImportFormat::Auto, &[folder.0.path().to_owned()]), LIMIT);
     let (_sign, stop) = watch::channel(true);
     let imported = import::import(&store, &rules, news, &mut silence(), stop).await;
     assert!(matches!(imported.failure, Some(import::Failure::Interrupted)));
@@ -453,6 +444,6 @@ async fn what_remains_of_an_export_that_is_stopped() {
         assert!(output::remains(&out).ends_with(expected), "{}", output::remains(&out));
     }
     assert_eq!(output::remains(Path::new("-")), "what was written is not everything");
-    let names: Vec<_> = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> = fs::read_dir(folder.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["out"]);
 }

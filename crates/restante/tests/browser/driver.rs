@@ -3,11 +3,10 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use restante_testdir::TestDir;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
@@ -128,7 +127,8 @@ fn answer(mut response: ureq::http::Response<ureq::Body>) -> Answer {
 /// chromedriver and what it starts: one group of processes, so that none of them outlives a test that panics.
 struct Process {
     child: Child,
-    scratch: PathBuf,
+    /// Removes the profile when dropped.
+    _scratch: TestDir,
 }
 
 impl Process {
@@ -139,15 +139,12 @@ impl Process {
 
     /// Starts it, and waits until it says where it listens.
     fn try_start() -> Option<(Self, u16)> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
         // For the profile, and for a socket, whose path must be short.
-        let name = format!("restante-browser-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let scratch = std::env::temp_dir().join(name);
-        std::fs::create_dir(&scratch).unwrap();
+        let scratch = TestDir::new();
         let mut command = Command::new("chromedriver");
-        command.arg("--port=0").env("TMPDIR", &scratch).process_group(0);
+        command.arg("--port=0").env("TMPDIR", scratch.path()).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = Self { child: command.spawn().unwrap(), scratch };
+        let mut process = Self { child: command.spawn().unwrap(), _scratch: scratch };
         let mut lines = BufReader::new(process.child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let port =
             lines.find_map(|line| line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok());
@@ -164,6 +161,5 @@ impl Drop for Process {
             let _ = kill_process_group(group, Signal::KILL);
         }
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.scratch);
     }
 }

@@ -1,7 +1,8 @@
 //! A server with locks, as somebody meets it in a browser: the page that asks, the way back, the name in the bar, the way out.
 
 use std::fs;
-use std::path::Path;
+
+use restante_testdir::TestDir;
 
 use super::mails;
 use super::page::Page;
@@ -13,7 +14,8 @@ const USERS: &str =
 
 #[test]
 fn somebody_logs_in_and_out() {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("users-{}", std::process::id()));
+    let dir = TestDir::new();
+    let file = dir.path().join("users");
     fs::write(&file, USERS).unwrap();
     let server = Server::start(&[&format!("--auth-users={}", file.display())]);
     let Some(page) = Page::of(&server) else { return };
@@ -33,5 +35,4 @@ fn somebody_logs_in_and_out() {
     page.open("/m/james");
     page.until("the question", || page.path() == "/login?next=m%2Fjames");
     assert_eq!(page.asked_outside(), [""; 0]);
-    fs::remove_file(&file).unwrap();
 }

@@ -1,8 +1,9 @@
 //! A server that ends and comes back, or cannot be reached for a while: pages say so, and catch up by themselves.
 
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::PathBuf;
 
+use restante_testdir::TestDir;
 use serde_json::json;
 
 use super::mails;
@@ -10,30 +11,26 @@ use super::many::deliver_many;
 use super::page::Page;
 use super::support::{Server, command};
 
-/// A data directory of this name, gone when the test ends.
-struct Data(std::path::PathBuf);
+/// A data directory that is gone when the test ends.
+struct Data(TestDir);
 
 impl Data {
-    fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
+    fn new() -> Self {
+        Self(TestDir::new())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("data")
     }
 
     /// A server with this data, where another one was before.
     fn server(&self, before: Option<&Server>) -> Server {
         let mut command = command();
-        command.arg("--data").arg(&self.0);
+        command.arg("--data").arg(self.path());
         if let Some(before) = before {
             command.args(["--web-addr", &before.http.to_string(), "--smtp-addr", &before.smtp.to_string()]);
         }
         Server::spawn(&mut command)
-    }
-}
-
-impl Drop for Data {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -53,7 +50,7 @@ fn restart(data: &Data, mut server: Server, page: &Page) -> Server {
 
 #[test]
 fn a_mailbox_catches_up() {
-    let data = Data::new("lost-mailbox");
+    let data = Data::new();
     let server = data.server(None);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Before");
@@ -69,7 +66,7 @@ fn a_mailbox_catches_up() {
 
 #[test]
 fn what_was_missed_is_told_to_who_reads_further_down() {
-    let data = Data::new("lost-further-down");
+    let data = Data::new();
     let mut server = data.server(None);
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, 60);
@@ -91,7 +88,7 @@ fn what_was_missed_is_told_to_who_reads_further_down() {
 
 #[test]
 fn a_message_that_could_not_be_loaded_is_shown_in_the_end() {
-    let data = Data::new("lost-message");
+    let data = Data::new();
     let mut server = data.server(None);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Wanted");
@@ -107,7 +104,7 @@ fn a_message_that_could_not_be_loaded_is_shown_in_the_end() {
 
 #[test]
 fn home_tells_where_mail_is_taken_now() {
-    let data = Data::new("lost-port");
+    let data = Data::new();
     let mut server = data.server(None);
     let Some(page) = Page::of(&server) else { return };
     page.open("/");
@@ -117,7 +114,7 @@ fn home_tells_where_mail_is_taken_now() {
     // Somebody else has taken the port by the time that the server is back.
     let _taken = TcpListener::bind(server.smtp).unwrap();
     let mut command = command();
-    command.arg("--data").arg(&data.0).args(["--web-addr", &server.http.to_string()]);
+    command.arg("--data").arg(data.path()).args(["--web-addr", &server.http.to_string()]);
     let back = Server::spawn(&mut command);
     page.until("the other port", || names(back.smtp.port()));
     assert!(!names(server.smtp.port()), "the port before is forgotten");
@@ -125,7 +122,7 @@ fn home_tells_where_mail_is_taken_now() {
 
 #[test]
 fn the_monitor_catches_up() {
-    let data = Data::new("lost-monitor");
+    let data = Data::new();
     let server = data.server(None);
     let Some(page) = Page::of(&server) else { return };
     page.open("/monitor");
@@ -140,7 +137,7 @@ fn the_monitor_catches_up() {
 
 #[test]
 fn other_pages_say_so_and_recover() {
-    let data = Data::new("lost-others");
+    let data = Data::new();
     let server = data.server(None);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Before");

@@ -1,8 +1,8 @@
 //! What home and the status page tell, and notices on the desktop.
 
 use std::fs;
-use std::path::Path;
 
+use restante_testdir::TestDir;
 use serde_json::json;
 
 use super::mails;
@@ -11,7 +11,8 @@ use super::support::Server;
 
 #[test]
 fn home_greets_remembers_and_says_how_to_send() {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("greeting-{}.html", std::process::id()));
+    let dir = TestDir::new();
+    let file = dir.path().join("greeting.html");
     let hostile = "<script>window.acted = 1</script><img src=data:, onerror='window.acted = 1'>";
     fs::write(&file, format!("<p>Hello team</p>{hostile}")).unwrap();
     let server = Server::start(&[&format!("--web-greetingfile={}", file.display())]);
@@ -20,7 +21,6 @@ fn home_greets_remembers_and_says_how_to_send() {
 
     page.open("/");
     page.until("the greeting", || page.text(".greeting") == "Hello team");
-    fs::remove_file(&file).unwrap();
     assert!(page.eval("return window.acted ?? null", &json!([])).is_null(), "a greeting runs nothing");
 
     let port = server.smtp.port();

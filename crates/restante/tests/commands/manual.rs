@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use restante::manual::reference;
+use restante_testdir::TestDir;
 
 use crate::run;
 
@@ -36,11 +37,9 @@ fn man_pages() {
     assert!(run(plain().arg("man")).1.contains(".TH restante 1"));
     assert_eq!(run(plain().args(["man", "nothing"])).0, 2);
 
-    let folder = std::env::temp_dir().join(format!("restante-man-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let written = run(plain().args(["man", "--out", folder.to_str().unwrap()]));
-    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    std::fs::remove_dir_all(&folder).unwrap();
+    let folder = TestDir::new();
+    let written = run(plain().args(["man", "--out", folder.path().to_str().unwrap()]));
+    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(written, (0, String::new(), String::new()));
     for name in ["restante.1", "restante-config-check.1", "restante-client-match.1"] {
         assert!(names.iter().any(|written| written == name), "{name} {names:?}");

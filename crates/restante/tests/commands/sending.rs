@@ -2,34 +2,17 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+
+use restante_testdir::TestDir;
 
 use crate::support::Server;
 use crate::{done, program, restante, run, run_with};
 
-/// A folder that is gone when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("restante-send-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn a_mail_is_composed_and_arrives() {
     let server = Server::start(&[]);
-    let folder = Folder::new("compose");
-    let (page, report) = (folder.0.join("page.html"), folder.0.join("report.csv"));
+    let folder = TestDir::new();
+    let (page, report) = (folder.path().join("page.html"), folder.path().join("report.csv"));
     fs::write(&page, "<p>Grüße</p>").unwrap();
     fs::write(&report, "a,b\n1,2\n").unwrap();
     let (page, report) = (format!("@{}", page.display()), report.display().to_string());
@@ -77,8 +60,8 @@ fn the_place_can_be_named() {
 #[test]
 fn sendmail_by_its_name() {
     let server = Server::start(&["--smtp-rejectorigindomains", "spam.test", "--smtp-rejectdomains", "closed.test"]);
-    let folder = Folder::new("name");
-    let sendmail = folder.0.join("sendmail");
+    let folder = TestDir::new();
+    let sendmail = folder.path().join("sendmail");
     symlink(env!("CARGO_BIN_EXE_restante"), &sendmail).unwrap();
     let call = |args: &[&str], input: &str| run_with(program(&sendmail, &server.url("")).args(args), input.as_bytes());
 

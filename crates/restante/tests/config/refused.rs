@@ -1,6 +1,7 @@
 //! What stops the start, and in which words.
 
 use restante::config::StoreKind;
+use restante_testdir::TestDir;
 
 use crate::{World, env, file, flags};
 
@@ -204,13 +205,11 @@ fn values_that_others_win_over_are_checked_too() {
 
 #[test]
 fn checking_leaves_no_files_behind() {
-    let dir = std::env::temp_dir().join(format!("restante-config-{}", std::process::id()));
-    std::fs::create_dir(&dir).expect("a directory of our own");
-    let (log, pid, data) = (dir.join("x.log"), dir.join("x.pid"), dir.join("not/yet/there"));
+    let dir = TestDir::new();
+    let (log, pid, data) = ["x.log", "x.pid", "not/yet/there"].map(|name| dir.path().join(name)).into();
     std::fs::write(&log, "old lines").expect("a log of before");
     let (log_file, pid_file, data_dir) = (log.to_string_lossy(), pid.to_string_lossy(), data.to_string_lossy());
     flags(&["--logfile", &log_file, "--pidfile", &pid_file, "--data", &data_dir]).config();
     assert_eq!(std::fs::read_to_string(&log).expect("the log is there"), "old lines");
-    assert!(!pid.exists() && !dir.join("not").exists());
-    std::fs::remove_dir_all(&dir).expect("it can be removed");
+    assert!(!pid.exists() && !dir.path().join("not").exists());
 }

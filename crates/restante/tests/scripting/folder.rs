@@ -1,9 +1,10 @@
 //! A folder with a script, and the server that runs it there. Scripts tell tests what they see by notes: lines of a file.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use restante_testdir::TestDir;
 
 use super::support::exposition::Exposition;
 use super::support::{LONG, Server, command};
@@ -20,18 +21,14 @@ pub(crate) const EVENTS: [&str; 5] = [
     "after.message_deleted",
 ];
 
-/// The folder is the working directory of the server, and gone when the test ends.
-pub(crate) struct Folder {
-    path: PathBuf,
-}
+/// The folder is the working directory of the server. It is removed when the test ends, unless the test fails.
+pub(crate) struct Folder(TestDir);
 
 impl Folder {
     /// A folder without a script.
     pub(crate) fn empty(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("script-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(path.join("lib")).unwrap();
-        let this = Self { path };
+        let this = Self(TestDir::kept_on_failure(&format!("script-{name}")));
+        fs::create_dir(this.0.path().join("lib")).unwrap();
         for (file, text) in BESIDE {
             this.write(file, text);
         }
@@ -47,13 +44,13 @@ impl Folder {
 
     /// Writes a file, as a whole.
     pub(crate) fn write(&self, file: &str, text: &str) {
-        let new = self.path.join("new");
+        let new = self.0.path().join("new");
         fs::write(&new, text).unwrap();
-        fs::rename(new, self.path.join(file)).unwrap();
+        fs::rename(new, self.0.path().join(file)).unwrap();
     }
 
     pub(crate) fn remove(&self, file: &str) {
-        fs::remove_file(self.path.join(file)).unwrap();
+        fs::remove_file(self.0.path().join(file)).unwrap();
     }
 
     /// Lets calls go on that hold under this name.
@@ -64,14 +61,14 @@ impl Folder {
     /// The program in this folder, where it finds what it looks for without being told.
     pub(crate) fn command(&self) -> Command {
         let mut command = command();
-        command.current_dir(&self.path);
+        command.current_dir(self.0.path());
         command
     }
 
     /// The same without any arguments, for commands that serve nothing.
     pub(crate) fn bare_command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
-        command.current_dir(&self.path).env_clear();
+        command.current_dir(self.0.path()).env_clear();
         command
     }
 
@@ -88,7 +85,7 @@ impl Folder {
     /// The lines of a file, as soon as there are so many.
     pub(crate) fn lines(&self, file: &str, count: usize) -> Vec<String> {
         let lines = eventually(&format!("{file} has {count} lines"), || {
-            let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
+            let text = fs::read_to_string(self.0.path().join(file)).unwrap_or_default();
             // The last line may still be on its way.
             let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
             let lines: Vec<String> = whole.lines().map(str::to_owned).collect();
@@ -103,15 +100,6 @@ impl Folder {
         let mut notes = self.notes(count);
         notes.sort();
         notes
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What a failed test leaves is worth looking at.
-        if !std::thread::panicking() {
-            let _ = fs::remove_dir_all(&self.path);
-        }
     }
 }
 

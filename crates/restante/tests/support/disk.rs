@@ -7,6 +7,8 @@ use std::process::{Command, ExitStatus};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use restante_testdir::TestDir;
+
 use super::{Server, command};
 
 /// Steps of any kind.
@@ -38,8 +40,10 @@ impl Plan {
     }
 }
 
-/// A place for a data directory, gone when the test ends.
+/// A place for a data directory. It is removed when the test ends, unless the test fails.
 pub(crate) struct Disk {
+    /// Removes the directory when dropped.
+    _dir: TestDir,
     scratch: PathBuf,
     data: PathBuf,
 }
@@ -51,13 +55,12 @@ impl Disk {
 
     /// With a name for the data directory, which may lie in directories that are not there either.
     pub(crate) fn with_data(name: &str, data: &str) -> Self {
-        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&scratch);
-        fs::create_dir_all(scratch.join("files")).unwrap();
+        let dir = TestDir::kept_on_failure(name);
         // The library compares paths as they are spelled.
-        let scratch = scratch.canonicalize().unwrap();
+        let scratch = dir.path().canonicalize().unwrap();
+        fs::create_dir(scratch.join("files")).unwrap();
         let data = scratch.join("files").join(data);
-        Self { scratch, data }
+        Self { _dir: dir, scratch, data }
     }
 
     /// The data directory, which the server has to make.
@@ -138,15 +141,6 @@ impl Disk {
             .env("FAULTS_DIR", self.scratch.join("files"))
             .env("FAULTS_LOG", self.scratch.join("log"))
             .env("FAULTS_PLAN", self.scratch.join("plan"))
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // What a failed test leaves is worth looking at.
-        if !std::thread::panicking() {
-            let _ = fs::remove_dir_all(&self.scratch);
-        }
     }
 }
 

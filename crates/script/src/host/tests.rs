@@ -1,9 +1,7 @@
 //! The host with real scripts: what becomes of events when scripts work, fail, hang or change.
 
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::Instant;
@@ -15,6 +13,7 @@ use restante_mail::naming::Naming;
 use restante_mailroom::Settings as MailroomSettings;
 use restante_mailroom::hooks::Extensions;
 use restante_store::memory::MemoryStore;
+use restante_testdir::TestDir;
 
 use super::*;
 use crate::{Outcome, check};
@@ -29,15 +28,11 @@ const SHORT: Duration = Duration::from_secs(1);
 const ENDLESS_PATTERN: &str = "(('a'):rep(100)):find(('a-'):rep(30) .. 'b')";
 
 /// A folder for scripts, which goes with the test.
-struct Folder(PathBuf);
+struct Folder(TestDir);
 
 impl Folder {
     fn new() -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("restante-host-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        Self(TestDir::new())
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -45,7 +40,7 @@ impl Folder {
     }
 
     fn path(&self, file: &str) -> PathBuf {
-        self.0.join(file)
+        self.0.path().join(file)
     }
 
     fn settings(&self) -> Settings {
@@ -64,12 +59,6 @@ impl Folder {
 
     fn host(&self) -> Arc<Host> {
         started(self.settings()).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

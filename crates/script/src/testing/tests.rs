@@ -1,25 +1,21 @@
 //! The runner: small scripts, and what is printed about their tests.
 
 use std::fs;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use restante_mail::naming::Naming;
+use restante_testdir::TestDir;
 
 use super::*;
 
 /// A folder with scripts that is gone when it is dropped.
-struct Folder(PathBuf);
+struct Folder(TestDir);
 
 impl Folder {
     fn new(files: &[(&str, &str)]) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("restante-testing-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = TestDir::new();
         for (name, text) in files {
-            fs::write(folder.join(name), text).unwrap();
+            fs::write(folder.path().join(name), text).unwrap();
         }
         Self(folder)
     }
@@ -28,18 +24,12 @@ impl Folder {
     fn test(&self, settings: &Settings, names: &[&str]) -> (bool, String) {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut out = Vec::new();
-        let passed = test(&self.0.join("rules.lua"), settings, &names, &mut out);
+        let passed = test(&self.0.path().join("rules.lua"), settings, &names, &mut out);
         let said = match &passed {
             Ok(_) => String::from_utf8(out).unwrap(),
             Err(error) => error.to_string(),
         };
-        (passed.unwrap_or(false), said.replace(&format!("{}/", self.0.display()), ""))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        (passed.unwrap_or(false), said.replace(&format!("{}/", self.0.path().display()), ""))
     }
 }
 

@@ -1,11 +1,10 @@
 //! Who is let in and what they are allowed, request by request.
 
-use std::path::PathBuf;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_access::tokens::{self, Wish};
 use restante_access::{Scope, users};
+use restante_testdir::TestDir;
 
 use super::*;
 use crate::config::Auth;
@@ -15,7 +14,7 @@ use crate::locks::Locks;
 pub(super) struct Locked {
     pub(super) house: House,
     locks: Arc<Locks>,
-    dir: PathBuf,
+    dir: TestDir,
     pub(super) reader: String,
     pub(super) writer: String,
     pub(super) admin: String,
@@ -23,15 +22,13 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    async fn new(name: &str) -> Self {
-        Self::with(name, Settings::default()).await
+    async fn new() -> Self {
+        Self::with(Settings::default()).await
     }
 
-    pub(super) async fn with(name: &str, settings: Settings) -> Self {
-        let dir = std::env::temp_dir().join(format!("restante-access-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        let (people, programs) = (dir.join("users"), dir.join("tokens.toml"));
+    pub(super) async fn with(settings: Settings) -> Self {
+        let dir = TestDir::new();
+        let (people, programs) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&people, "ann", "secret").unwrap();
         let token = |name: &str, scopes: &[Scope], mailboxes: &[&str]| {
             let (scopes, mailboxes) = (scopes.iter().copied().collect(), mailboxes.iter().map(ToString::to_string));
@@ -68,12 +65,6 @@ impl Locked {
     }
 }
 
-impl Drop for Locked {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
-}
-
 fn with(request: &str, authorization: &str) -> String {
     if authorization.is_empty() { request.to_owned() } else { format!("{request}\nAuthorization: {authorization}") }
 }
@@ -88,7 +79,7 @@ fn cookie(answer: &Answer) -> String {
 
 #[tokio::test]
 async fn who_may_do_what() {
-    let locked = Locked::new("table").await;
+    let locked = Locked::new().await;
     let bearer = |token: &str| format!("Bearer {token}");
     let columns = [
         String::new(),
@@ -134,7 +125,7 @@ async fn who_may_do_what() {
 
 #[tokio::test(start_paused = true)]
 async fn credentials_that_are_none() {
-    let locked = Locked::new("none").await;
+    let locked = Locked::new().await;
     let request = "GET /api/v1/mailbox/test";
     let (none, wrong, unknown) = (
         "This server asks for credentials: a token, or a user name and a password.",
@@ -165,7 +156,7 @@ async fn credentials_that_are_none() {
 
 #[tokio::test]
 async fn pages_are_never_asked_by_a_window_of_the_browser() {
-    let locked = Locked::new("window").await;
+    let locked = Locked::new().await;
     for header in ["Sec-Fetch-Mode: cors", "X-Requested-With: page", "User-Agent: Mozilla/5.0"] {
         let answer = locked.house.ask(&format!("GET /api/v2/server\n{header}")).await;
         assert_eq!((answer.status.as_u16(), answer.header("www-authenticate")), (401, "Bearer realm=\"Restante\""));
@@ -176,7 +167,7 @@ async fn pages_are_never_asked_by_a_window_of_the_browser() {
 
 #[tokio::test]
 async fn the_form() {
-    let locked = Locked::new("form").await;
+    let locked = Locked::new().await;
     let page = locked.house.ask("GET /login?next=m%2Ftest%22").await;
     assert!(page.text().contains("name=\"next\" value=\"m/test&quot;\""), "{}", page.text());
     assert!(page.header("content-security-policy").contains("form-action 'self'"));
@@ -217,7 +208,7 @@ async fn the_form() {
 #[tokio::test]
 async fn a_token_opens_the_pages_too_and_cookies_are_secure_where_the_connection_is() {
     let settings = Settings { base_path: "/base".to_owned(), ..Settings::default() };
-    let locked = Locked::with("secure", settings).await;
+    let locked = Locked::with(settings).await;
     let form = format!("user=&password={}&next=//evil.example", locked.limited);
     let request = "POST /base/login\nContent-Type: application/x-www-form-urlencoded";
     let answer = locked.house.ask_with(request, form, Peer { tls: true, ..Peer::default() }).await;
@@ -234,7 +225,7 @@ async fn a_token_opens_the_pages_too_and_cookies_are_secure_where_the_connection
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_is_told_nothing_when_they_are_not_let_in_any_more() {
-    let locked = Locked::with("revoked", Settings { max_message_bytes: 1000, ..Settings::default() }).await;
+    let locked = Locked::with(Settings { max_message_bytes: 1000, ..Settings::default() }).await;
     let began = tokio::time::Instant::now();
     let ask = async |path: &str| {
         let answer = locked.house.ask(&with(&format!("GET /api/{path}"), &format!("Bearer {}", locked.reader))).await;
@@ -243,7 +234,7 @@ async fn who_waits_is_told_nothing_when_they_are_not_let_in_any_more() {
     };
     let revoke = async {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        tokens::revoke(&locked.dir.join("tokens.toml"), "reader").unwrap();
+        tokens::revoke(&locked.dir.path().join("tokens.toml"), "reader").unwrap();
         locked.locks.keeper.reload().await;
         let send = with("POST /api/v2/mailbox/new\nContent-Type: message/rfc822", &format!("Bearer {}", locked.writer));
         locked.house.ask_with(&send, "Subject: x\r\n\r\n", Peer::default()).await

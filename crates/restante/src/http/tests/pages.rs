@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use restante_testdir::TestDir;
 use sha2::{Digest as _, Sha256};
 
 use super::*;
@@ -277,26 +278,24 @@ fn the_web_interface_is_small() {
     assert!(total < MAX_BYTES, "{total} bytes compressed, which is more than {MAX_BYTES}");
 }
 
-/// A file of a greeting, gone when dropped.
-struct GreetingFile(PathBuf);
+/// A file with a greeting, removed when dropped.
+struct GreetingFile(TestDir);
 
 impl GreetingFile {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("restante-greeting-{name}-{}.html", std::process::id())))
+    fn new() -> Self {
+        Self(TestDir::new())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("greeting.html")
     }
 
     fn house(&self) -> House {
-        House::with(Settings { greeting_file: Some(self.0.clone()), ..Settings::default() })
+        House::with(Settings { greeting_file: Some(self.path()), ..Settings::default() })
     }
 
     fn write(&self, content: impl AsRef<[u8]>) {
-        fs::write(&self.0, content).expect("a temporary file");
-    }
-}
-
-impl Drop for GreetingFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        fs::write(self.path(), content).expect("a temporary file");
     }
 }
 
@@ -322,14 +321,14 @@ async fn the_built_in_greeting() {
 #[tokio::test]
 async fn a_greeting_of_ones_own_is_read_anew() {
     let built_in = greeting(&House::new()).await;
-    let file = GreetingFile::new("anew");
+    let file = GreetingFile::new();
     let house = file.house();
     assert_eq!(greeting(&house).await, built_in, "there is no file yet");
     for text in ["<p>Grüße", "<p>Grüße", "<p>Bonjour", ""] {
         file.write(text);
         assert_eq!(greeting(&house).await, text);
     }
-    fs::remove_file(&file.0).expect("the file");
+    fs::remove_file(file.path()).expect("the file");
     assert_eq!(greeting(&house).await, built_in, "the file is gone");
     file.write("back");
     assert_eq!(greeting(&house).await, "back");
@@ -337,7 +336,7 @@ async fn a_greeting_of_ones_own_is_read_anew() {
 
 #[tokio::test]
 async fn odd_greetings() {
-    let file = GreetingFile::new("odd");
+    let file = GreetingFile::new();
     let house = file.house();
     file.write(b"caf\xe9 \xf0\x9f");
     assert_eq!(greeting(&house).await, "caf\u{fffd} \u{fffd}");
@@ -347,9 +346,9 @@ async fn odd_greetings() {
     let directory = House::with(Settings { greeting_file: Some(std::env::temp_dir()), ..Settings::default() });
     assert!(greeting(&directory).await.starts_with("<h2>"));
     // Opening this one would wait for somebody who writes to it.
-    let pipe = GreetingFile::new("pipe");
+    let pipe = GreetingFile::new();
     let mode = rustix::fs::Mode::from(0o600);
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe.0, rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe.path(), rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
     assert!(greeting(&pipe.house()).await.starts_with("<h2>"));
 }
 

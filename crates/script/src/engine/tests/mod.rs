@@ -9,13 +9,13 @@ mod require;
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mlua::Value;
 use restante_courier::{Failure, Http, Request, Response};
 use restante_mail::naming::Naming;
+use restante_testdir::TestDir;
 
 use super::{Engine, Program};
 use crate::modules::Shared;
@@ -26,15 +26,16 @@ use crate::shelf::Shelf;
 /// A folder with a script and what lies beside it, and how the script is run.
 struct Stage {
     folder: PathBuf,
+    /// Removes the folder when dropped.
+    _dir: TestDir,
     settings: Settings,
     log: Arc<Memory>,
 }
 
 impl Stage {
     fn new(files: &[(&str, &str)]) -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("restante-engine-{}-{number}", std::process::id()));
+        let dir = TestDir::new();
+        let folder = dir.path().to_owned();
         for (name, text) in files {
             let path = folder.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -51,7 +52,7 @@ impl Stage {
             queue: 1,
             naming: Naming::Local,
         };
-        Self { folder, settings, log: Arc::default() }
+        Self { folder, _dir: dir, settings, log: Arc::default() }
     }
 
     /// A script alone.
@@ -82,12 +83,6 @@ impl Stage {
             Ok(engine) => text(&engine, "result"),
             Err(error) => error.replace(&format!("{}/", self.folder.display()), ""),
         }
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

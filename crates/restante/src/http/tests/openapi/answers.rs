@@ -338,7 +338,7 @@ async fn at_the_door(book: &mut Book<'_>) {
 /// Locks: who says nothing is not let in, and every operation needs the scope that is described, and no other.
 async fn locked(book: &mut Book<'_>) {
     let about = About::of(&Config::default(), None, None, Timestamp::UNIX_EPOCH);
-    let locked = Locked::with("described", Settings { about, ..Settings::default() }).await;
+    let locked = Locked::with(Settings { about, ..Settings::default() }).await;
     let tokens = [("read", &locked.reader), ("write", &locked.writer), ("admin", &locked.admin)];
     for operation in book.operations.clone() {
         let (_, _, described) = operation;
