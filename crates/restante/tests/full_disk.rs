@@ -1,5 +1,6 @@
-//! A disk that really is full: a small file system of our own, in a name space that only the server sees. Where the system
-//! does not allow that, the test says so and does nothing; `faults.rs` plays the same with made-up errors.
+//! A disk that really is full: a small file system in a mount namespace that only the server sees. If the system does not
+//! allow to mount one, the test is skipped, or fails if `REQUIRE_FULL_DISK` is set. No preloaded library can replace it: the
+//! server asks the kernel directly for the free space. `faults.rs` tests the same refusals with made-up errors.
 
 #![cfg(target_os = "linux")]
 
@@ -8,24 +9,36 @@ mod support;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use restante_testdir::{TestDir, skip};
 use support::{LONG, Server, command};
 
+/// The options of `unshare` that may allow to mount a file system: for any user, and for root in a container without user
+/// namespaces.
+const NAMESPACES: [&[&str]; 2] = [&["--user", "--map-root-user", "--mount"], &["--mount"]];
+
+/// A command that runs a program in new namespaces, with a file system of 12 MiB at this place.
+fn on_a_small_disk(namespaces: &[&str], mount_point: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(namespaces).args(["sh", "-c", "mount -t tmpfs -o size=12m tmpfs \"$0\" && exec \"$@\"", mount_point]);
+    command
+}
+
+/// Whether this machine allows to mount a file system in these namespaces.
+fn can_mount(namespaces: &[&str], mount_point: &str) -> bool {
+    let mut command = on_a_small_disk(namespaces, mount_point);
+    command.arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
 /// A server whose data directory has 12 MiB.
-fn server_on_a_small_disk(mount_point: &str) -> Server {
+fn server_on_a_small_disk(namespaces: &[&str], mount_point: &str) -> Server {
     let server = command();
-    let mut command = in_a_name_space(&["sh", "-c", "mount -t tmpfs -o size=12m tmpfs \"$0\" && exec \"$@\""]);
-    command.arg(mount_point).arg(server.get_program()).args(server.get_args());
+    let mut command = on_a_small_disk(namespaces, mount_point);
+    command.arg(server.get_program()).args(server.get_args());
     for (name, _) in server.get_envs() {
         command.env_remove(name);
     }
     command.args(["--storage-mailboxmsgcap", "0", "--data", &format!("{mount_point}/data")]);
     Server::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()))
-}
-
-fn in_a_name_space(program: &[&str]) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount"]).args(program);
-    command
 }
 
 /// Sends a message of 20 KB, and returns the code that it gets.
@@ -62,14 +75,12 @@ fn fill(server: &Server) -> usize {
 
 #[test]
 fn deleting_makes_room_on_a_full_disk() {
-    let allowed = in_a_name_space(&["true"]).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-    if !allowed {
-        eprintln!("skipped: no name spaces here");
-        return;
-    }
-    let mount_point = std::env::temp_dir().join(format!("restante-full-{}", std::process::id()));
-    std::fs::create_dir_all(&mount_point).unwrap();
-    let server = server_on_a_small_disk(mount_point.to_str().unwrap());
+    let dir = TestDir::new();
+    let mount_point = dir.path().to_str().unwrap();
+    let Some(namespaces) = NAMESPACES.into_iter().find(|namespaces| can_mount(namespaces, mount_point)) else {
+        return skip("unshare cannot mount a file system in a namespace", "REQUIRE_FULL_DISK");
+    };
+    let server = server_on_a_small_disk(namespaces, mount_point);
     for round in 0..3 {
         let stored = fill(&server);
         assert!((200..2000).contains(&stored), "round {round}: {stored}");
@@ -86,6 +97,4 @@ fn deleting_makes_room_on_a_full_disk() {
         }
         assert_eq!(send(&server, "ann@example.org"), "250");
     }
-    drop(server);
-    let _ = std::fs::remove_dir_all(&mount_point);
 }

@@ -1,6 +1,6 @@
-//! Directories for tests: each its own, below the system's place for temporary files, gone with its value.
+//! What tests of all crates share: directories of their own, and the notice of a test that cannot run on this machine.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process, thread};
@@ -38,6 +38,17 @@ impl Drop for TestDir {
         // If something cannot be removed, the system cleans up its temporary files. The test has its result.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Reports that the current test is skipped. Panics if the environment has the variable `required_by`, which CI sets.
+///
+/// The notice goes to standard error directly: the test harness captures `eprintln!`, and shows it for failed tests only.
+pub fn skip(reason: &str, required_by: &str) {
+    assert!(env::var_os(required_by).is_none(), "{reason}, and {required_by} is set");
+    let thread = thread::current();
+    let test = thread.name().unwrap_or("a test");
+    // A closed standard error is no reason to fail.
+    let _ = writeln!(io::stderr(), "skipped {test}: {reason}");
 }
 
 /// Creates a directory whose name ends like this. An existing directory is never used and never removed: another process with
@@ -85,5 +96,13 @@ mod tests {
         let kept = failed(|| TestDir::kept_on_failure("sample"));
         assert!(kept.exists() && kept.to_str().unwrap().ends_with("-sample"), "{}", kept.display());
         fs::remove_dir(*kept).unwrap();
+    }
+
+    #[test]
+    fn a_test_that_is_required_fails_instead_of_being_skipped() {
+        skip("this is the sample of a notice", "REQUIRE_NOTHING");
+        // Every environment has this variable.
+        let failed = thread::spawn(|| skip("there is no such program", "PATH")).join().unwrap_err();
+        assert_eq!(failed.downcast_ref::<String>().unwrap(), "there is no such program, and PATH is set");
     }
 }

@@ -47,10 +47,9 @@ impl Installed {
     }
 }
 
-/// Says why a test is left out, unless that is forbidden.
+/// Reports that the current test is skipped, or fails if PostgreSQL is required.
 pub(crate) fn skip(reason: &str) {
-    assert!(env::var_os(REQUIRED).is_none(), "{reason}, and {REQUIRED} is set");
-    eprintln!("skipped: {reason}");
+    restante_testdir::skip(reason, REQUIRED);
 }
 
 /// Where the programs are that belong to the `initdb` in a folder, which may be a link to where they all are.

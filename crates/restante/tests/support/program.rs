@@ -3,6 +3,8 @@
 
 use std::process::{Command, Output};
 
+pub(crate) use restante_testdir::skip;
+
 /// Whether a program is there and, when asked, says what is wanted of it.
 pub(crate) fn is_there(program: &str, question: &[&str], wanted: &str, required_by: &str) -> bool {
     let answer = Command::new(program).args(question).output();
@@ -11,10 +13,4 @@ pub(crate) fn is_there(program: &str, question: &[&str], wanted: &str, required_
         skip(&format!("{program} is not there, or has no {wanted}"), required_by);
     }
     usable
-}
-
-/// Says why a test is left out, unless this variable forbids it.
-pub(crate) fn skip(reason: &str, required_by: &str) {
-    assert!(std::env::var_os(required_by).is_none(), "{reason}, and {required_by} is set");
-    eprintln!("skipped: {reason}");
 }
