@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
+use restante_testpg::ReservedPort;
 use serde_json::Value;
 
 fn main() {
@@ -34,7 +35,8 @@ fn serve(address: &str, greeting: &str) {
 }
 
 fn a_server_is_started_measured_and_stopped() {
-    let address = free_address();
+    let port = ReservedPort::new();
+    let address = port.address().to_string();
     let output = bench(&address, "220", &["--runs", "2", "--smtp-pattern", "listening on tcp4"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -50,7 +52,8 @@ fn a_server_is_started_measured_and_stopped() {
 }
 
 fn a_server_that_does_not_greet_is_an_error() {
-    let address = free_address();
+    let port = ReservedPort::new();
+    let address = port.address().to_string();
     let output = bench(&address, "554", &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("refused: 554"), "{output:?}");
@@ -63,9 +66,4 @@ fn bench(address: &str, greeting: &str, options: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_restante-bench"));
     command.args(["start", "--json", "--smtp", address, "--command", &server]).args(options);
     command.output().unwrap()
-}
-
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
 }

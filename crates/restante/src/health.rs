@@ -215,6 +215,9 @@ mod tests {
 
     use super::*;
 
+    /// A port that only root could listen on, and nothing does.
+    const CLOSED_PORT: u16 = 1;
+
     /// A server that waits for so many bytes of a question, and says one thing to everybody.
     fn server(question: usize, answer: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -327,8 +330,7 @@ mod tests {
         let why = check(&config(&[tcp(silent)], &[]), Duration::from_millis(50)).expect_err("it says nothing");
         assert_eq!(why, format!("HTTP on {silent} does not answer within 0.05 s"));
 
-        // A port that was free a moment ago.
-        let gone = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+        let gone = SocketAddr::from(([127, 0, 0, 1], CLOSED_PORT));
         let why = check(&config(&[tcp(gone)], &[]), PATIENCE).expect_err("there is nobody");
         assert!(why.starts_with(&format!("HTTP on {gone} cannot be reached: ")), "{why}");
     }

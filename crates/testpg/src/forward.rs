@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::port;
+use super::ReservedPort;
 
 /// On loopback, who does not accept by then is as good as dead.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -17,7 +17,7 @@ const PIECE: usize = 64 * 1024;
 
 /// A port whose connections are passed on. It ends, with all connections, when dropped.
 pub(crate) struct Forwarder {
-    port: u16,
+    port: ReservedPort,
     shared: Arc<Shared>,
     /// Accepts connections; it has the listener, which ends with it.
     acceptor: Option<JoinHandle<()>>,
@@ -55,16 +55,15 @@ struct Connection {
 
 impl Forwarder {
     pub(crate) fn new(lead: impl Fn() -> Option<TcpStream> + Send + Sync + 'static) -> Self {
-        let listener = port::listen();
-        let port = listener.local_addr().expect("it listens").port();
+        let port = ReservedPort::new();
         let traffic = Mutex::new(Traffic { gate: Gate::Open, connections: Vec::new() });
         let shared = Arc::new(Shared { lead: Box::new(lead), traffic, changed: Condvar::new() });
-        let acceptor = Some(accept_from(listener, &shared));
+        let acceptor = Some(accept_from(&port, &shared));
         Self { port, shared, acceptor }
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.port.get()
     }
 
     /// Lets everything wait until it is opened.
@@ -79,8 +78,7 @@ impl Forwarder {
     pub(crate) fn open(&mut self) {
         self.shared.set(Gate::Open);
         if self.acceptor.is_none() {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).expect("nobody took the port");
-            self.acceptor = Some(accept_from(listener, &self.shared));
+            self.acceptor = Some(accept_from(&self.port, &self.shared));
         }
     }
 
@@ -89,7 +87,7 @@ impl Forwarder {
         let Some(acceptor) = self.acceptor.take() else { return };
         self.shared.set(Gate::Gone);
         // The acceptor looks at the gate when it wakes up. If this is not accepted, it has enough to wake up for.
-        let _ = connect(self.port);
+        let _ = connect(self.port.get());
         let _ = acceptor.join();
         // Without the acceptor there are no more than these.
         for connection in self.shared.traffic().connections.drain(..).filter_map(|connection| connection.upgrade()) {
@@ -109,7 +107,8 @@ pub(crate) fn connect(port: u16) -> Option<TcpStream> {
     TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), CONNECT).ok()
 }
 
-fn accept_from(listener: TcpListener, shared: &Arc<Shared>) -> JoinHandle<()> {
+fn accept_from(port: &ReservedPort, shared: &Arc<Shared>) -> JoinHandle<()> {
+    let listener = TcpListener::bind(port.address()).expect("the port is reserved");
     let shared = Arc::clone(shared);
     thread::spawn(move || {
         // Who finds the gate closed waits with the system, as if the answer of the network were still on its way.

@@ -11,7 +11,7 @@ mod server;
 
 pub use balancer::Balancer;
 pub use line::Line;
-pub use port::free as free_port;
+pub use port::ReservedPort;
 pub use server::Postgres;
 
 #[cfg(test)]

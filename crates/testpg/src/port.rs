@@ -1,25 +1,80 @@
 //! Ports for servers that are gone for a while and then come back to the same one.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
+
+use socket2::{Domain, Socket, Type};
 
 /// Below what systems hand out by themselves. There, another program, or even the client that tries again and again to
 /// connect, could be given the port as its own end of a connection, and the server could not come back.
 const PORTS: Range<u16> = 10_000..32_000;
 
-/// Listens on a port of loopback that nobody else had.
-pub(crate) fn listen() -> TcpListener {
-    // Chance keeps programs apart that look at the same time.
-    let start = RandomState::new().hash_one(()) % u64::from(PORTS.end - PORTS.start);
-    let start = PORTS.start + u16::try_from(start).unwrap_or_default();
-    (start..PORTS.end)
-        .chain(PORTS.start..start)
-        .find_map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok())
-        .expect("one of many thousand ports is free")
+/// A port of loopback that no other program is given until this is dropped. Any number of servers can use it one after the
+/// other, if they set `SO_REUSEADDR`, as servers do. While none of them listens, connections are refused.
+pub struct ReservedPort {
+    port: u16,
+    /// Bound to the port, and never listening. `None` on systems where it would keep servers out.
+    _socket: Option<Socket>,
 }
 
-/// A port that was free a moment ago. Another program may be faster there: try again with another one.
-pub fn free() -> u16 {
-    listen().local_addr().expect("it listens").port()
+impl ReservedPort {
+    /// Reserves a port.
+    #[expect(clippy::new_without_default, reason = "what takes something from the system is no default value")]
+    pub fn new() -> Self {
+        // A random start keeps programs apart that look at the same time.
+        let start = RandomState::new().hash_one(()) % u64::from(PORTS.end - PORTS.start);
+        let start = PORTS.start + u16::try_from(start).unwrap_or_default();
+        (start..PORTS.end)
+            .chain(PORTS.start..start)
+            .find_map(Self::reserve)
+            .expect("one of many thousand ports is free")
+    }
+
+    /// Returns the number of the port.
+    pub fn get(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns the address of the port.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    fn reserve(port: u16) -> Option<Self> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("sockets can be made");
+        // Bound without SO_REUSEADDR, the port is ours alone. With it from then on, Linux lets in servers that set it too.
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into()).ok()?;
+        socket.set_reuse_address(true).ok()?;
+        Some(Self { port, _socket: cfg!(target_os = "linux").then_some(socket) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn servers_come_and_go_on_a_reserved_port() {
+        let reserved = ReservedPort::new();
+        for _ in 0..3 {
+            let refused = TcpStream::connect(reserved.address()).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+            let listener = TcpListener::bind(reserved.address()).unwrap();
+            TcpStream::connect(reserved.address()).unwrap();
+            let second = TcpListener::bind(reserved.address()).unwrap_err();
+            assert_eq!(second.kind(), ErrorKind::AddrInUse, "there is a server already");
+            drop(listener);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_reserved_port_is_reserved_once() {
+        let reserved = ReservedPort::new();
+        assert!(ReservedPort::reserve(reserved.get()).is_none());
+    }
 }

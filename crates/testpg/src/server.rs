@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use restante_testdir::TestDir;
 
+use super::ReservedPort;
 use super::installed::{Installed, User};
-use super::port;
 use super::process::{PAUSE, Watcher, kill_family, signal};
 
 /// How long a server may take to start or to stop.
@@ -30,7 +30,7 @@ pub struct Postgres {
     durable: bool,
     /// Settings beyond the usual.
     more: Vec<String>,
-    port: u16,
+    port: ReservedPort,
     running: Option<Running>,
 }
 
@@ -66,12 +66,12 @@ impl Postgres {
 
     /// Where clients find it.
     pub fn url(&self) -> String {
-        format!("postgres://restante@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://restante@127.0.0.1:{}/postgres", self.port.get())
     }
 
     /// Its port on 127.0.0.1, the same for all its life.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.get()
     }
 
     /// Where its data and its log are.
@@ -114,7 +114,8 @@ impl Postgres {
         let directory = TestDir::new();
         let user = User::for_server_in(directory.path());
         let more = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut postgres = Self { installed, user, directory, durable, more, port: 0, running: None };
+        let port = ReservedPort::new();
+        let mut postgres = Self { installed, user, directory, durable, more, port, running: None };
         postgres.make_cluster();
         for (name, content) in files {
             let path = postgres.data().join(name);
@@ -122,7 +123,8 @@ impl Postgres {
             postgres.user.takes(&path);
         }
         let started = (0..ATTEMPTS).any(|_| {
-            postgres.port = port::free();
+            // Not every system keeps other programs off a reserved port.
+            postgres.port = ReservedPort::new();
             postgres.try_start()
         });
         assert!(started, "PostgreSQL does not start:\n{}", postgres.last_lines());
@@ -192,7 +194,7 @@ impl Postgres {
         let sync = if self.durable { "on" } else { "off" };
         [
             "listen_addresses=127.0.0.1".to_owned(),
-            format!("port={}", self.port),
+            format!("port={}", self.port.get()),
             // The path of a socket would have to be short, and nobody needs it.
             "unix_socket_directories=".to_owned(),
             "max_connections=100".to_owned(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
 use super::installed::skip;
-use super::{Balancer, Line, Postgres};
+use super::{Balancer, Line, Postgres, ReservedPort};
 
 /// Long enough for anything that happens at all.
 const LONG: Duration = Duration::from_mins(1);
@@ -210,8 +210,8 @@ fn a_hanging_line_is_silent_and_loses_nothing() {
 
 #[test]
 fn a_line_that_leads_nowhere_hangs_up() {
-    let nowhere = super::port::free();
-    let line = Line::to(nowhere);
+    let nowhere = ReservedPort::new();
+    let line = Line::to(nowhere.get());
     assert!(hear(&connect(line.port()).unwrap(), 1).is_err());
 }
 

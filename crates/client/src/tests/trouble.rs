@@ -1,7 +1,5 @@
 //! What goes wrong between a command and its server, and who asks.
 
-use std::net::TcpListener;
-
 use clap::Command;
 
 use super::fake::{Answer, Fake, run};
@@ -38,8 +36,8 @@ fn refusals_are_told_in_the_words_of_the_server() {
 
 #[test]
 fn nobody_is_there() {
-    // A port that was free a moment ago.
-    let gone = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+    // Only root could listen on this port, and nothing does.
+    let gone = "127.0.0.1:1";
     let (_, ended) = run(Screen::pipe(), &["list", "--server", &format!("http://{gone}")]);
     let failure = ended.unwrap_err();
     assert_eq!(failure.code(), 3, "{failure}");

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 
 use restante_testdir::TestDir;
+use restante_testpg::ReservedPort;
 use serde_json::json;
 
 use super::mails;
@@ -11,26 +12,31 @@ use super::many::deliver_many;
 use super::page::Page;
 use super::support::{Server, command};
 
-/// A data directory that is gone when the test ends.
-struct Data(TestDir);
+/// A data directory, and the ports that its servers listen on one after the other.
+struct Data {
+    dir: TestDir,
+    web: ReservedPort,
+    smtp: ReservedPort,
+}
 
 impl Data {
     fn new() -> Self {
-        Self(TestDir::new())
+        Self { dir: TestDir::new(), web: ReservedPort::new(), smtp: ReservedPort::new() }
     }
 
     fn path(&self) -> PathBuf {
-        self.0.path().join("data")
+        self.dir.path().join("data")
     }
 
-    /// A server with this data, where another one was before.
-    fn server(&self, before: Option<&Server>) -> Server {
-        let mut command = command();
-        command.arg("--data").arg(self.path());
-        if let Some(before) = before {
-            command.args(["--web-addr", &before.http.to_string(), "--smtp-addr", &before.smtp.to_string()]);
-        }
-        Server::spawn(&mut command)
+    /// Starts a server with this data. There must be no other at the moment.
+    fn server(&self) -> Server {
+        let [web, smtp] = [&self.web, &self.smtp].map(|port| port.address().to_string());
+        Server::spawn(command().args(["--web-addr", &web, "--smtp-addr", &smtp, "--data"]).arg(self.path()))
+    }
+
+    /// Starts a server with this data where pages do not look for it.
+    fn server_elsewhere(&self) -> Server {
+        Server::spawn(command().arg("--data").arg(self.path()))
     }
 }
 
@@ -42,7 +48,7 @@ fn deliver(server: &Server, subject: &str) {
 fn restart(data: &Data, mut server: Server, page: &Page) -> Server {
     server.kill();
     page.until("the sign", || page.texts(".connection:not([hidden])") == ["Connection lost, trying again…"]);
-    let server = data.server(Some(&server));
+    let server = data.server();
     deliver(&server, "Meanwhile");
     page.until("the end of the sign", || page.count(".connection[hidden]") == 1);
     server
@@ -51,7 +57,7 @@ fn restart(data: &Data, mut server: Server, page: &Page) -> Server {
 #[test]
 fn a_mailbox_catches_up() {
     let data = Data::new();
-    let server = data.server(None);
+    let server = data.server();
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Before");
     page.open("/m/james/latest");
@@ -67,7 +73,7 @@ fn a_mailbox_catches_up() {
 #[test]
 fn what_was_missed_is_told_to_who_reads_further_down() {
     let data = Data::new();
-    let mut server = data.server(None);
+    let mut server = data.server();
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, 60);
     page.open("/m/james");
@@ -76,11 +82,11 @@ fn what_was_missed_is_told_to_who_reads_further_down() {
     server.kill();
     page.until("the sign", || page.count(".connection:not([hidden])") == 1);
     // Where the page does not look for it.
-    let mut elsewhere = data.server(None);
+    let mut elsewhere = data.server_elsewhere();
     deliver(&elsewhere, "Missed");
     deliver(&elsewhere, "Missed too");
     elsewhere.kill();
-    let _server = data.server(Some(&server));
+    let _server = data.server();
     page.until("the word of it", || page.text(".virtual-pill") == "2 new");
     page.click(".virtual-pill");
     page.until("the top", || page.texts(".row-subject").starts_with(&["Missed too".into(), "Missed".into()]));
@@ -89,7 +95,7 @@ fn what_was_missed_is_told_to_who_reads_further_down() {
 #[test]
 fn a_message_that_could_not_be_loaded_is_shown_in_the_end() {
     let data = Data::new();
-    let mut server = data.server(None);
+    let mut server = data.server();
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Wanted");
     page.open("/m/james");
@@ -97,7 +103,7 @@ fn a_message_that_could_not_be_loaded_is_shown_in_the_end() {
     server.kill();
     page.click(".message-row");
     page.until("the word of it", || page.text("message-view").contains("The message could not be loaded"));
-    let server = data.server(Some(&server));
+    let server = data.server();
     page.until("the message", || page.text(".message-subject") == "Wanted");
     page.until("the mark", || server.json("/api/v1/mailbox/james")[0]["seen"] == true);
 }
@@ -105,7 +111,7 @@ fn a_message_that_could_not_be_loaded_is_shown_in_the_end() {
 #[test]
 fn home_tells_where_mail_is_taken_now() {
     let data = Data::new();
-    let mut server = data.server(None);
+    let mut server = data.server();
     let Some(page) = Page::of(&server) else { return };
     page.open("/");
     let names = |port: u16| page.text("send-here").contains(&port.to_string());
@@ -123,7 +129,7 @@ fn home_tells_where_mail_is_taken_now() {
 #[test]
 fn the_monitor_catches_up() {
     let data = Data::new();
-    let server = data.server(None);
+    let server = data.server();
     let Some(page) = Page::of(&server) else { return };
     page.open("/monitor");
     page.until("the beginning", || page.text(".monitor-state") == "Live");
@@ -138,7 +144,7 @@ fn the_monitor_catches_up() {
 #[test]
 fn other_pages_say_so_and_recover() {
     let data = Data::new();
-    let server = data.server(None);
+    let server = data.server();
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Before");
     page.open("/");
@@ -150,7 +156,7 @@ fn other_pages_say_so_and_recover() {
     let mut server = server;
     server.kill();
     page.until("the word of it", || page.text("status-page").contains("The server does not answer."));
-    let _server = data.server(Some(&server));
+    let _server = data.server();
     page.until("the end of it", || page.text(".status-note").is_empty() && page.count("status-page.stale") == 0);
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use restante_testpg::{Line, Postgres, free_port};
+use restante_testpg::{Line, Postgres, ReservedPort};
 
 use crate::support::promises::eventually;
 use crate::support::reader::Reader;
@@ -23,6 +23,8 @@ pub(crate) struct Node {
     /// The same for all its life, so that a balancer finds it again.
     pub(crate) smtp: SocketAddr,
     pub(crate) http: SocketAddr,
+    /// Held so that nothing takes them while the node is down.
+    _ports: [ReservedPort; 2],
     /// Its way to the database.
     line: Mutex<Line>,
     arguments: Vec<String>,
@@ -79,12 +81,14 @@ impl Node {
         let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
         let mut complaints = Vec::new();
         for _ in 0..ATTEMPTS {
-            let [smtp, http] = [free_port(), free_port()].map(local);
+            let ports = [ReservedPort::new(), ReservedPort::new()];
+            let [smtp, http] = ports.each_ref().map(ReservedPort::address);
             match try_spawn(smtp, http, &arguments) {
                 Ok(server) => {
-                    return Self { smtp, http, line: Mutex::new(line), arguments, server: Mutex::new(server) };
+                    let (line, server) = (Mutex::new(line), Mutex::new(server));
+                    return Self { smtp, http, _ports: ports, line, arguments, server };
                 }
-                // Another program may have been faster at a port.
+                // Not every system keeps other programs off a reserved port.
                 Err(complaint) => complaints.push(complaint),
             }
         }
