@@ -281,7 +281,7 @@ fn where_only_the_head_matters_the_body_does_no_harm() {
             thread::sleep(Duration::from_millis(20));
         }
     });
-    for (address, seconds) in [(short, 30), (long, 30), (endless, 30), (breaks_off, 30), (trickling, 1)] {
+    for (address, seconds) in [(short, 30), (long, 30), (endless, 30), (breaks_off, 30), (trickling, 5)] {
         let timeout = Duration::from_secs(seconds);
         let answer = send(&heads, &Request { timeout, ..request("GET", format!("http://{address}/")) }).unwrap();
         assert_eq!((answer.status, answer.body.len()), (200, 0), "{address}");
@@ -309,7 +309,7 @@ fn time_is_bounded_however_a_server_spends_it() {
         let begin = Instant::now();
         let request = Request { timeout: Duration::from_millis(300), ..request("GET", format!("http://{address}/")) };
         assert_eq!(send(&patient, &request).unwrap_err(), Failure::Timeout, "{address}");
-        assert!(begin.elapsed() < Duration::from_secs(30));
+        assert!(begin.elapsed() < Duration::from_mins(1));
     }
     let none = Request { timeout: Duration::ZERO, ..request("GET", format!("http://{silent}/")) };
     assert_eq!(send(&OPEN, &none).unwrap_err(), Failure::Timeout);

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 const LONG: Duration = Duration::from_mins(10);
 /// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Writes down what it is told.
 #[derive(Default)]

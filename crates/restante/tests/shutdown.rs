@@ -3,8 +3,8 @@
 mod support;
 
 use std::net::TcpStream;
-use std::time::Duration;
 
+use support::promises::eventually;
 use support::{Server, Talk, connect};
 
 /// The status line of an answer on a connection of its own; nothing when nobody answers.
@@ -29,11 +29,7 @@ fn whoever_watches_is_told_of_the_end_while_a_mail_is_under_way() {
         let status = status(&server, path);
         assert!(status.as_ref().is_some_and(|line| line.contains(expected)), "{path}: {status:?}");
     }
-    let closed = (0..1000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        TcpStream::connect(server.smtp).is_err()
-    });
-    assert!(closed, "new senders are not let in");
+    eventually("new senders are let in", || TcpStream::connect(server.smtp).is_err());
     assert!(server.lives());
 
     sender.send("\r\nHi\r\n.\r\n");

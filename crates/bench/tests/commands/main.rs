@@ -179,7 +179,7 @@ fn growth_notices_mail_that_is_not_kept() {
 #[test]
 fn expiry_tells_the_phases_apart() {
     let fake = Fake::start(Manner::ForgetsSoon);
-    let options = "--messages 40 --mailboxes 8 --rate 100 --connections 2 --settle 0 --after 1 --patience 20";
+    let options = "--messages 40 --mailboxes 8 --rate 100 --connections 2 --settle 0 --after 1 --patience 60";
     let output = bench(&format!("expiry --smtp {} --http http://{} {options}", fake.smtp, fake.http));
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
     let rows = rows(&output);

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     const SOON: Duration = Duration::from_millis(20);
-    const LONG: Duration = Duration::from_secs(20);
+    const LONG: Duration = Duration::from_mins(1);
 
     fn pair() -> (UnixStream, Wire) {
         let (ours, theirs) = UnixStream::pair().unwrap();

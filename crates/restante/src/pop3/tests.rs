@@ -21,6 +21,9 @@ use crate::locks::Locks;
 use crate::metrics::Protocol;
 use crate::net::{Limits, ShutdownTrigger, Tls};
 
+/// So short that a test can wait for it, and longer than a session on a busy machine needs for a few commands.
+const IMPATIENT: Duration = Duration::from_secs(3);
+
 /// More than the system keeps for a connection whose peer does not read.
 const LARGE: usize = 4 * 1024 * 1024;
 
@@ -95,7 +98,7 @@ async fn messages_that_nobody_takes_do_not_add_up() {
     deliver(&mailroom, "bob@x.org", Bytes::from(b"a line\r\n".repeat(LARGE / 8))).await;
     let budget = Budget::new(LARGE + LARGE / 2);
     let patient = server(&mailroom, &budget, Duration::from_mins(1));
-    let impatient = server(&mailroom, &budget, Duration::from_millis(100));
+    let impatient = server(&mailroom, &budget, IMPATIENT);
     let (_trigger, shutdown) = ShutdownTrigger::new();
     let ask = async |server| say(server, &shutdown, &["USER bob", "PASS x", "RETR 1"]).await;
 
@@ -120,7 +123,7 @@ async fn large_mailboxes_that_are_open_do_not_add_up() {
     // Room for one, and one more may overdraw.
     let budget = Budget::new(1);
     let patient = server(&mailroom, &budget, Duration::from_mins(1));
-    let impatient = server(&mailroom, &budget, Duration::from_millis(100));
+    let impatient = server(&mailroom, &budget, IMPATIENT);
     let (trigger, shutdown) = ShutdownTrigger::new();
     let open = async |server, user| say(server, &shutdown, &[user, "PASS x"]).await;
 

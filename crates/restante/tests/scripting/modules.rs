@@ -214,7 +214,7 @@ function inbucket.before.rcpt_to_accepted()
 end
 "#;
     let folder = Folder::new("silent", &script.replace("ADDRESS", &silent.local_addr().unwrap().to_string()));
-    let server = folder.start(&["--lua-timeout", "500ms"]);
+    let server = folder.start(&["--lua-timeout", "3s"]);
     server.talk().open_mail("bob@x.org");
     assert_eq!(folder.notes(1), ["nil string"]);
 }

@@ -46,19 +46,20 @@ fn a_new_script_takes_over_with_its_files_and_events() {
 fn a_script_that_does_not_work_leaves_the_old_one() {
     let folder = Folder::new("broken", &version(1));
     folder.write("lib/tag.lua", "return ''");
-    let mut server = folder.start(&["--lua-timeout", "200ms"]);
+    let mut server = folder.start(&["--lua-timeout", "3s"]);
     let broken = [
         ("\nfunction f(\n", "rules.lua:3: "),
         ("function inbucket.after.no_such_event() end", "rules.lua:1: there is no event"),
         ("\n\nerror('not today')", "rules.lua:3: not today"),
-        ("while true do end", "rules.lua:1: took longer than 200ms"),
-        ("io.popen('exec sleep 5 2>/dev/null'):close()", "rules.lua: it takes too long to load"),
+        // On a busy machine, the server may stop waiting for a loop before that ends itself, which is the other problem.
+        ("while true do end", "rules.lua:1: took longer than 3s|rules.lua: it takes too long to load"),
+        ("io.popen('exec sleep 60 2>/dev/null'):close()", "rules.lua: it takes too long to load"),
     ];
     for (number, (script, problem)) in (1..).zip(broken) {
         folder.write("rules.lua", script);
         server.signal("HUP");
         wait_for(&server, "reloads_total{outcome=\"failed\"}", f64::from(number));
-        let line = server.logged(problem);
+        let line = server.logged_any(&problem.split('|').collect::<Vec<_>>());
         assert!(line.contains("the script stays as it was"), "{line}");
         send(&server, "bob@x.org", &number.to_string());
     }

@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes; a test that waits so long has failed.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 /// A running server; killed when dropped.
 pub(crate) struct Server {
@@ -97,16 +97,22 @@ impl Server {
 
     /// Waits for a log line that holds this text, and returns the line.
     pub(crate) fn logged(&mut self, text: &str) -> String {
-        if let Some(line) = self.seen.iter().find(|line| line.contains(text)) {
+        self.logged_any(&[text])
+    }
+
+    /// Waits for a log line that holds one of these texts, and returns the line.
+    pub(crate) fn logged_any(&mut self, texts: &[&str]) -> String {
+        let holds = |line: &String| texts.iter().any(|text| line.contains(text));
+        if let Some(line) = self.seen.iter().find(|line| holds(line)) {
             return line.clone();
         }
         let deadline = Instant::now() + LONG;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let line =
-                self.log.recv_timeout(left).unwrap_or_else(|_| panic!("{text:?} was not logged: {:?}", self.seen));
+                self.log.recv_timeout(left).unwrap_or_else(|_| panic!("{texts:?} was not logged: {:?}", self.seen));
             self.seen.push(line.clone());
-            if line.contains(text) {
+            if holds(&line) {
                 return line;
             }
         }

@@ -12,8 +12,8 @@ use super::*;
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_mins(2);
 
-/// So short that a test can wait for it, and longer than a thread takes to start.
-const SHORT: Duration = Duration::from_secs(1);
+/// So short that a test can wait for it, and longer than a thread takes to start, also on a busy machine.
+const SHORT: Duration = Duration::from_secs(3);
 
 /// What can be asked of the workers.
 enum Do {

@@ -144,12 +144,12 @@ function test_loop() while true do pcall(function() while true do end end) end e
 function test_pattern() ("a"):rep(5000):find(("a*"):rep(30) .. "b") end
 function test_fine() end
 "#;
-    let settings = Settings { timeout: Duration::from_secs(1), ..settings() };
+    let settings = Settings { timeout: Duration::from_secs(3), ..settings() };
     let expected = "\
 FAIL  test_loop
-      rules.lua:2: took longer than 1s
+      rules.lua:2: took longer than 3s
 FAIL  test_pattern
-      rules.lua: does not end within 1s
+      rules.lua: does not end within 3s
 ok    test_fine
 3 tests, 2 failed
 ";

@@ -6,12 +6,15 @@ mod versions;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::Newest;
 use crate::conformance::{self, message, name};
 use restante_testdir::TestDir;
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_mins(1);
 
 /// Segments so small that a few messages fill one.
 const SMALL: Settings = Settings {
@@ -45,13 +48,11 @@ fn flip_a_bit(segment: &Path) {
 
 /// Waits for what the writer does by itself.
 async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..2000 {
-        if holds() {
-            return;
-        }
+    let deadline = Instant::now() + LONG;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never came true that {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("it never came true that {what}");
 }
 
 /// A message of 1,000 bytes that are all the same.

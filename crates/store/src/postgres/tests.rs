@@ -166,7 +166,12 @@ async fn who_gets_no_connection_is_told_so_in_time() {
         let store = store.clone();
         async move { store.database.ask("SELECT pg_sleep(8)", &[]).await.map(drop) }
     });
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    // It has the only connection for questions as soon as others see it at work.
+    let aside = store.database.apart().unwrap();
+    let at_work = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'";
+    while aside.ask(at_work, &[]).await.unwrap().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
     let bob = message(1, &["bob"], b"x").copies.remove(0).mailbox;
     let refused = store.list(&bob, Page::ALL).await.expect_err("the only connection is busy");
     assert!(refused.to_string().contains("all connections to the database are in use"), "{refused}");

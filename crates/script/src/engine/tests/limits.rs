@@ -53,7 +53,7 @@ fn nothing_goes_on_after_the_deadline() {
             stage.settings.timeout = Duration::from_millis(30);
             let started = Instant::now();
             assert_eq!(stage.result(), "rules.lua:1: took longer than 30ms", "{script}");
-            assert!(started.elapsed() < Duration::from_secs(10), "{script}");
+            assert!(started.elapsed() < Duration::from_mins(1), "{script}");
         }
     });
 }
@@ -138,7 +138,8 @@ fn on_the_stack_of_a_worker(work: impl FnOnce() + Send + 'static) {
 #[test]
 fn the_line_of_an_endless_loop_is_named_and_the_state_is_spent() {
     let mut stage = Stage::script("function busy()\n  local i = 0\n  while true do\n    i = i + 1 end\nend");
-    stage.settings.timeout = Duration::from_millis(30);
+    // Time enough to load the script on a busy machine.
+    stage.settings.timeout = Duration::from_secs(3);
     let mut engine = stage.engine().unwrap();
     let busy = engine.lua().globals().get("busy").unwrap();
     assert!(!engine.is_spent());
