@@ -40,6 +40,16 @@ pub(crate) fn decode(line: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&decoded).into_owned())
 }
 
+pub(crate) fn hexadecimal(digits: &[u8]) -> Option<[u8; 16]> {
+    let digits: &[u8; 32] = digits.try_into().ok()?;
+    let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+    let mut octets = [0; 16];
+    for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
+        *octet = value(pair[0])? << 4 | value(pair[1])?;
+    }
+    Some(octets)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use restante_mailroom::Mailroom;
 use restante_proto::{Dialogue, Recorded, Scope, Speaker};
 use restante_store::StoreError;
@@ -15,6 +16,12 @@ use restante_store::StoreError;
 use crate::failures::Failures;
 use crate::metrics::{Ending, Metrics, Protocol};
 use crate::net::{Shutdown, Stream, Tls, Wire};
+
+/// Returns text that is used once, in the form of a message id: the timestamp of APOP (RFC 1939 section 7) and the challenge of
+/// CRAM-MD5 (RFC 2195 section 2).
+pub(crate) fn unique_id(domain: &str) -> String {
+    format!("<{}.{}@{domain}>", std::process::id(), Timestamp::now().as_nanosecond())
+}
 
 /// What the connections of one listener share, whatever they speak.
 pub struct Host {

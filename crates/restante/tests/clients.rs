@@ -46,6 +46,34 @@ fn python_poplib() {
     assert_eq!(server.ids("james").len(), 1);
 }
 
+/// The mechanism that Python's client prefers.
+#[test]
+fn python_smtplib_logs_in_by_cram_md5() {
+    if !is_there("python3", &["-c", "import smtplib; print(smtplib.__name__)"], "smtplib", REQUIRED) {
+        return;
+    }
+    let log_in = "import smtplib, sys\n\
+                  smtp = smtplib.SMTP('127.0.0.1', int(sys.argv[1]))\n\
+                  smtp.ehlo()\n\
+                  assert 'CRAM-MD5' in smtp.esmtp_features['auth'].split()\n\
+                  smtp.user, smtp.password = 'tim', sys.argv[2]\n\
+                  smtp.auth('CRAM-MD5', smtp.auth_cram_md5)\n\
+                  smtp.sendmail('a@x.org', ['james@x.org'], 'Subject: x\\r\\n\\r\\nx\\r\\n')\n";
+    for (settings, password, is_right) in [
+        (&[][..], "anything", true),
+        (&["--smtp-credentials=tim:secret", "--smtp-requireauth=true"], "secret", true),
+        (&["--smtp-credentials=tim:secret", "--smtp-requireauth=true"], "wrong", false),
+    ] {
+        let server = Server::start(settings);
+        let port = server.smtp.port().to_string();
+        let output = Command::new("python3").args(["-c", log_in, &port, password]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), is_right, "{password}: {told}");
+        assert!(is_right || told.contains("535"), "{told}");
+        assert_eq!(server.count("james"), usize::from(is_right));
+    }
+}
+
 #[test]
 fn curl() {
     if !is_there("curl", &["--version"], " pop3 ", REQUIRED) {

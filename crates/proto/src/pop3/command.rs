@@ -3,7 +3,7 @@
 
 use crate::Secret;
 use crate::line::word;
-use crate::sasl::{self, Plain};
+use crate::sasl::{self, Plain, hexadecimal};
 
 use super::reply;
 
@@ -217,16 +217,6 @@ fn number(digits: &[u8]) -> Option<u64> {
     let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
     let valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     valid.then(|| digits.iter().fold(0, add))
-}
-
-fn hexadecimal(digits: &[u8]) -> Option<[u8; 16]> {
-    let digits: &[u8; 32] = digits.try_into().ok()?;
-    let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-    let mut octets = [0; 16];
-    for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
-        *octet = value(pair[0])? << 4 | value(pair[1])?;
-    }
-    Some(octets)
 }
 
 #[cfg(test)]

@@ -30,7 +30,11 @@ impl Session {
             State::Data(mail, reader) => self.advance_data(mail, reader, input),
             State::Chunk(mail, body, chunk) => self.advance_chunk(mail, body, chunk, input),
             State::Swallow(idle, chunk, reply) => self.advance_swallow(idle, chunk, reply, input),
-            waiting @ (State::Login(_) | State::Sender(_) | State::Recipient(..) | State::Delivering(..)) => {
+            waiting @ (State::Challenging(_)
+            | State::Login(_)
+            | State::Sender(_)
+            | State::Recipient(..)
+            | State::Delivering(..)) => {
                 self.state = waiting;
                 (0, Some(Action::Read))
             }

@@ -327,6 +327,7 @@ mod tests {
             max_bad_commands: 20,
             starttls: false,
             require_auth: false,
+            cram_md5: true,
             strict: true,
         };
         let bad = || Err(Fault::Bad(reply::SYNTAX_RCPT));

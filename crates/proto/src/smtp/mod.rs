@@ -15,6 +15,7 @@
 //! | state        | waits for                          | then                                                      |
 //! |--------------|------------------------------------|-----------------------------------------------------------|
 //! | `Challenge`  | a line of an AUTH exchange         | → Challenge, Login, or Ready when it was cancelled or bad |
+//! | `Challenging`| [`Session::challenge`]             | → Challenge                                               |
 //! | `Login`      | [`Session::authenticated`]         | → Ready                                                   |
 //! | `Sender`     | [`Session::sender`]                | → Mail, or Ready when refused                             |
 //! | `Recipient`  | [`Session::recipient`]             | → Mail                                                    |
@@ -70,6 +71,8 @@ pub struct Settings {
     pub starttls: bool,
     /// Whether MAIL is refused before a successful AUTH.
     pub require_auth: bool,
+    /// Whether CRAM-MD5 is offered: the driver can verify a digest only if it knows the plain passwords, or accepts any.
+    pub cram_md5: bool,
     /// Whether unknown parameters of MAIL and RCPT, and arguments of commands that take none, are errors. They are ignored
     /// otherwise, as by many servers.
     pub strict: bool,
@@ -84,6 +87,20 @@ pub enum Dialect {
     Lmtp,
 }
 
+/// What a client has to show for a login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The password, as sent.
+    Password(Secret),
+    /// The HMAC-MD5 of a challenge, with the password as the key (RFC 2195).
+    CramMd5 {
+        /// The challenge.
+        challenge: String,
+        /// The digest, as sent.
+        digest: [u8; 16],
+    },
+}
+
 /// What the driver does next. After an answered question it calls [`Session::step`] again with the input left over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -95,12 +112,15 @@ pub enum Action {
     Sender,
     /// Ask whether mail for this recipient is taken; answer by [`Session::recipient`].
     Recipient(Address),
+    /// Make a challenge for CRAM-MD5 that was never used before, such as `<process.time@domain>`; answer by
+    /// [`Session::challenge`].
+    Challenge,
     /// Check a login; answer by [`Session::authenticated`].
     Authenticate {
         /// The user name, as sent.
         user: String,
-        /// The password, as sent.
-        password: Secret,
+        /// The password or digest.
+        proof: Proof,
     },
     /// Store a mail; answer by [`Session::delivered`] when it is stored or cannot be.
     Deliver {

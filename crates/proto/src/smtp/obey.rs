@@ -49,9 +49,13 @@ impl Session {
                 self.reply(challenge);
                 None
             }
-            Ok(Progress::Done { user, password }) => {
+            Ok(Progress::Challenge) => {
+                self.state = State::Challenging(client);
+                Some(Action::Challenge)
+            }
+            Ok(Progress::Done { user, proof }) => {
                 self.state = State::Login(client);
-                Some(Action::Authenticate { user, password })
+                Some(Action::Authenticate { user, proof })
             }
             Err(fault) => self.fault(Idle::Ready(client), &fault),
         }
@@ -181,7 +185,9 @@ impl Session {
 
     fn auth(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
         match idle {
-            Idle::Ready(client) if client.trust == Trust::Anonymous => self.progress(client, auth::begin(arguments)),
+            Idle::Ready(client) if client.trust == Trust::Anonymous => {
+                self.progress(client, auth::begin(arguments, self.settings.cram_md5))
+            }
             Idle::Ready(_) => self.fault(idle, &Fault::Bad(reply::AUTH_TWICE)),
             Idle::Fresh => self.fault(idle, &Fault::Bad(reply::HELLO_FIRST)),
             Idle::Mail(_) | Idle::Chunked(..) => self.fault(idle, &Fault::Bad(reply::AUTH_IN_MAIL)),

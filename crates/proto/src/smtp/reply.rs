@@ -4,6 +4,8 @@
 
 use std::io::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use restante_mail::address::AddressError;
 use restante_mail::envelope::Refusal;
 
@@ -48,7 +50,7 @@ pub(crate) const CHALLENGE_USER: &str = "334 VXNlcm5hbWU6\r\n";
 pub(crate) const CHALLENGE_PASSWORD: &str = "334 UGFzc3dvcmQ6\r\n";
 pub(crate) const AUTH_CANCELLED: &str = "501 5.7.0 Authentication cancelled\r\n";
 pub(crate) const AUTH_MALFORMED: &str = "501 5.5.2 Cannot decode the response\r\n";
-pub(crate) const AUTH_UNKNOWN: &str = "504 5.5.4 Unknown authentication mechanism; known are PLAIN and LOGIN\r\n";
+pub(crate) const AUTH_UNKNOWN: &str = "504 5.5.4 Unknown authentication mechanism; EHLO lists the known ones\r\n";
 pub(crate) const AUTH_LINE_TOO_LONG: &str = "500 5.5.6 Authentication line too long\r\n";
 pub(crate) const AUTH_TWICE: &str = "503 5.5.1 Already authenticated\r\n";
 pub(crate) const AUTH_IN_MAIL: &str = "503 5.5.1 No AUTH in the middle of a mail\r\n";
@@ -102,11 +104,17 @@ pub(crate) fn extensions(out: &mut Vec<u8>, settings: &Settings, peer: &str, sta
     out.extend_from_slice(b"250-PIPELINING\r\n");
     line(out, format_args!("250-SIZE {}", settings.max_message_bytes));
     out.extend_from_slice(b"250-8BITMIME\r\n250-SMTPUTF8\r\n250-CHUNKING\r\n250-ENHANCEDSTATUSCODES\r\n250-DSN\r\n");
-    out.extend_from_slice(if starttls {
-        b"250-AUTH PLAIN LOGIN\r\n250 STARTTLS\r\n"
+    let mechanisms = if settings.cram_md5 { "PLAIN LOGIN CRAM-MD5" } else { "PLAIN LOGIN" };
+    if starttls {
+        line(out, format_args!("250-AUTH {mechanisms}"));
+        out.extend_from_slice(b"250 STARTTLS\r\n");
     } else {
-        b"250 AUTH PLAIN LOGIN\r\n"
-    });
+        line(out, format_args!("250 AUTH {mechanisms}"));
+    }
+}
+
+pub(crate) fn challenge(out: &mut Vec<u8>, challenge: &str) {
+    line(out, format_args!("334 {}", STANDARD.encode(challenge)));
 }
 
 pub(crate) fn bad_sender(out: &mut Vec<u8>, error: &AddressError) {

@@ -10,6 +10,7 @@ use crate::line::LineReader;
 use crate::link::Link;
 use crate::record::{Dialogue, Recording, Scope, Stage};
 
+use super::auth::Exchange;
 use super::fault::Fault;
 use super::mask::Mask;
 use super::state::{Idle, State, Trust};
@@ -146,6 +147,17 @@ impl Session {
                 }
                 Err(refusal) => self.refuse(&refusal, 1, Idle::Mail(mail)),
             },
+            other => other,
+        };
+    }
+
+    /// Answers [`Action::Challenge`]: the text is sent to the peer in base64.
+    pub fn challenge(&mut self, challenge: String) {
+        self.state = match std::mem::replace(&mut self.state, State::Closed) {
+            State::Challenging(client) => {
+                self.say(|out, _| reply::challenge(out, &challenge));
+                State::Challenge(client, Exchange::CramMd5 { challenge })
+            }
             other => other,
         };
     }

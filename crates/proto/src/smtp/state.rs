@@ -15,6 +15,8 @@ pub(super) enum State {
     /// A command is due.
     Idle(Idle),
     Challenge(Client, Exchange),
+    /// CRAM-MD5 waits for a challenge of the driver.
+    Challenging(Client),
     Login(Client),
     Sender(Transaction),
     Recipient(Transaction, Address),

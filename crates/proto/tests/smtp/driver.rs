@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_proto::Speaker;
-use restante_proto::smtp::{Action, Dialect, Session, Settings};
+use restante_proto::smtp::{Action, Dialect, Proof, Session, Settings};
 
 /// What the questions of the session are answered from.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +42,7 @@ pub(crate) fn default_settings() -> Settings {
         max_bad_commands: 20,
         starttls: false,
         require_auth: false,
+        cram_md5: true,
         strict: false,
     }
 }
@@ -114,10 +115,15 @@ impl Driver {
                     let answer = check(Some(&to), &self.policy.reject_domains);
                     self.session.recipient(answer);
                 }
-                Action::Authenticate { user, password } => {
+                Action::Challenge => self.session.challenge("<1.2@mx.test>".to_owned()),
+                Action::Authenticate { user, proof } => {
                     let known = &self.policy.credentials;
-                    let right = known.is_empty() || known.contains(&(user, password.expose().to_owned()));
-                    self.session.authenticated(Ok(right));
+                    let is_known = match proof {
+                        Proof::Password(password) => known.contains(&(user, password.expose().to_owned())),
+                        // Which digest is right is tested with the driver of the program.
+                        Proof::CramMd5 { .. } => false,
+                    };
+                    self.session.authenticated(Ok(known.is_empty() || is_known));
                 }
                 Action::Deliver { envelope, body } => {
                     assert!(!envelope.recipients.is_empty());

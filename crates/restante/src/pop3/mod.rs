@@ -9,10 +9,9 @@ mod tests;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use restante_proto::pop3::{Session, Settings};
 
-use crate::mailserver::Host;
+use crate::mailserver::{Host, unique_id};
 use crate::net::{Admission, Budget, Shutdown, Stream, TooMany};
 
 use connection::Connection;
@@ -44,18 +43,13 @@ impl Server {
         let name = self.host.name(ip);
         let ended = match self.host.take(stream, admission.is_ok(), shutdown, &name).await {
             Ok(call) => {
-                let session = Session::new(self.settings.clone(), self.timestamp(), call.wire.is_tls());
+                let timestamp = unique_id(&self.settings.domain);
+                let session = Session::new(self.settings.clone(), timestamp, call.wire.is_tls());
                 let connection = Connection::new(&self, call, session, ip);
                 if admission.is_ok() { connection.run().await } else { connection.refuse().await }
             }
             Err(parting) => Ok(parting.ending),
         };
         self.host.ended(&name, ended);
-    }
-
-    /// What APOP's digest is made over. RFC 1939 section 7: no two greetings may have the same, so it is a message id of
-    /// process and clock, to the nanosecond.
-    fn timestamp(&self) -> String {
-        format!("<{}.{}@{}>", std::process::id(), Timestamp::now().as_nanosecond(), self.settings.domain)
     }
 }

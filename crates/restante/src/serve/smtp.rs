@@ -40,6 +40,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             max_bad_commands: smtp.max_bad_commands as usize,
             starttls: tls.is_some() && !implicit_tls,
             require_auth: smtp.require_auth,
+            cram_md5: login.verifies_digests(),
             strict: smtp.strict,
         };
         let host = Host {

@@ -10,11 +10,11 @@ use restante_access::{Denied, Grant, Scope};
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
 use restante_mailroom::Outcome;
-use restante_proto::smtp::{Action, Session};
+use restante_proto::smtp::{Action, Proof, Session};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Scribe, Server, refusal};
-use crate::mailserver::Call;
+use crate::mailserver::{Call, unique_id};
 use crate::metrics::{Ending, Reason};
 use crate::net::{GRACE, Heard, Patience, Reservation};
 
@@ -122,8 +122,12 @@ impl<'a> Connection<'a> {
                     }
                     self.session.recipient(verdict);
                 }
-                Action::Authenticate { user, password } => {
-                    let Some(answer) = self.log_in(&user, password.expose()).await else {
+                Action::Challenge => {
+                    let challenge = unique_id(&self.server.settings.domain);
+                    self.session.challenge(challenge);
+                }
+                Action::Authenticate { user, proof } => {
+                    let Some(answer) = self.log_in(&user, &proof).await else {
                         self.session.shut_down();
                         break Ending::Shutdown;
                     };
@@ -163,11 +167,11 @@ impl<'a> Connection<'a> {
     }
 
     /// Checks a login, which may take its time; none when the server ends meanwhile.
-    async fn log_in(&mut self, user: &str, password: &str) -> Option<Result<bool, Refusal>> {
+    async fn log_in(&mut self, user: &str, proof: &Proof) -> Option<Result<bool, Refusal>> {
         let Server { host, login, .. } = self.server;
         let checked = tokio::select! {
             biased;
-            checked = login.check(user, password, self.ip) => checked,
+            checked = login.check(user, proof, self.ip) => checked,
             () = self.call.shutdown.begun() => return None,
         };
         host.metrics.login(host.protocol, checked.is_ok());
