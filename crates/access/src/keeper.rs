@@ -61,8 +61,8 @@ pub struct Keeper {
 pub struct Configured<'a> {
     /// The name of the setting.
     pub setting: &'static str,
-    /// Whether the setting has this user.
-    pub has_user: bool,
+    /// The user, if the setting has one of that name. It is logged with a denial.
+    pub holder: Option<&'a str>,
     /// Whether the login is right by the setting. It is called on network threads, so it must be quick.
     pub is_right: &'a (dyn Fn() -> bool + Send + Sync),
 }
@@ -163,8 +163,8 @@ impl Keeper {
         let is_remembered =
             || found.is_some_and(|(name, hash, password)| self.memory.knows(client, name, hash.as_str(), password));
         let denied = |reason| {
-            let by_setting = configured.is_some_and(|configured| configured.has_user).then_some(user);
-            Denied::to(found.map(|(name, ..)| name.as_ref()).or(by_setting), reason)
+            let by_setting = || configured.and_then(|configured| configured.holder);
+            Denied::to(found.map(|(name, ..)| name.as_ref()).or_else(by_setting), reason)
         };
         if let Some((name, hash, _)) = found
             && is_remembered()
@@ -457,7 +457,7 @@ mod tests {
         last: u8,
     ) -> Result<(), Denied> {
         let is_right = || user == "app" && secret == "right";
-        let configured = Configured { setting, has_user: user == "app", is_right: &is_right };
+        let configured = Configured { setting, holder: (user == "app").then_some(user), is_right: &is_right };
         keeper.check_configured(user, Some(secret), client(last), &configured).await.map(drop)
     }
 
@@ -508,7 +508,7 @@ mod tests {
         let guesses = (0..400).map(|_| {
             let keeper = keeper.clone();
             tokio::spawn(async move {
-                let configured = Configured { setting: "pop3", has_user: false, is_right: &|| false };
+                let configured = Configured { setting: "pop3", holder: None, is_right: &|| false };
                 keeper.check_configured("app", None, client(1), &configured).await.unwrap_err().reason
             })
         });

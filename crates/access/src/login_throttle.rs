@@ -120,7 +120,6 @@ impl LoginThrottle {
     }
 
     /// Tries what can be tried at once, and otherwise joins the queue of the client, without a gap between the two.
-    #[expect(clippy::type_complexity, reason = "used once")]
     fn enter(
         self: &Arc<Self>,
         client: Subject,

@@ -159,7 +159,7 @@ impl Scrape {
         )?;
         page.counters(
             "restante_denials_total",
-            "Requests and logins that were denied because users or tokens are asked for, by reason.",
+            "Requests and logins that were denied, by reason.",
             Protocol::ALL.into_iter().flat_map(|protocol| {
                 let denials = &self.metrics.of(protocol).denials;
                 let labels = |reason| [("protocol", protocol.label()), ("reason", denials::label(reason))];

@@ -65,8 +65,9 @@ impl Login {
             return Ok(Grant::EVERYTHING);
         }
         let is_right = || self.opens(mailbox, own, proof);
-        let has_user = own.is_some() && self.keys.iter().any(|key| key.mailbox.as_ref() == own);
-        let configured = Configured { setting: "pop3.credentials", has_user, is_right: &is_right };
+        let holder = own.filter(|own| self.keys.iter().any(|key| key.mailbox.as_ref() == Some(own)));
+        let configured =
+            Configured { setting: "pop3.credentials", holder: holder.map(MailboxName::as_str), is_right: &is_right };
         // A hashed password cannot be compared with a digest.
         let secret = match proof {
             Proof::Password(password) => Some(password.expose()),

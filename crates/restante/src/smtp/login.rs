@@ -38,13 +38,13 @@ impl Login {
             return Ok(Grant::EVERYTHING);
         }
         let is_right = || self.is_configured(user, proof);
-        let has_user = self.credentials.iter().any(|known| known.user == user);
+        let holder = self.credentials.iter().any(|known| known.user == user).then_some(user);
         // A hashed password cannot be compared with a digest.
         let secret = match proof {
             Proof::Password(password) => Some(password.expose()),
             Proof::CramMd5 { .. } => None,
         };
-        let configured = Configured { setting: "smtp.credentials", has_user, is_right: &is_right };
+        let configured = Configured { setting: "smtp.credentials", holder, is_right: &is_right };
         let grant = self.locks.keeper.check_configured(user, secret, ip.into(), &configured).await?;
         if grant.allows_somewhere(Scope::Write) { Ok(grant) } else { Err(Denied::to(grant.holder(), Reason::Scope)) }
     }
