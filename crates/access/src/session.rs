@@ -273,7 +273,7 @@ mod tests {
         let of_first = sessions.logged_out(&first);
         let of_second = tokio::time::timeout(HOUR, sessions.logged_out(&second));
         let log_out = async { sessions.end(first.clone(), now) };
-        let (_, still_lasts, ()) = tokio::join!(of_first, of_second, log_out);
+        let ((), still_lasts, ()) = tokio::join!(of_first, of_second, log_out);
         assert!(still_lasts.is_err());
         // Also when it was before.
         sessions.logged_out(&first).await;
