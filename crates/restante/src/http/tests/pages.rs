@@ -348,7 +348,7 @@ async fn odd_greetings() {
     // Opening this one would wait for somebody who writes to it.
     let pipe = GreetingFile::new();
     let mode = rustix::fs::Mode::from(0o600);
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe.path(), rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, pipe.path(), rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
     assert!(greeting(&pipe.house()).await.starts_with("<h2>"));
 }
 
