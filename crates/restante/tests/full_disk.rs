@@ -1,5 +1,5 @@
 //! A disk that really is full: a small file system in a mount namespace that only the server sees. If the system does not
-//! allow to mount one, the test is skipped, or fails if `REQUIRE_FULL_DISK` is set. No preloaded library can replace it: the
+//! allow mounting one, the test is skipped, or fails if `REQUIRE_FULL_DISK` is set. No preloaded library can replace it: the
 //! server asks the kernel directly for the free space. `faults.rs` tests the same refusals with made-up errors.
 
 #![cfg(target_os = "linux")]
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use restante_testdir::{TestDir, skip};
 use support::{LONG, Server, command};
 
-/// The options of `unshare` that may allow to mount a file system: for any user, and for root in a container without user
+/// The options of `unshare` that may allow mounting a file system: for any user, and for root in a container without user
 /// namespaces.
 const NAMESPACES: [&[&str]; 2] = [&["--user", "--map-root-user", "--mount"], &["--mount"]];
 
@@ -23,7 +23,7 @@ fn on_a_small_disk(namespaces: &[&str], mount_point: &str) -> Command {
     command
 }
 
-/// Whether this machine allows to mount a file system in these namespaces.
+/// Whether this machine allows mounting a file system in these namespaces.
 fn can_mount(namespaces: &[&str], mount_point: &str) -> bool {
     let mut command = on_a_small_disk(namespaces, mount_point);
     command.arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success())
