@@ -1,6 +1,6 @@
 //! A program that is told by webhooks: it listens on loopback, writes down every request, and answers as a test wants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use super::promises::eventually;
 /// See the file's documentation. It goes on until the process ends.
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
-    told: Arc<Mutex<Vec<Told>>>,
+    requests: Arc<Mutex<Requests>>,
     /// As long as it does not listen: the port is taken, and every connection refused.
     socket: Mutex<Option<Socket>>,
     manner: Arc<Manner>,
@@ -23,6 +23,14 @@ pub(crate) struct Receiver {
 
 /// What is answered to a request, given how often the same was asked before. Nothing means that nobody ever answers.
 type Manner = dyn Fn(&Told, usize) -> Option<String> + Send + Sync;
+
+/// All requests so far.
+#[derive(Default)]
+struct Requests {
+    told: Vec<Told>,
+    /// How often each event was sent by the same first line. Looking through all requests for it takes too long in a flood.
+    times: HashMap<(String, String), usize>,
+}
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -53,7 +61,7 @@ impl Receiver {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
         let address = socket.local_addr().unwrap().as_socket().unwrap();
-        Self { address, told: Arc::default(), socket: Mutex::new(Some(socket)), manner: Arc::new(manner) }
+        Self { address, requests: Arc::default(), socket: Mutex::new(Some(socket)), manner: Arc::new(manner) }
     }
 
     /// From now on it is there.
@@ -61,11 +69,11 @@ impl Receiver {
         let socket = self.socket.lock().unwrap().take().expect("it is woken once");
         socket.listen(128).unwrap();
         let listener = TcpListener::from(socket);
-        let (told, manner) = (self.told.clone(), self.manner.clone());
+        let (requests, manner) = (self.requests.clone(), self.manner.clone());
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (told, manner) = (told.clone(), manner.clone());
-                thread::spawn(move || serve(stream, &told, &*manner));
+                let (requests, manner) = (requests.clone(), manner.clone());
+                thread::spawn(move || serve(stream, &requests, &*manner));
             }
         });
     }
@@ -76,7 +84,7 @@ impl Receiver {
 
     /// All requests so far.
     pub(crate) fn told(&self) -> Vec<Told> {
-        self.told.lock().unwrap().clone()
+        self.requests.lock().unwrap().told.clone()
     }
 
     /// Waits for so many requests, and returns all of them.
@@ -113,14 +121,15 @@ pub(crate) fn status(code: u16) -> String {
 }
 
 /// One request for each connection.
-fn serve(mut stream: TcpStream, told: &Mutex<Vec<Told>>, manner: &Manner) {
+fn serve(mut stream: TcpStream, requests: &Mutex<Requests>, manner: &Manner) {
     stream.set_read_timeout(Some(LONG)).unwrap();
     // A server that is killed may break off.
     let Some(request) = read(&stream) else { return };
-    let mut all = told.lock().unwrap();
-    let same = |other: &&Told| other.what == request.what && other.name() == request.name();
-    let before = all.iter().filter(same).count();
-    all.push(request.clone());
+    let mut all = requests.lock().unwrap();
+    all.told.push(request.clone());
+    let times = all.times.entry((request.what.clone(), request.name().to_owned())).or_default();
+    let before = *times;
+    *times += 1;
     drop(all);
     match manner(&request, before) {
         Some(answer) => drop(stream.write_all(answer.as_bytes())),
