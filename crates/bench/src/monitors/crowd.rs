@@ -75,6 +75,10 @@ struct Shared {
     happenings: AtomicU64,
     /// What of it counts.
     heard: AtomicU64,
+    /// Reading monitors that were cut off and have not come back yet.
+    away: AtomicU64,
+    /// How many times [`INTERVAL`] has passed on the thread of the monitors.
+    ticks: AtomicU64,
 }
 
 impl Crowd {
@@ -85,7 +89,8 @@ impl Crowd {
             |index: usize| plan.topic == Topic::Mailbox || index.is_multiple_of(plan.monitors.div_ceil(TIMED).max(1));
         let seen = (0..plan.monitors).map(|index| Mutex::new(Seen::nothing(plan.numbers.clone(), is_timed(index))));
         let seen = seen.collect();
-        let shared = Arc::new(Shared { plan, seen, happenings: AtomicU64::new(0), heard: AtomicU64::new(0) });
+        let [happenings, heard, away, ticks] = [0; 4].map(AtomicU64::new);
+        let shared = Arc::new(Shared { plan, seen, happenings, heard, away, ticks });
         let (opened, is_open) = oneshot::channel();
         let (leave, left) = oneshot::channel();
         let (went, gone) = oneshot::channel();
@@ -129,18 +134,24 @@ impl Crowd {
         Ok(Outcome { attendance: Attendance::of(&seen, acknowledged, self.shared.plan.topic), stalled_dropped })
     }
 
-    /// Waits until so many events that count were heard, or for some time nothing happened.
+    /// Waits until so many events that count were heard, or for some time nothing happened and no monitor was away. That time
+    /// is counted by the thread of the monitors: on a busy machine its low priority may keep it from hearing anything.
     async fn wait(&self, due: u64, quiet: Duration) {
+        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Shared { happenings, heard, away, ticks, .. } = &*self.shared;
         let deadline = Instant::now() + PATIENCE;
-        let mut last = (Instant::now(), 0);
-        while self.shared.heard.load(Ordering::Relaxed) < due && last.0.elapsed() < quiet && Instant::now() < deadline {
+        let mut last = (now(ticks), 0);
+        while now(heard) < due && INTERVAL * ticks_since(last.0, now(ticks)) < quiet && Instant::now() < deadline {
             sleep(INTERVAL).await;
-            let happenings = self.shared.happenings.load(Ordering::Relaxed);
-            if happenings != last.1 {
-                last = (Instant::now(), happenings);
+            if now(happenings) != last.1 || now(away) > 0 {
+                last = (now(ticks), now(happenings));
             }
         }
     }
+}
+
+fn ticks_since(before: u64, now: u64) -> u32 {
+    u32::try_from(now - before).unwrap_or(u32::MAX)
 }
 
 /// The thread's own: its runtime and the open monitors in it.
@@ -185,6 +196,7 @@ impl Hall {
     fn listen(self, shared: &Arc<Shared>, left: oneshot::Receiver<()>) -> usize {
         self.runtime.block_on(async {
             let mut reading = JoinSet::new();
+            reading.spawn(tick(Arc::clone(shared)));
             for (index, (subscription, monitor)) in self.reading.into_iter().enumerate() {
                 reading.spawn(read(Arc::clone(shared), index, subscription, monitor));
             }
@@ -200,10 +212,19 @@ impl Hall {
     }
 }
 
+/// Counts the time on this thread.
+async fn tick(shared: Arc<Shared>) {
+    loop {
+        sleep(INTERVAL).await;
+        shared.ticks.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// One reading monitor, which comes back whenever it is cut off.
 async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription, mut monitor: Monitor) {
     loop {
         let end = until_cut_off(&shared, index, &mut monitor).await;
+        shared.away.fetch_add(1, Ordering::Relaxed);
         lock(&shared.seen[index]).cut_off(end);
         if let Some(id) = monitor.last_id() {
             subscription.last_id = Some(id.to_owned());
@@ -216,6 +237,7 @@ async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription,
             }
         };
         lock(&shared.seen[index]).reconnected += 1;
+        shared.away.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
