@@ -249,6 +249,8 @@ impl<S: std::io::Read + std::io::Write> Talk<S> {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return None,
                 Ok(count) => self.read.extend_from_slice(&chunk[..count]),
+                // So end reads with a timeout when the process was stopped for a while.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 // A server that closes with input unread resets the connection.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
                 Err(error) => panic!("waited for a line, got {error}, have {:?}", String::from_utf8_lossy(&self.read)),
@@ -276,6 +278,7 @@ impl<S: std::io::Read + std::io::Write> Talk<S> {
             let mut chunk = [0; 16 * 1024];
             match self.stream.read(&mut chunk) {
                 Ok(count) if count > 0 => self.read.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 ended => panic!("{ended:?} instead of {:?}", String::from_utf8_lossy(end)),
             }
         }

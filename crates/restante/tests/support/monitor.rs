@@ -45,6 +45,8 @@ impl Ear {
                 Ok(Message::Text(text)) => return Heard::Text(serde_json::from_str(&text).unwrap()),
                 Ok(Message::Close(Some(frame))) => return Heard::Closed(frame.code.into()),
                 Ok(Message::Ping(_)) => {}
+                // So end reads with a timeout when the process was stopped for a while.
+                Err(Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {}
                 other => panic!("waited for a text, got {other:?}"),
             }
         }
