@@ -31,7 +31,7 @@ const MAX_PASSWORD: usize = 1024;
 /// The longest name that failures are kept by, in bytes; no user has a longer one.
 const MAX_NAME: usize = 255;
 
-/// How often it is checked whether a password was changed or a token revoked, for those who stay.
+/// How often an open stream checks whether its password was changed or its token revoked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a keeper is told at its start.
@@ -171,17 +171,21 @@ impl Keeper {
         {
             return Ok(Some(self.pass_of_user(name, hash)));
         }
-        let is_configured = || configured.is_some_and(|configured| (configured.is_right)());
-        // The key under which a password from the settings is remembered. No user has a name with a control character.
-        let key = configured.zip(secret).map(|(configured, password)| {
+        let is_configured = || configured.map(|configured| (configured.is_right)());
+        // The key under which a login by the settings is remembered. No user has a name with a control character. Of a digest only
+        // the user is remembered: every digest is another one, and it is compared in any case.
+        let key = configured.map(|configured| {
             let (setting, user) = (configured.setting, &user[..user.floor_char_boundary(MAX_NAME)]);
-            (Arc::<str>::from(format!("{setting}\n{user}")), password)
+            let kind = if secret.is_some() { "password" } else { "digest" };
+            (Arc::<str>::from(format!("{setting}\n{kind}\n{user}")), secret.unwrap_or_default())
         });
         if let Some((key, password)) = &key
             && self.memory.knows(client, key, "", password)
-            && is_configured()
         {
-            return Ok(None);
+            if is_configured() == Some(true) {
+                return Ok(None);
+            }
+            self.memory.miss(client, key);
         }
         let accept_configured = || {
             if let Some((key, password)) = &key {
@@ -192,7 +196,7 @@ impl Keeper {
         let name = &user[..user.floor_char_boundary(MAX_NAME)];
         let attempt = self.throttle.password(client, name, is_configured).await;
         let Some(attempt) = attempt.map_err(|_| denied(Reason::TooMany))? else { return accept_configured() };
-        if is_configured() {
+        if is_configured() == Some(true) {
             attempt.succeeded();
             return accept_configured();
         }
@@ -233,11 +237,11 @@ impl Keeper {
         if let Some(token) = tokens.find(text) {
             return self.pass_of_token(token).map(Some);
         }
-        let is_configured = || configured.is_some_and(|configured| (configured.is_right)());
+        let is_configured = || configured.map(|configured| (configured.is_right)());
         let attempt = self.throttle.token(client, is_configured).await.map_err(|_| Reason::TooMany)?;
         match attempt {
             None => Ok(None),
-            Some(attempt) if is_configured() => {
+            Some(attempt) if is_configured() == Some(true) => {
                 attempt.succeeded();
                 Ok(None)
             }
@@ -277,7 +281,7 @@ impl Keeper {
             && self.pass_of(&pass.holder).await.is_some_and(|now| now.fingerprint == pass.fingerprint)
     }
 
-    /// Waits until somebody who was let in would not be let in again. A logout in this process and the end of a login's time are
+    /// Waits until these credentials would be refused. A logout in this process and the end of a login's time are
     /// noticed at once, a changed password and a revoked token within ten seconds.
     pub async fn no_longer_admits(&self, pass: &Pass) {
         let logged_out = async {

@@ -2,15 +2,16 @@
 //! user name, so that neither one client that tries many names nor many clients that try one name get on quickly. Failures are
 //! forgotten with time; the table is bounded.
 //!
-//! The attempts of one client take turns: each sees the failures of all before it, so many connections guess no faster than one.
-//! Those of different clients for the same name do not, because a client could then keep the user out by waiting in front.
+//! The attempts of one client for one name take turns: each sees the failures of all before it, so guesses on many connections
+//! are no faster than on one. Attempts of other clients, or for other names, do not wait for them: a program with an old password
+//! must not lock out the other programs on its machine.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::client::Client;
 
@@ -24,10 +25,13 @@ const FORGET_AFTER: Duration = Duration::from_secs(30);
 const MAX_FAILURES: u32 = 12;
 /// How many clients and names are remembered.
 const MAX_SUBJECTS: usize = 10_000;
-/// How many attempts may be under way at the same time, in all and of one client.
+/// How many attempts may be under way at the same time, in all and of one client, for one that has failures.
 const MAX_WAITING: usize = 128;
 const MAX_WAITING_OF_CLIENT: usize = 8;
-/// How long an attempt waits for its turn and its delay, if all before it fail. Clients would not wait much longer.
+/// The same for one that has none. Attackers must not fill the places of others.
+const MAX_WAITING_WITHOUT_FAILURES: usize = 1024;
+const MAX_WAITING_OF_CLIENT_WITHOUT_FAILURES: usize = 64;
+/// How long an attempt waits for its turn. Clients would not wait much longer.
 const MAX_WAIT: Duration = Duration::from_secs(25);
 
 /// What failures are counted by.
@@ -49,11 +53,15 @@ pub(crate) struct LoginThrottle(Mutex<State>);
 #[derive(Default)]
 struct State {
     failures: HashMap<Subject, Failures>,
-    queues: HashMap<Subject, Queue>,
+    queues: HashMap<QueueKey, Queue>,
+    waiting_of_clients: HashMap<Subject, usize>,
     waiting_in_all: usize,
 }
 
-/// The attempts of one client that are under way.
+/// The client and the name.
+type QueueKey = (Subject, Option<Subject>);
+
+/// The attempts of one client for one name that are under way.
 struct Queue {
     waiting: usize,
     turn: Arc<Semaphore>,
@@ -69,27 +77,27 @@ struct Failures {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-/// One attempt to log in. Unless it is reported as succeeded it counts as failed when it is dropped, also halfway: a client that
-/// does not wait for the answer must not get on faster.
+/// One attempt to log in. Once the password may have been compared, it counts as failed when it is dropped, unless it is reported
+/// as succeeded. An attempt that is given up while it waits does not count: nothing was learned by it.
 pub(crate) struct Attempt {
     throttle: Arc<LoginThrottle>,
-    client: Subject,
-    name: Option<Subject>,
+    key: QueueKey,
+    is_compared: bool,
     has_succeeded: bool,
     /// Released after the outcome is recorded, so that the next attempt of the client sees it.
     turn: Option<OwnedSemaphorePermit>,
 }
 
 impl LoginThrottle {
-    /// Waits until a password may be tried. Returns `None` if `is_right` has been tried already and returned true.
+    /// Waits until a password may be tried. Returns `None` if `is_right` has been called already and returned true.
     ///
     /// If there is nothing to wait for, `is_right` is called at once, under the lock of the throttle: it must be quick. So correct
-    /// logins of a client without failures never queue.
+    /// logins of a client without failures never queue. It returns `None` if there is nothing that can be compared quickly.
     pub(crate) async fn password(
         self: &Arc<Self>,
         client: Client,
         name: &str,
-        is_right: impl FnOnce() -> bool,
+        is_right: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<Attempt>, TooMany> {
         self.attempt(Subject::Client(client), Some(Subject::Name(name.into())), is_right).await
     }
@@ -98,7 +106,7 @@ impl LoginThrottle {
     pub(crate) async fn token(
         self: &Arc<Self>,
         client: Client,
-        is_right: impl FnOnce() -> bool,
+        is_right: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<Attempt>, TooMany> {
         self.attempt(Subject::TokensOf(client), None, is_right).await
     }
@@ -107,49 +115,44 @@ impl LoginThrottle {
         self: &Arc<Self>,
         client: Subject,
         name: Option<Subject>,
-        is_right: impl FnOnce() -> bool,
+        is_right: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<Attempt>, TooMany> {
         let Some((mut attempt, turn)) = self.enter(client, name, is_right)? else { return Ok(None) };
         // The semaphore is never closed.
-        attempt.turn = turn.acquire_owned().await.ok();
+        attempt.turn = timeout(MAX_WAIT, turn.acquire_owned()).await.map_err(|_| TooMany)?.ok();
         let delay = delay(self.state().failures(attempt.subjects(), Instant::now()));
         if !delay.is_zero() {
             sleep(delay).await;
         }
+        attempt.is_compared = true;
         Ok(Some(attempt))
     }
 
-    /// Tries what can be tried at once, and otherwise joins the queue of the client, without a gap between the two.
+    /// Tries what can be tried at once, and otherwise joins the queue, without a gap between the two.
     fn enter(
         self: &Arc<Self>,
         client: Subject,
         name: Option<Subject>,
-        is_right: impl FnOnce() -> bool,
+        is_right: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<(Attempt, Arc<Semaphore>)>, TooMany> {
         let (mut state, now) = (self.state(), Instant::now());
-        let subjects = || [&client].into_iter().chain(&name);
-        let is_free = !state.queues.contains_key(&client) && state.failures(subjects(), now) == 0;
-        if is_free && is_right() {
+        let key = (client, name);
+        let failures = state.failures(subjects(&key), now);
+        let is_free = failures == 0 && !state.queues.contains_key(&key);
+        let compared = if is_free { is_right() } else { None };
+        if compared == Some(true) {
             return Ok(None);
         }
-        let of_client = state.queues.get(&client).map_or(0, |queue| queue.waiting);
-        let failures = state.failures(subjects(), now);
-        let wait: Duration = (failures..).map(delay).take(of_client + 1).sum();
-        if state.waiting_in_all >= MAX_WAITING || of_client >= MAX_WAITING_OF_CLIENT || wait > MAX_WAIT {
-            if is_free {
+        if state.is_full(&key, failures) {
+            if compared.is_some() {
                 // It was wrong, and there is no attempt to report that.
-                subjects().for_each(|subject| state.record_failure(subject, now));
+                subjects(&key).for_each(|subject| state.record_failure(subject, now));
             }
             return Err(TooMany);
         }
-        state.waiting_in_all += 1;
-        let queue = state
-            .queues
-            .entry(client.clone())
-            .or_insert_with(|| Queue { waiting: 0, turn: Arc::new(Semaphore::new(1)) });
-        queue.waiting += 1;
-        let turn = queue.turn.clone();
-        let attempt = Attempt { throttle: self.clone(), client, name, has_succeeded: false, turn: None };
+        let turn = state.join(&key);
+        let attempt =
+            Attempt { throttle: self.clone(), key, is_compared: compared.is_some(), has_succeeded: false, turn: None };
         Ok(Some((attempt, turn)))
     }
 
@@ -165,15 +168,19 @@ impl Attempt {
     }
 
     fn subjects(&self) -> impl Iterator<Item = &Subject> {
-        [&self.client].into_iter().chain(&self.name)
+        subjects(&self.key)
     }
+}
+
+fn subjects(key: &QueueKey) -> impl Iterator<Item = &Subject> {
+    [&key.0].into_iter().chain(&key.1)
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
         let mut state = self.throttle.state();
-        state.leave(&self.client);
-        if !self.has_succeeded {
+        state.leave(&self.key);
+        if self.is_compared && !self.has_succeeded {
             let now = Instant::now();
             self.subjects().for_each(|subject| state.record_failure(subject, now));
         }
@@ -187,12 +194,39 @@ impl State {
         failures.map(|failures| failures.left(now)).max().unwrap_or_default()
     }
 
-    fn leave(&mut self, client: &Subject) {
+    /// Whether there is no place for one more attempt, or it would wait too long if all before it failed.
+    fn is_full(&self, key: &QueueKey, failures: u32) -> bool {
+        let of_client = self.waiting_of_clients.get(&key.0).copied().unwrap_or_default();
+        if failures == 0 {
+            return self.waiting_in_all >= MAX_WAITING_WITHOUT_FAILURES
+                || of_client >= MAX_WAITING_OF_CLIENT_WITHOUT_FAILURES;
+        }
+        let before = self.queues.get(key).map_or(0, |queue| queue.waiting);
+        let wait: Duration = (failures..).map(delay).take(before + 1).sum();
+        self.waiting_in_all >= MAX_WAITING || of_client >= MAX_WAITING_OF_CLIENT || wait > MAX_WAIT
+    }
+
+    fn join(&mut self, key: &QueueKey) -> Arc<Semaphore> {
+        self.waiting_in_all += 1;
+        *self.waiting_of_clients.entry(key.0.clone()).or_default() += 1;
+        let new = || Queue { waiting: 0, turn: Arc::new(Semaphore::new(1)) };
+        let queue = self.queues.entry(key.clone()).or_insert_with(new);
+        queue.waiting += 1;
+        queue.turn.clone()
+    }
+
+    fn leave(&mut self, key: &QueueKey) {
         self.waiting_in_all -= 1;
-        if let Some(queue) = self.queues.get_mut(client) {
+        if let Some(of_client) = self.waiting_of_clients.get_mut(&key.0) {
+            *of_client -= 1;
+            if *of_client == 0 {
+                self.waiting_of_clients.remove(&key.0);
+            }
+        }
+        if let Some(queue) = self.queues.get_mut(key) {
             queue.waiting -= 1;
             if queue.waiting == 0 {
-                self.queues.remove(client);
+                self.queues.remove(key);
             }
         }
     }
@@ -221,7 +255,7 @@ impl Failures {
     }
 }
 
-/// How long an attempt waits after so many failures.
+/// The delay of an attempt after this number of failures.
 fn delay(failures: u32) -> Duration {
     match failures.min(MAX_FAILURES) {
         0 => Duration::ZERO,
@@ -239,7 +273,7 @@ mod tests {
 
     async fn fail(throttle: &Arc<LoginThrottle>, client: Client, name: &str) -> u128 {
         let begun = Instant::now();
-        drop(throttle.password(client, name, || false).await.unwrap());
+        drop(throttle.password(client, name, || Some(false)).await.unwrap());
         begun.elapsed().as_millis()
     }
 
@@ -262,7 +296,7 @@ mod tests {
         let throttle = Arc::new(LoginThrottle::default());
         for expected in [0, 200, 400] {
             let begun = Instant::now();
-            drop(throttle.token(client(1), || false).await.unwrap());
+            drop(throttle.token(client(1), || Some(false)).await.unwrap());
             assert_eq!(begun.elapsed().as_millis(), expected);
         }
         assert_eq!(fail(&throttle, client(1), "ann").await, 0);
@@ -274,7 +308,7 @@ mod tests {
         for _ in 0..3 {
             fail(&throttle, client(1), "ann").await;
         }
-        throttle.password(client(1), "ann", || true).await.unwrap().unwrap().succeeded();
+        throttle.password(client(1), "ann", || Some(true)).await.unwrap().unwrap().succeeded();
         assert_eq!(fail(&throttle, client(1), "ann").await, 800);
         sleep(FORGET_AFTER * 2).await;
         assert_eq!(fail(&throttle, client(1), "ann").await, 400);
@@ -283,43 +317,56 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_abandoned_attempt_counts_as_failed() {
+    async fn an_attempt_counts_from_the_comparison_on() {
         let throttle = Arc::new(LoginThrottle::default());
+        // The first is compared at once, the others are given up while they wait.
         for _ in 0..5 {
-            let attempt = throttle.password(client(1), "ann", || false);
-            drop(tokio::time::timeout(Duration::from_millis(1), attempt).await);
+            let attempt = throttle.password(client(1), "ann", || Some(false));
+            drop(timeout(Duration::from_millis(1), attempt).await);
         }
-        assert_eq!(fail(&throttle, client(1), "ann").await, 3200);
+        assert_eq!(fail(&throttle, client(1), "ann").await, 200);
+        // One that is given up after its delay may have been compared.
+        drop(throttle.password(client(1), "ann", || None).await.unwrap());
+        assert_eq!(fail(&throttle, client(1), "ann").await, 800);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_waiting_attempts_is_bounded() {
         let throttle = Arc::new(LoginThrottle::default());
+        let enter = |last: u8, name: &str, compared: Option<bool>| {
+            throttle.enter(Subject::Client(client(last)), Some(Subject::Name(name.into())), || compared)
+        };
+        for last in 0..20 {
+            fail(&throttle, client(last), &last.to_string()).await;
+        }
         let mut waiting = Vec::new();
-        let enter = |last| throttle.enter(Subject::Client(client(last)), Some(Subject::Name("ann".into())), || false);
         for last in 0..16 {
-            for _ in 0..MAX_WAITING_OF_CLIENT {
-                waiting.push(enter(last).unwrap());
+            for number in 0..MAX_WAITING_OF_CLIENT {
+                waiting.push(enter(last, &format!("{last} {number}"), None).ok().flatten().unwrap());
             }
-            assert!(enter(last).is_err());
+            assert!(enter(last, "more", None).is_err());
         }
         assert_eq!(waiting.len(), MAX_WAITING);
-        assert!(enter(99).is_err());
+        assert!(enter(19, "19", None).is_err());
+        // Clients without failures have places of their own.
+        for number in 0..MAX_WAITING_OF_CLIENT_WITHOUT_FAILURES {
+            waiting.push(enter(99, &format!("free {number}"), None).ok().flatten().unwrap());
+        }
         // What needs no place is still possible, and a wrong guess without a place counts.
-        assert!(throttle.password(client(98), "bob", || true).await.is_ok_and(|attempt| attempt.is_none()));
+        assert!(enter(99, "right", Some(true)).is_ok_and(|attempt| attempt.is_none()));
+        assert!(enter(99, "wrong", Some(false)).is_err());
         waiting.clear();
         assert_eq!(fail(&throttle, client(99), "carol").await, 200);
-        assert_eq!(fail(&throttle, client(98), "bob").await, 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn parallel_attempts_of_a_client_take_as_long_as_sequential_ones() {
+    async fn parallel_attempts_for_a_name_take_as_long_as_sequential_ones() {
         let throttle = Arc::new(LoginThrottle::default());
         let begun = Instant::now();
-        let guesses: Vec<_> = (0..MAX_WAITING_OF_CLIENT)
-            .map(|number| {
+        let guesses: Vec<_> = (0..8)
+            .map(|_| {
                 let throttle = throttle.clone();
-                tokio::spawn(async move { fail(&throttle, client(1), &number.to_string()).await })
+                tokio::spawn(async move { fail(&throttle, client(1), "ann").await })
             })
             .collect();
         for (guess, expected) in guesses.into_iter().zip([0, 200, 600, 1400, 3000, 6200, 12_600, 22_600]) {
@@ -329,9 +376,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_program_with_an_old_password_does_not_lock_out_others_at_its_address() {
+        let throttle = Arc::new(LoginThrottle::default());
+        let old = throttle.clone();
+        let retries = tokio::spawn(async move {
+            for _ in 0..20 {
+                fail(&old, client(1), "old").await;
+            }
+        });
+        for _ in 0..10 {
+            sleep(Duration::from_secs(7)).await;
+            let attempt = throttle.password(client(1), "app", || Some(true)).await.unwrap();
+            attempt.expect("it waits, because the client has failures").succeeded();
+        }
+        retries.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn correct_logins_of_a_client_without_failures_never_queue() {
         let throttle = Arc::new(LoginThrottle::default());
-        let log_in = || throttle.password(client(1), "ann", || true);
+        let log_in = || throttle.password(client(1), "ann", || Some(true));
         for _ in 0..1000 {
             assert!(log_in().await.unwrap().is_none());
         }
@@ -349,7 +413,10 @@ mod tests {
     async fn the_table_is_bounded() {
         let throttle = Arc::new(LoginThrottle::default());
         for number in 0..MAX_SUBJECTS + 10 {
-            drop(throttle.enter(Subject::Client(client(1)), Some(Subject::Name(number.to_string().into())), || false));
+            drop(
+                throttle
+                    .enter(Subject::Client(client(1)), Some(Subject::Name(number.to_string().into())), || Some(false)),
+            );
         }
         assert!(throttle.state().failures.len() <= MAX_SUBJECTS);
     }

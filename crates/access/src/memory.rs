@@ -42,7 +42,9 @@ impl Memory {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let place = (client, user.clone());
         let Some(entry) = entries.get_mut(&place) else { return false };
-        if entry.until > Instant::now() && verify_slices_are_equal(entry.proof.as_ref(), proof.as_ref()).is_ok() {
+        let now = Instant::now();
+        if entry.until > now && verify_slices_are_equal(entry.proof.as_ref(), proof.as_ref()).is_ok() {
+            entry.until = now + KEPT;
             return true;
         }
         entry.misses += 1;
@@ -50,6 +52,17 @@ impl Memory {
             entries.remove(&place);
         }
         false
+    }
+
+    /// Counts a wrong login that [`Memory::knows`] let pass to the comparison.
+    pub(crate) fn miss(&self, client: Client, user: &Arc<str>) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (client, user.clone());
+        let Some(entry) = entries.get_mut(&place) else { return };
+        entry.misses += 1;
+        if entry.misses >= MAX_MISSES {
+            entries.remove(&place);
+        }
     }
 
     /// Remembers that it was right.

@@ -1,5 +1,6 @@
 //! Replaces the files of users and tokens as a whole: one command at a time, and readers see the old content or the new one,
-//! never a part. New files are private to their owner; a replaced file keeps its owner, group and mode.
+//! never a part. New files are private to their owner; a replaced file keeps its mode and, if
+//! the command runs as root, its owner and group.
 //!
 //! The commands often run as root in a directory of the service user, who can put anything there at any time. So the directory
 //! is opened once and every file is opened relative to it, without following symbolic links. Owner and mode are set on open
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn files_that_root_creates_belong_to_the_owner_of_the_directory() {
         if !is_root() {
-            return;
+            return restante_testdir::skip("only root can give files away", "REQUIRE_ROOT");
         }
         let dir = TestDir::new();
         let (path, lock) = (dir.path().join("file"), dir.path().join("file.lock"));
