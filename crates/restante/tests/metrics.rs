@@ -191,7 +191,7 @@ fn webhooks_are_told_apart_without_their_secrets() {
 fn no_client_makes_up_a_label() {
     let server = Server::start(&["--web-basepath", "/mail"]);
     let mut raw = Talk::new(connect(server.http));
-    for (request, status) in [("BREW /livez", "405"), ("GET /x/../y?z", "404"), ("GET /mail/livez", "200")] {
+    for (request, status) in [("BREW /livez", "405"), ("GET /x/y?z", "404"), ("GET /mail/livez", "200")] {
         raw.send(format!("{request} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         let answer = raw.line().unwrap();
         assert!(answer.contains(status), "{request}: {answer}");

@@ -48,7 +48,7 @@ impl Attendance {
         Ok(done)
     }
 
-    /// Fails if the client would not be let in any more.
+    /// Fails if the credentials of the client are not valid any more.
     pub(super) async fn check_admitted(&self) -> Result<(), Problem> {
         match &self.admitted {
             Some(admitted) => admitted.check().await,

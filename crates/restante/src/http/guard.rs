@@ -2,7 +2,7 @@
 //! pages of other origins), and adds the security headers of the response. The address of the client is determined in
 //! `client`, its identity in `access`.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::client::Forwarded;
 use super::departure::Departure;
 use super::observe::Asked;
 use super::pages;
-use super::paths::{ASSETS, LIVE, READY, cleaned, is_page, path_and_query};
+use super::paths::{self, ASSETS, LIVE, READY, cleaned, path_and_query};
 use super::problem::Problem;
 use super::reply::SAME_ORIGIN;
 use super::request::{FETCH_SITE, Visit, Welcome, template};
@@ -51,9 +51,9 @@ const AFTER_DEPARTURE: Duration = Duration::from_secs(2);
 /// Lets in the requests that are meant for this server, and answers the others.
 pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let asked = Asked::now(&server, &request);
-    let is_page = is_page(template(&server.settings, &request));
+    let is_page = is_page(&server.settings, &request);
     let mut response = match let_in(&server, &mut request) {
-        Ok(_) if let Some(path) = redirect_target(&request) => {
+        Ok(_) if let Some(path) = redirect_target(&server.settings, &request) => {
             pages::moved(path).unwrap_or_else(Problem::into_response)
         }
         Ok(client) => {
@@ -119,10 +119,15 @@ async fn admitted(server: &Server, mut request: Request, client: Option<Forwarde
     response
 }
 
-/// Returns where a read with repeated slashes or dot segments in its path is redirected to.
-fn redirect_target(request: &Request) -> Option<String> {
-    let path = if request.method().is_safe() { cleaned(request.uri().path()) } else { None };
-    path.map(|path| path_and_query(request.uri(), &path))
+/// Returns where a read with repeated slashes or dot segments in its path is redirected to, as browsers see the path: a proxy
+/// may have replaced its beginning.
+fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
+    let path = if request.method().is_safe() { cleaned(request.uri().path())? } else { return None };
+    let path = match path.strip_prefix(&settings.base_path) {
+        Some(below) if below.starts_with('/') => format!("{}{below}", settings.public_path()),
+        _ => path,
+    };
+    Some(path_and_query(request.uri(), &path))
 }
 
 /// Checks a request and notes how its client sees the server. A probe may ask for any host, or none: supervisors know
@@ -175,6 +180,9 @@ pub(super) fn visit(settings: &Settings, request: &Request) -> Result<Visit, Pro
     let forwarded = |name| if trusted { last_of_list(headers, name) } else { None };
 
     let authority = authority(settings, request, forwarded(FORWARDED_HOST))?;
+    if !trusted && !is_marked_by_browsers(settings, headers, peer, authority) {
+        return Err(Problem::Misdirected);
+    }
     let scheme = match forwarded(FORWARDED_PROTO) {
         Some(scheme) if scheme.eq_ignore_ascii_case("https") => "https",
         Some(scheme) if scheme.eq_ignore_ascii_case("http") => "http",
@@ -227,7 +235,7 @@ fn check_host(settings: &Settings, authority: &str) -> Result<(), Problem> {
     if answers_for(settings, host) { Ok(()) } else { Err(Problem::Misdirected) }
 }
 
-/// Returns whether requests for this host are answered: addresses, names that nobody can register in the public DNS, and
+/// Returns whether requests for this host are answered: addresses, names that cannot be registered in the public DNS, and
 /// configured names.
 fn answers_for(settings: &Settings, host: Host<'_>) -> bool {
     match host {
@@ -235,7 +243,7 @@ fn answers_for(settings: &Settings, host: Host<'_>) -> bool {
             let name = name.strip_suffix('.').unwrap_or(name);
             is_private(name) || settings.hosts.allows(name) || is_public_host(settings, name)
         }
-        Host::Address => true,
+        Host::Address(_) => true,
     }
 }
 
@@ -246,6 +254,29 @@ fn is_private(name: &str) -> bool {
         None => true,
         Some((_, last_label)) => PRIVATE_DOMAINS.iter().any(|domain| last_label.eq_ignore_ascii_case(domain)),
     }
+}
+
+/// Returns false for a request that a browser sends to this machine by a name or address that it does not take for this machine,
+/// such as `0.0.0.0` or an alias of the hosts file. Browsers do not send Fetch Metadata there, so it is not known which page
+/// sends the request. Programs are not affected, and a configured name is accepted.
+fn is_marked_by_browsers(settings: &Settings, headers: &HeaderMap, peer: Peer, authority: &str) -> bool {
+    let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
+    if !is_browser || headers.contains_key(FETCH_SITE) || peer.tls || !peer.via.is_some_and(|ip| ip.is_loopback()) {
+        return true;
+    }
+    match Host::parse(authority) {
+        Some(Host::Name(name)) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            is_localhost(name) || settings.hosts.allows(name) || is_public_host(settings, name)
+        }
+        Some(Host::Address(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// `localhost` and everything below it (RFC 6761 section 6.3).
+fn is_localhost(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|label| label.eq_ignore_ascii_case("localhost"))
 }
 
 fn public_authority(settings: &Settings) -> Option<&str> {
@@ -263,8 +294,12 @@ fn is_public_host(settings: &Settings, name: &str) -> bool {
 fn check_site(settings: &Settings, request: &Request, visit: &Visit) -> Result<(), Problem> {
     let is_allowed = request.extensions().get::<Welcome>().is_some()
         || is_own_page(settings, request.headers(), visit)
-        || is_page(template(settings, request)) && is_top_level_navigation(request);
+        || is_page(settings, request) && is_top_level_navigation(request);
     if is_allowed { Ok(()) } else { Err(Problem::ForeignOrigin) }
+}
+
+fn is_page(settings: &Settings, request: &Request) -> bool {
+    request.extensions().get::<MatchedPath>().is_some() && paths::is_page(template(settings, request))
 }
 
 /// Returns whether a browser loads the response as the document of a tab, not of a frame.
@@ -308,7 +343,7 @@ enum Host<'a> {
     /// A name, which can be made to point anywhere.
     Name(&'a str),
     /// An IP address, which cannot.
-    Address,
+    Address(IpAddr),
 }
 
 impl<'a> Host<'a> {
@@ -316,15 +351,15 @@ impl<'a> Host<'a> {
     fn parse(authority: &'a str) -> Option<Self> {
         if let Some(rest) = authority.strip_prefix('[') {
             let (address, port) = rest.split_once(']')?;
-            address.parse::<Ipv6Addr>().ok()?;
-            return is_port(port).then_some(Self::Address);
+            let address = address.parse::<Ipv6Addr>().ok()?;
+            return is_port(port).then_some(Self::Address(address.into()));
         }
         let (host, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if host.is_empty() || host.len() > MAX_HOST || !host.bytes().all(allowed) || !is_port(port) {
             return None;
         }
-        if host.parse::<Ipv4Addr>().is_ok() { Some(Self::Address) } else { Some(Self::Name(host)) }
+        Some(host.parse::<Ipv4Addr>().map_or(Self::Name(host), |address| Self::Address(address.into())))
     }
 }
 

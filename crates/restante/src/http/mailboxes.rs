@@ -42,7 +42,7 @@ pub(super) async fn list(
 impl Server {
     /// Returns the first mailboxes of a page that the grant reaches, at most `limit`. The page's own limit is not looked at.
     ///
-    /// Only names that begin as the patterns of the grant do are read. If most of these do not match, as with `*-ci`, all of them
+    /// Reads only names that begin with the literal beginning of a pattern of the grant. If most of these do not match, as with `*-ci`, all of them
     /// are read, in steps, and one request at a time does that.
     async fn reached(&self, grant: &Grant, page: &MailboxPage, limit: usize) -> Result<Vec<MailboxState>, Problem> {
         let step = if grant.reaches_all() { limit } else { limit.max(SCAN_STEP) };

@@ -44,8 +44,10 @@ pub(super) fn cleaned(path: &str) -> Option<String> {
             name => segments.push(name),
         }
     }
+    // A browser takes a backslash in a redirect for a slash.
+    let joined = segments.join("/").replace('\\', "%5C");
     let ends_in_slash = !segments.is_empty() && ["/", "/.", "/.."].iter().any(|end| path.ends_with(end));
-    let cleaned = format!("/{}{}", segments.join("/"), if ends_in_slash { "/" } else { "" });
+    let cleaned = format!("/{joined}{}", if ends_in_slash { "/" } else { "" });
     (cleaned != path).then_some(cleaned)
 }
 
@@ -98,6 +100,7 @@ mod tests {
             ("/m/a/..", Some("/m/")),
             ("/..", Some("/")),
             ("/m//a//", Some("/m/a/")),
+            ("/./\\evil.example", Some("/%5Cevil.example")),
         ];
         for (path, expected) in table {
             assert_eq!(cleaned(path).as_deref(), expected, "{path}");

@@ -1,4 +1,4 @@
-//! Web pages of other attackers that attack the server by the browser of its user, on all of its listeners and with its default
+//! Web pages of other origins that attack the server by the browser of its user, on all of its listeners and with its default
 //! settings: they can neither store, delete nor read mail, and a response tells them nothing by the time it takes.
 
 use serde_json::json;
@@ -165,7 +165,7 @@ fn a_page_reads_times_and_changes_nothing_by_http() {
             assert!(statuses.iter().all(|status| *status == 403), "{path} from {attacker}: {statuses:?}");
         }
     }
-    assert_eq!(scene.server.ids("james"), [id.clone()]);
+    assert_eq!(scene.server.ids("james"), std::slice::from_ref(id));
     assert_eq!(scene.server.json("/api/v1/mailbox/james")[0]["seen"], false);
 }
 

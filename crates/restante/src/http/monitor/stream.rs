@@ -89,7 +89,7 @@ pub(super) fn answer(
 struct Feed {
     events: Subscription,
     audience: Audience,
-    /// Ready when the server ends, when the client would not be let in any more, or, without a notice, when it has left.
+    /// Ready when the server ends, when the credentials become invalid, or, without a notice, when the client has disconnected.
     ending: Pin<Box<dyn Future<Output = Option<Notice>> + Send>>,
     open: Open,
     has_begun: bool,

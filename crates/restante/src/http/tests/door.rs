@@ -224,6 +224,38 @@ async fn requests_from_pages_of_other_origins() {
     assert_eq!(behind.status, 200);
 }
 
+/// Browsers mark requests to `localhost` and loopback addresses only. They do not mark requests to other names of this machine.
+#[tokio::test]
+async fn browsers_must_use_a_loopback_name_on_the_same_machine() {
+    let house = House::with(Settings { hosts: Hosts::Only(vec!["box".to_owned()]), ..Settings::default() });
+    let browser = "\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)";
+    let table = [
+        ("localhost:9000", browser, 200),
+        ("a.localhost", browser, 200),
+        ("127.0.0.2", browser, 200),
+        ("[::1]:9000", browser, 200),
+        ("box", browser, 200),
+        ("0.0.0.0:9000", browser, 421),
+        ("[::]:9000", browser, 421),
+        ("[::ffff:127.0.0.1]:9000", browser, 421),
+        ("restante:9000", browser, 421),
+        ("evil.local:9000", browser, 421),
+        ("kubernetes.docker.internal", browser, 421),
+        ("0.0.0.0:9000", "\nUser-Agent: curl/8.5.0", 200),
+        ("restante:9000", "", 200),
+        ("kubernetes.docker.internal", "\nUser-Agent: Go-http-client/1.1", 200),
+    ];
+    for (host, agent, status) in table {
+        let request = format!("{LIST}\nHost: {host}{agent}");
+        let answer = house.ask_with(&request, Body::empty(), from("127.0.0.1")).await;
+        assert_eq!(answer.status, status, "{host}{agent}");
+        // From another machine, and with TLS, the name is not the browser's alone.
+        assert_eq!(house.ask_with(&request, Body::empty(), from("192.0.2.1")).await.status, 200, "{host}{agent}");
+        let tls = Peer { tls: true, ..from("127.0.0.1") };
+        assert_eq!(house.ask_with(&request, Body::empty(), tls).await.status, 200, "{host}{agent}");
+    }
+}
+
 #[tokio::test]
 async fn any_site_may_link_to_a_page_but_not_frame_it() {
     let table = [
@@ -260,6 +292,9 @@ async fn any_site_may_link_to_a_page_but_not_frame_it() {
                 }
             }
         }
+        let document = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document";
+        house.ask(&format!("GET {base_path}/nothing\n{document}")).await.problem(403);
+        house.ask(&format!("GET {base_path}//m/test\n{document}")).await.problem(403);
         let posted = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document";
         house.ask(&format!("POST {base_path}/\n{posted}")).await.problem(403);
     }
