@@ -110,15 +110,12 @@ impl Naming {
             return domain_name(text).map(Into::into);
         }
         let (local, domain) = address::split(text, Alphabet::Utf8)?;
-        match (self, domain.as_deref()) {
-            // The domain does not matter, so it may be wrong.
-            (Self::Local, _) => self.name(&local, None),
-            (_, Some(domain)) => {
-                address::check_domain(domain)?;
-                self.name(&local, Some(domain))
-            }
-            (_, None) => self.name(&local, None),
+        // Under local naming the domain does not matter, so it may be wrong.
+        let domain = domain.filter(|_| self != Self::Local);
+        if let Some(domain) = &domain {
+            address::check_domain(domain)?;
         }
+        self.name(&local, domain.as_deref())
     }
 
     /// An address whose mail comes to this mailbox, in that domain where the name does not say one. There is none for a name

@@ -56,6 +56,7 @@ pub use session::Session;
 
 /// What every session of one listener knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Settings {
     /// The name of this server, in the greeting and in the reply to EHLO.
     pub domain: String,
