@@ -52,51 +52,202 @@ impl Mailbox {
 /// The first `limit` mailboxes of a field's value. Groups are flattened, what is no mailbox is left out, and so is what
 /// lies across the end of what is read.
 pub(super) fn mailboxes(field: &[u8], limit: usize) -> Vec<Mailbox> {
-    let cut = field.len() > MAX_FIELD;
-    let value = unfold(&field[..field.len().min(MAX_FIELD)]);
-    let mut found = Vec::new();
-    let mut item = Item::default();
-    // A quote that is never closed quotes nothing, nor does any behind it.
-    let mut quotes = true;
-    let mut pos = 0;
-    while pos < value.len() && found.len() < limit {
-        let rest = &value[pos..];
-        pos += match rest[0] {
-            b'"' if quotes => match item.quoted(rest) {
+    List::read(field, limit).mailboxes
+}
+
+/// What an address list holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct List {
+    pub(super) mailboxes: Vec<Mailbox>,
+    /// Whether it says that there is no mailbox: `undisclosed-recipients:;`.
+    pub(super) is_empty_group: bool,
+}
+
+impl List {
+    /// Reads the first `limit` mailboxes of a field's value.
+    pub(super) fn read(field: &[u8], limit: usize) -> Self {
+        let cut = field.len() > MAX_FIELD;
+        let value = unfold(&field[..field.len().min(MAX_FIELD)]);
+        let mut reader = Reader { found: Vec::new(), item: Item::default(), quotes: true, groups: false, junk: false };
+        let mut pos = 0;
+        while pos < value.len() && reader.found.len() < limit {
+            match reader.step(&value[pos..], cut) {
+                Some(used) => pos += used,
+                None => break,
+            }
+        }
+        if reader.found.len() < limit && !cut {
+            reader.end_item(false);
+        }
+        reader.found.truncate(limit);
+        let is_empty_group = reader.groups && !reader.junk && reader.found.is_empty();
+        Self { mailboxes: reader.found, is_empty_group }
+    }
+}
+
+/// Reads a list in one pass.
+struct Reader {
+    found: Vec<Mailbox>,
+    item: Item,
+    /// A quote that is never closed quotes nothing, nor does any after it.
+    quotes: bool,
+    /// Whether there is a group.
+    groups: bool,
+    /// Whether there are words that are no mailbox.
+    junk: bool,
+}
+
+impl Reader {
+    /// Reads what the rest of the value starts with. Returns how long that is, or `None` if it lies across the end.
+    fn step(&mut self, rest: &[u8], cut: bool) -> Option<usize> {
+        Some(match rest[0] {
+            b'"' if self.quotes => match self.item.quoted(rest) {
                 Some(used) => used,
-                None if cut => break,
+                None if cut => return None,
                 None => {
-                    quotes = false;
+                    self.quotes = false;
                     1
                 }
             },
-            b'(' => item.comment(rest),
-            b'<' => item.angle(rest),
-            b'=' => item.word(rest),
+            b'(' => self.item.comment(rest),
+            b'<' => self.angle(rest, cut)?,
+            // The bracket that was opened for this one got lost.
+            b'>' => 1,
+            b'=' => self.item.word(rest),
             b',' | b';' => {
-                item = item.finish(&mut found, rest[0] == b',');
+                self.end_item(rest[0] == b',');
                 1
             }
             // The name of a group (section 3.4) ends here; in an address a colon can only be an IPv6 literal's.
-            b':' if !item.literal => {
-                item = Item::default();
+            b':' if !self.item.literal => {
+                self.groups = true;
+                self.item = Item::default();
                 1
             }
-            _ => item.plain(rest),
+            _ => self.item.plain(rest),
+        })
+    }
+
+    /// Reads an address in brackets. Brackets may be doubled, or not closed: then the address ends at the next separator.
+    fn angle(&mut self, rest: &[u8], cut: bool) -> Option<usize> {
+        let start = rest.iter().position(|&b| b != b'<').unwrap_or(rest.len());
+        let (len, closed) = self.angle_end(&rest[start..]);
+        if !closed && cut && start + len == rest.len() {
+            return None;
+        }
+        let content = &rest[start..start + len];
+        let separator = || {
+            let at = memchr::memchr(b'@', content)?;
+            content[at..].iter().position(|b| matches!(b, b',' | b';')).map(|separator| at + separator)
         };
+        let len = if closed || content.starts_with(b"@") { len } else { separator().unwrap_or(len) };
+        self.take_angle(&rest[start..start + len]);
+        let after = &rest[start + len..];
+        let closing = if closed { after.iter().position(|&b| b != b'>').unwrap_or(after.len()) } else { 0 };
+        Some(start + len + closing)
     }
-    if found.len() < limit && !cut {
-        item.finish(&mut found, false);
+
+    /// Where the text in brackets ends, and whether a bracket closes it.
+    fn angle_end(&mut self, rest: &[u8]) -> (usize, bool) {
+        let mut pos = 0;
+        while pos < rest.len() {
+            match rest[pos] {
+                b'>' => return (pos, true),
+                b'<' => return (pos, false),
+                b'"' if self.quotes => {
+                    let string = quoted_string(&rest[pos..]);
+                    self.quotes = string.is_some();
+                    pos += string.map_or(1, |(_, len)| len);
+                }
+                _ => pos += 1,
+            }
+        }
+        (pos, false)
     }
-    found
+
+    fn take_angle(&mut self, content: &[u8]) {
+        let content = without_route(content);
+        if content.is_empty() {
+            return;
+        }
+        let list = content.iter().any(|b| matches!(b, b',' | b';')) || memchr::memchr_iter(b'@', content).count() > 1;
+        let mut addresses = if list { Item::bare_mailboxes(content) } else { Vec::new() };
+        let (address, others) = match addresses.is_empty() {
+            true if content.contains(&b'@') => (compact(content), addresses),
+            true => (content.to_vec(), addresses),
+            false => (addresses.remove(0).address.into_bytes(), addresses),
+        };
+        match &self.item.angle {
+            // A remark in brackets before the address belongs to the name.
+            Some(remark) if !remark.contains(&b'@') && address.contains(&b'@') => {
+                let remark = [b"<", remark.as_slice(), b"> "].concat();
+                let name_len = self.item.name_len.min(self.item.phrase.len());
+                self.item.phrase.splice(name_len..name_len, remark);
+                self.item.angle = Some(address);
+                self.item.name_len = self.item.phrase.len();
+            }
+            // Two mailboxes without a comma between them.
+            Some(_) => {
+                let name = self.item.phrase.split_off(self.item.name_len.min(self.item.phrase.len()));
+                self.end_item(false);
+                self.item.name_len = name.len();
+                self.item.phrase = name;
+                self.item.angle = Some(address);
+            }
+            None => {
+                self.item.name_len = self.item.phrase.len();
+                self.item.angle = Some(address);
+            }
+        }
+        self.item.bare.clear();
+        if !others.is_empty() {
+            self.end_item(false);
+            self.found.extend(others);
+        }
+    }
+
+    /// Ends the item: its mailboxes go to the list. What has no address may be the front of a name with a comma that
+    /// should have been quoted (`Doe, Jane <jane@example.org>`) and stays for the next item.
+    fn end_item(&mut self, continues: bool) {
+        let item = std::mem::take(&mut self.item);
+        if let Some(address) = &item.angle {
+            let (before, after) = item.phrase.split_at(item.name_len.min(item.phrase.len()));
+            let name = if before.trim_ascii().is_empty() && !after.contains(&b'@') { after } else { before };
+            self.found.push(Mailbox { name: decoded(name), address: one_line(&decode_unlabelled(address)) });
+            // An address without brackets after one with them.
+            self.found.extend(Item::bare_mailboxes(&item.bare));
+            return;
+        }
+        let bare = item.bare.trim_ascii();
+        if memchr::memchr(b'@', bare).is_some() {
+            let mut mailboxes = Item::bare_mailboxes(bare);
+            if let [only] = mailboxes.as_mut_slice()
+                && only.name.is_empty()
+            {
+                only.name = decoded(&item.comment);
+            }
+            self.found.append(&mut mailboxes);
+            return;
+        }
+        if !bare.is_empty() {
+            if continues {
+                self.item = Item { phrase: item.phrase, ..Item::default() };
+                self.item.phrase.push(b',');
+            } else {
+                self.junk = true;
+            }
+        }
+    }
 }
 
-/// What was read since the last comma.
+/// What was read since the last separator.
 #[derive(Default)]
 struct Item {
-    /// Everything outside of angle brackets and comments, unquoted: the display name when an address follows.
+    /// Everything outside of angle brackets and comments, unquoted: the display name when an address is there.
     phrase: Vec<u8>,
-    /// The same with its quotes: the address when none follows.
+    /// How much of it stands before the angle brackets.
+    name_len: usize,
+    /// The same with its quotes, as far as it stands after the angle brackets: the address when there are none.
     bare: Vec<u8>,
     /// Whether an address literal (`[`) has begun.
     literal: bool,
@@ -106,7 +257,7 @@ struct Item {
 
 impl Item {
     fn plain(&mut self, rest: &[u8]) -> usize {
-        let len = rest.iter().skip(1).position(|b| b"\"(<=,;:".contains(b)).map_or(rest.len(), |len| len + 1);
+        let len = rest.iter().skip(1).position(|b| b"\"(<>=,;:".contains(b)).map_or(rest.len(), |len| len + 1);
         self.literal |= rest[..len].contains(&b'[');
         self.take(&rest[..len])
     }
@@ -133,71 +284,60 @@ impl Item {
         Some(len)
     }
 
-    fn angle(&mut self, rest: &[u8]) -> usize {
-        let len = memchr::memchr(b'>', rest).unwrap_or(rest.len());
-        let address = rest[1..len].trim_ascii();
-        if self.angle.is_none() && !address.is_empty() {
-            self.angle = Some(address.to_vec());
-        }
-        (len + 1).min(rest.len())
-    }
-
-    /// Comments nest (section 3.2.2); only how deep is counted.
+    /// Comments nest (section 3.2.2); only how deep is counted. One before or after an address is kept, it is the name in
+    /// the form older than RFC 822. One inside of an address is not.
     fn comment(&mut self, rest: &[u8]) -> usize {
-        let mut depth = 0_usize;
-        let mut pos = 0;
-        while pos < rest.len() {
-            match rest[pos] {
-                b'\\' => pos += 1,
-                b'(' => depth += 1,
-                b')' => depth -= 1,
-                _ => {}
+        let len = comment_len(rest);
+        let bare = self.bare.trim_ascii();
+        let inside = !bare.is_empty() && (bare.ends_with(b"@") || memchr::memchr(b'@', bare).is_none());
+        if !inside {
+            if !self.comment.is_empty() {
+                self.comment.push(b' ');
             }
-            pos += 1;
-            if depth == 0 {
-                break;
-            }
+            self.comment.extend_from_slice(rest[1..len].strip_suffix(b")").unwrap_or(&rest[1..len]));
         }
-        let len = pos.min(rest.len());
-        self.comment.extend_from_slice(rest[1..len].strip_suffix(b")").unwrap_or(&rest[1..len]));
         len
     }
 
-    /// Ends the item: its mailbox goes to the list. What has no address may be the front of a name with a comma that
-    /// should have been quoted (`Doe, Jane <jane@example.org>`) and stays for the next item.
-    fn finish(self, found: &mut Vec<Mailbox>, continues: bool) -> Self {
-        if let Some(address) = &self.angle {
-            found.push(Mailbox { name: decoded(&self.phrase), address: one_line(&decode_unlabelled(address)) });
-            return Self::default();
+    /// The mailboxes in a text without brackets. Each word with an `@` is an address, blanks may surround its `@` and its
+    /// dots (section 4.4). The words before it are its name, those after the last one are the name of that if it has none.
+    fn bare_mailboxes(text: &[u8]) -> Vec<Mailbox> {
+        let words = words_of(text);
+        let mut found: Vec<Mailbox> = Vec::new();
+        let mut name: Vec<u8> = Vec::new();
+        for word in words {
+            if let Some(address) = address_of(&word) {
+                found.push(Mailbox { name: decoded(&name), address: one_line(&decode_unlabelled(&address)) });
+                name.clear();
+                continue;
+            }
+            if !name.is_empty() {
+                name.push(b' ');
+            }
+            name.extend(unquote(&word));
         }
-        let bare = self.bare.trim_ascii();
-        if let Some(at) = memchr::memrchr(b'@', bare) {
-            found.push(self.bare_mailbox(bare, at));
-            return Self::default();
+        if let [only] = found.as_mut_slice()
+            && only.name.is_empty()
+        {
+            only.name = decoded(&name);
         }
-        if !continues || bare.is_empty() {
-            return Self::default();
-        }
-        let mut carried = self;
-        carried.phrase.push(b',');
-        carried.bare.clear();
-        carried.literal = false;
-        carried
+        found
     }
+}
 
-    /// An address without brackets. Blanks may surround its `@` (section 4.4); words before it are a name whose
-    /// brackets got lost, a comment behind it is the name in the form older than RFC 822.
-    fn bare_mailbox(&self, bare: &[u8], at: usize) -> Mailbox {
-        let local = bare[..at].trim_ascii_end();
-        let domain = bare[at + 1..].trim_ascii();
-        let start = if local.ends_with(b"\"") {
-            opening_quote(local)
-        } else {
-            local.iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1)
-        };
-        let name = if start > 0 { decoded(&unquote(&local[..start])) } else { decoded(&self.comment) };
-        Mailbox { name, address: one_line(&decode_unlabelled(&[&local[start..], b"@", domain].concat())) }
-    }
+/// The address in a word, if there is one: something before its `@` and something after it.
+fn address_of(word: &[u8]) -> Option<Vec<u8>> {
+    let word = word.trim_ascii_end();
+    let bare = word.strip_prefix(b"mailto:").unwrap_or(word);
+    let bare = match bare {
+        [b'\'', inner @ .., b'\''] => inner,
+        // An address in quotes.
+        [b'"', inner @ .., b'"'] if !inner.contains(&b'"') => inner,
+        _ => bare,
+    };
+    let bare = bare.trim_ascii();
+    let at = memchr::memrchr(b'@', bare)?;
+    (at > 0).then(|| bare.to_vec())
 }
 
 /// The content of the quoted string that the text starts with, its quoted pairs resolved, and the length of it all.
@@ -214,10 +354,93 @@ fn quoted_string(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     None
 }
 
-/// Where the quoted string starts that ends the text.
-fn opening_quote(text: &[u8]) -> usize {
-    let before = &text[..text.len() - 1];
-    memchr::memrchr(b'"', before).unwrap_or(before.len())
+/// The length of the comment that the text starts with.
+fn comment_len(text: &[u8]) -> usize {
+    let mut depth = 0_usize;
+    let mut pos = 0;
+    while pos < text.len() {
+        match text[pos] {
+            b'\\' => pos += 1,
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        pos += 1;
+        if depth == 0 {
+            break;
+        }
+    }
+    pos.min(text.len())
+}
+
+/// The words of a text, of which a quoted string is one or a part of one. Blanks around an `@`, or around the dots of what
+/// follows it, do not end a word.
+fn words_of(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    let (mut quotes, mut after_dot) = (true, false);
+    let mut pos = 0;
+    while pos < text.len() {
+        if text[pos].is_ascii_whitespace() || matches!(text[pos], b',' | b';') {
+            pos += 1;
+            continue;
+        }
+        let start = pos;
+        while pos < text.len() && !text[pos].is_ascii_whitespace() && !matches!(text[pos], b',' | b';') {
+            let string = (quotes && text[pos] == b'"').then(|| quoted_string(&text[pos..])).flatten();
+            quotes &= text[pos] != b'"' || string.is_some();
+            pos += string.map_or(1, |(_, len)| len);
+        }
+        let word = &text[start..pos];
+        let joins = words.last().is_some_and(|last| {
+            let address = last.contains(&b'@');
+            let domain = address && !word.contains(&b'@') && (word.starts_with(b".") || last.ends_with(b"."));
+            after_dot
+                || last.ends_with(b"@")
+                || !address && (word.starts_with(b"@") || word.starts_with(b"."))
+                || domain
+        });
+        after_dot = word == b".";
+        match words.last_mut() {
+            Some(last) if joins => last.extend_from_slice(word),
+            _ => words.push(word.to_vec()),
+        }
+    }
+    words
+}
+
+/// What remains of a text in brackets without the route before the address (`@a,@b:`, section 4.4) and without `mailto:`.
+fn without_route(content: &[u8]) -> &[u8] {
+    let content = content.trim_ascii();
+    let is_route = content.starts_with(b"@");
+    let colon = memchr::memchr(b':', content).filter(|_| is_route);
+    let content = colon.map_or(content, |colon| &content[colon + 1..]);
+    content.strip_prefix(b"mailto:").unwrap_or(content).trim_ascii()
+}
+
+/// An address without comments and blanks, except in quotes.
+fn compact(content: &[u8]) -> Vec<u8> {
+    let mut address = Vec::with_capacity(content.len());
+    let mut pos = 0;
+    let mut quotes = true;
+    while pos < content.len() {
+        let rest = &content[pos..];
+        let string = if quotes && rest[0] == b'"' { quoted_string(rest) } else { None };
+        quotes &= rest[0] != b'"' || string.is_some();
+        pos += match (rest[0], string) {
+            (_, Some((_, len))) => {
+                address.extend_from_slice(&rest[..len]);
+                len
+            }
+            (b'(', _) => comment_len(rest),
+            (byte, _) => {
+                if !byte.is_ascii_whitespace() {
+                    address.push(byte);
+                }
+                1
+            }
+        };
+    }
+    address
 }
 
 fn unquote(text: &[u8]) -> Vec<u8> {
@@ -287,7 +510,9 @@ mod tests {
             ("\"jane doe\"@example.org", &["<\"jane doe\"@example.org>"]),
             ("jane@[IPv6:2001:db8::1]", &["<jane@[IPv6:2001:db8::1]>"]),
             ("J <jane@[IPv6:2001:db8::1]>", &["J <jane@[IPv6:2001:db8::1]>"]),
-            ("<@a,@b:jane@c>", &["<@a,@b:jane@c>"]),
+            ("<@a,@b:jane@c>", &["<jane@c>"]),
+            ("Jane <@a:jane@c>", &["Jane <jane@c>"]),
+            ("@a,@b:jane@c", &["<jane@c>"]),
             ("jane @ example.org", &["<jane@example.org>"]),
             ("Doe, Jane <j@x>", &["Doe, Jane <j@x>"]),
             ("nobody, j@x", &["<j@x>"]),
@@ -300,12 +525,71 @@ mod tests {
             ("(unclosed j@x", &[]),
             (",,;,", &[]),
             ("", &[]),
-            ("A <a@x> <b@y>", &["A <a@x>"]),
+            ("A <a@x> <b@y>", &["A <a@x>", "<b@y>"]),
+            // Mailboxes without a comma between them.
+            ("A <a@x> B <b@y>", &["A <a@x>", "B <b@y>"]),
+            ("<a@x> Bob Roe <b@y> C <c@z>", &["<a@x>", "Bob Roe <b@y>", "C <c@z>"]),
+            ("a@x b@y", &["<a@x>", "<b@y>"]),
+            ("Ann a@x Bob b@y", &["Ann <a@x>", "Bob <b@y>"]),
+            ("<a@x> b@y", &["<a@x>", "<b@y>"]),
+            ("A <a@x>; B <b@y>;", &["A <a@x>", "B <b@y>"]),
+            ("<a@x, b@y>", &["<a@x>", "<b@y>"]),
+            ("Both <a@x; b@y>, c@z", &["Both <a@x>", "<b@y>", "<c@z>"]),
+            // Names that hold an address.
+            ("jane@x <jane@x>", &["jane@x <jane@x>"]),
+            ("\"jane@x\" <jane@x>", &["jane@x <jane@x>"]),
+            ("\"jane@x.org\"", &["<jane@x.org>"]),
+            ("'jane@x.org', 'Bob' <b@y>", &["<jane@x.org>", "'Bob' <b@y>"]),
+            ("Jane <the boss> <jane@x>", &["Jane <the boss> <jane@x>"]),
+            // Comments and blanks in an address.
+            ("<jane(of x)@example.org>", &["<jane@example.org>"]),
+            ("jane(of x)@example.org", &["<jane@example.org>"]),
+            ("jane@(the)example.org (Jane)", &["Jane <jane@example.org>"]),
+            ("(Jane) j@x", &["Jane <j@x>"]),
+            ("< jane @ example.org >", &["<jane@example.org>"]),
+            ("<jane . doe@example . org>", &["<jane.doe@example.org>"]),
+            ("jane . doe @ example . org", &["<jane.doe@example.org>"]),
+            ("<jane\r\n @example.org>", &["<jane@example.org>"]),
+            ("<\"jane doe\" @example.org>", &["<\"jane doe\"@example.org>"]),
+            ("j@x Jane Doe", &["Jane Doe <j@x>"]),
+            ("<j@x> Jane Doe", &["Jane Doe <j@x>"]),
+            // Brackets.
+            ("<<j@x>>", &["<j@x>"]),
+            ("Jane <<j@x>>, b@y", &["Jane <j@x>", "<b@y>"]),
+            ("Jane <j@x, Bob <b@y>", &["Jane <j@x>", "Bob <b@y>"]),
+            ("Jane <j@x; b@y", &["Jane <j@x>", "<b@y>"]),
+            ("Jane j@x>", &["Jane <j@x>"]),
+            ("<\"a>b\"@x>", &["<\"a>b\"@x>"]),
+            ("<mailto:j@x>", &["<j@x>"]),
+            ("J <j>", &["J <j>"]),
+            // Groups.
+            ("A: B: a@x;;, c@y", &["<a@x>", "<c@y>"]),
+            ("Friends:;, a@x", &["<a@x>"]),
+            ("Friends: A <a@x>; Others: B <b@y>;", &["A <a@x>", "B <b@y>"]),
+            ("@x, @", &[]),
             ("mailto:j@x", &["<j@x>"]),
             ("Evil\u{1}\u{7f} <j@x>", &["Evil <j@x>"]),
         ];
         for (value, list) in table {
             assert_eq!(shown(value), *list, "{value}");
+        }
+    }
+
+    #[test]
+    fn empty_groups_are_told_from_words() {
+        let table = [
+            ("undisclosed-recipients:;", true),
+            ("undisclosed recipients: ;", true),
+            ("\"Recipients not shown\": ;", true),
+            ("a: b:;;", true),
+            ("Friends: a@x;", false),
+            ("Friends: nobody;", false),
+            ("nobody", false),
+            ("", false),
+            ("<>", false),
+        ];
+        for (value, empty) in table {
+            assert_eq!(List::read(value.as_bytes(), 10).is_empty_group, empty, "{value}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The few header fields of a mail's summary record, read on arrival without looking at anything else of the mail.
 
-use super::addresses::{Mailbox, mailboxes};
+use super::addresses::{List, Mailbox, mailboxes};
 use super::charset::one_line;
 use super::header::{Fields, RawField, unfold};
 use super::words;
@@ -19,7 +19,8 @@ const MAX_SUBJECT_FIELD: usize = 128 * 1024;
 pub struct HeaderSummary {
     /// The first mailbox of From, as `Display Name <addr>` or `<addr>`; `None` when there is none.
     pub from: Option<String>,
-    /// The mailboxes of To in the same form; `None` when there are none.
+    /// The mailboxes of To in the same form; `None` when there are none. A list that says itself that it is empty, such as
+    /// `undisclosed-recipients:;`, has none of them.
     pub to: Option<Vec<String>>,
     /// The subject, decoded; empty when there is none.
     pub subject: String,
@@ -61,6 +62,8 @@ pub fn summary_subject(text: &str) -> String {
 struct Recipients {
     list: Vec<String>,
     bytes: usize,
+    /// Whether a field says that there are none.
+    is_empty_group: bool,
 }
 
 impl Recipients {
@@ -68,7 +71,9 @@ impl Recipients {
         if self.bytes > MAX_TO_BYTES {
             return;
         }
-        self.extend(mailboxes(field, MAX_TO - self.list.len()));
+        let List { mailboxes, is_empty_group } = List::read(field, MAX_TO - self.list.len());
+        self.is_empty_group |= is_empty_group;
+        self.extend(mailboxes);
     }
 
     fn extend(&mut self, mailboxes: impl IntoIterator<Item = Mailbox>) {
@@ -83,7 +88,7 @@ impl Recipients {
     }
 
     fn into_list(self) -> Option<Vec<String>> {
-        (!self.list.is_empty()).then_some(self.list)
+        (self.is_empty_group || !self.list.is_empty()).then_some(self.list)
     }
 }
 
@@ -123,6 +128,32 @@ mod tests {
             assert_eq!(summary.to.unwrap_or_default(), *to);
             assert_eq!(summary.subject, *subject);
         }
+    }
+
+    #[test]
+    fn a_list_may_say_that_it_is_empty() {
+        let table: &[(&str, Option<&[&str]>)] = &[
+            ("To: undisclosed-recipients:;\r\n\r\n", Some(&[])),
+            ("To: undisclosed-recipients:;\r\nTo: a@x\r\n\r\n", Some(&["<a@x>"])),
+            ("To: somebody\r\n\r\n", None),
+            ("To:\r\n\r\n", None),
+            ("\r\n", None),
+        ];
+        for (source, to) in table {
+            let found = header_summary(source.as_bytes()).to;
+            assert_eq!(
+                found.as_deref(),
+                to.map(|to| to.iter().map(|&one| one.to_owned()).collect::<Vec<_>>()).as_deref(),
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_hides_nothing() {
+        let source = "Received: x\r\n\u{feff}Subject: marked\r\nFrom: a@x\r\n\r\n";
+        let summary = header_summary(source.as_bytes());
+        assert_eq!((summary.subject.as_str(), summary.from.as_deref()), ("marked", Some("<a@x>")));
     }
 
     #[test]
