@@ -10,6 +10,9 @@ use memchr::memchr;
 use super::line::Line;
 use super::words;
 
+/// The mark that some programs write before the first field. A server's own fields may stand before it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// One field of a mail's header, as it stands in the mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderField {
@@ -125,6 +128,8 @@ impl<F: Fn(&[u8]) -> bool> Iterator for Fields<'_, F> {
                 self.end_at(self.pos);
             } else if let Some(name_end) = field_name(text) {
                 return Some(self.field(name_end, &line));
+            } else if text.strip_prefix(BYTE_ORDER_MARK).is_some_and(|text| field_name(text).is_some()) {
+                self.pos += BYTE_ORDER_MARK.len();
             } else {
                 self.skip_no_fields(text, line.next);
             }
@@ -159,6 +164,7 @@ impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
     fn is_field(&self, start: usize) -> bool {
         let line = Line::at(self.source, start);
         let text = &self.source[start..line.end];
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
         field_name(text).is_some() && !(text.starts_with(b"--") && (self.is_boundary)(text))
     }
 }
@@ -197,7 +203,7 @@ pub(super) fn canonical_name(name: &str) -> String {
 
 /// Where the field name at the start of a line ends. RFC 5322 section 2.2: printable ASCII without colon; section 4.5
 /// allows blanks before the colon.
-fn field_name(line: &[u8]) -> Option<usize> {
+pub(super) fn field_name(line: &[u8]) -> Option<usize> {
     let end = line.iter().position(|&b| !b.is_ascii_graphic() || b == b':')?;
     let rest = line[end..].trim_ascii_start();
     (end > 0 && rest.first() == Some(&b':')).then_some(end)
@@ -237,6 +243,9 @@ mod tests {
             ("From me Mon Jan  1\nA: 1\n\nx", &[("A", "1")], "x"),
             ("From me Mon\n>From you Tue\nA: 1\n\nx", &[("A", "1")], "x"),
             ("A: 1\nFrom me Mon\n>From you Tue\nB: 2\n\nx", &[("A", "1"), ("B", "2")], "x"),
+            ("\u{feff}A: 1\nB: 2\n\nx", &[("A", "1"), ("B", "2")], "x"),
+            ("A: 1\n\u{feff}B: 2\nC: 3\n\nx", &[("A", "1"), ("B", "2"), ("C", "3")], "x"),
+            ("A: 1\n\u{feff}\nx", &[("A", "1")], "\u{feff}\nx"),
             ("A: 1\nFrom me\nto you\n\nx", &[("A", "1")], "From me\nto you\n\nx"),
             ("From now on\nthere is no header", &[], "From now on\nthere is no header"),
             ("A: 1\nno field\nB: 2\n\nx", &[("A", "1"), ("B", "2")], "x"),
