@@ -14,12 +14,21 @@ pub(super) fn filename(declared: Option<&str>, content_type: &str, index: usize)
 
 /// Replaces path separators and characters that no reader can see; empty when nothing of a name is left.
 fn safe(declared: &str) -> String {
-    let replaced: String = declared.chars().map(|c| if is_unsafe(c) { '_' } else { c }).collect();
+    let replaced: String = last_of_windows_path(declared).chars().map(|c| if is_unsafe(c) { '_' } else { c }).collect();
     let name = replaced.trim();
     if name.trim_matches('.').is_empty() {
         return String::new();
     }
     shorten(name)
+}
+
+/// The last element of a path of Windows, which some programs send in place of a name; other names as they are.
+fn last_of_windows_path(name: &str) -> &str {
+    let name = name.trim();
+    let drive = matches!(name.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic());
+    let separator = if drive { name.rfind(['/', '\\']) } else { name.rfind('\\') };
+    let last = separator.map_or(name, |at| &name[at + 1..]);
+    if last.trim_matches(['.', ' ']).is_empty() { name } else { last }
 }
 
 /// Separators, control characters, and the marks that make `gpj.exe` look like `exe.jpg`.
@@ -87,7 +96,11 @@ mod tests {
         let table = [
             (Some("report.pdf"), "application/pdf", "report.pdf"),
             (Some("../../etc/passwd"), "text/plain", ".._.._etc_passwd"),
-            (Some("C:\\temp\\x.txt"), "text/plain", "C:_temp_x.txt"),
+            (Some("C:\\temp\\x.txt"), "text/plain", "x.txt"),
+            (Some("\\\\server\\share\\x.txt"), "text/plain", "x.txt"),
+            (Some("C:/temp/x.txt"), "text/plain", "x.txt"),
+            (Some("C:\\temp\\"), "text/plain", "C:_temp_"),
+            (Some("C:\\temp\\.."), "text/plain", "C:_temp_.."),
             (Some("a\r\nb\0.txt"), "text/plain", "a__b_.txt"),
             (Some("\u{202e}gpj.exe"), "image/jpeg", "_gpj.exe"),
             (Some(".."), "text/plain", "attachment-3.txt"),
