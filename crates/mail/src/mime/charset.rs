@@ -1,13 +1,15 @@
 //! Bytes to text: declared charsets, undeclared ones, and the clean-up that makes a decoded value safe on one line.
+//!
+//! A declared charset is used unless the bytes show that it is wrong: bytes that are not UTF-8 under that label, UTF-8
+//! under the label of a charset that has one byte per character, or a byte order mark. Then the charset is detected.
 
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_874};
 
-use super::iso2022;
 use super::labels::Charset;
-use super::utf7;
+use super::{hz, iso2022, utf7, utf32};
 
 /// How much of an undeclared text is looked at to guess its charset.
 const GUESS_SAMPLE: usize = 64 * 1024;
@@ -24,7 +26,11 @@ pub(super) struct Decoded {
 /// Decodes bytes of the charset that a part or an encoded word declares, or of none.
 pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> Decoded {
     let label = label.map_or("", |label| label.split(['(', ';']).next().unwrap_or_default().trim());
-    let (text, broken) = match Charset::named(label) {
+    let charset = Charset::named(label);
+    if let Some(text) = marked(charset, bytes) {
+        return text;
+    }
+    let (text, broken) = match charset {
         Charset::Undeclared => return undeclared(bytes),
         Charset::Unknown => {
             return Decoded {
@@ -33,19 +39,118 @@ pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> Decoded {
             };
         }
         Charset::Utf7 => (utf7::decode(bytes), false),
+        Charset::Hz => hz::decode(bytes),
         Charset::SevenBit(charset) => charset.decode(bytes),
+        Charset::CodePage(_) if is_multi_byte_utf8(bytes, 2) => return disbelieved(label, UTF_8, bytes),
+        Charset::CodePage(page) => page.decode(bytes),
+        Charset::Utf16 => decode_known(utf16_order(bytes), bytes),
+        Charset::Utf32(order) => utf32::decode(bytes, order),
+        Charset::Known(encoding) if encoding == UTF_8 => return labelled_utf8(label, bytes),
         Charset::Known(encoding) => {
-            let (text, broken) = if encoding == UTF_16LE || encoding == UTF_16BE {
-                let (text, _, broken) = encoding.decode(bytes);
-                (text, broken)
-            } else {
-                encoding.decode_with_bom_removal(bytes)
-            };
-            (text.into_owned(), broken)
+            if cannot_be(encoding, bytes) {
+                return disbelieved(label, UTF_8, bytes);
+            }
+            let (text, broken) = decode_known(encoding, bytes);
+            if broken && is_multi_byte_utf8(bytes, 1) {
+                return disbelieved(label, UTF_8, bytes);
+            }
+            (text, broken)
         }
     };
     let defect = broken.then(|| format!("some bytes are not valid in the declared charset {label:?}"));
     Decoded { text, defect }
+}
+
+fn decode_known(encoding: &'static Encoding, bytes: &[u8]) -> (String, bool) {
+    let (text, broken) = encoding.decode_with_bom_removal(bytes);
+    (text.into_owned(), broken)
+}
+
+/// Decodes text that starts with a byte order mark of another charset than the declared one; `None` if it does not.
+fn marked(charset: Charset, bytes: &[u8]) -> Option<Decoded> {
+    // Every mark starts with one of these, and no ordinary text does.
+    if !matches!(bytes.first(), Some(0 | 0xef | 0xfe | 0xff)) {
+        return None;
+    }
+    if let Some(order) = utf32::marked_order(bytes) {
+        let declared = matches!(charset, Charset::Utf32(_));
+        let (text, broken) = utf32::decode(bytes, order);
+        return Some(Decoded { text, defect: mark_defect("UTF-32", declared, broken) });
+    }
+    let (encoding, _) = Encoding::for_bom(bytes)?;
+    let declared = match charset {
+        Charset::Utf16 => encoding != UTF_8,
+        Charset::Known(declared) => declared == encoding,
+        // The mark of UTF-8 is common in text without a charset.
+        Charset::Undeclared => encoding == UTF_8,
+        _ => false,
+    };
+    let (text, broken) = decode_known(encoding, bytes);
+    // What is wrong with text in UTF-8 is found without its mark.
+    (encoding != UTF_8 || !broken).then(|| Decoded { text, defect: mark_defect(encoding.name(), declared, broken) })
+}
+
+fn mark_defect(name: &str, declared: bool, broken: bool) -> Option<String> {
+    if broken {
+        Some(format!("some bytes are not valid in {name}, which the byte order mark stands for"))
+    } else {
+        (!declared).then(|| format!("read as {name} because of its byte order mark"))
+    }
+}
+
+/// The order of the bytes in UTF-16 without a mark: in most scripts the upper byte of common characters is zero.
+fn utf16_order(bytes: &[u8]) -> &'static Encoding {
+    let zeros = |from: usize| bytes.iter().skip(from).step_by(2).take(GUESS_SAMPLE).filter(|&&byte| byte == 0).count();
+    if zeros(0) > zeros(1) { UTF_16BE } else { UTF_16LE }
+}
+
+/// Whether bytes that are declared to be in this charset of single bytes are UTF-8: no text has its byte sequences by
+/// chance. In a Latin script one is enough, it would be a letter and a sign that never stand together. Two letters of
+/// another script may look like one. In Thai so do many.
+fn cannot_be(encoding: &'static Encoding, bytes: &[u8]) -> bool {
+    let latin = |name: &str| {
+        let latin = ["windows-1250", "windows-1252", "windows-1254", "windows-1257", "windows-1258", "macintosh"];
+        let other = ["ISO-8859-5", "ISO-8859-6", "ISO-8859-7", "ISO-8859-8", "ISO-8859-8-I"];
+        latin.contains(&name) || name.starts_with("ISO-8859-") && !other.contains(&name)
+    };
+    Encoding::ascii_valid_up_to(bytes) < bytes.len()
+        && encoding.is_single_byte()
+        && encoding != WINDOWS_874
+        && is_multi_byte_utf8(bytes, if latin(encoding.name()) { 1 } else { 2 })
+}
+
+/// Whether this is UTF-8 with at least `least` characters beyond ASCII.
+fn is_multi_byte_utf8(bytes: &[u8], least: usize) -> bool {
+    let ascii = Encoding::ascii_valid_up_to(bytes);
+    let rest = &bytes[ascii..];
+    !rest.is_empty()
+        && std::str::from_utf8(rest)
+            .is_ok_and(|text| text.chars().filter(|c| !c.is_ascii()).take(least).count() == least)
+}
+
+/// Decodes text that is declared as UTF-8. If it is not, and not a text in UTF-8 with a few broken places either, the
+/// charset is detected.
+fn labelled_utf8(label: &str, bytes: &[u8]) -> Decoded {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Decoded { text: text.to_owned(), defect: None };
+    }
+    let (mut broken, mut valid) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        broken += usize::from(!chunk.invalid().is_empty());
+        valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+    }
+    if valid >= broken {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        return Decoded { text, defect: Some(format!("some bytes are not valid in the declared charset {label:?}")) };
+    }
+    disbelieved(label, guess(bytes), bytes)
+}
+
+/// Decodes text in another charset than the declared one.
+fn disbelieved(label: &str, encoding: &'static Encoding, bytes: &[u8]) -> Decoded {
+    let (text, _) = decode_known(encoding, bytes);
+    Decoded { text, defect: Some(format!("declared as {label:?}, but read as {} by its bytes", encoding.name())) }
 }
 
 /// Decodes bytes of which nothing is known: UTF-8 when they are valid, otherwise the likeliest charset.
@@ -132,7 +237,15 @@ mod tests {
             ("euc-kr", b"\xc7\xd1\xb1\xdb", "한글"),
             ("ks_c_5601-1987", b"\xc7\xd1\xb1\xdb", "한글"),
             ("utf-16", b"\xfe\xff\x00H\x00i", "Hi"),
+            ("utf-16", b"\x00H\x00i", "Hi"),
+            ("utf-16", b"H\x00i\x00", "Hi"),
             ("utf-16le", b"H\x00i\x00", "Hi"),
+            ("utf-32", b"\xff\xfe\x00\x00H\x00\x00\x00", "H"),
+            ("utf-32be", b"\x00\x00\x00H", "H"),
+            ("ibm850", b"Gr\x81\xe1e", "Grüße"),
+            ("cp437", b"caf\x82", "café"),
+            ("cp866", b"\x8f\xe0\xa8\xa2\xa5\xe2", "Привет"),
+            ("hz-gb-2312", b"~{VPND~}", "中文"),
             ("iso-2022-kr", b"\x1b$)C\x0eGQ1[\x0f", "한글"),
             ("mac-roman", b"caf\x8e", "café"),
             ("utf-7", b"Hi +Jjo-", "Hi ☺"),
@@ -153,7 +266,22 @@ mod tests {
             (None, b"caf\xe9 au lait", "café au lait", true),
             (None, russian, "Привет, как дела сегодня?", true),
             (Some("x-no-such"), b"plain", "plain", true),
-            (Some("utf-8"), b"caf\xe9!", "caf\u{fffd}!", true),
+            (Some("utf-8"), b"caf\xe9!", "café!", true),
+            (Some("utf-8"), b"caf\xe9 \xc3\xa9\xc3\xa9", "caf\u{fffd} éé", true),
+            (Some("utf-8"), russian, "Привет, как дела сегодня?", true),
+            (Some("iso-8859-1"), "café".as_bytes(), "café", true),
+            (Some("iso-8859-15"), "café".as_bytes(), "café", true),
+            (Some("us-ascii"), "café".as_bytes(), "café", false),
+            (Some("windows-1251"), "Привет".as_bytes(), "Привет", true),
+            (Some("windows-1251"), b"\xd7\xb8", "Чё", false),
+            (Some("ibm850"), "Grüße".as_bytes(), "Grüße", true),
+            (Some("euc-jp"), "日本語".as_bytes(), "日本語", true),
+            (Some("windows-874"), b"\xc2\xa1", "ยก", false),
+            (Some("iso-8859-1"), b"\xff\xfeH\0i\0", "Hi", true),
+            (None, b"\xfe\xff\0H\0i", "Hi", true),
+            (None, b"\xff\xfe\0\0H\0\0\0", "H", true),
+            (None, b"\xef\xbb\xbfcaf\xc3\xa9", "café", false),
+            (Some("iso-8859-1"), b"\xef\xbb\xbfcaf\xc3\xa9", "café", true),
             (None, b"\x1b$BF|K\\\x1b(B\x1b$B8l\x1b(B", "日本語", false),
             (None, b"\x1b$)C\x0eGQ1[\x0f", "한글", false),
         ];

@@ -1,15 +1,22 @@
 //! Names of charsets: those that the web's standard lists, and the ones that mail uses besides.
 
-use encoding_rs::{Encoding, ISO_2022_JP};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8};
 
+use super::code_pages::CodePage;
 use super::iso2022::Iso2022;
+use super::utf32::Order;
 
 /// What a label stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Charset {
     Known(&'static Encoding),
     SevenBit(Iso2022),
+    CodePage(CodePage),
+    Hz,
     Utf7,
+    /// UTF-16 that does not say in which order its bytes are.
+    Utf16,
+    Utf32(Order),
     /// Nothing declared, or US-ASCII, which says nothing about the 8-bit bytes that are there all the same.
     Undeclared,
     Unknown,
@@ -18,19 +25,38 @@ pub(super) enum Charset {
 impl Charset {
     /// The charset of that name.
     pub(super) fn named(label: &str) -> Self {
+        // Almost every label is one of these.
+        match label {
+            "utf-8" | "UTF-8" => return Self::Known(UTF_8),
+            "us-ascii" | "" => return Self::Undeclared,
+            _ => {}
+        }
         let lower = label.to_ascii_lowercase();
         match lower.as_str() {
             "" | "us-ascii" | "ascii" | "us" | "ansi_x3.4-1968" | "ansi_x3.4-1986" | "iso646-us" => Self::Undeclared,
-            "utf-7" | "utf7" | "unicode-1-1-utf-7" | "csunicode11utf7" => Self::Utf7,
+            "utf-7" | "utf7" | "unicode-1-1-utf-7" | "csunicode11utf7" | "x-unicode-2-0-utf-7" => Self::Utf7,
+            "hz-gb-2312" | "hz" | "hz-gb2312" | "hzgb2312" => Self::Hz,
+            "utf-16" | "utf16" | "ucs-2" | "iso-10646-ucs-2" => Self::Utf16,
+            "utf-32" | "utf32" | "utf-32be" | "ucs-4" | "iso-10646-ucs-4" => Self::Utf32(Order::Big),
+            "utf-32le" => Self::Utf32(Order::Little),
             "iso-2022-kr" | "csiso2022kr" => Self::SevenBit(Iso2022::Korean),
             // The "replacement" charsets of the web's standard decode to a single U+FFFD, which helps no reader.
             other => match Encoding::for_label_no_replacement(other.as_bytes()).or_else(|| alias(other)) {
                 Some(encoding) if encoding == ISO_2022_JP => Self::SevenBit(Iso2022::Japanese),
                 Some(encoding) => Self::Known(encoding),
-                None => Self::Unknown,
+                None => code_page(other).map_or(Self::Unknown, Self::CodePage),
             },
         }
     }
+}
+
+/// `cp850`, `ibm850`, `IBM-850`, `cspc850multilingual`, `850`.
+fn code_page(label: &str) -> Option<CodePage> {
+    let number: String = label.trim_start_matches("cspc").chars().filter(char::is_ascii_digit).collect();
+    let name: String = label.chars().filter(char::is_ascii_alphabetic).collect();
+    let known = matches!(name.as_str(), "" | "cp" | "ibm" | "dos" | "oem" | "pc" | "csibm" | "codepage" | "x")
+        || name.starts_with("cspc");
+    CodePage::numbered(&number).filter(|_| known)
 }
 
 /// Names that only mail uses. Their punctuation is nobody's guess, so it does not count.
@@ -51,7 +77,7 @@ fn alias(label: &str) -> Option<&'static Encoding> {
         (.., "eucjp" | "ujis") => "euc-jp".to_owned(),
         (.., "koi8u") => "koi8-u".to_owned(),
         (.., "koi8r") => "koi8-r".to_owned(),
-        (.., "utf16") => "utf-16".to_owned(),
+        (Some("866"), ..) | (.., "dos866" | "oem866" | "ibm866") => "ibm866".to_owned(),
         (Some(number), ..) => format!("windows-{number}"),
         (_, Some(part), _) => format!("iso-8859-{part}"),
         (.., bare) => bare.to_owned(),
@@ -88,7 +114,9 @@ mod tests {
             ("utf_8", "UTF-8"),
             ("'utf-8'", "UTF-8"),
             ("cp65001", "UTF-8"),
-            ("utf16", "UTF-16LE"),
+            ("utf-16le", "UTF-16LE"),
+            ("cp866", "IBM866"),
+            ("cp-866", "IBM866"),
             ("eucJP", "EUC-JP"),
             ("koi8r", "KOI8-R"),
         ];
@@ -100,7 +128,14 @@ mod tests {
             assert_eq!(Charset::named(label), Charset::SevenBit(Iso2022::Japanese), "{label}");
         }
         assert_eq!(Charset::named("unicode-1-1-utf-7"), Charset::Utf7);
-        for label in ["x-no-such", "cp437", "cp", "8859", "iso-8859-99", "-", "iso-2022-cn"] {
+        assert_eq!(Charset::named("HZ-GB-2312"), Charset::Hz);
+        assert_eq!(Charset::named("UTF-16"), Charset::Utf16);
+        assert_eq!(Charset::named("utf-32le"), Charset::Utf32(Order::Little));
+        for label in ["cp850", "IBM850", "ibm-850", "850", "cspc850multilingual", "dos-850", "oem850"] {
+            let page = CodePage::numbered("850").map(Charset::CodePage);
+            assert_eq!(Some(Charset::named(label)), page, "{label}");
+        }
+        for label in ["x-no-such", "cp438", "x-rated-850", "cp", "8859", "iso-8859-99", "-", "iso-2022-cn"] {
             assert_eq!(Charset::named(label), Charset::Unknown, "{label}");
         }
     }

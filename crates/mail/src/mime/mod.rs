@@ -12,11 +12,13 @@
 mod addresses;
 mod bodies;
 mod charset;
+mod code_pages;
 mod defect;
 mod entities;
 mod filename;
 mod flowed;
 mod header;
+mod hz;
 mod iso2022;
 mod labels;
 mod line;
@@ -28,6 +30,7 @@ mod split;
 mod summary;
 pub mod tags;
 mod transfer;
+mod utf32;
 mod utf7;
 mod words;
 
