@@ -16,10 +16,14 @@ pub struct Defect {
 }
 
 impl Defect {
-    /// Base64 with foreign characters or an incomplete end.
+    /// Base64 with foreign characters or lines, or an incomplete end.
     pub const BASE64: &'static str = "Malformed Base64";
     /// Quoted-printable with an escape that is none.
     pub const QUOTED_PRINTABLE: &'static str = "Malformed Quoted-Printable";
+    /// Uuencode without its first or last line, or with lines that are too short.
+    pub const UUENCODE: &'static str = "Malformed Uuencode";
+    /// A Content-Disposition that names none.
+    pub const DISPOSITION: &'static str = "Malformed Content-Disposition";
     /// A header line that is no field, or a header without its end.
     pub const HEADER: &'static str = "Malformed Header";
     /// A Content-Type that names no type.

@@ -5,9 +5,9 @@
 //! everything a sender could multiply (parts, depth, fields, parameters, addresses) has a limit.
 //!
 //! A mail takes this way: `split` finds the parts as byte ranges (`header`, `params` and `part` read what they say
-//! about themselves), `bodies` decides which of them are the text, the HTML and the attachments, and when somebody asks
-//! for one of these, `transfer`, `charset`, `flowed` and `plain` decode it. [`header_summary`] is the short way for
-//! mail that has just arrived.
+//! about themselves), `bodies` decides which of them are the text, the HTML and the attachments. When one of these is
+//! requested, `transfer`, `charset`, `flowed` and `plain` decode it. [`header_summary`] is the short way for mail that
+//! has just arrived.
 
 mod addresses;
 mod bodies;
@@ -22,6 +22,7 @@ mod hz;
 mod iso2022;
 mod labels;
 mod line;
+mod mixed_base64;
 mod params;
 mod part;
 mod plain;
@@ -32,6 +33,7 @@ pub mod tags;
 mod transfer;
 mod utf32;
 mod utf7;
+mod uuencode;
 mod words;
 
 use std::collections::HashMap;
@@ -43,6 +45,7 @@ use md5::{Digest, Md5};
 use bodies::Bodies;
 use charset::Decoded;
 use defect::Defects;
+use transfer::Undone;
 
 pub use addresses::Mailbox;
 pub use bodies::Role;
@@ -121,7 +124,7 @@ impl Mime {
     }
 
     /// The plain text of the mail, in UTF-8 with lines that end in LF: its text parts, or its HTML made readable when
-    /// they say nothing.
+    /// they say nothing. Flowed lines (RFC 3676) are joined.
     pub fn text(&self) -> String {
         self.own_text().unwrap_or_else(|| self.html_as_text())
     }
@@ -133,15 +136,25 @@ impl Mime {
 
     /// The texts of the text parts; `None` when the HTML has to speak for them.
     pub fn own_text(&self) -> Option<String> {
-        let texts: Vec<_> = self.bodies.text.iter().map(|&text| self.decoded(text).text).collect();
+        self.joined_text(Lines::Joined)
+    }
+
+    fn joined_text(&self, lines: Lines) -> Option<String> {
+        let mut texts: Vec<_> = self.bodies.text.iter().map(|&text| self.decoded(text, lines).text).collect();
+        if texts.len() > 1 {
+            texts.retain(|text| !text.trim().is_empty());
+        }
         let blank = texts.iter().all(|text| text.trim().is_empty());
-        (!blank || self.bodies.html.is_none()).then(|| texts.join(TEXT_SEPARATOR))
+        if blank && self.bodies.html.is_some() {
+            return None;
+        }
+        Some(if texts.len() == 1 { texts.swap_remove(0) } else { texts.join(TEXT_SEPARATOR) })
     }
 
     /// The HTML of the mail as it was sent, in UTF-8 with lines that end in LF; empty when there is none. It is
     /// not sanitised.
     pub fn html(&self) -> String {
-        self.bodies.html.map(|html| self.decoded(html).text).unwrap_or_default()
+        self.bodies.html.map(|html| self.decoded(html, Lines::AsSent).text).unwrap_or_default()
     }
 
     /// Whether the mail has an HTML body.
@@ -154,7 +167,9 @@ impl Mime {
         self.bodies.attachments.len()
     }
 
-    /// The parts that are not the text or the HTML: inline parts first, then attachments, then parts that do not say.
+    /// The parts that are handed out as files: inline parts first, then attachments, then parts that do not say, and at
+    /// last files in uuencode that are written into a text. In each group the outer parts come before the inner ones. An
+    /// inline text with a file name is listed although it is a piece of the plain text, too.
     pub fn attachments(&self) -> Vec<Attachment<'_>> {
         let parts = self.bodies.attachments.iter().map(|&index| &self.parts[index]);
         let attachment = |(index, part): (usize, _)| Attachment::new(self, part, index);
@@ -163,24 +178,34 @@ impl Mime {
 
     /// The content of a part with its transfer encoding undone; not copied where there is none.
     pub fn content(&self, part: &Part) -> Bytes {
-        part.transfer_encoding.decode(&self.raw(part)).0
+        self.undone(part).content
+    }
+
+    fn undone(&self, part: &Part) -> Undone {
+        part.transfer_encoding.decode(&self.raw(part), part.expected_content())
     }
 
     /// What is wrong with the mail. This decodes every part, so it costs more than the rest of the view.
     pub fn defects(&self) -> Vec<Defect> {
         let mut defects = self.structural.clone();
         for part in self.parts.iter().filter(|part| !part.is_multipart()) {
-            let (_, broken) = part.transfer_encoding.decode(&self.raw(part));
+            let Undone { broken, foreign_lines, .. } = self.undone(part);
+            let name = match part.transfer_encoding {
+                TransferEncoding::QuotedPrintable => Defect::QUOTED_PRINTABLE,
+                TransferEncoding::Uuencode => Defect::UUENCODE,
+                _ => Defect::BASE64,
+            };
+            if foreign_lines > 0 {
+                let outcome = if part.is_text() { "kept as text" } else { "left out" };
+                let detail = format!("lines of {} that are not base64, {outcome}: {foreign_lines}", part.content_type);
+                defects.severe(name, detail);
+            }
             if broken > 0 {
-                let name = match part.transfer_encoding {
-                    TransferEncoding::QuotedPrintable => Defect::QUOTED_PRINTABLE,
-                    _ => Defect::BASE64,
-                };
                 defects.severe(name, format!("places in {} that cannot be decoded: {broken}", part.content_type));
             }
         }
         for &body in self.bodies.text.iter().chain(&self.bodies.html) {
-            if let Some(defect) = self.decoded(body).defect {
+            if let Some(defect) = self.decoded(body, Lines::AsSent).defect {
                 defects.severe(Defect::CHARSET, defect);
             }
         }
@@ -194,21 +219,52 @@ impl Mime {
         self.source.slice(part.body.clone())
     }
 
-    /// The text of a part in UTF-8, with lines that end in LF and softly broken lines joined.
-    fn decoded(&self, index: usize) -> Decoded {
+    /// The content of a text without the files that are written into it, which are parts of their own.
+    fn text_content(&self, index: usize) -> Bytes {
         let part = &self.parts[index];
-        let content = self.content(part);
+        let files = self.parts[index + 1..].iter().take_while(|file| file.parent == Some(index));
+        let mut files = files.map(|file| file.body.clone()).peekable();
+        if files.peek().is_none() {
+            return self.content(part);
+        }
+        let mut text = Vec::with_capacity(part.body.len());
+        let mut start = part.body.start;
+        for file in files {
+            text.extend_from_slice(&self.source[start..file.start]);
+            start = file.end;
+        }
+        text.extend_from_slice(&self.source[start..part.body.end]);
+        text.into()
+    }
+
+    /// The text of a part in UTF-8, with lines that end in LF.
+    fn decoded(&self, index: usize, lines: Lines) -> Decoded {
+        let part = &self.parts[index];
+        let content = self.text_content(index);
         let html = part.content_type == "text/html";
         let in_html = || html.then(|| charset::declared_in_html(&content)).flatten();
         let charset = part.charset.clone().or_else(in_html);
         let decoded = charset::decode(charset.as_deref(), &content);
-        let text = decoded.text.replace("\r\n", "\n");
+        let text = if memchr::memchr(b'\r', decoded.text.as_bytes()).is_some() {
+            decoded.text.replace("\r\n", "\n")
+        } else {
+            decoded.text
+        };
         let text = match part.flowed {
-            Some(flowed) if part.content_type == "text/plain" => flowed::unflow(&text, flowed),
+            Some(flowed) if lines == Lines::Joined && part.content_type == "text/plain" => {
+                flowed::unflow(&text, flowed)
+            }
             _ => text,
         };
-        Decoded { text, ..decoded }
+        Decoded { text, defect: decoded.defect }
     }
+}
+
+/// What becomes of flowed lines (RFC 3676).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    AsSent,
+    Joined,
 }
 
 /// A part of a mail that is handed out as a file.

@@ -14,6 +14,8 @@ const MAX_PARAMETERS: usize = 200;
 pub(super) struct Structured {
     /// The word before the parameters, lower-cased.
     pub(super) value: String,
+    /// Whether other words follow it before the parameters.
+    pub(super) has_words: bool,
     parameters: Vec<Parameter>,
 }
 
@@ -32,7 +34,12 @@ impl Structured {
         let line = unfold(field);
         let end = line.iter().position(|&b| b == b';' || b == b'(' || b.is_ascii_whitespace()).unwrap_or(line.len());
         let word = String::from_utf8_lossy(&line[..end]);
-        Self { value: one_line(&word).to_ascii_lowercase(), parameters: join(segments(&line[end..])) }
+        let next = line[end..].split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
+        Self {
+            value: one_line(&word).to_ascii_lowercase(),
+            has_words: !next.is_empty() && next[0] != b'(' && !next.contains(&b'='),
+            parameters: join(segments(&line[end..])),
+        }
     }
 
     /// The text of the parameter of that (lower-case) name; `None` when it says nothing.
@@ -120,7 +127,7 @@ fn quoted(value: &[u8]) -> (Vec<u8>, &[u8]) {
 fn bare<'a>(value: &'a [u8], name: &str) -> (Vec<u8>, &'a [u8]) {
     let end = memchr::memchr(b';', value).unwrap_or(value.len());
     let whole = value[..end].trim_ascii_end();
-    let content = if name.starts_with("name") || name.starts_with("filename") {
+    let content = if ["name", "filename", "file"].iter().any(|file| name.starts_with(file)) {
         whole
     } else {
         whole.split(u8::is_ascii_whitespace).next().unwrap_or_default()

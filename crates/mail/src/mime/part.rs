@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::defect::{Defect, Defects};
 use super::header::RawField;
 use super::params::Structured;
-use super::transfer::TransferEncoding;
+use super::transfer::{Content, TransferEncoding};
 
 /// How much of a name that is not known is shown, in bytes.
 const MAX_SHOWN: usize = 80;
@@ -22,7 +22,7 @@ pub enum Disposition {
 /// A part of a mail; the mail itself is the root part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The index of the multipart that holds this part; `None` for the root.
+    /// The index of the part that holds this one: a multipart, or a text that a file is written into; `None` for the root.
     pub parent: Option<usize>,
     /// How many multiparts are around this part.
     pub depth: usize,
@@ -50,9 +50,11 @@ pub struct Part {
     pub(super) flowed: Option<Flowed>,
     /// The bytes that separate the parts of a multipart.
     pub(super) boundary: Option<Vec<u8>>,
+    /// Whether this is a file in uuencode that is written into the text of its parent.
+    pub(super) in_text: bool,
 }
 
-/// The parameters of `format=flowed`.
+/// The parameters of `format=flowed` (RFC 3676).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Flowed {
     /// `delsp=yes`: the blank at a soft line break is not part of the text.
@@ -68,6 +70,37 @@ impl Part {
     /// Whether the content is text of any kind.
     pub fn is_text(&self) -> bool {
         self.content_type.starts_with("text/")
+    }
+
+    /// A file in uuencode that is written into a text.
+    pub(super) fn file_in_text(text: usize, depth: usize, filename: String, body: Range<usize>) -> Self {
+        Self {
+            parent: Some(text),
+            depth,
+            content_type: "application/octet-stream".to_owned(),
+            charset: None,
+            transfer_encoding: TransferEncoding::Uuencode,
+            encoding_name: "x-uuencode".to_owned(),
+            disposition: Some(Disposition::Attachment),
+            filename: Some(filename),
+            content_id: None,
+            content_location: None,
+            header: body.start..body.start,
+            body,
+            flowed: None,
+            boundary: None,
+            in_text: true,
+        }
+    }
+
+    /// What the decoder of the transfer encoding may expect.
+    pub(super) fn expected_content(&self) -> Content {
+        let utf8 = |label: &str| matches!(label.to_ascii_lowercase().as_str(), "utf-8" | "utf8" | "us-ascii" | "ascii");
+        match (self.is_text(), self.charset.as_deref()) {
+            (false, _) => Content::Binary,
+            (true, Some(label)) if !utf8(label) => Content::Text,
+            (true, _) => Content::Utf8Text,
+        }
     }
 
     /// Whether the part is to be handed out as a file and not to be shown.
@@ -111,8 +144,11 @@ impl<'a> ContentFields<'a> {
     pub(super) fn into_part(self, default_type: &str, defects: &mut Defects) -> Part {
         let kind = self.kind.map(Structured::parse).unwrap_or_default();
         let disposition = self.disposition.map(Structured::parse);
-        let declared = disposition.as_ref().and_then(|d| d.parameter("filename"));
-        let filename = declared.or_else(|| kind.parameter("name"));
+        let declared = |name| disposition.as_ref().and_then(|d| d.parameter(name));
+        let filename = declared("filename")
+            .or_else(|| kind.parameter("name"))
+            .or_else(|| declared("file"))
+            .or_else(|| kind.parameter("filename").or_else(|| kind.parameter("file")));
         let flowed = kind.parameter("format").is_some_and(|format| format.eq_ignore_ascii_case("flowed"));
         let (transfer_encoding, encoding_name) = transfer_encoding(self.encoding, defects);
         let delete_space = kind.parameter("delsp").is_some_and(|delsp| delsp.eq_ignore_ascii_case("yes"));
@@ -123,11 +159,7 @@ impl<'a> ContentFields<'a> {
             charset: kind.parameter("charset"),
             transfer_encoding,
             encoding_name,
-            disposition: disposition.and_then(|d| match d.value.as_str() {
-                "" => None,
-                "inline" => Some(Disposition::Inline),
-                _ => Some(Disposition::Attachment),
-            }),
+            disposition: disposition.and_then(|d| self::disposition(&d, defects)),
             filename,
             content_id: self.id.and_then(content_id),
             content_location: self.location.and_then(content_location),
@@ -135,8 +167,29 @@ impl<'a> ContentFields<'a> {
             body: 0..0,
             flowed: flowed.then_some(Flowed { delete_space }),
             boundary: kind.raw_parameter("boundary").and_then(boundary),
+            in_text: false,
         }
     }
+}
+
+/// RFC 2183 section 2.8: a disposition that is not known is an attachment. What is no disposition at all says nothing.
+fn disposition(field: &Structured, defects: &mut Defects) -> Option<Disposition> {
+    match field.value.as_str() {
+        "" => None,
+        "inline" => Some(Disposition::Inline),
+        "attachment" => Some(Disposition::Attachment),
+        other if is_token(other) && !field.has_words => Some(Disposition::Attachment),
+        other => {
+            let shown: String = other.chars().take(MAX_SHOWN).collect();
+            defects.note(Defect::DISPOSITION, format!("{shown:?} is no disposition, ignored"));
+            None
+        }
+    }
+}
+
+/// Whether this is a token (RFC 2045 section 5.1).
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b))
 }
 
 /// RFC 2046 section 5.1.1: blanks at the end of a boundary are not part of it.
@@ -150,9 +203,7 @@ fn content_type(declared: &str, default_type: &str, has_filename: bool, defects:
     if declared.is_empty() {
         return default_type.to_owned();
     }
-    let token =
-        |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b));
-    if declared.split_once('/').is_some_and(|(kind, sub)| token(kind) && token(sub)) {
+    if declared.split_once('/').is_some_and(|(kind, sub)| is_token(kind) && is_token(sub)) {
         return declared.to_owned();
     }
     let assumed = if has_filename && declared != "text" { "application/octet-stream" } else { "text/plain" };
@@ -234,6 +285,25 @@ mod tests {
         assert_eq!((named.disposition, named.filename.as_deref()), (None, Some("b.png")));
         let (unknown, _) = part("Content-Disposition: x-special");
         assert!(unknown.is_attachment());
+        let table = [
+            ("inline; ==", Some(Disposition::Inline), None, 0),
+            ("attachment filename=a.txt", Some(Disposition::Attachment), Some("a.txt"), 0),
+            ("attachment; file=a.txt", Some(Disposition::Attachment), Some("a.txt"), 0),
+            ("attachment; file=a.txt; filename=b.txt", Some(Disposition::Attachment), Some("b.txt"), 0),
+            ("x-odd filename=a.txt", Some(Disposition::Attachment), Some("a.txt"), 0),
+            ("this is no disposition; filename", None, None, 1),
+            ("\"inline", None, None, 1),
+            ("foo/bar=;", None, None, 1),
+            ("; filename=a.txt", None, Some("a.txt"), 0),
+        ];
+        for (value, disposition, filename, noted) in table {
+            let (part, defects) = part(&format!("Content-Disposition: {value}"));
+            assert_eq!(
+                (part.disposition, part.filename.as_deref(), defects),
+                (disposition, filename, noted),
+                "{value}"
+            );
+        }
     }
 
     #[test]
@@ -243,7 +313,8 @@ mod tests {
             ("", TransferEncoding::Identity, "7bit", 0),
             ("Content-Transfer-Encoding: BASE64", TransferEncoding::Base64, "base64", 0),
             ("Content-Transfer-Encoding: 8bit", TransferEncoding::Identity, "8bit", 0),
-            ("Content-Transfer-Encoding: X-UUencode", TransferEncoding::Identity, "x-uuencode", 1),
+            ("Content-Transfer-Encoding: X-UUencode", TransferEncoding::Uuencode, "x-uuencode", 0),
+            ("Content-Transfer-Encoding: x-rot13", TransferEncoding::Identity, "x-rot13", 1),
             (&long, TransferEncoding::Identity, &"x".repeat(MAX_SHOWN), 1),
         ];
         for (header, encoding, name, noted) in table {

@@ -1,9 +1,13 @@
-//! Content-Transfer-Encoding undone (RFC 2045 section 6). Both decoders read anything: what is no encoding of
-//! anything is skipped or kept as it stands, and counted.
+//! Content-Transfer-Encoding undone (RFC 2045 section 6). The decoders read anything: bytes that do not belong to the
+//! encoding are skipped or kept as they are, and counted.
 
 use bytes::Bytes;
 
 use super::line::Line;
+use super::{mixed_base64, uuencode};
+
+/// The longest text that is checked for being words although each of its bytes is a base64 digit.
+const MAX_WORD_BYTES: usize = 64;
 
 /// How the content of a part is written into the mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,6 +19,29 @@ pub enum TransferEncoding {
     Base64,
     /// `quoted-printable`.
     QuotedPrintable,
+    /// `x-uuencode`, in use before MIME.
+    Uuencode,
+}
+
+/// What a decoder may expect of the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Any bytes.
+    Binary,
+    /// Text in a charset other than UTF-8.
+    Text,
+    /// Text in UTF-8 or of no declared charset.
+    Utf8Text,
+}
+
+/// Content with its transfer encoding undone, and what was wrong with the encoding.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Undone<B = Bytes> {
+    pub(super) content: B,
+    /// How many places cannot be decoded.
+    pub(super) broken: usize,
+    /// How many lines are not in the encoding. They are kept if the content is text, otherwise dropped.
+    pub(super) foreign_lines: usize,
 }
 
 impl TransferEncoding {
@@ -22,40 +49,108 @@ impl TransferEncoding {
     pub(super) fn from_name(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
             "" | "7bit" | "8bit" | "binary" | "7-bit" | "8-bit" => Some(Self::Identity),
-            "base64" => Some(Self::Base64),
-            "quoted-printable" => Some(Self::QuotedPrintable),
+            "base64" | "base-64" | "x-base64" => Some(Self::Base64),
+            "quoted-printable" | "quoted_printable" | "quotedprintable" => Some(Self::QuotedPrintable),
+            "x-uuencode" | "uuencode" | "x-uue" | "uue" => Some(Self::Uuencode),
             _ => None,
         }
     }
 
-    /// The content behind the encoding, and how many places of it are broken.
-    pub(super) fn decode(self, encoded: &Bytes) -> (Bytes, usize) {
-        let (decoded, broken) = match self {
-            Self::Identity => return (encoded.clone(), 0),
-            Self::Base64 => base64(encoded),
-            Self::QuotedPrintable => quoted_printable(encoded),
+    /// Undoes the encoding. Nothing is copied if there is none.
+    pub(super) fn decode(self, encoded: &Bytes, expected: Content) -> Undone {
+        let Undone { content, broken, foreign_lines } = match self {
+            Self::Identity => return Undone { content: encoded.clone(), broken: 0, foreign_lines: 0 },
+            Self::Base64 => base64_content(encoded, expected),
+            Self::QuotedPrintable => {
+                let (content, broken) = quoted_printable(encoded);
+                Undone { content, broken, foreign_lines: 0 }
+            }
+            Self::Uuencode => match uuencode::decode(encoded) {
+                Some((content, broken)) => Undone { content, broken, foreign_lines: 0 },
+                None => return Undone { content: encoded.clone(), broken: 1, foreign_lines: 0 },
+            },
         };
-        (decoded.into(), broken)
+        Undone { content: content.into(), broken, foreign_lines }
     }
 }
 
+/// Decodes a body in base64. One that is not entirely base64 is decoded line by line.
+fn base64_content(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
+    let Scan { decoded, broken, clean } = scan_base64(encoded);
+    if !clean {
+        return mixed_base64::decode(encoded, expected);
+    }
+    // A short word can be valid base64, too: `Test`.
+    let text = encoded.trim_ascii();
+    if expected == Content::Utf8Text
+        && text.len() <= MAX_WORD_BYTES
+        && !text.is_empty()
+        && text.iter().all(u8::is_ascii_alphabetic)
+        && !is_plain_utf8(&decoded)
+    {
+        return Undone { content: encoded.to_vec(), broken: 0, foreign_lines: 1 };
+    }
+    Undone { content: decoded, broken, foreign_lines: 0 }
+}
+
+/// Whether these bytes are UTF-8 without control characters that no text holds.
+pub(super) fn is_plain_utf8(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok() && !has_odd_controls(bytes)
+}
+
+/// Whether there are control characters that no text holds. Escape and shifts are in the charsets of East Asia.
+pub(super) fn has_odd_controls(bytes: &[u8]) -> bool {
+    bytes.iter().any(|&b| matches!(b, 0..=8 | 0x0b | 0x10..=0x1a | 0x1c..=0x1f | 0x7f))
+}
+
 /// Decodes base64, skipping what is not of its alphabet (RFC 2045 section 6.8). Padding ends a group wherever it
-/// stands, so that pieces encoded one by one and then joined come out whole.
+/// stands, so that pieces encoded one by one and then joined come out whole. Returns the number of broken places, too.
 pub(super) fn base64(encoded: &[u8]) -> (Vec<u8>, usize) {
+    let Scan { decoded, broken, .. } = scan_base64(encoded);
+    (decoded, broken)
+}
+
+/// What one pass over base64 found.
+struct Scan {
+    decoded: Vec<u8>,
+    /// Foreign characters and incomplete groups.
+    broken: usize,
+    /// Whether it was base64 and nothing else: complete, with padding only at the end, without blanks in lines.
+    clean: bool,
+}
+
+fn scan_base64(encoded: &[u8]) -> Scan {
     let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3 + 3);
-    let mut broken = 0;
+    let (mut broken, mut clean, mut padded) = (0, true, false);
     let mut group = 0_u32;
     let mut digits = 0;
-    for &byte in encoded {
+    let mut rest = encoded;
+    loop {
+        if digits == 0 {
+            while let Some((quad, tail)) = rest.split_first_chunk::<4>()
+                && let values = quad.map(|byte| u32::from(BASE64_DIGITS[usize::from(byte)]))
+                && values[0] | values[1] | values[2] | values[3] < u32::from(LINE_END)
+            {
+                let bits = values[0] << 18 | values[1] << 12 | values[2] << 6 | values[3];
+                decoded.extend_from_slice(&bits.to_be_bytes()[1..]);
+                clean &= !padded;
+                rest = tail;
+            }
+        }
+        let Some((&byte, tail)) = rest.split_first() else { break };
+        rest = tail;
         match BASE64_DIGITS[usize::from(byte)] {
-            SKIP => {}
+            LINE_END => {}
+            BLANK => clean = false,
             FOREIGN => broken += 1,
             PAD => {
                 broken += usize::from(digits == 1);
+                padded = true;
                 flush(&mut decoded, group, digits);
                 (group, digits) = (0, 0);
             }
             digit => {
+                clean &= !padded;
                 group = group << 6 | u32::from(digit);
                 digits += 1;
                 if digits == 4 {
@@ -67,27 +162,47 @@ pub(super) fn base64(encoded: &[u8]) -> (Vec<u8>, usize) {
     }
     broken += usize::from(digits != 0);
     flush(&mut decoded, group, digits);
-    (decoded, broken)
+    Scan { decoded, broken, clean: clean && broken == 0 }
 }
 
 /// Decodes quoted-printable (RFC 2045 section 6.7). Blanks at the end of a line were added on the way and go; an
-/// escape that is none stays as it stands.
+/// escape that is none stays as it stands. A text without any escape that an encoder would write, but with broken ones,
+/// is not quoted-printable and returned as it is: `?id=42&key=zz`.
 pub(super) fn quoted_printable(encoded: &[u8]) -> (Vec<u8>, usize) {
     let mut decoded = Vec::with_capacity(encoded.len());
-    let mut broken = 0;
+    let (mut broken, mut evident) = (0, false);
     let mut start = 0;
     while start < encoded.len() {
         let line = Line::at(encoded, start);
         let text = encoded[start..line.end].trim_ascii_end();
-        let soft = text.last() == Some(&b'=');
+        let soft = text.last() == Some(&b'=') && !is_rule(text);
         let text = if soft { &text[..text.len() - 1] } else { text };
+        let before = decoded.len();
         broken += unescape(text, b'=', &mut decoded);
+        evident = evident || soft || decoded.len() - before < text.len() && has_evident_escape(text);
         if !soft {
             decoded.extend_from_slice(&encoded[line.end..line.next]);
         }
         start = line.next;
     }
+    if broken > 0 && !evident {
+        return (encoded.to_vec(), broken);
+    }
     (decoded, broken)
+}
+
+/// Whether a line is drawn with equals signs, as under a heading.
+fn is_rule(line: &[u8]) -> bool {
+    line.len() > 2 && line.iter().all(|&b| b == b'=')
+}
+
+/// Whether there is an escape of a byte that cannot stand for itself: a control character, a blank, `=`, 8-bit bytes,
+/// or the beginning of a line that mail servers treat specially (`=46rom`, `=2E`).
+fn has_evident_escape(line: &[u8]) -> bool {
+    memchr::memchr_iter(b'=', line).any(|at| {
+        let byte = line.get(at + 1..at + 3).and_then(|pair| Some(hex(pair[0])? << 4 | hex(pair[1])?));
+        byte.is_some_and(|byte| !byte.is_ascii_graphic() || byte == b'=' || at == 0)
+    })
 }
 
 /// Replaces every escape (`=41` or `%41`) by its byte and gives the number of escapes that are none.
@@ -112,11 +227,12 @@ pub(super) fn unescape(text: &[u8], escape: u8, decoded: &mut Vec<u8>) -> usize 
     broken
 }
 
-const SKIP: u8 = 64;
-const PAD: u8 = 65;
-const FOREIGN: u8 = 66;
+const LINE_END: u8 = 64;
+const BLANK: u8 = 65;
+const PAD: u8 = 66;
+const FOREIGN: u8 = 67;
 
-/// What each byte means in base64: a digit, or one of the three above.
+/// What each byte means in base64: a digit, or one of the four above.
 static BASE64_DIGITS: [u8; 256] = base64_digits();
 
 const fn base64_digits() -> [u8; 256] {
@@ -127,12 +243,17 @@ const fn base64_digits() -> [u8; 256] {
         table[alphabet[digit as usize] as usize] = digit;
         digit += 1;
     }
-    table[b' ' as usize] = SKIP;
-    table[b'\t' as usize] = SKIP;
-    table[b'\r' as usize] = SKIP;
-    table[b'\n' as usize] = SKIP;
+    table[b' ' as usize] = BLANK;
+    table[b'\t' as usize] = BLANK;
+    table[b'\r' as usize] = LINE_END;
+    table[b'\n' as usize] = LINE_END;
     table[b'=' as usize] = PAD;
     table
+}
+
+/// Whether this byte is a digit of base64.
+pub(super) fn is_base64_digit(byte: u8) -> bool {
+    BASE64_DIGITS[usize::from(byte)] < LINE_END
 }
 
 /// Writes the bytes that an incomplete group of base64 holds.

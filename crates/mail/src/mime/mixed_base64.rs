@@ -1,0 +1,251 @@
+//! Bodies that say base64 and are not, or not only: text that was never encoded, the footer that a mailing list adds after
+//! the padding, several encoded pieces one after the other. What is base64 is decoded, the rest stays as it is.
+
+use std::ops::Range;
+
+use super::line::Line;
+use super::transfer::{Content, Undone, base64, has_odd_controls, is_base64_digit, is_plain_utf8};
+
+/// A run of this many digits is base64, whatever it decodes to: no word is that long.
+const LONG_RUN_DIGITS: usize = 60;
+/// A run with padding, or one in an unknown charset, must have this many digits to be base64 whatever it decodes to.
+const MEDIUM_RUN_DIGITS: usize = 16;
+/// An incomplete run must have this many.
+const INCOMPLETE_RUN_DIGITS: usize = 6;
+/// Of so many characters of a damaged line one may be foreign.
+const CHARACTERS_PER_FOREIGN: usize = 8;
+/// Lines of one run have one length, but the last may be shorter. A damaged line may be longer by this.
+const LINE_TOLERANCE: usize = 3;
+
+/// Decodes the runs of base64 in a body. The lines between them are kept if the content is text, otherwise dropped.
+pub(super) fn decode(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
+    let mut output = Output { encoded, expected, written: Vec::new(), copied: 0, broken: 0, foreign_lines: 0 };
+    let mut run: Option<Run> = None;
+    let mut pos = 0;
+    while pos < encoded.len() {
+        let line = Line::at(encoded, pos);
+        for piece in (Pieces { encoded, rest: pos..line.end }) {
+            let Some(found) = Run::of_piece(encoded, piece) else {
+                output.end_run(run.take());
+                continue;
+            };
+            let padded = found.padding > 0;
+            run = match run.take() {
+                Some(open) if found.last_len <= open.last_len + LINE_TOLERANCE => Some(open.joined(&found)),
+                other => {
+                    output.end_run(other);
+                    Some(found)
+                }
+            };
+            if padded {
+                output.end_run(run.take());
+            }
+        }
+        pos = line.next;
+    }
+    output.end_run(run);
+    output.finish()
+}
+
+/// The pieces of one line: each ends with padding or with the line. Blanks around them are left out.
+struct Pieces<'a> {
+    encoded: &'a [u8],
+    rest: Range<usize>,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let text = &self.encoded[self.rest.clone()];
+        let start = self.rest.start + text.iter().position(|b| !b.is_ascii_whitespace())?;
+        let text = &self.encoded[start..self.rest.end];
+        let padding = memchr::memchr(b'=', text).unwrap_or(text.len());
+        let after = text[padding..].iter().position(|&b| b != b'=').map_or(text.len(), |len| padding + len);
+        // The exclamation mark is what some gateways end a line with.
+        let rest = text[after..].trim_ascii_end();
+        let end = if rest.iter().all(|&b| b == b'!') { after + rest.len() } else { after };
+        self.rest.start = start + end;
+        Some(start..start + text[..end].trim_ascii_end().len())
+    }
+}
+
+/// Lines that look like base64.
+#[derive(Clone)]
+struct Run {
+    range: Range<usize>,
+    digits: usize,
+    padding: usize,
+    foreign: usize,
+    /// The length of the last line.
+    last_len: usize,
+    /// The digits of the last line, and where it starts.
+    last_digits: usize,
+    last_start: usize,
+}
+
+impl Run {
+    /// A run of one piece, if it can be base64: without blanks, and almost without foreign characters.
+    fn of_piece(encoded: &[u8], range: Range<usize>) -> Option<Self> {
+        let text = &encoded[range.clone()];
+        if text.iter().any(u8::is_ascii_whitespace) {
+            return None;
+        }
+        let digits = text.iter().filter(|&&b| is_base64_digit(b)).count();
+        let padding = memchr::memchr_iter(b'=', text).count();
+        let marks = text.iter().rev().take_while(|&&b| b == b'!').count();
+        let foreign = text.len() - digits - padding - marks;
+        (digits > 0 && foreign * CHARACTERS_PER_FOREIGN <= text.len()).then(|| Self {
+            last_len: text.len() - marks,
+            last_digits: digits,
+            last_start: range.start,
+            range,
+            digits,
+            padding,
+            foreign,
+        })
+    }
+
+    fn joined(self, next: &Self) -> Self {
+        Self {
+            range: self.range.start..next.range.end,
+            digits: self.digits + next.digits,
+            padding: next.padding,
+            foreign: self.foreign + next.foreign,
+            ..*next
+        }
+    }
+
+    /// The decoded run, if it is base64. Words are taken for base64 by their letters; what they decode to is no text.
+    fn decode(&self, encoded: &[u8], expected: Content, first: bool) -> Option<Vec<u8>> {
+        let complete = match self.padding {
+            0 => self.digits.is_multiple_of(4),
+            _ => self.digits % 4 > 1,
+        };
+        let (decoded, _) = base64(&encoded[self.range.clone()]);
+        let text = match expected {
+            Content::Binary => {
+                let sure = self.padding > 0 || self.digits >= MEDIUM_RUN_DIGITS;
+                return (first || complete && sure).then_some(decoded);
+            }
+            Content::Utf8Text => is_plain_utf8(&decoded),
+            Content::Text => !has_odd_controls(&decoded) && self.digits >= MEDIUM_RUN_DIGITS,
+        };
+        let long = self.digits >= LONG_RUN_DIGITS || self.padding > 0 && complete && self.digits >= MEDIUM_RUN_DIGITS;
+        let padded = expected == Content::Text && self.padding > 0 && complete;
+        let enough = complete || self.digits >= INCOMPLETE_RUN_DIGITS;
+        (enough && text || self.foreign == 0 && (long || padded)).then_some(decoded)
+    }
+
+    /// The run without its last line, if that line is what makes it incomplete: a word below it, and not its cut end.
+    fn without_word(&self, encoded: &[u8]) -> Option<Self> {
+        let digits = self.digits - self.last_digits;
+        let word = &encoded[self.last_start..self.range.end];
+        if digits == 0 || self.padding > 0 || self.digits.is_multiple_of(4) || !digits.is_multiple_of(4) {
+            return None;
+        }
+        let end = self.range.start + encoded[self.range.start..self.last_start].trim_ascii_end().len();
+        let is_word = word.iter().all(u8::is_ascii_alphabetic) && !is_plain_utf8(&base64(word).0);
+        is_word.then(|| Self { range: self.range.start..end, digits, ..self.clone() })
+    }
+}
+
+/// The content as far as it is decoded.
+struct Output<'a> {
+    encoded: &'a [u8],
+    expected: Content,
+    written: Vec<u8>,
+    /// Up to where the body was written or left out.
+    copied: usize,
+    broken: usize,
+    foreign_lines: usize,
+}
+
+impl Output<'_> {
+    fn end_run(&mut self, run: Option<Run>) {
+        let Some(run) = run else { return };
+        let text = self.expected != Content::Binary;
+        let run = if text { run.without_word(self.encoded).unwrap_or(run) } else { run };
+        let Some(decoded) = run.decode(self.encoded, self.expected, self.written.is_empty()) else { return };
+        self.write_foreign(run.range.start);
+        self.written.extend_from_slice(&decoded);
+        self.broken += run.foreign + usize::from(run.padding == 0 && !run.digits.is_multiple_of(4));
+        self.copied = run.range.end;
+        // The line break after the run is not part of the text that follows it.
+        let rest = &self.encoded[self.copied..];
+        let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
+        if rest.get(blanks) == Some(&b'\n') {
+            self.copied += blanks + 1;
+        }
+    }
+
+    /// Writes what lies before `end` and is not base64.
+    fn write_foreign(&mut self, end: usize) {
+        let foreign = &self.encoded[self.copied..end];
+        self.copied = end;
+        let lines = foreign.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty()).count();
+        self.foreign_lines += lines;
+        if lines == 0 || self.expected == Content::Binary {
+            return;
+        }
+        if !self.written.is_empty() && !self.written.ends_with(b"\n") {
+            self.written.push(b'\n');
+        }
+        self.written.extend_from_slice(foreign);
+    }
+
+    fn finish(mut self) -> Undone<Vec<u8>> {
+        self.write_foreign(self.encoded.len());
+        Undone { content: self.written, broken: self.broken, foreign_lines: self.foreign_lines }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_with_and_without_base64() {
+        let table: &[(&str, &str)] = &[
+            // Never encoded.
+            ("Hello Sam,\n\nthis is no base64 at all.\n\nJane\n", "Hello Sam,\n\nthis is no base64 at all.\n\nJane\n"),
+            ("Hello\nSam\n", "Hello\nSam\n"),
+            // A footer after the padding, with and without a blank line.
+            ("SGVsbG8gU2Ft\nIQ==\n____\nTea list\n", "Hello Sam!\n____\nTea list\n"),
+            ("SGVsbG8gU2FtIQ==\n\n--\nTea list\nJane\n", "Hello Sam!\n\n--\nTea list\nJane\n"),
+            // A footer after a text that needs no padding.
+            ("SGVsbG8gU2FtIQoK\nRegards\n-- \nTea list", "Hello Sam!\n\nRegards\n-- \nTea list"),
+            // The same before the text.
+            ("[External mail]\nSGVsbG8gU2FtIQ==\n", "[External mail]\nHello Sam!"),
+            ("Notice\nSGVsbG8gU2FtIQ==\n", "Notice\nHello Sam!"),
+            // Pieces that were encoded one by one.
+            ("SGVs\nbG8=\nIFNhbQ==\nISEh\n", "Hello Sam!!!"),
+            ("SGk=SGk=", "HiHi"),
+            ("SGVsbG8gU2FtIQ==\nfooter here\nQnllIGZvciBub3chCg==\n", "Hello Sam!\nfooter here\nBye for now!\n"),
+            // Blank lines, blanks, exclamation marks.
+            ("\n\nSGVsbG8g\n\n  U2FtIQ==  \n\n", "Hello Sam!"),
+            ("SGVsbG8g!\n U2FtIQ==!\n", "Hello Sam!"),
+            ("SGVsbG8s!IHdv\ncmxkIQ", "Hello, world!"),
+            // Text on the line of the padding.
+            ("SGVsbG8gU2FtIQ== sent by phone", "Hello Sam!\n sent by phone"),
+        ];
+        for (encoded, text) in table {
+            let found = decode(encoded.as_bytes(), Content::Utf8Text);
+            assert_eq!(String::from_utf8_lossy(&found.content), *text, "{encoded:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_base64_is_no_part_of_a_file() {
+        let found = decode(b"AAEC\r\nAwQ=\r\n____\r\nTea mailing list\r\n", Content::Binary);
+        assert_eq!(found, Undone { content: vec![0, 1, 2, 3, 4], broken: 0, foreign_lines: 2 });
+    }
+
+    #[test]
+    fn other_charsets_than_utf_8() {
+        let found = decode(b"8NLJ18XU\r\n____\r\n", Content::Text);
+        assert_eq!(found.content, b"8NLJ18XU\r\n____\r\n", "too short to tell");
+        let found = decode(b"8NLJ18XULCDLwcsgxMXMwT8=\r\n____\r\n", Content::Text);
+        assert_eq!(found.content, b"\xf0\xd2\xc9\xd7\xc5\xd4, \xcb\xc1\xcb \xc4\xc5\xcc\xc1?\n____\r\n");
+    }
+}

@@ -1,0 +1,173 @@
+//! Files in uuencode, the encoding from before MIME: as the transfer encoding of a part, and written into a text between
+//! the lines `begin 644 name` and `end`. Decoding never makes the content longer.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::charset::{decode_unlabelled, one_line};
+use super::line::Line;
+
+/// The most bytes that one line encodes.
+const MAX_LINE_BYTES: usize = 63;
+/// How many characters of a line may follow its data, such as a checksum.
+const MAX_TRAILING: usize = 2;
+
+/// A file in uuencode.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// From the line that begins it to the line that ends it, both included.
+    pub(super) range: Range<usize>,
+    /// The name that the first line gives it.
+    pub(super) name: String,
+}
+
+/// Finds the next file in a text, from `start` on. A file ends with the line `end` or with the text.
+pub(super) fn find(text: &[u8], start: usize) -> Option<Block> {
+    let mut pos = start;
+    loop {
+        pos = next_begin(text, pos)?;
+        let line = Line::at(text, pos);
+        let Some(name) = name_of(&text[pos..line.end]) else {
+            pos = line.next;
+            continue;
+        };
+        // No line of data starts like the first line, so no line is read twice.
+        let (data_end, next, ended) = data(text, line.next);
+        if ended || data_end > line.next && next == text.len() {
+            return Some(Block { range: pos..next, name });
+        }
+        pos = next;
+    }
+}
+
+/// Decodes a file; `None` if there is none. Returns the number of broken lines, too.
+pub(super) fn decode(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let block = find(text, 0)?;
+    let mut content = Vec::with_capacity(block.range.len() / 4 * 3);
+    let mut pos = Line::at(text, block.range.start).next;
+    let (end, _, ended) = data(text, pos);
+    let mut broken = usize::from(!ended);
+    while pos < end {
+        let line = Line::at(text, pos);
+        broken += usize::from(!decode_line(&text[pos..line.end], &mut content));
+        pos = line.next;
+    }
+    Some((content, broken))
+}
+
+/// The name of the file that begins in the body of a part.
+pub(super) fn name(text: &[u8]) -> Option<String> {
+    let begin = next_begin(text, 0)?;
+    name_of(&text[begin..Line::at(text, begin).end])
+}
+
+/// The next line that starts with `begin `.
+fn next_begin(text: &[u8], start: usize) -> Option<usize> {
+    let rest = text.get(start..)?;
+    if rest.starts_with(b"begin ") {
+        return Some(start);
+    }
+    memmem::find(rest, b"\nbegin ").map(|at| start + at + 1)
+}
+
+/// The name in a line `begin 644 name`.
+fn name_of(line: &[u8]) -> Option<String> {
+    let rest = line.strip_prefix(b"begin ")?;
+    let mode = rest.iter().take_while(|b| matches!(b, b'0'..=b'7')).count();
+    let name = rest[mode..].strip_prefix(b" ")?;
+    let name = one_line(&decode_unlabelled(name));
+    (matches!(mode, 3 | 4) && !name.is_empty()).then_some(name)
+}
+
+/// Where the lines of data from `start` on end, where the text after them continues, and whether the file is ended.
+fn data(text: &[u8], start: usize) -> (usize, usize, bool) {
+    let mut pos = start;
+    while pos < text.len() {
+        let line = Line::at(text, pos);
+        let content = &text[pos..line.end];
+        if content.trim_ascii_end() == b"end" {
+            return (pos, line.next, true);
+        }
+        if !is_data(content) {
+            return (pos, pos, false);
+        }
+        pos = line.next;
+    }
+    (pos, pos, false)
+}
+
+/// Whether a line can hold data: a length, and not more characters than that. Blanks at its end may be lost.
+fn is_data(line: &[u8]) -> bool {
+    let Some((&first, rest)) = line.split_first() else { return true };
+    let Some(length) = digit(first) else { return false };
+    rest.len() <= usize::from(length).div_ceil(3) * 4 + MAX_TRAILING && rest.iter().all(|&b| digit(b).is_some())
+}
+
+/// Appends the data of a line. Returns whether all of it was there.
+fn decode_line(line: &[u8], content: &mut Vec<u8>) -> bool {
+    let Some((&first, rest)) = line.split_first() else { return true };
+    let length = digit(first).map_or(0, usize::from).min(MAX_LINE_BYTES);
+    let groups = rest.chunks(4).take(length.div_ceil(3));
+    let start = content.len();
+    for group in groups {
+        let bits = (0..4)
+            .fold(0_u32, |bits, n| bits << 6 | u32::from(group.get(n).copied().and_then(digit).unwrap_or_default()));
+        content.extend_from_slice(&bits.to_be_bytes()[1..]);
+    }
+    let whole = content.len() - start >= length;
+    content.truncate(start + length);
+    whole
+}
+
+/// The value of a character: six bits, with the grave accent in place of the blank.
+fn digit(byte: u8) -> Option<u8> {
+    matches!(byte, b' '..=b'`').then(|| (byte - b' ') & 63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "begin 644 hello.txt\n+2&5L;&\\@=V]R;&0 \n`\nend\n";
+
+    #[test]
+    fn files_are_found_and_decoded() {
+        assert_eq!(decode(FILE.as_bytes()), Some((b"Hello world".to_vec(), 0)));
+        assert_eq!(decode(FILE.replace('\n', "\r\n").as_bytes()), Some((b"Hello world".to_vec(), 0)));
+        let text = format!("Hi,\n{FILE}Jane\n");
+        let block = find(text.as_bytes(), 0);
+        assert_eq!(block, Some(Block { range: 4..4 + FILE.len(), name: "hello.txt".to_owned() }));
+        assert_eq!(name(text.as_bytes()).as_deref(), Some("hello.txt"));
+    }
+
+    #[test]
+    fn what_is_no_file() {
+        let table = [
+            "begin with me\nend\n",
+            "begin 644 x\nthis is no data\nend\n",
+            "begin 9 x\n`\nend\n",
+            "begin 644 \n`\nend\n",
+            "begin 644 x\n",
+            "we begin 644 x\n`\nend\n",
+            "",
+        ];
+        for text in table {
+            assert_eq!(find(text.as_bytes(), 0), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn broken_files() {
+        let table: &[(&str, &[u8], usize)] = &[
+            ("begin 644 cut\n+2&5L;&\\@=V]R;&0\n", b"Hello world", 1),
+            ("begin 644 cut\n+2&5L;&\\@\n`\nend", b"Hello ", 1),
+            ("begin 644 empty\nend\n", b"", 0),
+            ("begin 644 checksum\n#2&5L8A\n`\nend\n", b"Hel", 0),
+            ("begin 644 first\nno data\nbegin 644 second\n#2&5L\n`\nend\n", b"Hel", 0),
+        ];
+        for (text, content, broken) in table {
+            assert_eq!(decode(text.as_bytes()), Some((content.to_vec(), *broken)), "{text}");
+        }
+    }
+}
