@@ -2,13 +2,17 @@
 //! multiparts are an explicit stack, and everything a sender could make large has a limit. message/rfc822 is a leaf:
 //! what is inside is another mail.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use memchr::memmem;
 
 use super::defect::{Defect, Defects};
-use super::header::{Fields, HeaderField};
+use super::header::{self, Fields, HeaderField};
 use super::line::Line;
 use super::part::{ContentFields, Part};
+use super::transfer::TransferEncoding;
+use super::uuencode;
 
 /// How deep multiparts may be nested; a deeper one is not opened.
 pub const MAX_DEPTH: usize = 50;
@@ -18,6 +22,9 @@ pub const MAX_PARTS: usize = 1000;
 pub const MAX_FIELDS: usize = 1000;
 /// How far into a multipart without a declared boundary one is searched.
 const GUESS_WINDOW: usize = 16 * 1024;
+/// How many boundaries that the mail mentions are remembered, and how long one may be, in bytes.
+const MAX_DECLARED: usize = 1000;
+const MAX_BOUNDARY_BYTES: usize = 256;
 
 /// The parts of a mail, depth first, and the header of the first.
 pub(super) struct Split {
@@ -34,6 +41,7 @@ pub(super) fn split(source: &Bytes) -> Split {
         parts: Vec::new(),
         open: Vec::new(),
         leaf: None,
+        declared: Declared::default(),
         defects: Defects::default(),
     };
     splitter.run();
@@ -54,6 +62,7 @@ struct Splitter<'a> {
     open: Vec<Open>,
     /// The part that the lines being read belong to, unless they are preamble or epilogue.
     leaf: Option<usize>,
+    declared: Declared,
     defects: Defects,
 }
 
@@ -67,7 +76,7 @@ impl Splitter<'_> {
             let start = pos + offset;
             let line = Line::at(self.source, start);
             pos = line.next;
-            let Some((level, closes)) = matching(&self.open, &self.source[start..line.end]) else { continue };
+            let Some((level, closes)) = self.delimiter(start, &line) else { continue };
             if !closes && self.parts.len() == MAX_PARTS {
                 self.give_up();
                 return;
@@ -80,7 +89,48 @@ impl Splitter<'_> {
                 pos = self.begin_part(Some(self.open[level].part), line.next);
             }
         }
-        self.end_at(self.source.len(), 0);
+        let end = self.end_of_source();
+        self.end_at(end, 0);
+    }
+
+    /// Which open multipart the line at `start` delimits, and whether it closes it. RFC 2046 section 5.1.1: a line that
+    /// only begins with the boundary is enough. But it must not be the delimiter of another multipart, which may belong
+    /// to a mail inside of this one, and a part must follow.
+    fn delimiter(&mut self, start: usize, line: &Line) -> Option<(usize, bool)> {
+        let text = &self.source[start..line.end];
+        if let Some(found) = matching(&self.open, text) {
+            return Some(found);
+        }
+        let text = text[2..].trim_ascii_end();
+        let begins = |open: &Open| text.starts_with(&open.boundary);
+        let longest = |(level, open): &(usize, &Open)| (open.boundary.len(), *level);
+        let (level, open) = self.open.iter().enumerate().filter(|(_, open)| begins(open)).max_by_key(longest)?;
+        let closes = text[open.boundary.len()..].starts_with(b"--");
+        if self.declared.contains(self.source, start, text) || !closes && !self.is_part_start(line.next) {
+            return None;
+        }
+        self.defects.note(Defect::BOUNDARY, "something follows the boundary on its line, ignored");
+        Some((level, closes))
+    }
+
+    /// Whether the header of a part can start here.
+    fn is_part_start(&self, start: usize) -> bool {
+        let line = Line::at(self.source, start);
+        let text = &self.source[start..line.end];
+        text.is_empty() || header::field_name(text).is_some()
+    }
+
+    /// Where the last part of a multipart without an end ends: at the end of the source, or before a delimiter that was
+    /// cut off there.
+    fn end_of_source(&self) -> usize {
+        let end = self.source.len();
+        let (Some(_), Some(leaf)) = (self.open.last(), self.leaf) else { return end };
+        let body = &self.source[self.parts[leaf].body.start..];
+        let lines = body.strip_suffix(b"\n").unwrap_or(body);
+        let lines = lines.strip_suffix(b"\r").unwrap_or(lines);
+        let last = memchr::memrchr(b'\n', lines).map_or(0, |feed| feed + 1);
+        let Some(text) = lines[last..].strip_prefix(b"--") else { return end };
+        if self.open.iter().any(|open| open.boundary.starts_with(text)) { end - body.len() + last } else { end }
     }
 
     /// Reads the header of a part and gives the start of its body.
@@ -149,9 +199,47 @@ impl Splitter<'_> {
         if let Some(leaf) = self.leaf.take() {
             let part = &mut self.parts[leaf];
             part.body.end = before_line_break(self.source, line).max(part.body.start);
+            self.finish_leaf(leaf);
         }
         while self.open.len() > level {
             self.close(line, false);
+        }
+    }
+
+    /// Looks at a leaf once its end is known. What lies between two delimiters and is blank is no part. A file in
+    /// uuencode gets the name in its first line, and files that are written into a text become parts.
+    fn finish_leaf(&mut self, leaf: usize) {
+        let part = &self.parts[leaf];
+        let is_blank = |range: &std::ops::Range<usize>| self.source[range.clone()].trim_ascii().is_empty();
+        if leaf > 0 && is_blank(&part.header) && is_blank(&part.body) {
+            // The leaf is the part that was added last.
+            self.parts.truncate(leaf);
+            return;
+        }
+        match part.transfer_encoding {
+            TransferEncoding::Uuencode if part.filename.is_none() && !part.is_text() => {
+                self.parts[leaf].filename = uuencode::name(&self.source[part.body.clone()]);
+            }
+            TransferEncoding::Identity if part.content_type == "text/plain" && !part.is_attachment() => {
+                self.find_files(leaf);
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes parts of the files in uuencode that are written into a text.
+    fn find_files(&mut self, leaf: usize) {
+        let part = &self.parts[leaf];
+        let (body, depth) = (part.body.clone(), part.depth + 1);
+        let text = &self.source[body.clone()];
+        let mut pos = 0;
+        while self.parts.len() < MAX_PARTS
+            && depth <= MAX_DEPTH
+            && let Some(uuencode::Block { range, name }) = uuencode::find(text, pos)
+        {
+            pos = range.end;
+            let file = Part::file_in_text(leaf, depth, name, body.start + range.start..body.start + range.end);
+            self.parts.push(file);
         }
     }
 
@@ -189,6 +277,33 @@ impl Splitter<'_> {
         if unseparated {
             self.defects.note(Defect::HEADER, "no empty line between header and body");
         }
+    }
+}
+
+/// The boundaries that a mail mentions, read only as far as they are needed.
+#[derive(Default)]
+struct Declared {
+    known: HashSet<Vec<u8>>,
+    /// Up to where the source was searched for them.
+    searched: usize,
+}
+
+impl Declared {
+    /// Whether the text of a delimiter is that of a boundary that is declared before `end`.
+    fn contains(&mut self, source: &[u8], end: usize, text: &[u8]) -> bool {
+        let finder = memmem::Finder::new(b"oundary=");
+        while self.known.len() < MAX_DECLARED
+            && let Some(at) = finder.find(&source[self.searched.min(end)..end])
+        {
+            self.searched += at + b"oundary=".len();
+            let value = &source[self.searched..end.min(self.searched + MAX_BOUNDARY_BYTES)];
+            let quoted = value.strip_prefix(b"\"");
+            let ends = |b: &u8| if quoted.is_some() { *b == b'"' } else { *b == b';' || b.is_ascii_whitespace() };
+            let value = quoted.unwrap_or(value).split(ends).next().unwrap_or_default();
+            self.known.insert(value.trim_ascii_end().to_vec());
+        }
+        self.searched = end.max(self.searched);
+        self.known.contains(text) || text.strip_suffix(b"--").is_some_and(|text| self.known.contains(text))
     }
 }
 
@@ -297,7 +412,7 @@ mod tests {
             (
                 "parts without an empty line or body",
                 "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n--b\n--b\n\n--b--",
-                "multipart/mixed\n  text/html\n  text/plain\n  text/plain",
+                "multipart/mixed\n  text/html",
             ),
             (
                 "a mail inside is a leaf",
@@ -315,6 +430,53 @@ mod tests {
                 "Content-Type: multipart/mixed; boundary=\" b \"\n\n-- b\n\none\n--b\n-- b\n\
                  Content-Type: multipart/mixed; boundary=\"=?utf-8?Q?b?=\"\n\n--=?utf-8?Q?b?=\n\ntwo\n-- b--\n",
                 "multipart/mixed\n  text/plain one\\n--b\n  multipart/mixed\n    text/plain two",
+            ),
+            (
+                "something after the boundary",
+                "Content-Type: multipart/mixed; boundary=bound\n\n--bound and more\n\none\n--bound;x\n\
+                 Content-Type: text/html\n\ntwo\n--bound--end\nepilogue\n",
+                "multipart/mixed\n  text/plain one\n  text/html two",
+            ),
+            (
+                "a boundary with something at its end, all the way",
+                "Content-Type: multipart/mixed; boundary=bound\n\n--bound1\n\none\n--bound1\n\ntwo\n--bound1--\n",
+                "multipart/mixed\n  text/plain one\n  text/plain two",
+            ),
+            (
+                "text that begins like a boundary",
+                "Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--bullet point\ntwo\n--b--\n",
+                "multipart/mixed\n  text/plain one\\n--bullet point\\ntwo",
+            ),
+            (
+                "a mail inside whose boundary starts with ours",
+                "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/rfc822\n\n\
+                 Content-Type: multipart/mixed; boundary=\"b1\"\n\n--b1\n\nx\n--b1--\n--b\n\ny\n--b--\n",
+                "multipart/mixed\n  message/rfc822 Content-Type: multipart/mixed; boundary=\\\"b1\\\"\\n\\n--b1\\n\\nx\\n--b1--\n  text/plain y",
+            ),
+            (
+                "a delimiter that was cut off",
+                "Content-Type: multipart/mixed; boundary=bound\n\n--bound\n\none\n--bou",
+                "multipart/mixed\n  text/plain one",
+            ),
+            (
+                "a delimiter that was cut off at once",
+                "Content-Type: multipart/mixed; boundary=bound\n\n--bound\n\none\n--\n",
+                "multipart/mixed\n  text/plain one",
+            ),
+            (
+                "a signature is no delimiter",
+                "Content-Type: multipart/mixed; boundary=bound\n\n--bound\n\none\n-- \nJane\n",
+                "multipart/mixed\n  text/plain one\\n-- \\nJane\\n",
+            ),
+            (
+                "an end that is a beginning",
+                "Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--b\n",
+                "multipart/mixed\n  text/plain one",
+            ),
+            (
+                "a file in a text",
+                "Subject: x\n\nHi\nbegin 644 a.txt\n#2&5L\n`\nend\nbye\n",
+                "text/plain Hi\\nbegin 644 a.txt\\n#2&5L\\n`\\nend\\nbye\\n\n  application/octet-stream begin 644 a.txt\\n#2&5L\\n`\\nend\\n",
             ),
             ("an empty mail", "", "text/plain"),
         ];
