@@ -10,7 +10,8 @@ pub(super) struct Bodies {
     pub(super) text: Vec<usize>,
     /// The HTML.
     pub(super) html: Option<usize>,
-    /// Everything else, in the order of the attachment list: inline parts, attachments, and what says nothing.
+    /// The files, in the order of the attachment list: inline parts, attachments, what says nothing, and files in texts.
+    /// An inline text with a name is here and in the text.
     pub(super) attachments: Vec<usize>,
 }
 
@@ -23,18 +24,18 @@ pub enum Role {
     Text,
     /// It is the HTML.
     Html,
-    /// It is the attachment at this place of the list.
+    /// It is the attachment at this place of the list, and nothing else.
     Attachment(usize),
 }
 
 impl Bodies {
-    /// The role of each of the mail's parts, of which there are so many.
+    /// The role of each part of a mail with this number of parts.
     pub(super) fn roles(&self, parts: usize) -> Vec<Role> {
         let mut roles = vec![Role::Multipart; parts];
         let text = self.text.iter().map(|&part| (part, Role::Text));
         let html = self.html.iter().map(|&part| (part, Role::Html));
         let attachments = self.attachments.iter().enumerate().map(|(place, &part)| (part, Role::Attachment(place)));
-        for (part, role) in text.chain(html).chain(attachments) {
+        for (part, role) in attachments.chain(text).chain(html) {
             roles[part] = role;
         }
         roles
@@ -42,7 +43,10 @@ impl Bodies {
 }
 
 /// Sorts the parts of a mail.
-pub(super) fn sort(parts: &[Part]) -> Bodies {
+pub(super) fn sort(source: &[u8], parts: &[Part]) -> Bodies {
+    if let [only] = parts {
+        return sort_one(only);
+    }
     let alternatives = outermost_alternatives(parts);
     let shown = shown(parts, &alternatives);
     let mut bodies = Bodies {
@@ -50,32 +54,78 @@ pub(super) fn sort(parts: &[Part]) -> Bodies {
         html: shown.iter().copied().find(|&index| is_html(&parts[index])),
         attachments: Vec::new(),
     };
-    let (mut inline, mut attached, mut silent) = (Vec::new(), Vec::new(), Vec::new());
+    let mut lists: [Vec<usize>; 4] = Default::default();
+    let mut empty = Vec::new();
     for (index, part) in parts.iter().enumerate() {
-        if part.is_multipart() || bodies.html == Some(index) || bodies.text.binary_search(&index).is_ok() {
+        let body = bodies.html == Some(index) || bodies.text.binary_search(&index).is_ok();
+        let is_main = shown.first() == Some(&index) || alternatives[index].is_some();
+        if part.is_multipart() || body && !is_file_too(part, is_main) {
             continue;
         }
-        let list = if part.is_attachment() || part.parent.is_none() {
-            &mut attached
-        } else if part.disposition == Some(Disposition::Inline) {
-            &mut inline
-        } else {
-            &mut silent
+        // An empty text adds nothing to the others, and nobody attaches one without a name.
+        if part.is_text() && part.disposition.is_none() && part.filename.is_none() && is_blank(source, part) {
+            empty.push(index);
+            continue;
+        }
+        let list = match part.disposition {
+            _ if part.in_text => 3,
+            _ if part.parent.is_none() => 1,
+            Some(Disposition::Inline) => 0,
+            _ if part.is_attachment() => 1,
+            _ => 2,
         };
-        list.push(index);
+        lists[list].push(index);
     }
-    bodies.attachments = [inline, attached, silent].concat();
+    for list in &mut lists[..3] {
+        // Outer parts come first. Most mails have their parts in this order.
+        list.sort_by_key(|&index| parts[index].depth);
+    }
+    bodies.attachments = lists.concat();
+    if !empty.is_empty() {
+        bodies.text.extend(empty);
+        bodies.text.sort_unstable();
+    }
     bodies
 }
 
-/// The texts and HTML documents that may be shown. One with a file name is a file that came with the mail, unless it is
-/// the first of all, or another form of the first.
+/// The common case of a mail that is one part.
+fn sort_one(part: &Part) -> Bodies {
+    let mut bodies = Bodies::default();
+    if part.is_multipart() {
+        return bodies;
+    }
+    if part.is_attachment() || !is_html(part) && !is_plain(part) {
+        bodies.attachments.push(0);
+    } else if is_html(part) {
+        bodies.html = Some(0);
+    } else {
+        bodies.text.push(0);
+    }
+    bodies
+}
+
+/// Whether a body is a file as well: one that asks to be shown inline and has a name, or a named text after the main one.
+fn is_file_too(part: &Part, is_main: bool) -> bool {
+    part.parent.is_some()
+        && part.filename.is_some()
+        && (part.disposition == Some(Disposition::Inline) || is_plain(part) && !is_main)
+}
+
+fn is_blank(source: &[u8], part: &Part) -> bool {
+    source[part.body.clone()].trim_ascii().is_empty()
+}
+
+/// The texts and HTML documents that may be shown. HTML with a file name is a file that came with the mail, unless it is
+/// the first of all or of its multipart, or one of several forms of a text.
 fn shown(parts: &[Part], alternatives: &[Option<usize>]) -> Vec<usize> {
     let readable = |part: &Part| (is_plain(part) || is_html(part)) && !part.is_attachment();
     let Some(first) = parts.iter().position(readable) else { return Vec::new() };
-    let with_first =
-        |index: usize| index == first || alternatives[index].is_some() && alternatives[index] == alternatives[first];
-    let shown = |&index: &usize| readable(&parts[index]) && (parts[index].filename.is_none() || with_first(index));
+    let is_first = |index: usize| index == first || parts[index].parent == Some(index - 1);
+    let shown = |&index: &usize| {
+        let part = &parts[index];
+        let named_file = part.filename.is_some() && is_html(part);
+        readable(part) && (!named_file || is_first(index) || alternatives[index].is_some())
+    };
     (first..parts.len()).filter(shown).collect()
 }
 
@@ -142,6 +192,8 @@ mod tests {
             source += "\n";
             if kind.starts_with("multipart/") {
                 open.push(n);
+            } else if !disposition.contains("empty") {
+                source += "content";
             }
         }
         source
@@ -176,21 +228,42 @@ mod tests {
                 "multipart/mixed\n image/a\n application/octet-stream inline\n image/b attachment\n image/c inline\n text/html inline",
                 &[],
                 Some(5),
-                &[4, 2, 3, 1],
+                &[2, 4, 3, 1],
             ),
             ("multipart/mixed\n text/plain\n message/rfc822\n message/rfc822 inline", &[1], None, &[3, 2]),
             ("text/plain inline; filename=a.txt", &[0], None, &[]),
             ("text/html;name=a.html", &[], Some(0), &[]),
             (
                 "multipart/mixed\n text/plain\n text/plain;name=a.log\n text/plain inline; filename=b.log\n text/plain inline",
-                &[1, 4],
+                &[1, 2, 3, 4],
                 None,
                 &[3, 2],
             ),
             ("multipart/mixed\n text/plain\n text/html inline; filename=report.html", &[1], None, &[2]),
             ("multipart/mixed\n text/plain\n text/html;name=report.html\n text/html", &[1], Some(3), &[2]),
-            ("multipart/mixed\n text/plain;name=a.txt\n text/plain;name=b.txt\n text/html", &[1], Some(3), &[2]),
-            ("multipart/mixed\n image/png\n text/html;name=a.html\n text/plain;name=b.txt", &[], Some(2), &[1, 3]),
+            ("multipart/mixed\n text/plain;name=a.txt\n text/plain;name=b.txt\n text/html", &[1, 2], Some(3), &[2]),
+            ("multipart/mixed\n image/png\n text/html;name=a.html\n text/plain;name=b.txt", &[3], Some(2), &[1, 3]),
+            ("multipart/mixed\n text/html;name=a.html\n image/png", &[], Some(1), &[2]),
+            ("multipart/mixed\n text/html inline; filename=a.html\n image/png", &[], Some(1), &[1, 2]),
+            (
+                "multipart/mixed\n text/plain\n multipart/related\n  text/html;name=a.html\n  image/png",
+                &[1],
+                Some(3),
+                &[4],
+            ),
+            (
+                "multipart/mixed\n multipart/related\n  text/html\n  image/a inline\n  image/b attachment\n image/c inline\n image/d attachment",
+                &[],
+                Some(2),
+                &[5, 3, 6, 4],
+            ),
+            (
+                "multipart/mixed\n multipart/mixed\n  image/a attachment\n  multipart/mixed\n   image/b attachment\n image/c attachment",
+                &[],
+                None,
+                &[5, 2, 4],
+            ),
+            ("multipart/alternative\n text/plain x-empty\n text/plain", &[2], None, &[1]),
             (
                 "multipart/mixed\n multipart/alternative\n  text/plain;name=a.txt\n  text/html;name=a.html\n text/html;name=b.html",
                 &[2],
@@ -200,7 +273,7 @@ mod tests {
         ];
         for (outline, text, html, attachments) in table {
             let source = bytes::Bytes::from(mail(outline));
-            let bodies = sort(&split(&source).parts);
+            let bodies = sort(&source, &split(&source).parts);
             let expected = Bodies { text: text.to_vec(), html: *html, attachments: attachments.to_vec() };
             assert_eq!(bodies, expected, "{outline}");
         }
@@ -212,7 +285,7 @@ mod tests {
             "multipart/mixed\n multipart/alternative\n  text/plain\n  text/html\n image/png\n image/gif inline";
         let source = bytes::Bytes::from(mail(outline));
         let parts = split(&source).parts;
-        let roles = sort(&parts).roles(parts.len());
+        let roles = sort(&source, &parts).roles(parts.len());
         let (first, second) = (Role::Attachment(0), Role::Attachment(1));
         assert_eq!(roles, [Role::Multipart, Role::Multipart, Role::Text, Role::Html, second, first]);
     }

@@ -74,7 +74,7 @@ impl Mime {
     pub fn parse(source: Bytes) -> Self {
         let split = split::split(&source);
         Self {
-            bodies: bodies::sort(&split.parts),
+            bodies: bodies::sort(&source, &split.parts),
             source,
             header: split.header,
             parts: split.parts,
