@@ -18,6 +18,7 @@ fn read_all(source: Vec<u8>) -> Mime {
     assert!(mime.parts().iter().all(|part| part.depth <= MAX_DEPTH));
     mime.header_map();
     mime.text();
+    mime.compatible_text();
     mime.html();
     for attachment in mime.attachments() {
         let name = &attachment.filename;
@@ -135,7 +136,11 @@ fn a_megabyte_of_header() {
 
 #[test]
 fn a_megabyte_of_recipients_quotes_and_comments() {
-    for piece in ["a@x,", "\"\\", "(", "((a)", "<", ":", "[:", "a b ", ",\"a\\\"", "=?a?Q?x", "a:="] {
+    let pieces = [
+        "a@x,", "\"\\", "(", "((a)", "<", ":", "[:", "a b ", ",\"a\\\"", "=?a?Q?x", "a:=", "<a", "<a@x ", "<a@x> ",
+        "<<", ">", "a@x ", "a@", "@", ". ", "a . ", "<\"", "<\"\\", "<@a:", "<(", "<a@x,", "x:;", "'a@x' ", "<a b> ",
+    ];
+    for piece in pieces {
         let source = "To: ".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";
         let summary = header_summary(source.as_bytes());
         assert!(summary.to.unwrap_or_default().len() <= 1000);
@@ -147,6 +152,75 @@ fn a_megabyte_of_parameters() {
     for piece in ["; a=b", "; filename*1*=x", ";", "; a=\"\\", "=", "; filename*0*=''%"] {
         let source = "Content-Disposition: attachment".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";
         assert_eq!(read_all(source.into()).parts().len(), 1);
+    }
+}
+
+#[test]
+fn six_megabytes_of_files_in_a_text() {
+    for file in [
+        "begin 644 a\r\n",
+        "begin 644 a\r\n#2&5L\r\n",
+        "begin 644 a\r\n#2&5L\r\n`\r\nend\r\n",
+        "begin \n",
+        "\nbegin 644 a\n`\n",
+    ] {
+        let text = file.repeat(6_000_000 / file.len());
+        let mime = read_all(("Subject: x\r\n\r\n".to_owned() + &text).into());
+        assert!(mime.attachment_count() < MAX_PARTS, "{file:?}");
+        let part = "Content-Type: image/png\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\n".to_owned() + &text;
+        assert!(read_all(part.into()).attachments()[0].content().len() <= text.len());
+    }
+}
+
+#[test]
+fn islands_of_base64_by_the_million() {
+    let pieces = [
+        "SGk=",
+        "SGk=\n",
+        "SGVs\nno base64\n",
+        "a\n",
+        "=\n",
+        "= ",
+        "SGVsbG8gU2Ft!\n",
+        "Jane\nRegards\n",
+        "AAAA AAAA\n",
+        "!",
+    ];
+    for piece in pieces {
+        let body = piece.repeat(1_000_000 / piece.len());
+        for kind in ["text/plain; charset=utf-8", "text/plain; charset=koi8-r", "image/png"] {
+            let source = format!("Content-Type: {kind}\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}");
+            let mime = Mime::parse(source.into());
+            assert!(mime.content(mime.root()).len() <= 2 * body.len(), "{piece:?}");
+        }
+    }
+}
+
+#[test]
+fn delimiters_that_almost_match_by_the_million() {
+    for line in
+        ["--bx\n", "--bx\n\n", "--bx\nA: b\n", "--b x\n\n", "--b--x\n", "boundary=bx\n--bx\n\n", "--b\n", "--b\n\n"]
+    {
+        let head = "Content-Type: multipart/mixed; boundary=b\n\n--b\n\n";
+        read_all((head.to_owned() + &line.repeat(3_000_000 / line.len())).into());
+    }
+    let declared: Vec<_> = (0..200_000).map(|n| format!("boundary=b{n}\n--b{n}\n\n")).collect();
+    read_all(("Content-Type: multipart/mixed; boundary=b\n\n--b\n\n".to_owned() + &declared.concat()).into());
+}
+
+#[test]
+fn charsets_of_every_kind_in_megabytes() {
+    let labels =
+        ["utf-8", "iso-8859-1", "windows-1251", "cp437", "hz-gb-2312", "utf-7", "utf-16", "utf-32", "iso-2022-jp", "x"];
+    for label in labels {
+        for piece in
+            [&b"\xe9"[..], b"\xc3\xa9", b"~{", b"~", b"+", b"+-", b"\0", b"\xff\xfe\0\0", b"\x1b$B", b"\xef\xbb\xbf"]
+        {
+            let mut source = format!("Content-Type: text/plain; charset={label}\n\n").into_bytes();
+            source.extend(piece.repeat(1_000_000 / piece.len()));
+            // Four bytes of UTF-8 for each byte are more than any charset needs.
+            assert!(Mime::parse(source.into()).text().len() <= 4_000_000, "{label}");
+        }
     }
 }
 
@@ -177,6 +251,21 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
         b"Content-Transfer-Encoding: ",
         b"base64",
         b"quoted-printable",
+        b"x-uuencode",
+        b"\nbegin 644 a\n",
+        b"#2&5L\n",
+        b"\nend\n",
+        b"; charset=utf-16",
+        b"; charset=cp437",
+        b"; charset=hz-gb-2312",
+        b"\xef\xbb\xbf",
+        b"\xff\xfe",
+        b"~{",
+        b"!",
+        b"SGk=",
+        b"<h1>",
+        b"</h1>",
+        b"<b>",
         b"From: ",
         b"From ",
         b"To: ",

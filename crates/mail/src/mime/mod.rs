@@ -45,6 +45,7 @@ use md5::{Digest, Md5};
 use bodies::Bodies;
 use charset::Decoded;
 use defect::Defects;
+use plain::Style;
 use transfer::Undone;
 
 pub use addresses::Mailbox;
@@ -129,9 +130,16 @@ impl Mime {
         self.own_text().unwrap_or_else(|| self.html_as_text())
     }
 
+    /// The plain text of the mail in the form of version 1 of the REST API, which is Inbucket's: flowed lines as they
+    /// were sent, and text made from HTML with its marks for headings and bold text.
+    pub fn compatible_text(&self) -> String {
+        let made = || plain::from_html(&self.html(), Style::Compatible);
+        self.joined_text(Lines::AsSent).unwrap_or_else(made)
+    }
+
     /// The HTML of the mail made readable; empty when there is none.
     pub fn html_as_text(&self) -> String {
-        plain::from_html(&self.html())
+        plain::from_html(&self.html(), Style::Readable)
     }
 
     /// The texts of the text parts; `None` when the HTML has to speak for them.

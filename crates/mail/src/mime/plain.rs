@@ -1,16 +1,26 @@
 //! Readable text for mail that only has HTML: one linear pass over tags and texts, without a tree. Rendering a tree
 //! takes time that grows with the square of its depth, and a sender decides how deep it is.
 
-use super::references::{Place, resolve};
+use super::references::{Place, resolve, resolve_exactly};
 use super::tags::{Token, Tokens, attribute};
 
 /// How many quotes or lists around a line are shown; deeper ones add nothing in front of it.
 const MAX_PREFIX: usize = 8;
 
-/// The text of an HTML document. Lines are not wrapped: who reads the text through an interface searches it for
-/// sentences and links. A link is followed by its address, `text ( https://example.org )`.
-pub(super) fn from_html(html: &str) -> String {
-    let mut text = Text::default();
+/// How the text is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Style {
+    /// For people: rows, items and images are where a reader expects them.
+    #[default]
+    Readable,
+    /// As Inbucket writes it: headings between lines of stars or dashes, `*bold*`, the cells of a table on one line,
+    /// items without numbers, blanks that do not break, and no line end at the end.
+    Compatible,
+}
+
+/// The text of an HTML document. Lines are not wrapped: programs that read the text search it for sentences and links. A link is followed by its address, `text ( https://example.org )`.
+pub(super) fn from_html(html: &str, style: Style) -> String {
+    let mut text = Text { style, ..Text::default() };
     for token in Tokens::new(html) {
         match token {
             Token::Text(raw) => text.push(raw),
@@ -35,6 +45,7 @@ enum Gap {
 /// The text written so far and what is open around the next word.
 #[derive(Default)]
 struct Text {
+    style: Style,
     written: String,
     gap: Gap,
     quotes: usize,
@@ -45,16 +56,43 @@ struct Text {
     preformatted: usize,
     /// The address of the open link.
     link: Option<String>,
+    /// How many stars stand before the next word because bold text starts with it.
+    stars: usize,
+    /// How many stars the bold text that is open has.
+    bold: usize,
+    /// The name of the open heading, and where it starts in what is written.
+    heading: Option<(Heading, usize)>,
+}
+
+/// A heading that Inbucket underlines.
+#[derive(Clone, Copy)]
+enum Heading {
+    First,
+    Second,
+    Third,
+}
+
+impl Heading {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "h1" => Some(Self::First),
+            "h2" => Some(Self::Second),
+            "h3" => Some(Self::Third),
+            _ => None,
+        }
+    }
 }
 
 impl Text {
     fn open(&mut self, name: &str, attributes: &str) {
-        self.separate(gap_around(name));
+        let compatible = self.style == Style::Compatible;
+        self.separate(gap_around(name, self.style));
         match name {
             "br" => self.line_break(),
             "a" => self.link = attribute(attributes, "href").map(|href| resolve(href, Place::Attribute)),
+            "img" if compatible && self.link.is_none() => {}
             "img" => self.push(attribute(attributes, "alt").unwrap_or_default()),
-            "hr" => {
+            "hr" if !compatible => {
                 self.word("---");
                 self.separate(Gap::Paragraph);
             }
@@ -66,11 +104,16 @@ impl Text {
                 self.lists.push(Some(start.unwrap_or(1)));
             }
             "li" => self.item(),
+            "b" | "strong" if compatible => self.stars += 1,
+            _ if compatible && self.heading.is_none() => {
+                self.heading = Heading::named(name).map(|heading| (heading, self.written.len()));
+            }
             _ => {}
         }
     }
 
     fn close(&mut self, name: &str) {
+        let compatible = self.style == Style::Compatible;
         match name {
             "a" => self.end_link(),
             "blockquote" => self.quotes = self.quotes.saturating_sub(1),
@@ -79,14 +122,45 @@ impl Text {
                 self.lists.pop();
                 self.marker = None;
             }
+            "b" | "strong" if compatible => self.end_bold(),
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => self.end_heading(),
             _ => {}
         }
-        self.separate(gap_around(name));
+        self.separate(gap_around(name, self.style));
+    }
+
+    /// Ends bold text with a star, unless there is none: then its first star goes as well.
+    fn end_bold(&mut self) {
+        if self.stars > 0 {
+            self.stars -= 1;
+        } else if self.bold > 0 {
+            self.bold -= 1;
+            self.written.push('*');
+        }
+    }
+
+    /// Draws the lines around a heading. Headings are not nested, so each is moved at most once.
+    fn end_heading(&mut self) {
+        let Some((heading, start)) = self.heading.take() else { return };
+        let text = self.written[start..].trim_start();
+        let start = self.written.len() - text.len();
+        let width = text.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+        if width == 0 {
+            return;
+        }
+        let mark = if matches!(heading, Heading::First) { "*" } else { "-" };
+        let rule = mark.repeat(width);
+        if !matches!(heading, Heading::Third) {
+            self.written.insert_str(start, &format!("{rule}\n"));
+        }
+        self.written.push('\n');
+        self.written.push_str(&rule);
     }
 
     /// Text between tags: blanks collapse to one, unless it is preformatted.
     fn push(&mut self, raw: &str) {
-        let text = resolve(raw, Place::Text);
+        let compatible = self.style == Style::Compatible;
+        let text = if compatible { resolve_exactly(raw, Place::Text) } else { resolve(raw, Place::Text) };
         if self.preformatted > 0 {
             for (n, line) in text.split('\n').enumerate() {
                 if n > 0 {
@@ -99,6 +173,9 @@ impl Text {
             }
             return;
         }
+        if compatible {
+            return self.push_compatible(&text);
+        }
         for (n, word) in text.split(char::is_whitespace).enumerate() {
             if n > 0 {
                 self.separate(Gap::Blank);
@@ -106,6 +183,20 @@ impl Text {
             if !word.is_empty() {
                 self.word(word);
             }
+        }
+    }
+
+    /// Inbucket puts a blank between texts of different elements, unless the second begins with a full stop.
+    fn push_compatible(&mut self, text: &str) {
+        let text = text.trim();
+        if !text.is_empty() && !text.starts_with('.') {
+            self.separate(Gap::Blank);
+        }
+        for (n, word) in text.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty()).enumerate() {
+            if n > 0 {
+                self.separate(Gap::Blank);
+            }
+            self.word(word);
         }
     }
 
@@ -125,13 +216,18 @@ impl Text {
             }
         }
         self.gap = Gap::None;
+        for _ in 0..self.stars.min(MAX_PREFIX) {
+            self.written.push('*');
+            self.bold += 1;
+        }
+        self.stars = 0;
         self.written.push_str(word);
     }
 
     /// Writes what stands before the first word of a line: quotes, and the indentation or the marker of an item.
     fn start_line(&mut self) {
         self.written.push_str(&"> ".repeat(self.quotes.min(MAX_PREFIX)));
-        let depth = self.lists.len().min(MAX_PREFIX);
+        let depth = if self.style == Style::Compatible { 0 } else { self.lists.len().min(MAX_PREFIX) };
         match self.marker.take() {
             Some(marker) => {
                 self.written.push_str(&"  ".repeat(depth.saturating_sub(1)));
@@ -143,7 +239,7 @@ impl Text {
 
     fn item(&mut self) {
         self.marker = Some(match self.lists.last_mut() {
-            Some(Some(number)) => {
+            Some(Some(number)) if self.style == Style::Readable => {
                 let marker = format!("{number}. ");
                 *number = number.saturating_add(1);
                 marker
@@ -157,7 +253,8 @@ impl Text {
         let Some(link) = self.link.take() else { return };
         let address = link.trim();
         let address = address.strip_prefix("mailto:").unwrap_or(address);
-        if address.is_empty() || address.starts_with('#') || self.written.ends_with(address) {
+        let here = address.starts_with('#') && self.style == Style::Readable;
+        if address.is_empty() || here || self.written.ends_with(address) {
             return;
         }
         self.separate(Gap::Blank);
@@ -174,15 +271,29 @@ impl Text {
     }
 
     fn finish(mut self) -> String {
-        if !self.written.is_empty() {
-            self.written.push('\n');
+        match self.style {
+            Style::Readable if !self.written.is_empty() => self.written.push('\n'),
+            Style::Readable => {}
+            Style::Compatible => {
+                let end = self.written.trim_end().len();
+                self.written.truncate(end);
+                let start = self.written.len() - self.written.trim_start().len();
+                self.written.drain(..start);
+            }
         }
         self.written
     }
 }
 
 /// How far an element stands from what is around it.
-fn gap_around(name: &str) -> Gap {
+fn gap_around(name: &str, style: Style) -> Gap {
+    if style == Style::Compatible {
+        return match name {
+            "p" | "h1" | "h2" | "h3" | "blockquote" | "table" | "ul" => Gap::Paragraph,
+            "div" | "li" => Gap::Line,
+            _ => Gap::None,
+        };
+    }
     match name {
         "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" | "pre" | "table" | "hr" | "dl" => Gap::Paragraph,
         "td" | "th" => Gap::Blank,
@@ -229,15 +340,59 @@ mod tests {
             ("", ""),
         ];
         for (html, text) in table {
-            assert_eq!(from_html(html), text, "{html}");
+            assert_eq!(from_html(html, Style::Readable), text, "{html}");
+        }
+    }
+
+    #[test]
+    fn html_as_inbucket_writes_it() {
+        let table = [
+            (
+                "<h1>One</h1>text<h2>Two two</h2>t<h3>Three</h3>t<h4>Four</h4>t",
+                "***\nOne\n***\n\ntext\n\n-------\nTwo two\n-------\n\nt\n\nThree\n-----\n\nt Four t",
+            ),
+            ("<p>a <b>bold</b> <strong>two</strong> <i>it</i>.</p>", "a *bold* *two* it."),
+            ("one<br>two<br/>\nthree<br><br>four", "one\ntwo\nthree\n\nfour"),
+            ("<div>one</div><div>two</div><p>p1</p><p>p2</p>text", "one\ntwo\n\np1\n\np2\n\ntext"),
+            ("<ul><li>one</li><li>two<ul><li>deep</li></ul></li></ul>after", "* one\n* two\n\n* deep\n\nafter"),
+            ("<p>a</p><ol start=3><li>x</li><li>y</li></ol>", "a\n\n* x\n* y"),
+            ("<table><tr><td>a</td><td>b</td></tr><tr><th>c</th><td>d</td></tr></table>after", "a b c d\n\nafter"),
+            ("a<hr>b", "a b"),
+            (
+                "<img src=x alt='Our logo'> text <a href='http://x.org/'><img src=z alt='Pic'></a>",
+                "text Pic ( http://x.org/ )",
+            ),
+            (
+                "<a href=\"https://e.org/?a=1&amp;b=2\">Go</a>. <a href='mailto:j@x.org'>Jane</a> <a href='#top'>top</a>",
+                "Go ( https://e.org/?a=1&b=2 ). Jane ( j@x.org ) top ( #top )",
+            ),
+            ("<a href='https://e.org'>https://e.org</a> <a href='http://e.org'></a>", "https://e.org ( http://e.org )"),
+            ("caf&eacute;&nbsp;&nbsp;x &lt;b&gt;", "café\u{a0}\u{a0}x <b>"),
+            ("<p>x</p><p>&nbsp;</p><p>y</p>", "x\n\ny"),
+            (
+                "<h1>Title <b>b</b> <a href='http://e.org'>l</a></h1>",
+                "****************************\nTitle *b* l ( http://e.org )\n****************************",
+            ),
+            ("<h1>日本語</h1>", "***\n日本語\n***"),
+            ("<strong><a href='http://e.org'>link</a></strong>", "*link ( http://e.org )*"),
+            ("<h2></h2>x<b></b>", "x"),
+            ("<pre>\n  a  b\nc\n\nd</pre>", "a  b\nc\n\nd"),
+            ("<p>Hello <b>Sam</b>, welcome</p>", "Hello *Sam* , welcome"),
+            ("", ""),
+        ];
+        for (html, text) in table {
+            assert_eq!(from_html(html, Style::Compatible), text, "{html}");
         }
     }
 
     #[test]
     fn depth_costs_nothing() {
-        for tag in ["<div>", "<blockquote>", "<ul><li>", "<font size=1>", "<table><tr><td>"] {
-            let text = from_html(&(tag.repeat(100_000) + "deep"));
+        for tag in ["<div>", "<h1>", "<b>", "<blockquote>", "<ul><li>", "<font size=1>", "<table><tr><td>"] {
+            let html = tag.repeat(100_000) + "deep";
+            let text = from_html(&html, Style::Readable);
             assert!(text.ends_with("deep\n") && text.len() < 100, "{tag}");
+            let text = from_html(&html, Style::Compatible);
+            assert!(text.ends_with("deep") && text.len() < 100, "{tag}");
         }
     }
 
@@ -256,10 +411,18 @@ mod tests {
             ("", " ", "x"),
             ("<ul>", "<li>", "x"),
             ("", "</a></ul></pre>", "x"),
+            ("", "<h1>x</h1>", "x"),
+            ("", "<h1>", "x"),
+            ("<h1>", "x</h1>", "x"),
+            ("", "<b>x", "x"),
+            ("", "<b>x</b>", "x"),
+            ("<b>", "</b>", "x"),
         ];
         for (start, piece, end) in families {
             let html = format!("{start}{}{end}", piece.repeat((1 << 19) / piece.len()));
-            assert!(from_html(&html).len() <= html.len() + 1, "{start} {piece} {end}");
+            for style in [Style::Readable, Style::Compatible] {
+                assert!(from_html(&html, style).len() <= html.len() + 1, "{start} {piece} {end}");
+            }
         }
     }
 
@@ -268,9 +431,10 @@ mod tests {
         fn no_html_is_too_strange(pieces in prop::collection::vec(prop::sample::select(vec![
             "<table>", "</table>", "<tr>", "<td colspan=9999999>", "<a href=x>", "</a>", "<p>", "<b>", "</b>", "<ol start=18446744073709551615>",
             "<ul>", "</ul>", "<li>", "<pre>", "</pre>", "<hr>", "<br>", "<img alt='x'>", "&amp;", "&", "&#x202e;", "<!--", "-->",
-            "<blockquote>", "</blockquote>", "<div ", "=", "'", "/", "text ", "日本語", "\n", "\u{200b}", "<", ">", "\"", "<script>",
+            "<blockquote>", "</blockquote>", "<h1>", "</h2>", "<h3>", "<div ", "=", "'", "/", "text ", "日本語", "\n", "\u{200b}", "<", ">", "\"", "<script>",
         ]), 0..60)) {
-            from_html(&pieces.concat());
+            from_html(&pieces.concat(), Style::Readable);
+            from_html(&pieces.concat(), Style::Compatible);
         }
     }
 }

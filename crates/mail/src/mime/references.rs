@@ -17,6 +17,11 @@ pub enum Place {
 
 /// Replaces the references; a blank that does not break is a blank.
 pub fn resolve(raw: &str, place: Place) -> String {
+    resolve_exactly(raw, place).replace('\u{a0}', " ")
+}
+
+/// Replaces the references. A blank that does not break stays one.
+pub(super) fn resolve_exactly(raw: &str, place: Place) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = rest.find('&') {
@@ -27,7 +32,7 @@ pub fn resolve(raw: &str, place: Place) -> String {
         rest = &rest[len..];
     }
     text.push_str(rest);
-    text.replace('\u{a0}', " ")
+    text
 }
 
 /// The character that the reference behind `&` stands for, and the length of what it takes there.

@@ -30,7 +30,7 @@ pub(in crate::http) async fn compat(
 
 fn message(of: &Summary, mime: &Mime, root: &str) -> Bytes {
     // Inbucket's page shows no line breaks but these.
-    let text = html::linked(&mime.text()).replace('\n', "<br/>\n");
+    let text = html::linked(&mime.compatible_text()).replace('\n', "<br/>\n");
     let html = html::sanitised(&mime.html(), &Links::new(mime, of, root));
     let mut out = Vec::with_capacity(json::longest(&text) + json::longest(&html) + 2 * render::record_size(of));
     out.push(b'{');

@@ -53,7 +53,9 @@ fn longest_encoded(part: &Part) -> usize {
     match part.transfer_encoding {
         // It has this form already; only the padding may be missing.
         TransferEncoding::Base64 => part.body.len() + 4,
-        TransferEncoding::Identity | TransferEncoding::QuotedPrintable => part.body.len().div_ceil(3) * 4,
+        TransferEncoding::Identity | TransferEncoding::QuotedPrintable | TransferEncoding::Uuencode => {
+            part.body.len().div_ceil(3) * 4
+        }
     }
 }
 
