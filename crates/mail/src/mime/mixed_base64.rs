@@ -25,7 +25,7 @@ pub(super) fn decode(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
     while pos < encoded.len() {
         let line = Line::at(encoded, pos);
         for piece in (Pieces { encoded, rest: pos..line.end }) {
-            let Some(found) = Run::of_piece(encoded, piece) else {
+            let Some(found) = Run::of_piece(encoded, piece, expected) else {
                 output.end_run(run.take());
                 continue;
             };
@@ -85,8 +85,9 @@ struct Run {
 }
 
 impl Run {
-    /// A run of one piece, if it can be base64: without blanks, and almost without foreign characters.
-    fn of_piece(encoded: &[u8], range: Range<usize>) -> Option<Self> {
+    /// A run of one piece, if it can be base64: without blanks, and almost without foreign characters. In a file, which
+    /// holds no words, one of them is not too many however short the piece is.
+    fn of_piece(encoded: &[u8], range: Range<usize>, expected: Content) -> Option<Self> {
         let text = &encoded[range.clone()];
         if text.iter().any(u8::is_ascii_whitespace) {
             return None;
@@ -95,7 +96,8 @@ impl Run {
         let padding = memchr::memchr_iter(b'=', text).count();
         let marks = text.iter().rev().take_while(|&&b| b == b'!').count();
         let foreign = text.len() - digits - padding - marks;
-        (digits > 0 && foreign * CHARACTERS_PER_FOREIGN <= text.len()).then(|| Self {
+        let tolerated = (text.len() / CHARACTERS_PER_FOREIGN).max(usize::from(expected == Content::Binary));
+        (digits > 0 && foreign <= tolerated).then(|| Self {
             last_len: text.len() - marks,
             last_digits: digits,
             last_start: range.start,
@@ -126,7 +128,7 @@ impl Run {
         let text = match expected {
             Content::Binary => {
                 let sure = self.padding > 0 || self.digits >= MEDIUM_RUN_DIGITS;
-                return (first || complete && sure).then_some(decoded);
+                return (first || complete && sure && self.foreign == 0).then_some(decoded);
             }
             Content::Utf8Text => is_plain_utf8(&decoded),
             Content::Text => !has_odd_controls(&decoded) && self.digits >= MEDIUM_RUN_DIGITS,
@@ -239,6 +241,8 @@ mod tests {
     fn what_is_not_base64_is_no_part_of_a_file() {
         let found = decode(b"AAEC\r\nAwQ=\r\n____\r\nTea mailing list\r\n", Content::Binary);
         assert_eq!(found, Undone { content: vec![0, 1, 2, 3, 4], broken: 0, foreign_lines: 2 });
+        let found = decode(b"[External]\r\nYWJj*\r\n", Content::Binary);
+        assert_eq!(found, Undone { content: b"abc".to_vec(), broken: 1, foreign_lines: 1 });
     }
 
     #[test]
