@@ -22,8 +22,10 @@ const MAX_MISSES: u32 = 16;
 /// What was right.
 pub(crate) struct Memory {
     key: hmac::Key,
-    entries: Mutex<HashMap<(Client, Arc<str>), Entry>>,
+    entries: Mutex<Entries>,
 }
+
+type Entries = HashMap<(Client, Arc<str>), Entry>;
 
 struct Entry {
     proof: hmac::Tag,
@@ -47,22 +49,14 @@ impl Memory {
             entry.until = now + KEPT;
             return true;
         }
-        entry.misses += 1;
-        if entry.misses >= MAX_MISSES {
-            entries.remove(&place);
-        }
+        count_miss(&mut entries, &place);
         false
     }
 
     /// Counts a wrong login that [`Memory::knows`] let pass to the comparison.
     pub(crate) fn miss(&self, client: Client, user: &Arc<str>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = (client, user.clone());
-        let Some(entry) = entries.get_mut(&place) else { return };
-        entry.misses += 1;
-        if entry.misses >= MAX_MISSES {
-            entries.remove(&place);
-        }
+        count_miss(&mut entries, &(client, user.clone()));
     }
 
     /// Remembers that it was right.
@@ -87,6 +81,16 @@ impl Memory {
             context.update(part.as_bytes());
         }
         context.sign()
+    }
+}
+
+/// Counts a wrong login. After too many of them, the entry is removed.
+fn count_miss(entries: &mut Entries, place: &(Client, Arc<str>)) {
+    if let Some(entry) = entries.get_mut(place) {
+        entry.misses += 1;
+        if entry.misses >= MAX_MISSES {
+            entries.remove(place);
+        }
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn sort(source: &[u8], parts: &[Part]) -> Bodies {
         if part.is_multipart() || body && !is_file_too(part, is_main) {
             continue;
         }
-        // An empty text adds nothing to the others, and nobody attaches one without a name.
+        // An empty text adds nothing to the others, and a file without a name is not empty.
         if part.is_text() && part.disposition.is_none() && part.filename.is_none() && is_blank(source, part) {
             empty.push(index);
             continue;

@@ -12,7 +12,7 @@ const LONG_RUN_DIGITS: usize = 60;
 const MEDIUM_RUN_DIGITS: usize = 16;
 /// An incomplete run must have this many.
 const INCOMPLETE_RUN_DIGITS: usize = 6;
-/// Of so many characters of a damaged line one may be foreign.
+/// One foreign character is allowed per this number of characters of a damaged line.
 const CHARACTERS_PER_FOREIGN: usize = 8;
 /// Lines of one run have one length, but the last may be shorter. A damaged line may be longer by this.
 const LINE_TOLERANCE: usize = 3;
