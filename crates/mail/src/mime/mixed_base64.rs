@@ -24,14 +24,15 @@ pub(super) fn decode(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
     let mut pos = 0;
     while pos < encoded.len() {
         let line = Line::at(encoded, pos);
-        for piece in (Pieces { encoded, rest: pos..line.end }) {
+        let end = pos + encoded[pos..line.end].trim_ascii_end().len();
+        for piece in (Pieces { encoded, rest: pos..end }) {
             let Some(found) = Run::of_piece(encoded, piece, expected) else {
                 output.end_run(run.take());
                 continue;
             };
             let padded = found.padding > 0;
             run = match run.take() {
-                Some(open) if found.last_len <= open.last_len + LINE_TOLERANCE => Some(open.joined(&found)),
+                Some(open) if open.goes_on_with(&found, expected) => Some(open.joined(&found)),
                 other => {
                     output.end_run(other);
                     Some(found)
@@ -47,7 +48,8 @@ pub(super) fn decode(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
     output.finish()
 }
 
-/// The pieces of one line: each ends with padding or with the line. Blanks around them are left out.
+/// The pieces of one line without blanks at its end: each piece ends with padding or with the line. Blanks around them are left
+/// out.
 struct Pieces<'a> {
     encoded: &'a [u8],
     rest: Range<usize>,
@@ -63,8 +65,8 @@ impl Iterator for Pieces<'_> {
         let padding = memchr::memchr(b'=', text).unwrap_or(text.len());
         let after = text[padding..].iter().position(|&b| b != b'=').map_or(text.len(), |len| padding + len);
         // The exclamation mark is what some gateways end a line with.
-        let rest = text[after..].trim_ascii_end();
-        let end = if rest.iter().all(|&b| b == b'!') { after + rest.len() } else { after };
+        let rest = &text[after..];
+        let end = if rest.iter().all(|&b| b == b'!') { text.len() } else { after };
         self.rest.start = start + end;
         Some(start..start + text[..end].trim_ascii_end().len())
     }
@@ -106,6 +108,12 @@ impl Run {
             padding,
             foreign,
         })
+    }
+
+    /// Whether the next line belongs to this run. In a file, a line that ends within a group of four is followed by the rest of it.
+    fn goes_on_with(&self, next: &Self, expected: Content) -> bool {
+        let is_cut = expected == Content::Binary && self.padding == 0 && !self.digits.is_multiple_of(4);
+        is_cut || next.last_len <= self.last_len + LINE_TOLERANCE
     }
 
     fn joined(self, next: &Self) -> Self {
@@ -198,6 +206,10 @@ impl Output<'_> {
 
     fn finish(mut self) -> Undone<Vec<u8>> {
         self.write_foreign(self.encoded.len());
+        // A file that was never encoded must not get lost.
+        if self.expected == Content::Binary && self.written.is_empty() {
+            self.written = self.encoded.to_vec();
+        }
         Undone { content: self.written, broken: self.broken, foreign_lines: self.foreign_lines }
     }
 }
@@ -243,6 +255,17 @@ mod tests {
         assert_eq!(found, Undone { content: vec![0, 1, 2, 3, 4], broken: 0, foreign_lines: 2 });
         let found = decode(b"[External]\r\nYWJj*\r\n", Content::Binary);
         assert_eq!(found, Undone { content: b"abc".to_vec(), broken: 1, foreign_lines: 1 });
+        // Lines of any length, and a foreign character.
+        let found = decode(b"AAECAwQFBg\r\ncICQoLDA0ODxARE\r\nhMUFRYX*\r\n", Content::Binary);
+        assert_eq!((found.content, found.broken), ((0..24).collect(), 1));
+    }
+
+    #[test]
+    fn a_file_that_was_never_encoded_stays_as_it_is() {
+        for file in ["%PDF-1.4 ...", "{\"key\": \"value\"}\r\n"] {
+            let found = decode(file.as_bytes(), Content::Binary);
+            assert_eq!((found.content, found.foreign_lines), (file.as_bytes().to_vec(), 1), "{file}");
+        }
     }
 
     #[test]

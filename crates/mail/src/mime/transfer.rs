@@ -8,6 +8,10 @@ use super::{mixed_base64, uuencode};
 
 /// The longest text that is checked for being words although each of its bytes is a base64 digit.
 const MAX_WORD_BYTES: usize = 64;
+/// The shortest text that is base64 although characters in it are not: shorter ones may be words that decode to something.
+const MIN_DAMAGED_BYTES: usize = 16;
+/// One foreign character is allowed per this number of bytes of such a text.
+const BYTES_PER_FOREIGN: usize = 8;
 
 /// How the content of a part is written into the mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,11 +78,22 @@ impl TransferEncoding {
     }
 }
 
-/// Decodes a body in base64. One that is not entirely base64 is decoded line by line.
+/// Decodes a body in base64. One that is not entirely base64 is decoded line by line, unless it is only damaged.
 fn base64_content(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
-    let Scan { decoded, broken, clean } = scan_base64(encoded);
+    let Scan { decoded, broken, foreign, clean } = scan_base64(encoded);
+    let whole = |content| Undone { content, broken, foreign_lines: 0 };
+    if !clean && expected == Content::Binary && foreign == 0 && !decoded.is_empty() {
+        // Blanks in lines do no harm.
+        return whole(decoded);
+    }
     if !clean {
-        return mixed_base64::decode(encoded, expected);
+        let by_line = mixed_base64::decode(encoded, expected);
+        let is_damaged = expected == Content::Utf8Text
+            && (by_line.foreign_lines > 0 || !is_plain_utf8(&by_line.content))
+            && decoded.len() >= MIN_DAMAGED_BYTES
+            && foreign <= decoded.len() / BYTES_PER_FOREIGN
+            && is_plain_utf8(&decoded);
+        return if is_damaged { whole(decoded) } else { by_line };
     }
     // A short word can be valid base64, too: `Test`.
     let text = encoded.trim_ascii();
@@ -115,13 +130,15 @@ struct Scan {
     decoded: Vec<u8>,
     /// Foreign characters and incomplete groups.
     broken: usize,
+    /// Foreign characters.
+    foreign: usize,
     /// Whether it was base64 and nothing else: complete, with padding only at the end, without blanks in lines.
     clean: bool,
 }
 
 fn scan_base64(encoded: &[u8]) -> Scan {
     let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3 + 3);
-    let (mut broken, mut clean, mut padded) = (0, true, false);
+    let (mut broken, mut foreign, mut clean, mut padded) = (0, 0, true, false);
     let mut group = 0_u32;
     let mut digits = 0;
     let mut rest = encoded;
@@ -142,7 +159,7 @@ fn scan_base64(encoded: &[u8]) -> Scan {
         match BASE64_DIGITS[usize::from(byte)] {
             LINE_END => {}
             BLANK => clean = false,
-            FOREIGN => broken += 1,
+            FOREIGN => foreign += 1,
             PAD => {
                 broken += usize::from(digits == 1);
                 padded = true;
@@ -160,9 +177,9 @@ fn scan_base64(encoded: &[u8]) -> Scan {
             }
         }
     }
-    broken += usize::from(digits != 0);
+    broken += foreign + usize::from(digits != 0);
     flush(&mut decoded, group, digits);
-    Scan { decoded, broken, clean: clean && broken == 0 }
+    Scan { decoded, broken, foreign, clean: clean && broken == 0 }
 }
 
 /// Decodes quoted-printable (RFC 2045 section 6.7). Blanks at the end of a line were added on the way and go; an
