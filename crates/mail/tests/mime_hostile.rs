@@ -173,7 +173,7 @@ fn six_megabytes_of_files_in_a_text() {
 }
 
 #[test]
-fn islands_of_base64_by_the_million() {
+fn islands_of_base64_by_the_thousand() {
     let pieces = [
         "SGk=",
         "SGk=\n",
@@ -187,9 +187,9 @@ fn islands_of_base64_by_the_million() {
         "!",
     ];
     for piece in pieces {
-        let body = piece.repeat(1_000_000 / piece.len());
+        let body = piece.repeat(300_000 / piece.len());
         // Blanks at the end of a long line must not be looked at again for every piece of it.
-        let blanks = format!("{body}{}", " ".repeat(1_000_000));
+        let blanks = format!("{body}{}", " ".repeat(300_000));
         for (kind, body) in [
             ("text/plain; charset=utf-8", &body),
             ("text/plain; charset=koi8-r", &body),
