@@ -148,6 +148,49 @@ fn a_megabyte_of_recipients_quotes_and_comments() {
 }
 
 #[test]
+fn addresses_that_keep_growing() {
+    // What stands before the repeated piece, and after it.
+    let lists = [
+        ("", ". ", "@x"),
+        ("", "a . ", "@x"),
+        ("a@x", " .", ""),
+        ("", "a(x)", ""),
+        ("", "a(x)", "@x"),
+        ("", "a", "(x)@x"),
+        ("a@x ", "(x)", ""),
+        ("", "\"a\"(x)", "@x"),
+        ("<", "a . ", "@x"),
+        ("", "<\\\"@,", "\""),
+        ("", "< @\\\":,", "\""),
+        ("", "<a> ", "<a@x>"),
+        ("", "a,", "@x"),
+    ];
+    let field = |start: &str, piece: &str, end: &str| {
+        format!("To: {start}{}{end}\r\n", piece.repeat((240_000 - start.len()) / piece.len()))
+    };
+    for (start, piece, end) in lists {
+        header_summary((field(start, piece, end) + "\r\n").as_bytes());
+        header_summary((field(start, piece, end).repeat(40) + "\r\n").as_bytes());
+    }
+    // Blanks before and after a word, and a comment after each of them.
+    let blanks = " ".repeat(120_000);
+    for start in [blanks.clone(), format!("a{blanks}"), format!("a@{blanks}"), format!("a@x{blanks}")] {
+        header_summary((field(&start, "(x)", "@x") + "\r\n").as_bytes());
+    }
+}
+
+#[test]
+fn to_fields_are_read_up_to_a_limit() {
+    let words = "To: ".to_owned() + &"a ".repeat(128 * 1024) + "\r\n";
+    for (fields, found) in [(0, true), (1, true), (3, false), (40, false)] {
+        let source = words.repeat(fields) + "To: b@x\r\nSubject: late\r\n\r\n";
+        let summary = header_summary(source.as_bytes());
+        assert_eq!(summary.to.is_some(), found, "{fields}");
+        assert_eq!(summary.subject, "late");
+    }
+}
+
+#[test]
 fn a_megabyte_of_parameters() {
     for piece in ["; a=b", "; filename*1*=x", ";", "; a=\"\\", "=", "; filename*0*=''%"] {
         let source = "Content-Disposition: attachment".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";

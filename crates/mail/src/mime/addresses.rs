@@ -6,7 +6,9 @@ use super::header::unfold;
 use super::words::{self, Word};
 
 /// How much of one field is read, in bytes: a thousand mailboxes with long names.
-const MAX_FIELD: usize = 256 * 1024;
+pub(super) const MAX_FIELD: usize = 256 * 1024;
+/// How many bytes of a field are read a second time because a bracket before them is not closed.
+const MAX_REREAD: usize = 64 * 1024;
 /// How much of a display name is shown, and how much of an address, in bytes. RFC 5321 section 4.5.3.1 allows an
 /// address half of it.
 const MAX_SHOWN: usize = 512;
@@ -68,7 +70,8 @@ impl List {
     pub(super) fn read(field: &[u8], limit: usize) -> Self {
         let cut = field.len() > MAX_FIELD;
         let value = unfold(&field[..field.len().min(MAX_FIELD)]);
-        let mut reader = Reader { found: Vec::new(), item: Item::default(), quotes: true, groups: false, junk: false };
+        let mut reader =
+            Reader { found: Vec::new(), item: Item::default(), quotes: true, reread: 0, groups: false, junk: false };
         let mut pos = 0;
         while pos < value.len() && reader.found.len() < limit {
             match reader.step(&value[pos..], cut) {
@@ -85,12 +88,14 @@ impl List {
     }
 }
 
-/// Reads a list in one pass.
+/// Reads a list in time that grows with its length.
 struct Reader {
     found: Vec<Mailbox>,
     item: Item,
     /// A quote that is never closed quotes nothing, nor does any after it.
     quotes: bool,
+    /// How many bytes were read again after brackets that are not closed.
+    reread: usize,
     /// Whether there is a group.
     groups: bool,
     /// Whether there are words that are no mailbox.
@@ -140,7 +145,11 @@ impl Reader {
             let at = memchr::memchr(b'@', content)?;
             content[at..].iter().position(|b| matches!(b, b',' | b';')).map(|separator| at + separator)
         };
+        let scanned = len;
         let len = if closed || content.starts_with(b"@") { len } else { separator().unwrap_or(len) };
+        // Without quotes the next scan ends at the next bracket. With them each scan may reach the end of the list.
+        self.reread += scanned - len;
+        self.quotes &= self.reread <= MAX_REREAD;
         self.take_angle(&rest[start..start + len]);
         let after = &rest[start + len..];
         let closing = if closed { after.iter().position(|&b| b != b'>').unwrap_or(after.len()) } else { 0 };
@@ -199,7 +208,7 @@ impl Reader {
                 self.item.angle = Some(address);
             }
         }
-        self.item.bare.clear();
+        self.item.bare = Bare::default();
         if !others.is_empty() {
             self.end_item(false);
             self.found.extend(others);
@@ -215,11 +224,11 @@ impl Reader {
             let name = if before.trim_ascii().is_empty() && !after.contains(&b'@') { after } else { before };
             self.found.push(Mailbox { name: decoded(name), address: one_line(&decode_unlabelled(address)) });
             // An address without brackets after one with them.
-            self.found.extend(Item::bare_mailboxes(&item.bare));
+            self.found.extend(Item::bare_mailboxes(&item.bare.text));
             return;
         }
-        let bare = item.bare.trim_ascii();
-        if memchr::memchr(b'@', bare).is_some() {
+        let bare = item.bare.text.trim_ascii();
+        if item.bare.has_at {
             let mut mailboxes = Item::bare_mailboxes(bare);
             if let [only] = mailboxes.as_mut_slice()
                 && only.name.is_empty()
@@ -248,11 +257,29 @@ struct Item {
     /// How much of it stands before the angle brackets.
     name_len: usize,
     /// The same with its quotes, as far as it stands after the angle brackets: the address when there are none.
-    bare: Vec<u8>,
+    bare: Bare,
     /// Whether an address literal (`[`) has begun.
     literal: bool,
     comment: Vec<u8>,
     angle: Option<Vec<u8>>,
+}
+
+/// Text outside of angle brackets and comments, with what each comment needs to know about all of it.
+#[derive(Default)]
+struct Bare {
+    text: Vec<u8>,
+    /// Whether it contains an `@`.
+    has_at: bool,
+    /// Its last byte that is not a blank.
+    last: Option<u8>,
+}
+
+impl Bare {
+    fn push(&mut self, text: &[u8]) {
+        self.text.extend_from_slice(text);
+        self.has_at |= memchr::memchr(b'@', text).is_some();
+        self.last = text.trim_ascii_end().last().copied().or(self.last);
+    }
 }
 
 impl Item {
@@ -273,14 +300,14 @@ impl Item {
 
     fn take(&mut self, text: &[u8]) -> usize {
         self.phrase.extend_from_slice(text);
-        self.bare.extend_from_slice(text);
+        self.bare.push(text);
         text.len()
     }
 
     fn quoted(&mut self, rest: &[u8]) -> Option<usize> {
         let (content, len) = quoted_string(rest)?;
         self.phrase.extend_from_slice(&content);
-        self.bare.extend_from_slice(&rest[..len]);
+        self.bare.push(&rest[..len]);
         Some(len)
     }
 
@@ -288,8 +315,7 @@ impl Item {
     /// the form older than RFC 822. One inside of an address is not.
     fn comment(&mut self, rest: &[u8]) -> usize {
         let len = comment_len(rest);
-        let bare = self.bare.trim_ascii();
-        let inside = !bare.is_empty() && (bare.ends_with(b"@") || memchr::memchr(b'@', bare).is_none());
+        let inside = self.bare.last.is_some_and(|last| last == b'@' || !self.bare.has_at);
         if !inside {
             if !self.comment.is_empty() {
                 self.comment.push(b' ');
@@ -378,6 +404,8 @@ fn comment_len(text: &[u8]) -> usize {
 fn words_of(text: &[u8]) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let (mut quotes, mut after_dot) = (true, false);
+    // Whether the last word contains an `@`.
+    let mut address = false;
     let mut pos = 0;
     while pos < text.len() {
         if text[pos].is_ascii_whitespace() || matches!(text[pos], b',' | b';') {
@@ -391,15 +419,16 @@ fn words_of(text: &[u8]) -> Vec<Vec<u8>> {
             pos += string.map_or(1, |(_, len)| len);
         }
         let word = &text[start..pos];
+        let has_at = memchr::memchr(b'@', word).is_some();
         let joins = words.last().is_some_and(|last| {
-            let address = last.contains(&b'@');
-            let domain = address && !word.contains(&b'@') && (word.starts_with(b".") || last.ends_with(b"."));
+            let domain = address && !has_at && (word.starts_with(b".") || last.ends_with(b"."));
             after_dot
                 || last.ends_with(b"@")
                 || !address && (word.starts_with(b"@") || word.starts_with(b"."))
                 || domain
         });
         after_dot = word == b".";
+        address = has_at || joins && address;
         match words.last_mut() {
             Some(last) if joins => last.extend_from_slice(word),
             _ => words.push(word.to_vec()),

@@ -1,6 +1,6 @@
 //! The few header fields of a mail's summary record, read on arrival without looking at anything else of the mail.
 
-use super::addresses::{List, Mailbox, mailboxes};
+use super::addresses::{List, MAX_FIELD, Mailbox, mailboxes};
 use super::charset::one_line;
 use super::header::{Fields, RawField, unfold};
 use super::words;
@@ -9,6 +9,8 @@ use super::words;
 const MAX_TO: usize = 1000;
 /// How long these may be together, in bytes. Every listing of a mailbox shows them.
 const MAX_TO_BYTES: usize = 32 * 1024;
+/// How many bytes of the To fields are read before the rest of them is ignored.
+const MAX_TO_READ: usize = 2 * MAX_FIELD;
 /// How much of the subject is kept, in bytes.
 const MAX_SUBJECT: usize = 4 * 1024;
 /// How much of a Subject field is decoded: enough for the above, even with each character in an encoded word.
@@ -62,15 +64,18 @@ pub fn summary_subject(text: &str) -> String {
 struct Recipients {
     list: Vec<String>,
     bytes: usize,
+    /// How many bytes of fields were read.
+    read: usize,
     /// Whether a field says that there are none.
     is_empty_group: bool,
 }
 
 impl Recipients {
     fn add(&mut self, field: &[u8]) {
-        if self.bytes > MAX_TO_BYTES {
+        if self.bytes > MAX_TO_BYTES || self.read >= MAX_TO_READ {
             return;
         }
+        self.read += field.len().min(MAX_FIELD);
         let List { mailboxes, is_empty_group } = List::read(field, MAX_TO - self.list.len());
         self.is_empty_group |= is_empty_group;
         self.extend(mailboxes);
