@@ -10,8 +10,12 @@ use super::line::Line;
 
 /// The most bytes that one line encodes.
 const MAX_LINE_BYTES: usize = 63;
+/// How many bytes a full line encodes. Every line of a file but the last one is full.
+const FULL_LINE_BYTES: usize = 45;
 /// How many characters of a line may follow its data, such as a checksum.
 const MAX_TRAILING: usize = 2;
+/// How many blanks at the end of a line may be lost: as many as fill up its last bytes.
+const MAX_LOST_BLANKS: usize = 3;
 
 /// A file in uuencode.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,8 +26,14 @@ pub(super) struct Block {
     pub(super) name: String,
 }
 
-/// Finds the next file in a text, from `start` on. A file ends with the line `end` or with the text.
+/// Finds the next file in a text, from `start` on. A file ends with the line `end` or with the text. Ordinary text that
+/// looks like one is left alone.
 pub(super) fn find(text: &[u8], start: usize) -> Option<Block> {
+    find_if(text, start, is_credible)
+}
+
+/// Finds the next file whose lines of data, and whether `end` follows them, satisfy `accepts`.
+fn find_if(text: &[u8], start: usize, accepts: impl Fn(&[u8], bool) -> bool) -> Option<Block> {
     let mut pos = start;
     loop {
         pos = next_begin(text, pos)?;
@@ -34,16 +44,16 @@ pub(super) fn find(text: &[u8], start: usize) -> Option<Block> {
         };
         // No line of data starts like the first line, so no line is read twice.
         let (data_end, next, ended) = data(text, line.next);
-        if ended || data_end > line.next && next == text.len() {
+        if (ended || next == text.len()) && accepts(&text[line.next..data_end], ended) {
             return Some(Block { range: pos..next, name });
         }
         pos = next;
     }
 }
 
-/// Decodes a file; `None` if there is none. Returns the number of broken lines, too.
+/// Decodes the file in a body that is declared to hold one; `None` if there is none. Returns the number of broken lines, too.
 pub(super) fn decode(text: &[u8]) -> Option<(Vec<u8>, usize)> {
-    let block = find(text, 0)?;
+    let block = find_if(text, 0, |data, ended| ended || !data.is_empty())?;
     let mut content = Vec::with_capacity(block.range.len() / 4 * 3);
     let mut pos = Line::at(text, block.range.start).next;
     let (end, _, ended) = data(text, pos);
@@ -71,13 +81,14 @@ fn next_begin(text: &[u8], start: usize) -> Option<usize> {
     memmem::find(rest, b"\nbegin ").map(|at| start + at + 1)
 }
 
-/// The name in a line `begin 644 name`.
+/// The name in a line `begin 644 name`. A mode of four digits starts with a zero; `begin 2024 plans` is text.
 fn name_of(line: &[u8]) -> Option<String> {
     let rest = line.strip_prefix(b"begin ")?;
     let mode = rest.iter().take_while(|b| matches!(b, b'0'..=b'7')).count();
     let name = rest[mode..].strip_prefix(b" ")?;
     let name = one_line(&decode_unlabelled(name));
-    (matches!(mode, 3 | 4) && !name.is_empty()).then_some(name)
+    let is_mode = mode == 3 || mode == 4 && rest[0] == b'0';
+    (is_mode && !name.is_empty()).then_some(name)
 }
 
 /// Where the lines of data from `start` on end, where the text after them continues, and whether the file is ended.
@@ -102,6 +113,32 @@ fn is_data(line: &[u8]) -> bool {
     let Some((&first, rest)) = line.split_first() else { return true };
     let Some(length) = digit(first) else { return false };
     rest.len() <= usize::from(length).div_ceil(3) * 4 + MAX_TRAILING && rest.iter().all(|&b| digit(b).is_some())
+}
+
+/// Whether lines that can hold data are a file and not words in capitals. All lines but the last one declare the same
+/// length, and each has it. Longer runs of blanks may be lost, and `end` may be missing, if one full line is whole.
+fn is_credible(data: &[u8], ended: bool) -> bool {
+    let mut first_length = None;
+    let (mut is_last, mut has_full, mut has_short) = (false, false, false);
+    let mut pos = 0;
+    while pos < data.len() {
+        let line = Line::at(data, pos);
+        let content = &data[pos..line.end];
+        pos = line.next;
+        let length = content.first().copied().and_then(digit).map_or(0, usize::from);
+        if length == 0 {
+            continue;
+        }
+        let first = *first_length.get_or_insert(length);
+        if is_last || length > first {
+            return false;
+        }
+        is_last = length < first;
+        let characters = length.div_ceil(3) * 4;
+        has_full |= length == FULL_LINE_BYTES && content.len() > characters;
+        has_short |= content.len() + MAX_LOST_BLANKS <= characters;
+    }
+    first_length.is_some() && (has_full || ended && !has_short)
 }
 
 /// Appends the data of a line. Returns whether all of it was there.
@@ -150,10 +187,32 @@ mod tests {
             "begin 644 \n`\nend\n",
             "begin 644 x\n",
             "we begin 644 x\n`\nend\n",
+            "begin 644 x\n`\nend\n",
+            "begin 644 cut\n+2&5L;&\\@=V]R;&0\n",
+            "begin 2024 budget planning\nSOON\nOK\n",
+            "begin 2024 budget planning\n#2&5L\n`\nend\n",
+            "begin 100 metres before the\nend\n",
+            "begin 100 metres before the\nSOON\nend\n",
+            "begin 100 metres before the\n\"YES\"\nSOON\nend\n",
+            "begin 100 metres before the\n\n\nend\n",
             "",
         ];
         for text in table {
             assert_eq!(find(text.as_bytes(), 0), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn blanks_at_the_end_of_lines_may_be_lost() {
+        let full = format!("M{}\n", "2&5L".repeat(15));
+        let table = [
+            "begin 644 x\n#2&5L\n\nend\n".to_owned(),
+            "begin 644 x\n+2&5L;&\\@=V]R;&0\n`\nend\n".to_owned(),
+            format!("begin 644 x\n{full}"),
+            format!("begin 0644 x\nM\n{full}M2&5L\n#2\n\nend\n"),
+        ];
+        for text in table {
+            assert_eq!(find(text.as_bytes(), 0).map(|block| block.range), Some(0..text.len()), "{text}");
         }
     }
 
