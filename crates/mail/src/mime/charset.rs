@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_874};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_874, WINDOWS_1252};
 
 use super::labels::Charset;
 use super::{hz, iso2022, utf7, utf32};
@@ -15,6 +15,9 @@ use super::{hz, iso2022, utf7, utf32};
 const GUESS_SAMPLE: usize = 64 * 1024;
 /// How far into an HTML document its own declaration of a charset is searched.
 const META_WINDOW: usize = 4096;
+/// How many bytes beyond ASCII a text needs for its charset to be detected. A guess from fewer is worse than the most
+/// common charset.
+const MIN_GUESS_BYTES: usize = 4;
 
 /// A decoded text, and what was wrong with its charset if anything was.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,15 +111,18 @@ fn utf16_order(bytes: &[u8]) -> &'static Encoding {
 /// chance. In a Latin script one is enough, it would be a letter and a sign that never stand together. Two letters of
 /// another script may look like one. In Thai so do many.
 fn cannot_be(encoding: &'static Encoding, bytes: &[u8]) -> bool {
-    let latin = |name: &str| {
-        let latin = ["windows-1250", "windows-1252", "windows-1254", "windows-1257", "windows-1258", "macintosh"];
-        let other = ["ISO-8859-5", "ISO-8859-6", "ISO-8859-7", "ISO-8859-8", "ISO-8859-8-I"];
-        latin.contains(&name) || name.starts_with("ISO-8859-") && !other.contains(&name)
-    };
     Encoding::ascii_valid_up_to(bytes) < bytes.len()
         && encoding.is_single_byte()
         && encoding != WINDOWS_874
-        && is_multi_byte_utf8(bytes, if latin(encoding.name()) { 1 } else { 2 })
+        && is_multi_byte_utf8(bytes, if is_latin(encoding) { 1 } else { 2 })
+}
+
+/// Whether a charset of single bytes is for a Latin script.
+fn is_latin(encoding: &'static Encoding) -> bool {
+    let latin = ["windows-1250", "windows-1252", "windows-1254", "windows-1257", "windows-1258", "macintosh"];
+    let other = ["ISO-8859-5", "ISO-8859-6", "ISO-8859-7", "ISO-8859-8", "ISO-8859-8-I"];
+    let name = encoding.name();
+    latin.contains(&name) || name.starts_with("ISO-8859-") && !other.contains(&name)
 }
 
 /// Whether this is UTF-8 with at least `least` characters beyond ASCII.
@@ -128,23 +134,64 @@ fn is_multi_byte_utf8(bytes: &[u8], least: usize) -> bool {
             .is_ok_and(|text| text.chars().filter(|c| !c.is_ascii()).take(least).count() == least)
 }
 
-/// Decodes text that is declared as UTF-8. If it is not, and not a text in UTF-8 with a few broken places either, the
-/// charset is detected.
+/// Decodes text that is declared as UTF-8. Characters that are UTF-8 stay, unless the text is in a charset in which they
+/// occur by chance. If there are none, the charset is detected.
 fn labelled_utf8(label: &str, bytes: &[u8]) -> Decoded {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Decoded { text: text.to_owned(), defect: None };
     }
-    let (mut broken, mut valid) = (0_usize, 0_usize);
+    let (mut valid, mut broken, mut broken_bytes) = (0_usize, 0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
-        broken += usize::from(!chunk.invalid().is_empty());
         valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        broken += usize::from(!chunk.invalid().is_empty());
+        broken_bytes += chunk.invalid().len();
     }
-    if valid >= broken {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        return Decoded { text, defect: Some(format!("some bytes are not valid in the declared charset {label:?}")) };
+    let is_cut = broken == 1 && broken_bytes > 1 && cut_end(bytes).is_some();
+    if valid == 0 && !is_cut {
+        let encoding = if broken_bytes < MIN_GUESS_BYTES { WINDOWS_1252 } else { guess(bytes) };
+        return disbelieved(label, encoding, bytes);
     }
-    disbelieved(label, guess(bytes), bytes)
+    if valid < broken.div_ceil(2) && !is_cut {
+        let encoding = guess(bytes);
+        // About every fifth character of GBK looks like UTF-8.
+        if !is_latin(encoding) {
+            return disbelieved(label, encoding, bytes);
+        }
+    }
+    let text = repaired_utf8(bytes);
+    Decoded { text, defect: Some(format!("some bytes are not valid in the declared charset {label:?}")) }
+}
+
+/// Decodes UTF-8. Bytes that are not are read as windows-1252, a character that is cut off at the end is U+FFFD.
+fn repaired_utf8(bytes: &[u8]) -> String {
+    let cut = cut_end(bytes).unwrap_or(bytes.len());
+    let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
+    let mut pos = 0;
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        pos += chunk.valid().len();
+        if pos == cut && !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        } else {
+            let (invalid, _) = WINDOWS_1252.decode_without_bom_handling(chunk.invalid());
+            text.extend(invalid.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }));
+        }
+        pos += chunk.invalid().len();
+    }
+    text
+}
+
+/// Where the character starts whose last bytes are missing at the end of the text. A line end may follow two or more of
+/// its bytes; one byte before a line end is more likely a letter of another charset.
+fn cut_end(bytes: &[u8]) -> Option<usize> {
+    let text = bytes.trim_ascii_end();
+    // A character has at most four bytes.
+    let start = text.len().saturating_sub(4);
+    let lead = start + text[start..].iter().rposition(|byte| !(0x80..0xc0).contains(byte))?;
+    let error = std::str::from_utf8(&text[lead..]).err()?;
+    let is_incomplete = error.valid_up_to() == 0 && error.error_len().is_none();
+    (is_incomplete && (text.len() == bytes.len() || text.len() - lead > 1)).then_some(lead)
 }
 
 /// Decodes text in another charset than the declared one.
@@ -260,6 +307,8 @@ mod tests {
     #[test]
     fn wrong_or_missing_charsets_give_what_can_be_read() {
         let russian = b"\xcf\xf0\xe8\xe2\xe5\xf2, \xea\xe0\xea \xe4\xe5\xeb\xe0 \xf1\xe5\xe3\xee\xe4\xed\xff?";
+        // In GBK the first character is valid UTF-8.
+        let (chinese, ..) = encoding_rs::GBK.encode("模型是中国人民的语言，我们今天不去学校了。");
         let table: &[(Option<&str>, &[u8], &str, bool)] = &[
             (None, "é".as_bytes(), "é", false),
             (Some("us-ascii"), "é".as_bytes(), "é", false),
@@ -267,7 +316,29 @@ mod tests {
             (None, russian, "Привет, как дела сегодня?", true),
             (Some("x-no-such"), b"plain", "plain", true),
             (Some("utf-8"), b"caf\xe9!", "café!", true),
-            (Some("utf-8"), b"caf\xe9 \xc3\xa9\xc3\xa9", "caf\u{fffd} éé", true),
+            (Some("utf-8"), b"caf\xe9", "café", true),
+            (Some("utf-8"), b"caf\xe9 \xc3\xa9\xc3\xa9", "café éé", true),
+            (Some("utf-8"), b"Total: \xa3100", "Total: £100", true),
+            (Some("utf-8"), b"20\xb0C, \xa7 5", "20°C, § 5", true),
+            (
+                Some("utf-8"),
+                b"\xc3\xbcber gr\xc3\xb6\xc3\x9fe f\xfcr Stra\xdfe k\xf6nnen d\xfcrfen m\xfcssen",
+                "über größe für Straße können dürfen müssen",
+                true,
+            ),
+            (
+                Some("utf-8"),
+                b"gr\xc3\xbcn, f\xfcr Stra\xdfe k\xf6nnen d\xfcrfen m\xfcssen h\xe4tten w\xfcrden",
+                "grün, für Straße können dürfen müssen hätten würden",
+                true,
+            ),
+            (Some("utf-8"), b"price 5 \xe2\x82", "price 5 \u{fffd}", true),
+            (Some("utf-8"), b"price 5 \xe2\x82\r\n", "price 5 \u{fffd}\r\n", true),
+            (Some("utf-8"), b"na\xc3\xafve \xf0\x9f\x98", "naïve \u{fffd}", true),
+            (Some("utf-8"), b"na\xc3\xafve caf\xc3", "naïve caf\u{fffd}", true),
+            (Some("utf-8"), b"na\xc3\xafve caf\xe9\r\n", "naïve café\r\n", true),
+            (Some("utf-8"), b"na\xc3\xafve \x81 \x80", "naïve \u{fffd} €", true),
+            (Some("utf-8"), &chinese, "模型是中国人民的语言，我们今天不去学校了。", true),
             (Some("utf-8"), russian, "Привет, как дела сегодня?", true),
             (Some("iso-8859-1"), "café".as_bytes(), "café", true),
             (Some("iso-8859-15"), "café".as_bytes(), "café", true),
