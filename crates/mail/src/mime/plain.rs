@@ -18,17 +18,33 @@ pub(super) enum Style {
     Compatible,
 }
 
-/// The text of an HTML document. Lines are not wrapped: programs that read the text search it for sentences and links. A link is followed by its address, `text ( https://example.org )`.
+/// The text of an HTML document. Lines are not wrapped: programs that read the text search it for sentences and links.
+/// A link is followed by its address, `text ( https://example.org )`.
 pub(super) fn from_html(html: &str, style: Style) -> String {
     let mut text = Text { style, ..Text::default() };
+    // Text up to the next tag. A `<` that starts no tag is a token of its own, but part of the text around it.
+    let mut run = String::new();
+    let mut is_textarea = false;
     for token in Tokens::new(html) {
+        if let Token::Text(raw) = token {
+            if raw != "<" && !run.ends_with('<') {
+                text.push_run(&mut run);
+            }
+            run.push_str(raw);
+            continue;
+        }
+        text.push_run(&mut run);
         match token {
-            Token::Text(raw) => text.push(raw),
-            Token::Open(name, attributes) => text.open(&name.to_ascii_lowercase(), attributes),
-            Token::Raw(_) => {}
+            Token::Open(name, attributes) => {
+                is_textarea = name.eq_ignore_ascii_case("textarea");
+                text.open(&name.to_ascii_lowercase(), attributes);
+            }
+            Token::Raw(raw) if is_textarea => text.push(raw),
+            Token::Text(_) | Token::Raw(_) => {}
             Token::Close(name) => text.close(&name.to_ascii_lowercase()),
         }
     }
+    text.push_run(&mut run);
     text.finish()
 }
 
@@ -56,6 +72,8 @@ struct Text {
     preformatted: usize,
     /// The address of the open link.
     link: Option<String>,
+    /// Where its text starts in what is written.
+    link_start: usize,
     /// How many stars stand before the next word because bold text starts with it.
     stars: usize,
     /// How many stars the bold text that is open has.
@@ -89,7 +107,11 @@ impl Text {
         self.separate(gap_around(name, self.style));
         match name {
             "br" => self.line_break(),
-            "a" => self.link = attribute(attributes, "href").map(|href| resolve(href, Place::Attribute)),
+            "a" => {
+                self.end_unclosed_link();
+                self.link = attribute(attributes, "href").map(|href| resolve(href, Place::Attribute));
+                self.link_start = self.written.len();
+            }
             "img" if compatible && self.link.is_none() => {}
             "img" => self.push(attribute(attributes, "alt").unwrap_or_default()),
             "hr" if !compatible => {
@@ -155,6 +177,14 @@ impl Text {
         }
         self.written.push('\n');
         self.written.push_str(&rule);
+    }
+
+    /// Writes the text that was collected between two tags.
+    fn push_run(&mut self, run: &mut String) {
+        if !run.is_empty() {
+            self.push(run);
+            run.clear();
+        }
     }
 
     /// Text between tags: blanks collapse to one, unless it is preformatted.
@@ -261,6 +291,22 @@ impl Text {
         self.word(&format!("( {} )", address.split_whitespace().collect::<String>()));
     }
 
+    /// Ends a link at the next one or at the end of the document, because links do not nest. Its address follows its text
+    /// at once, whatever was opened or closed since.
+    fn end_unclosed_link(&mut self) {
+        if self.link.is_none() {
+            return;
+        }
+        let len = self.written.len();
+        // A link without text stands where the next word would.
+        let gap = if len > self.link_start { std::mem::take(&mut self.gap) } else { Gap::None };
+        self.end_link();
+        self.separate(gap);
+        if self.written.len() > len {
+            self.separate(Gap::Blank);
+        }
+    }
+
     /// Ends the line; when it has ended already, an empty one follows.
     fn line_break(&mut self) {
         self.gap = if self.gap >= Gap::Line { Gap::Paragraph } else { Gap::Line };
@@ -271,6 +317,7 @@ impl Text {
     }
 
     fn finish(mut self) -> String {
+        self.end_unclosed_link();
         match self.style {
             Style::Readable if !self.written.is_empty() => self.written.push('\n'),
             Style::Readable => {}
@@ -296,7 +343,7 @@ fn gap_around(name: &str, style: Style) -> Gap {
     }
     match name {
         "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" | "pre" | "table" | "hr" | "dl" => Gap::Paragraph,
-        "td" | "th" => Gap::Blank,
+        "td" | "th" | "textarea" => Gap::Blank,
         "div" | "tr" | "li" | "ul" | "ol" | "dt" | "dd" | "caption" | "center" | "form" | "fieldset" | "body"
         | "header" | "footer" | "section" | "article" | "aside" | "nav" | "main" | "address" | "figure"
         | "figcaption" | "option" | "thead" | "tbody" | "tfoot" => Gap::Line,
@@ -336,6 +383,14 @@ mod tests {
             ("caf&eacute;&nbsp;&#146;&lt b&gt;", "café ’< b>\n"),
             ("<a href='/?x&copy=1&amp;y'>&copy</a>", "© ( /?x&copy=1&y )\n"),
             ("</ul></blockquote></a></pre>x", "x\n"),
+            ("I <3 you, a<5, 1 < 2<", "I <3 you, a<5, 1 < 2<\n"),
+            ("<pre>a <3  b</pre>", "a <3  b\n"),
+            ("go <a href=https://x.example>here", "go here ( https://x.example )\n"),
+            ("<a href=/1>one <p><a href=/2>two</a> three</a>", "one ( /1 )\n\ntwo ( /2 ) three\n"),
+            ("<a href=/1>one<a name=x>two", "one ( /1 ) two\n"),
+            ("one<a href=''>t<a href=#x>w</a>o", "onetwo\n"),
+            ("<p>one</p><a href=/1><a href=/2>two", "one\n\n( /1 ) two ( /2 )\n"),
+            ("a<textarea>x &amp; <b>\ny</textarea>b<style>c</style>", "a x & <b> y b\n"),
             ("<!-- x -->", ""),
             ("", ""),
         ];
@@ -378,6 +433,11 @@ mod tests {
             ("<h2></h2>x<b></b>", "x"),
             ("<pre>\n  a  b\nc\n\nd</pre>", "a  b\nc\n\nd"),
             ("<p>Hello <b>Sam</b>, welcome</p>", "Hello *Sam* , welcome"),
+            ("I <3 you, a<5, 1 < 2<", "I <3 you, a<5, 1 < 2<"),
+            ("a<!-- x -->b", "a b"),
+            ("go <a href=https://x.example>here", "go here ( https://x.example )"),
+            ("<a href=/1>one<p><a href=/2>two</a> three</a>", "one ( /1 )\n\ntwo ( /2 ) three"),
+            ("<button>B</button><textarea>x\ny &amp; <b></textarea>z", "B x y & <b> z"),
             ("", ""),
         ];
         for (html, text) in table {
@@ -417,6 +477,10 @@ mod tests {
             ("", "<b>x", "x"),
             ("", "<b>x</b>", "x"),
             ("<b>", "</b>", "x"),
+            ("", "<", "x"),
+            ("", "a<", "x"),
+            ("", "< <!---->", "x"),
+            ("", "<textarea>x</textarea>", "x"),
         ];
         for (start, piece, end) in families {
             let html = format!("{start}{}{end}", piece.repeat((1 << 19) / piece.len()));
