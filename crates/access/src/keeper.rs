@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::{hmac, rand};
+use aws_lc_rs::hmac;
 use jiff::Timestamp;
+use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -86,17 +87,18 @@ impl Keeper {
         let tokens = tokens.map(|path| {
             Watched::open(Source { path, what: "tokens", parse: Tokens::parse, absent: Some(Tokens::default) })
         });
-        let chance = || {
+        // From the system, because every server starts here: the generator of aws-lc collects entropy for 100 ms at its first use.
+        let random_key = || {
             let mut key = [0; 32];
-            rand::fill(&mut key).map_err(|_| "the system gives no random numbers".to_owned())?;
+            getrandom(&mut key, GetRandomFlags::empty()).map_err(|error| format!("no random numbers: {error}"))?;
             Ok::<_, String>(hmac::Key::new(hmac::HMAC_SHA256, &key))
         };
-        let signing = secret.map_or_else(chance, |secret| Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret)))?;
+        let signing = secret.map_or_else(random_key, |secret| Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret)))?;
         Ok(Self {
             users: users.transpose()?,
             tokens: tokens.transpose()?,
             sessions: Sessions::new(signing, session_time),
-            memory: Memory::new(chance()?),
+            memory: Memory::new(random_key()?),
             throttle: Arc::default(),
             checks: Arc::new(Semaphore::new(MAX_CHECKS)),
         })
