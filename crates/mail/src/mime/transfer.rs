@@ -101,7 +101,7 @@ fn base64_content(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
         && text.len() <= MAX_WORD_BYTES
         && !text.is_empty()
         && text.iter().all(u8::is_ascii_alphabetic)
-        && !is_plain_utf8(&decoded)
+        && std::str::from_utf8(&decoded).is_err()
     {
         return Undone { content: encoded.to_vec(), broken: 0, foreign_lines: 1 };
     }
@@ -296,6 +296,16 @@ fn hex(digit: u8) -> Option<u8> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_word_is_not_base64_unless_it_decodes_to_utf_8() {
+        for (encoded, content) in
+            [("Test", "Test"), ("Regards\r\n", "Regards\r\n"), ("QgAn", "B\0'"), ("SGVsbG8K", "Hello\n")]
+        {
+            let found = base64_content(encoded.as_bytes(), Content::Utf8Text);
+            assert_eq!(String::from_utf8_lossy(&found.content), content, "{encoded}");
+        }
+    }
 
     #[test]
     fn base64_whole_and_broken() {
