@@ -1,9 +1,8 @@
 //! Who may do what: users and tokens, and what they are allowed. How a protocol asks for credentials, and what it answers
 //! when they are wrong, is its own business.
 //!
-//! [`Keeper`] is the one that everything asks. Behind it, `users` and `tokens` are the two files, each `watched` for changes;
-//! `memory` remembers who was let in, `login_throttle` delays logins after failed ones, and `session` is the cookie of those who
-//! logged in by a page.
+//! [`Keeper`] checks all logins. `users` and `tokens` are the two files, each `watched` for changes; `memory` remembers recent
+//! successful logins, `login_throttle` delays logins after failed ones, and `session` is the cookie of a login by the web page.
 //! [`tokens`] and [`users`] are also what the commands use that change the files, by way of `replace`.
 
 mod client;
