@@ -14,7 +14,7 @@ pub mod events;
 pub mod hooks;
 pub mod policy;
 mod retention;
-pub mod seldom;
+pub mod store_error_log;
 mod tally;
 mod to_the_end;
 mod waiters;
@@ -31,6 +31,7 @@ use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
 /// What readers ask with, and what they get when the store cannot answer.
 pub use restante_store::{MailboxPage, Page, StoreError, Which};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 pub use arrivals::Arrivals;
 pub use delivery::Outcome;
@@ -41,6 +42,9 @@ use tally::Tally;
 pub use tally::{Cause, Counts};
 use to_the_end::{to_the_end, unfinished};
 use waiters::Waiters;
+
+/// How long the store may take to return its usage. Health checks use it, and their timeouts are about as short by default.
+const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many messages of a mailbox go at once; deliveries take their turn in between.
 const PURGE_STEP: usize = 1000;
@@ -163,11 +167,13 @@ impl Mailroom {
         self.desk.store.last_id().await
     }
 
-    /// See [`Store::usage`]. Supervisors ask with little patience. The store is asked to the end nevertheless, because that is when one
-    /// that is far away notices that a connection is dead, and makes another one.
+    /// Returns [`Store::usage`]. Returns [`StoreError::Unavailable`] if the store does not answer within [`USAGE_TIMEOUT`]. The
+    /// query still runs to completion: a remote store notices a dead connection that way, and opens another one.
     pub async fn usage(&self) -> Result<Usage> {
         let desk = self.desk.clone();
-        to_the_end(async move { desk.store.usage().await }).await
+        let query = to_the_end(async move { desk.store.usage().await });
+        let too_slow = |_| StoreError::Unavailable(format!("no answer within {USAGE_TIMEOUT:?}"));
+        timeout(USAGE_TIMEOUT, query).await.map_err(too_slow)?
     }
 
     /// Marks a message as read or unread; false when there is none.

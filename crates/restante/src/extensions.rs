@@ -1,7 +1,6 @@
 //! Those who take part in the mailroom's work without belonging to it: the script, the webhooks and the search. They are started, put
 //! in touch with the mailroom, reloaded and ended here; what they do is their own business.
 
-use std::fmt;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::config::Config;
-use crate::script;
+use crate::{http, script};
 
 /// How long the script may take to end, however much time there is.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -190,36 +189,9 @@ impl Extensions {
         }
     }
 
-    /// The name of the script's file; none when there is no script.
-    pub fn script_name(&self) -> Option<String> {
-        let path = self.script.as_ref()?.loaded()?.path;
-        Some(path.file_name()?.to_string_lossy().into_owned())
-    }
-
-    /// How many webhooks there are.
-    pub fn webhook_count(&self) -> usize {
-        self.webhooks.as_ref().map_or(0, |webhooks| webhooks.targets())
-    }
-
-    /// The search, if there is one.
-    pub fn search(&self) -> Option<&Arc<Search>> {
-        self.search.as_ref()
-    }
-
-    /// What the script has done.
-    pub fn script_counts(&self) -> restante_script::Counts {
-        self.script.as_ref().map(|host| host.counts()).unwrap_or_default()
-    }
-
-    /// What the webhooks have done.
-    pub fn webhook_counts(&self) -> Vec<restante_webhook::Counts> {
-        self.webhooks.as_ref().map(|webhooks| webhooks.counts()).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for Extensions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Extensions").field("script", &self.script_name()).finish_non_exhaustive()
+    /// Returns what the HTTP service shows and uses of them.
+    pub fn for_http(&self) -> http::Extensions {
+        http::Extensions { script: self.script.clone(), webhooks: self.webhooks.clone(), search: self.search.clone() }
     }
 }
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::config::{Config, ListenAddr, Loaded, Network};
+use crate::config::{Config, Loaded};
+use crate::net::{ListenAddr, Network};
 
 /// How long everything together may take.
 const PATIENCE: Duration = Duration::from_secs(3);

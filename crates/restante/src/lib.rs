@@ -6,12 +6,9 @@
 pub mod config;
 mod constant_time;
 pub mod extensions;
-pub mod failures;
 pub mod health;
 pub mod html;
 pub mod http;
-pub mod locks;
-pub mod log;
 pub mod mailserver;
 pub mod manual;
 pub mod metrics;

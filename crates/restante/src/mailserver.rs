@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_mailroom::Mailroom;
+use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_proto::{Dialogue, Recorded, Scope, Speaker};
 use restante_store::StoreError;
 
-use crate::failures::Failures;
 use crate::metrics::{Ending, Metrics, Protocol};
 use crate::net::{Shutdown, Stream, Tls, Wire};
 
@@ -42,7 +42,7 @@ pub struct Host {
     /// How many sessions there have been, also at other listeners, to tell them apart in the log.
     pub sessions: Arc<AtomicU64>,
     /// What the log was told of the store, also by other listeners.
-    pub failures: Arc<Failures>,
+    pub store_errors: Arc<StoreErrorLog>,
 }
 
 /// One connection, seen from outside its session.
@@ -133,7 +133,7 @@ impl Host {
 impl Call<'_> {
     /// Tells the operator what the store has failed at.
     pub fn store_failed(&self, what: &str, error: &StoreError) {
-        self.host.failures.tell(what, Some(self.name), error);
+        self.host.store_errors.log(what, Some(self.name), error);
     }
 
     /// What of its dialogue is to be recorded, for [`Call::log`].

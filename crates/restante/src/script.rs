@@ -6,8 +6,8 @@ use std::thread::available_parallelism;
 
 use restante_script::{Loaded, Settings};
 
-use crate::config::{Config, Log, LogOutput, Script, ScriptTask};
-use crate::{log, process};
+use crate::config::{Config, LogOutput, Script, ScriptTask};
+use crate::process;
 
 /// Does what the command line asks for.
 pub fn run(config: &Config, request: &Script) -> ExitCode {
@@ -16,7 +16,10 @@ pub fn run(config: &Config, request: &Script) -> ExitCode {
     let outcome = match &request.task {
         ScriptTask::Check => {
             // What the script writes while it is loaded is shown as the server would write it. Nothing else uses this log.
-            let _ = log::start(&Log { output: LogOutput::Stderr, ..config.log.clone() });
+            let _ = restante_logging::start(&restante_logging::Settings {
+                output: LogOutput::Stderr,
+                ..config.log.clone()
+            });
             restante_script::check(&request.file, &settings).map(|loaded| {
                 // Whoever closed the pipe has seen enough, here as below.
                 let _ = out.write_all(report(&loaded).as_bytes());

@@ -10,6 +10,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use restante_access::Locks;
 use restante_mailroom::{Mailroom, Settings};
 use restante_script::ScriptError;
 use restante_store::Store;
@@ -18,12 +19,11 @@ use tokio::runtime::Runtime;
 
 use crate::config::{self, Config, Loaded};
 use crate::extensions::Extensions;
-use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::net::{Readiness, ShutdownTrigger, Tls};
 use crate::process::{self, PidFile, Signals, Told};
 use crate::storage::{OpenError, Opened};
-use crate::{http, log, storage};
+use crate::{http, storage};
 use bound::Bound;
 
 /// How long open sessions may go on after the end was asked for.
@@ -40,7 +40,7 @@ const HOPELESS: u8 = 2;
 pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
     process::teach_the_allocator();
     let config = &loaded.config;
-    let log = log::start(&config.log).map_err(|error| format!("cannot open the log: {error}"))?;
+    let log = restante_logging::start(&config.log).map_err(|error| format!("cannot open the log: {error}"))?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -60,7 +60,7 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
 }
 
 /// Loads the script, opens the store, serves, and closes the store.
-fn live(config: &Config, runtime: Runtime, log: &log::Handle) -> Result<(), Failure> {
+fn live(config: &Config, runtime: Runtime, log: &restante_logging::Handle) -> Result<(), Failure> {
     // The signals come first: whoever reads the first line of the log may send one.
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     // A script with a mistake is like a setting with one: nothing has been touched yet.
@@ -149,13 +149,13 @@ async fn serve(
     mailroom: Arc<Mailroom>,
     extensions: Arc<Extensions>,
     mut signals: Signals,
-    log: &log::Handle,
+    log: &restante_logging::Handle,
 ) -> Result<(), String> {
     let smtp_tls = certificate(&config.smtp.tls, from_ref(&config.smtp.domain), &[])?;
     let pop3_tls = certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
     let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &http::PROTOCOLS)?;
     let metrics = Arc::new(Metrics::new(config.storage.retention_period));
-    let locks = Locks::of(&config.auth, metrics.clone())?;
+    let locks = Locks::open(config.auth.settings())?;
     let parts = Parts { config, mailroom, extensions, metrics, readiness: Arc::default(), locks };
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
@@ -254,7 +254,7 @@ fn certificate(
 }
 
 /// Opens the log file and reads the certificates again, after somebody has moved or renewed them.
-fn reload<'a>(log: &log::Handle, certificates: impl Iterator<Item = &'a Arc<Tls>>) {
+fn reload<'a>(log: &restante_logging::Handle, certificates: impl Iterator<Item = &'a Arc<Tls>>) {
     match log.reopen() {
         Ok(()) => tracing::info!("reloaded log file"),
         Err(error) => tracing::error!(%error, "cannot open the log file again; going on with the old one"),

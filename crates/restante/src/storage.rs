@@ -1,20 +1,18 @@
-//! Opens the store that the configuration asks for, tells the operator where mail is kept, and asks how much it is. What a
-//! store does with mail is its own business.
+//! Opens the store that the configuration asks for, and logs where mail is stored.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, fs, io};
 
-use restante_mailroom::Mailroom;
 use restante_store::disk::{self, DiskStore, Durability};
 use restante_store::journal::Journal;
 use restante_store::journal::disk::DiskJournal;
 use restante_store::journal::memory::MemoryJournal;
 use restante_store::memory::MemoryStore;
 use restante_store::postgres::{self, Access, PostgresStore};
-use restante_store::{Limits, Result, Store, StoreError, Usage};
-use tokio::time::{Instant, sleep, timeout};
+use restante_store::{Limits, Result, Store, Usage};
+use tokio::time::{Instant, sleep};
 
 use crate::config::{Config, Storage};
 
@@ -28,9 +26,6 @@ const CONNECTIONS_OF_JOURNAL: usize = 1;
 const STARTING: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_secs(1);
 const TELLING: Duration = Duration::from_secs(10);
-
-/// How long the store may take to say how much it holds; supervisors do not wait much longer by default.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why there is no store: the text is a sentence for the operator.
 #[derive(Debug)]
@@ -156,12 +151,6 @@ pub fn tell(storage: &Storage, usage: Result<Usage>) {
         let import = format!("restante import --data {shown} {shown}");
         tracing::info!("{shown} holds mail of Inbucket too; this takes it over, while no server runs: {import}");
     }
-}
-
-/// How much the store holds. One that does not say so in time cannot be reached.
-pub async fn usage(mailroom: &Mailroom) -> Result<Usage> {
-    let too_slow = |_| StoreError::Unavailable(format!("no answer within {PATIENCE:?}"));
-    timeout(PATIENCE, mailroom.usage()).await.map_err(too_slow)?
 }
 
 /// Whether there is a `file` store of Inbucket: a folder `mail` with folders named by the first three digits of a hash.

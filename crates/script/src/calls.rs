@@ -4,11 +4,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use restante_logging::LogThrottle;
 use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 use restante_mail::message::Summary;
 use restante_mailroom::hooks::{Inbound, Verdict};
-use restante_mailroom::seldom::Seldom;
 use tokio::sync::oneshot;
 
 use crate::counts::{Outcome, Tally};
@@ -69,13 +69,13 @@ pub(crate) enum Trouble {
 pub(crate) struct Calls {
     scripts: Arc<Scripts>,
     tally: Arc<Tally>,
-    busy: Seldom,
-    full: Seldom,
+    busy: LogThrottle,
+    full: LogThrottle,
 }
 
 impl Calls {
     pub(crate) fn new(scripts: Arc<Scripts>, tally: Arc<Tally>) -> Self {
-        Self { scripts, tally, busy: Seldom::default(), full: Seldom::default() }
+        Self { scripts, tally, busy: LogThrottle::default(), full: LogThrottle::default() }
     }
 
     /// Tells the log why an event goes on without the script.

@@ -29,7 +29,6 @@ pub use counts::{Counts, Outcome};
 pub use event::Event;
 pub use host::Host;
 pub use loaded::{Loaded, ScriptError};
-pub use log::LOG_FIELDS;
 pub use scripts::check;
 pub use settings::Settings;
 pub use testing::test;

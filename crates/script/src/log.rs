@@ -4,10 +4,6 @@ use std::fmt;
 
 use crate::services::{Field, Level, Log};
 
-/// The field of an entry in the log that holds those of the script, as a JSON object: the fields of an entry are fixed
-/// when the server is built. Whoever writes lines takes it apart.
-pub const LOG_FIELDS: &str = "lua.fields";
-
 /// The log of one script.
 pub(crate) struct ScriptLog {
     /// The script's file.

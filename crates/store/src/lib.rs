@@ -4,7 +4,6 @@
 //! bound, purge) is returned, and the caller tells the world. Every backend passes
 //! the suite in `conformance.rs`.
 
-pub mod cache;
 #[cfg(test)]
 mod conformance;
 pub mod disk;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use restante_courier::{Failure, Http};
-use restante_mailroom::seldom::Seldom;
+use restante_logging::LogThrottle;
 
 use crate::counts::Tally;
 use crate::filter::Filter;
@@ -72,13 +72,13 @@ pub(crate) enum Ending {
 /// What is logged seldom.
 #[derive(Default)]
 struct Quiet {
-    dropped: Seldom,
-    paused: Seldom,
+    dropped: LogThrottle,
+    paused: LogThrottle,
     /// Whether the log says last that the target is in trouble.
     is_paused: AtomicBool,
-    refused: Seldom,
-    given_up: Seldom,
-    understaffed: Seldom,
+    refused: LogThrottle,
+    given_up: LogThrottle,
+    understaffed: LogThrottle,
 }
 
 impl Lane {

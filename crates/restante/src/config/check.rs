@@ -7,19 +7,18 @@ mod storage;
 use std::io;
 use std::path::Path;
 
+use restante_logging::Output as LogOutput;
 use rustix::fs::{Access, access};
 
 use super::ReadFile;
-use super::address::ListenAddr;
 use super::credential::Key;
-use super::network::Network;
 use super::problem::{Origin, Problem};
 use super::setting::{Setting, Status};
 use super::sources::Sources;
 use super::table::{SETTINGS, row};
-use super::types::{Certificate, Config, LogOutput, Tls, Webhooks};
+use super::types::{Config, Tls, Webhooks};
 use super::values::host_of;
-use crate::net;
+use crate::net::{self, Certificate, ListenAddr, Network};
 
 const LOG_FILE: &Setting = row("logfile");
 const PID_FILE: &Setting = row("pidfile");

@@ -7,7 +7,6 @@
 //! greeting is there. Nothing here opens a socket, writes a file or starts the log.
 
 mod access;
-mod address;
 mod check;
 mod cli;
 mod credential;
@@ -15,7 +14,6 @@ mod duration;
 mod file;
 mod load;
 mod manual;
-mod network;
 mod problem;
 mod render;
 mod script;
@@ -36,21 +34,20 @@ use std::process::ExitCode;
 use restante_client::Errand;
 
 pub use access::{TokenTask, UserTask};
-pub use address::ListenAddr;
 pub(crate) use cli::command;
 pub use credential::{Credential, Key};
 pub(crate) use duration::{parse as parse_duration, text as duration_text};
 pub use load::{Effective, Loaded};
 pub use manual::{Manual, Shell};
-pub use network::Network;
 pub use problem::{Origin, Problem};
+pub use restante_logging::{Level, Output as LogOutput};
 pub use script::{Script, ScriptTask};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use transfer::{Export, ExportFormat, Import, ImportFormat};
 pub use types::{
-    Auth, CertSource, Certificate, Config, Durability, Hosts, Level, Lmtp, Log, LogOutput, Origins, Pop3, Scripting,
-    Search, Smtp, Storage, StoreKind, Tls, Web, Webhooks,
+    Auth, CertSource, Config, Durability, Hosts, Lmtp, Origins, Pop3, Scripting, Search, Smtp, Storage, StoreKind, Tls,
+    Web, Webhooks,
 };
 
 use self::check::Purpose;

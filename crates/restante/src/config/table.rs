@@ -8,7 +8,9 @@ use restante_store::postgres::Url;
 
 use super::credential::Credential;
 use super::setting::{Setting, Value};
-use super::types::{CertSource, Config, Hosts, Level, LogOutput, Origins, StoreKind, Tls};
+use restante_logging::{Level, Output as LogOutput};
+
+use super::types::{CertSource, Config, Hosts, Origins, StoreKind, Tls};
 use super::values::{
     base_path, boolean, domain_patterns, every, host_name, kibibytes, limit, list, number, optional_path, origin,
     params, parsed_list, period, public_url, seconds, time,

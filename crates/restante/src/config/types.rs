@@ -12,15 +12,14 @@ pub use restante_store::disk::Durability;
 use restante_store::postgres::{Address, Url};
 use restante_webhook::Target;
 
-use super::address::ListenAddr;
 use super::credential::{Credential, Key};
-use super::network::Network;
+use crate::net::{Certificate, ListenAddr, Network};
 
 /// Every setting, parsed and checked.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// What is logged and where.
-    pub log: Log,
+    pub log: restante_logging::Settings,
     /// Where to write the process id.
     pub pidfile: Option<PathBuf>,
     /// How a recipient address becomes a mailbox name.
@@ -49,7 +48,7 @@ impl Config {
     /// Empty places for the defaults to be parsed into.
     pub(super) fn blank() -> Self {
         Self {
-            log: Log::default(),
+            log: restante_logging::Settings::default(),
             pidfile: None,
             mailbox_naming: Naming::default(),
             smtp: Smtp::default(),
@@ -79,45 +78,6 @@ impl Config {
         let in_data_directory = || self.storage.path.as_ref().map(|dir| dir.join(TOKENS_FILE));
         self.auth.tokens.clone().or_else(in_data_directory)
     }
-}
-
-/// What is logged and where.
-#[derive(Debug, Clone, Default)]
-pub struct Log {
-    /// The least important level that is still written.
-    pub level: Level,
-    /// One JSON object per line instead of text.
-    pub json: bool,
-    /// Where the lines go.
-    pub output: LogOutput,
-    /// Whether the mail protocols' dialogue is dumped.
-    pub netdebug: bool,
-}
-
-/// How important a log line is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Level {
-    /// For finding a fault.
-    Debug,
-    /// What an operator may want to know.
-    #[default]
-    Info,
-    /// What an operator should look at.
-    Warn,
-    /// What went wrong.
-    Error,
-}
-
-/// Where log lines go.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum LogOutput {
-    /// Standard error.
-    #[default]
-    Stderr,
-    /// Standard output.
-    Stdout,
-    /// A file that is appended to.
-    File(PathBuf),
 }
 
 /// The SMTP listeners and their limits.
@@ -180,20 +140,6 @@ pub enum CertSource {
     SelfSigned,
     /// A PEM file, the server's own certificate first.
     File(PathBuf),
-}
-
-/// The certificate to use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Certificate<'a> {
-    /// Make one at start, for development.
-    SelfSigned,
-    /// Read it from PEM files.
-    Files {
-        /// The certificate chain, the server's own certificate first.
-        cert: &'a PathBuf,
-        /// The private key.
-        key: &'a PathBuf,
-    },
 }
 
 impl Tls {
@@ -358,6 +304,16 @@ pub struct Auth {
 }
 
 impl Auth {
+    /// Returns the settings of the authenticator.
+    pub fn settings(&self) -> restante_access::Settings {
+        restante_access::Settings {
+            users: self.users.clone(),
+            tokens: self.tokens.clone(),
+            session_time: self.session_time,
+            secret: self.secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec()),
+        }
+    }
+
     /// Whether anybody has to say who they are. A file of tokens that is empty, or not there, lets nobody in: to revoke the
     /// last token must not open the doors.
     pub fn is_on(&self) -> bool {

@@ -123,7 +123,8 @@ pub(super) async fn about(
     Extension(grant): Extension<Grant>,
 ) -> Result<Response, Problem> {
     let Settings { about, extensions, locks, .. } = &server.settings;
-    let (script, webhooks) = (extensions.script_name(), extensions.webhook_count());
+    let (script, webhooks) =
+        (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.targets()));
     reply::current(&Answer { about, script, webhooks, user: grant.holder(), locked: locks.is_some() })
         .map_err(|error| fault(&error))
 }

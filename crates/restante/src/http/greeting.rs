@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use restante_mailroom::seldom::Seldom;
+use restante_logging::LogThrottle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -43,13 +43,13 @@ pub(super) struct Greeting {
     turn: Arc<Semaphore>,
     /// What the file last held. Answers share it as long as it stays the same, however slowly they are taken.
     last: Mutex<Option<Bytes>>,
-    told: Seldom,
+    told: LogThrottle,
 }
 
 impl Greeting {
     /// The greeting in this file, or the built-in one.
     pub(super) fn new(file: Option<PathBuf>) -> Self {
-        Self { file, turn: Arc::new(Semaphore::new(1)), last: Mutex::default(), told: Seldom::default() }
+        Self { file, turn: Arc::new(Semaphore::new(1)), last: Mutex::default(), told: LogThrottle::default() }
     }
 
     /// What the file holds now, or what it last held if it does not say in time.

@@ -75,7 +75,7 @@ pub(super) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
     }
     asked.answered(&response);
     if let Some(error) = response.extensions().get::<StoreError>() {
-        server.told.failures.tell("HTTP request failed", None, error);
+        server.told.store_errors.log("HTTP request failed", None, error);
     }
     response
 }
@@ -114,7 +114,8 @@ async fn admitted(server: &Server, mut request: Request, client: Option<Forwarde
     {
         let denied = Denied::to(denied.holder.as_deref().or(holder.as_deref()), denied.reason);
         // The query is left out: it may hold a token.
-        locks.tell(Protocol::Http, ip, &format_args!("{method} {}", uri.path()), &denied);
+        server.settings.metrics.denied(Protocol::Http, denied.reason);
+        locks.tell(Protocol::Http.name(), ip, &format_args!("{method} {}", uri.path()), &denied);
     }
     response
 }

@@ -59,7 +59,7 @@ mod view;
 mod wait;
 
 use std::collections::HashSet;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -70,19 +70,21 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
+use restante_access::Locks;
+use restante_cache::Cache;
+use restante_logging::LogThrottle;
 use restante_mailroom::Mailroom;
-use restante_mailroom::seldom::Seldom;
-use restante_store::cache::Cache;
+use restante_mailroom::store_error_log::StoreErrorLog;
+use restante_script::Host;
+use restante_search::Search;
+use restante_webhook::Webhooks;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::config::{Hosts, Network, Origins};
-use crate::extensions::Extensions;
-use crate::failures::Failures;
-use crate::locks::Locks;
-use crate::metrics::Metrics;
-use crate::net::{self, Clients, Readiness};
+use crate::config::{Hosts, Origins};
+use crate::metrics::{ExtensionCounts, Metrics};
+use crate::net::{self, Clients, Network, Readiness};
 use answers::Key;
 use budget::{Allowance, Budget};
 use etag::Tags;
@@ -134,12 +136,46 @@ pub struct Settings {
     pub status: Status,
     /// What it tells the web interface about itself.
     pub about: About,
-    /// The script and the webhooks, which it tells about too, and the search, which it asks.
-    pub extensions: Arc<Extensions>,
+    /// The parts of the server that are optional.
+    pub extensions: Extensions,
     /// What keeps out those who are not known; without it everybody is let in.
     pub locks: Option<Arc<Locks>>,
     /// A file of HTML that greets on the home page, instead of the built-in text.
     pub greeting_file: Option<PathBuf>,
+}
+
+/// The optional parts of the server. By default there are none.
+#[derive(Clone, Default)]
+pub struct Extensions {
+    /// The script.
+    pub script: Option<Arc<Host>>,
+    /// The webhooks.
+    pub webhooks: Option<Arc<Webhooks>>,
+    /// The search.
+    pub search: Option<Arc<Search>>,
+}
+
+impl Extensions {
+    /// Returns the name of the script's file, if a script is loaded.
+    fn script_name(&self) -> Option<String> {
+        let path = self.script.as_ref()?.loaded()?.path;
+        Some(path.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// Returns the counters of all parts.
+    fn counts(&self) -> ExtensionCounts {
+        ExtensionCounts {
+            script: self.script.as_ref().map(|script| script.counts()).unwrap_or_default(),
+            webhooks: self.webhooks.as_ref().map(|webhooks| webhooks.counts()).unwrap_or_default(),
+            search: self.search.as_ref().map(|search| search.counts()),
+        }
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extensions").field("script", &self.script_name()).finish_non_exhaustive()
+    }
 }
 
 impl Settings {
@@ -303,10 +339,10 @@ struct Server {
 /// When the operator was told that requests were refused because there are too many of them, or because the store failed.
 #[derive(Default)]
 struct Told {
-    requests: Seldom,
-    monitors: Seldom,
-    waits: Seldom,
-    failures: Failures,
+    requests: LogThrottle,
+    monitors: LogThrottle,
+    waits: LogThrottle,
+    store_errors: StoreErrorLog,
 }
 
 /// The right to work on something now: here when that is quick, otherwise away from the network threads.

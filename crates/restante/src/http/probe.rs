@@ -11,7 +11,6 @@ use restante_store::StoreError;
 
 use super::problem::Problem;
 use super::{Server, reply};
-use crate::storage;
 
 /// That this runs is the answer.
 pub(super) async fn live() -> Response {
@@ -21,7 +20,7 @@ pub(super) async fn live() -> Response {
 /// Asks the listeners and the store.
 pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     server.settings.readiness.check()?;
-    let Err(error) = storage::usage(&server.mailroom).await else { return Ok(ok()) };
+    let Err(error) = server.mailroom.usage().await else { return Ok(ok()) };
     if !server.mailroom.is_shared() {
         return Err(error.into());
     }

@@ -26,7 +26,7 @@ pub(super) async fn search(
     Sought { text, mailbox, before, limit }: Sought,
     attendance: Attendance,
 ) -> Result<Response, Problem> {
-    let search = server.settings.extensions.search().ok_or(Problem::NoSearch)?;
+    let search = server.settings.extensions.search.as_ref().ok_or(Problem::NoSearch)?;
     let query = Query::parse(&text, Timestamp::now()).map_err(Problem::NoQuestion)?;
     let is_permitted = Box::new(move |mailbox: &_| grant.reaches(mailbox));
     let begun = Instant::now();

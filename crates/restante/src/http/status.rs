@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::problem::Problem;
 use super::target::Administrator;
 use super::{Server, fault, reply};
-use crate::config::{Config, ListenAddr, Storage, StoreKind, duration_text};
+use crate::config::{Config, Storage, StoreKind, duration_text};
+use crate::net::ListenAddr;
 
 /// Where it is asked for.
 pub(super) const STATUS: &str = "/serve/status";

@@ -13,7 +13,6 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::{Metrics, Protocol, Reason};
-use crate::storage;
 
 /// How often a sample is taken.
 const INTERVAL: Duration = Duration::from_mins(1);
@@ -102,7 +101,7 @@ impl Metrics {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
-            let sample = self.sample(&mailroom.counts(), storage::usage(mailroom).await.ok());
+            let sample = self.sample(&mailroom.counts(), mailroom.usage().await.ok());
             self.history.push(sample);
         }
     }
@@ -110,7 +109,7 @@ impl Metrics {
     /// The numbers now, and how they were.
     pub async fn vars(&self, mailroom: &Mailroom) -> Vars {
         let counts = mailroom.counts();
-        let now = self.sample(&counts, storage::usage(mailroom).await.ok());
+        let now = self.sample(&counts, mailroom.usage().await.ok());
         let history = &self.history;
         let memory = self.sources.resident_bytes().unwrap_or(0);
         Vars {

@@ -29,7 +29,7 @@ use process::Sources;
 pub use reason::Reason;
 pub(crate) use requests::method_label;
 pub use requests::{Requests, Route};
-pub use scrape::Scrape;
+pub use scrape::{ExtensionCounts, Scrape};
 pub use session::Ending;
 use session::Endings;
 

@@ -13,9 +13,7 @@ use restante_mailroom::{Cause, Counts, Mailroom};
 use restante_script::{Event, Outcome};
 use restante_store::Usage;
 
-use crate::extensions::Extensions;
 use crate::net::Header;
-use crate::storage;
 
 use super::denials;
 use super::page::Page;
@@ -28,25 +26,27 @@ pub struct Scrape {
     metrics: Arc<Metrics>,
     counts: Counts,
     usage: Option<Usage>,
-    script: restante_script::Counts,
-    webhooks: Vec<restante_webhook::Counts>,
-    search: Option<restante_search::Counts>,
+    extensions: ExtensionCounts,
+}
+
+/// The counters of the optional parts of the server.
+#[derive(Debug, Default)]
+pub struct ExtensionCounts {
+    /// The script's.
+    pub script: restante_script::Counts,
+    /// Those of each webhook target.
+    pub webhooks: Vec<restante_webhook::Counts>,
+    /// The search's, if it is on.
+    pub search: Option<restante_search::Counts>,
 }
 
 impl Scrape {
     /// The type of the text.
     pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-    /// Asks the mailroom and those who take part in its work.
-    pub async fn take(metrics: Arc<Metrics>, mailroom: &Mailroom, extensions: &Extensions) -> Self {
-        Self {
-            usage: storage::usage(mailroom).await.ok(),
-            counts: mailroom.counts(),
-            script: extensions.script_counts(),
-            webhooks: extensions.webhook_counts(),
-            search: extensions.search().map(|search| search.counts()),
-            metrics,
-        }
+    /// Collects all values. The store is queried, which may take as long as [`Mailroom::usage`].
+    pub async fn take(metrics: Arc<Metrics>, mailroom: &Mailroom, extensions: ExtensionCounts) -> Self {
+        Self { usage: mailroom.usage().await.ok(), counts: mailroom.counts(), extensions, metrics }
     }
 
     /// Writes it all down. The system is asked too, which takes a moment when there are very many open files.
@@ -220,7 +220,7 @@ impl Scrape {
     }
 
     fn script(&self, page: &mut Page<'_>) -> Result {
-        let script = &self.script;
+        let script = &self.extensions.script;
         page.gauge("restante_script_loaded", "Whether there is a script (1) or not (0).", u64::from(script.loaded))?;
         page.counters(
             "restante_script_calls_total",
@@ -252,7 +252,7 @@ impl Scrape {
         page.counters(
             "restante_webhook_deliveries_total",
             "Events that webhooks were to be told of, by outcome; and attempts that are repeated.",
-            self.webhooks.iter().flat_map(|counts| {
+            self.extensions.webhooks.iter().flat_map(|counts| {
                 let outcomes = [
                     ("ok", counts.delivered),
                     ("retried", counts.retried),
@@ -265,12 +265,12 @@ impl Scrape {
         page.gauges(
             "restante_webhook_waiting",
             "Events that wait for a webhook.",
-            self.webhooks.iter().map(|counts| ([("target", counts.target.as_str())], counts.waiting)),
+            self.extensions.webhooks.iter().map(|counts| ([("target", counts.target.as_str())], counts.waiting)),
         )
     }
 
     fn search(&self, page: &mut Page<'_>) -> Result {
-        let Some(counts) = self.search else { return Ok(()) };
+        let Some(counts) = self.extensions.search else { return Ok(()) };
         page.gauge("restante_search_indexed", "Messages that are in the search index.", counts.indexed)?;
         page.gauge("restante_search_waiting", "Changes that wait to be put into the search index.", counts.waiting)?;
         page.histogram(

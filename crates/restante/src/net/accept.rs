@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use restante_mailroom::seldom::Seldom;
+use restante_logging::LogThrottle;
 use tokio::time::sleep;
 use tracing::field::display;
 
@@ -110,18 +110,18 @@ impl Arrival {
 /// What the operator is told about connections that are not served, each thing seldom.
 struct Told {
     listener: String,
-    in_total: Seldom,
-    from_peer: Seldom,
-    no_header: Seldom,
+    in_total: LogThrottle,
+    from_peer: LogThrottle,
+    no_header: LogThrottle,
 }
 
 impl Told {
     fn new(listener: &Listener) -> Self {
         Self {
             listener: listener.to_string(),
-            in_total: Seldom::default(),
-            from_peer: Seldom::default(),
-            no_header: Seldom::default(),
+            in_total: LogThrottle::default(),
+            from_peer: LogThrottle::default(),
+            no_header: LogThrottle::default(),
         }
     }
 

@@ -9,8 +9,8 @@ use restante_proto::proxy::{self, Progress};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
+use super::Network;
 use super::{Admission, Limits, Readiness, TooMany};
-use crate::config::Network;
 
 /// How long a proxy may take for its header. It knows what to say when it connects.
 const HEADER_TIME: Duration = Duration::from_secs(5);

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, UnixListener};
 
+use super::ListenAddr;
 use super::Stream;
-use crate::config::ListenAddr;
 
 /// How many connections the kernel holds until they are accepted.
 const BACKLOG: i32 = 1024;

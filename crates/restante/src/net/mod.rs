@@ -2,10 +2,12 @@
 //! known here; each server gets its listeners and its [`Shutdown`] from outside.
 
 mod accept;
+mod address;
 mod budget;
 mod gate;
 mod limits;
 mod listener;
+mod network;
 mod patience;
 mod readiness;
 mod shutdown;
@@ -15,14 +17,16 @@ mod tls;
 mod wire;
 
 pub use accept::accept;
+pub use address::ListenAddr;
 pub use budget::{Budget, Reservation};
 pub use gate::{Gate, Header};
 pub use limits::{Admission, Clients, Limits, Place, TooMany};
 pub use listener::{Listener, bind};
+pub use network::Network;
 pub use patience::Patience;
 pub use readiness::{NotReady, Readiness};
 pub use shutdown::{GRACE, Shutdown, ShutdownTrigger};
 pub use stream::{Agreed, Stream};
 pub use tally::Tally;
-pub use tls::{Opening, Tls};
+pub use tls::{Certificate, Opening, Tls};
 pub use wire::{Heard, Wire};

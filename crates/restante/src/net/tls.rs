@@ -13,13 +13,26 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::Stream;
-use crate::config::Certificate;
 
 /// How long a peer may take for its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a record with the beginning of a handshake begins with (RFC 8446 section 5.1).
 const HANDSHAKE_RECORD: u8 = 0x16;
+
+/// The certificate to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certificate<'a> {
+    /// Make one at start, for development.
+    SelfSigned,
+    /// Read it from PEM files.
+    Files {
+        /// The certificate chain, the server's own certificate first.
+        cert: &'a PathBuf,
+        /// The private key.
+        key: &'a PathBuf,
+    },
+}
 
 /// A server's certificate and the way to use it.
 pub struct Tls {

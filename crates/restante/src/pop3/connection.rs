@@ -180,7 +180,9 @@ impl<'a> Connection<'a> {
             Proof::Password(_) => "PASS",
             Proof::Digest { .. } => "APOP",
         };
-        self.server.login.locks().tell(self.server.host.protocol, self.ip, &command, denied);
+        let Server { host, login, .. } = self.server;
+        host.metrics.denied(host.protocol, denied.reason);
+        login.locks().tell(host.protocol.name(), self.ip, &command, denied);
         match denied.reason {
             Reason::TooMany => Refusal::Unavailable,
             Reason::Scope | Reason::Mailbox => Refusal::NotAllowed,

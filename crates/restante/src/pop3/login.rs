@@ -5,13 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use md5::{Digest as _, Md5};
-use restante_access::{Configured, Denied, Grant, Reason, Scope};
+use restante_access::{Configured, Denied, Grant, Locks, Reason, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
 
 use crate::config::Key;
 use crate::constant_time::equal;
-use crate::locks::Locks;
 
 /// The mailboxes and passwords of `pop3.credentials`, and the accounts of all protocols.
 #[derive(Debug)]
@@ -115,7 +114,6 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::config::Auth;
 
     const TIMESTAMP: &str = "<1896.697170952@dbc.mtview.ca.us>";
 
@@ -129,7 +127,7 @@ mod tests {
             mailbox: (*mailbox != "*").then(|| named(mailbox)),
             password: Secret::new(*password),
         };
-        Login::new(keys.iter().map(key).collect(), Locks::of(&Auth::default(), Arc::default()).unwrap())
+        Login::new(keys.iter().map(key).collect(), Locks::open(restante_access::Settings::default()).unwrap())
     }
 
     fn password(text: &str) -> Proof {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use restante_access::Locks;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer};
 use restante_mailroom::Mailroom;
@@ -16,10 +17,9 @@ use tokio::task::{JoinHandle, yield_now};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::config::{Auth, Certificate, Key};
-use crate::locks::Locks;
+use crate::config::Key;
 use crate::metrics::Protocol;
-use crate::net::{Limits, ShutdownTrigger, Tls};
+use crate::net::{Certificate, Limits, ShutdownTrigger, Tls};
 
 /// So short that a test can wait for it, and longer than a session on a busy machine needs for a few commands.
 const IMPATIENT: Duration = Duration::from_secs(3);
@@ -43,7 +43,7 @@ async fn deliver(mailroom: &Mailroom, to: &str, mail: Bytes) {
 
 /// Without users and tokens.
 fn locks() -> Arc<Locks> {
-    Locks::of(&Auth::default(), Arc::default()).unwrap()
+    Locks::open(restante_access::Settings::default()).unwrap()
 }
 
 /// A server that keeps to so many bytes, be it of lists or of messages.
@@ -63,7 +63,7 @@ fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) ->
             timeout,
             netdebug: false,
             sessions: Arc::default(),
-            failures: Arc::default(),
+            store_errors: Arc::default(),
         },
         settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
         login: Arc::new(Login::new(Vec::new(), locks())),

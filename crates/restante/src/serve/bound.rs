@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::config::ListenAddr;
-use crate::net::{self, Admission, Gate, Listener, Shutdown, Stream, Tally, TooMany};
+use crate::net::{self, Admission, Gate, ListenAddr, Listener, Shutdown, Stream, Tally, TooMany};
 
 /// A bound listener, and how its connections are served.
 pub(super) struct Bound {

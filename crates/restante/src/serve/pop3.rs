@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_proto::pop3::Settings;
 
 use super::{Bound, Parts};
 use crate::config::Config;
-use crate::failures::Failures;
 use crate::mailserver::Host;
 use crate::metrics::Protocol;
 use crate::net::{Budget, Gate, Limits, Tls};
@@ -34,7 +34,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
     });
     let login = Arc::new(Login::new(pop3.keys.clone(), parts.locks.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
-    let failures = Arc::new(Failures::default());
+    let store_errors = Arc::new(StoreErrorLog::default());
     let (maildrops, messages) = (Budget::new(BYTES_OF_MAILDROPS), Budget::new(BYTES_BEING_SENT));
     let server = |implicit_tls: bool| {
         let settings = Settings {
@@ -51,7 +51,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             timeout: pop3.timeout,
             netdebug: log.netdebug,
             sessions: sessions.clone(),
-            failures: failures.clone(),
+            store_errors: store_errors.clone(),
         };
         Arc::new(Server {
             host,

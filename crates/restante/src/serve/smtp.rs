@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_proto::smtp::{Dialect, Settings};
 
 use super::{Bound, Parts};
 use crate::config::Config;
-use crate::failures::Failures;
 use crate::mailserver::Host;
 use crate::metrics::Protocol;
 use crate::net::{Budget, Gate, Limits, Tls};
@@ -29,7 +29,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
     });
     let login = Arc::new(Login::new(smtp.credentials.clone(), parts.locks.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
-    let failures = Arc::new(Failures::default());
+    let store_errors = Arc::new(StoreErrorLog::default());
     let budget = Budget::new(smtp.max_inflight_bytes);
     let server = |dialect, protocol, implicit_tls: bool| {
         let settings = Settings {
@@ -52,7 +52,7 @@ pub(super) fn bind(parts: &Parts<'_>, tls: Option<&Arc<Tls>>, problems: &mut Vec
             timeout: smtp.timeout,
             netdebug: log.netdebug,
             sessions: sessions.clone(),
-            failures: failures.clone(),
+            store_errors: store_errors.clone(),
         };
         Arc::new(Server { host, settings: Arc::new(settings), login: login.clone(), budget: budget.clone() })
     };

@@ -94,7 +94,7 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
         metrics: parts.metrics.clone(),
         status: http::Status::of(parts.config),
         about: about(parts, mail),
-        extensions: parts.extensions.clone(),
+        extensions: parts.extensions.for_http(),
         locks: Some(parts.locks.clone()).filter(|locks| locks.is_on()),
         greeting_file: web.greeting_file.clone(),
     }

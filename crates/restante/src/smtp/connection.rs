@@ -182,7 +182,8 @@ impl<'a> Connection<'a> {
             }
             Err(denied) => denied,
         };
-        login.locks().tell(host.protocol, self.ip, &"AUTH", &denied);
+        host.metrics.denied(host.protocol, denied.reason);
+        login.locks().tell(host.protocol.name(), self.ip, &"AUTH", &denied);
         Some(match denied.reason {
             restante_access::Reason::TooMany => Err(refusal::too_many_logins()),
             restante_access::Reason::Scope => Err(refusal::not_allowed()),
@@ -200,7 +201,8 @@ impl<'a> Connection<'a> {
             return Ok(());
         }
         let denied = Denied::to(grant.holder(), restante_access::Reason::Mailbox);
-        self.server.login.locks().tell(host.protocol, self.ip, &"RCPT", &denied);
+        host.metrics.denied(host.protocol, denied.reason);
+        self.server.login.locks().tell(host.protocol.name(), self.ip, &"RCPT", &denied);
         Err(refusal::out_of_reach())
     }
 

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
-use restante_access::{Configured, Denied, Grant, Reason, Scope};
+use restante_access::{Configured, Denied, Grant, Locks, Reason, Scope};
 use restante_proto::smtp::Proof;
 
 use crate::config::Credential;
 use crate::constant_time::equal;
-use crate::locks::Locks;
 
 /// The users and passwords of `smtp.credentials`, and the accounts of all protocols.
 #[derive(Debug)]
@@ -83,7 +82,6 @@ mod tests {
     use restante_proto::Secret;
 
     use super::*;
-    use crate::config::Auth;
 
     #[tokio::test(start_paused = true)]
     async fn digests_of_the_settings() {
@@ -92,7 +90,7 @@ mod tests {
         let digest = 0xb913_a602_c7ed_a7a4_95b4_e6e7_334d_3890_u128.to_be_bytes();
         let credential = |user: &str, password| Credential { user: user.to_owned(), password: Secret::new(password) };
         let credentials = vec![credential("tim", "tanstaaftanstaaf"), credential("eve", "x")];
-        let login = Login::new(credentials, Locks::of(&Auth::default(), Arc::default()).unwrap());
+        let login = Login::new(credentials, Locks::open(restante_access::Settings::default()).unwrap());
         assert!(login.verifies_digests());
         let digest_of = |challenge: &str| Proof::CramMd5 { challenge: challenge.to_owned(), digest };
         let password = Proof::Password(Secret::new("tanstaaftanstaaf"));

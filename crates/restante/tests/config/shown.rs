@@ -1,6 +1,7 @@
 //! What is printed: help, the effective configuration, the reference page. Secrets are not.
 
-use restante::config::{Level, ListenAddr, SETTINGS, Status, docs};
+use restante::config::{Level, SETTINGS, Status, docs};
+use restante::net::ListenAddr;
 
 use crate::{World, env, file, flags};
 

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use restante::config::{Hosts, Level, ListenAddr, LogOutput, SETTINGS, Scripting, Webhooks};
+use restante::config::{Hosts, Level, LogOutput, SETTINGS, Scripting, Webhooks};
+use restante::net::ListenAddr;
 use restante_mail::naming::Naming;
 use restante_webhook::{Event, Target};
 

@@ -1,6 +1,7 @@
 //! What settings mean together.
 
-use restante::config::{Certificate, Command, Script, ScriptTask};
+use restante::config::{Command, Script, ScriptTask};
+use restante::net::Certificate;
 
 use crate::{World, flags};
 

@@ -36,6 +36,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use restante_cache::{Answer, Cache};
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use rusqlite::Connection;
@@ -49,7 +50,6 @@ use self::pulse::Pulse;
 use self::reader::Readers;
 use self::segment::Segments;
 use self::writer::Writer;
-use crate::cache::{Answer, Cache};
 use crate::{
     Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
     Which,

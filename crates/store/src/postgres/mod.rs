@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use restante_cache::{Answer, Cache};
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use tokio::sync::{mpsc, oneshot};
@@ -39,7 +40,6 @@ use self::follower::Follower;
 pub use self::schema::OpenError;
 pub use self::tls::ReadFile;
 use self::writer::{Job, LANES, Reply};
-use crate::cache::{Answer, Cache};
 use crate::feed::Feed;
 use crate::journal::postgres::PostgresJournal;
 use crate::numbers::{integer, key, nanoseconds};

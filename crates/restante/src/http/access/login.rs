@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
-use restante_access::{Denied, Reason};
+use restante_access::{Denied, Locks, Reason};
 
 use super::credentials::{COOKIE, cookies};
 use super::{elsewhere, page};
@@ -14,7 +14,6 @@ use crate::http::problem::Problem;
 use crate::http::request::Visit;
 use crate::http::terms::Peer;
 use crate::http::{Server, Settings, body, fault};
-use crate::locks::Locks;
 
 /// The largest form that is read.
 const MAX_FORM: usize = 16 * 1024;

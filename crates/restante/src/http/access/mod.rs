@@ -12,14 +12,13 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
-use restante_access::{Denied, Grant, Pass, Reason};
+use restante_access::{Denied, Grant, Locks, Pass, Reason};
 
 use super::links::push_segment;
 use super::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS};
 use super::problem::{Challenge, Problem};
 use super::request::{has_origin, template};
 use super::{Server, Settings, fault, reply};
-use crate::locks::Locks;
 use credentials::Offered;
 
 pub(super) use login::{form, log_in, log_out};

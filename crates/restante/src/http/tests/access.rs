@@ -3,12 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_access::tokens::{self, Wish};
-use restante_access::{Scope, users};
+use restante_access::{Locks, Scope, users};
 use restante_testdir::TestDir;
 
 use super::*;
-use crate::config::Auth;
-use crate::locks::Locks;
 
 /// A house with locks: user `ann` with the password `secret`, tokens, and one message each in `test` and `ci-1`.
 pub(super) struct Locked {
@@ -39,13 +37,13 @@ impl Locked {
         let writer = token("writer", &[Scope::Write], &[]);
         let admin = token("admin", &[Scope::Admin], &[]);
         let limited = token("limited", &[Scope::Read, Scope::Write, Scope::Admin], &["ci-*"]);
-        let auth = Auth {
+        let auth = restante_access::Settings {
             users: Some(people),
             tokens: Some(programs),
             session_time: std::time::Duration::from_hours(1),
             secret: None,
         };
-        let locks = Locks::of(&auth, settings.metrics.clone()).unwrap();
+        let locks = Locks::open(auth).unwrap();
         let house = House::with(Settings { locks: Some(locks.clone()), ..settings });
         house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
         house.put(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::stream;
 use restante_access::tokens::{self, Wish};
-use restante_access::{Scope, users};
+use restante_access::{Locks, Scope, users};
 use restante_store::journal::memory::MemoryJournal;
 use restante_store::journal::{Journal, Piece, Recipient, Side};
 use restante_testdir::TestDir;
@@ -14,8 +14,6 @@ use tokio::time::timeout;
 
 use super::sessions::{cover, mail, piece};
 use super::*;
-use crate::config::Auth;
-use crate::locks::Locks;
 
 /// Longer than anything here takes, and shorter than the interval at which files are checked.
 const SOON: Duration = Duration::from_secs(8);
@@ -34,8 +32,8 @@ impl Accounts {
         let dir = TestDir::new();
         let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&users, "ann", "secret").unwrap();
-        let auth = Auth { users: Some(users), tokens: Some(tokens), session_time, secret: None };
-        let locks = Locks::of(&auth, Arc::default()).unwrap();
+        let auth = restante_access::Settings { users: Some(users), tokens: Some(tokens), session_time, secret: None };
+        let locks = Locks::open(auth).unwrap();
         let journal = Arc::new(MemoryJournal::new(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
+use restante_search::Search;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::config::Config;
-use crate::extensions::Extensions;
-use crate::http::{Tenure, Version, serve_connection};
+use crate::http::{self, Tenure, Version, serve_connection};
 use crate::net::ShutdownTrigger;
 
 fn house() -> House {
@@ -227,9 +226,8 @@ async fn not_more_than_so_many_wait() {
 /// Who closes its side has left, also when it is polite about it; the connection ends, and with it all that was held for it.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_is_not_waited_for() {
-    let mut extensions = Extensions::default();
-    extensions.add_search(&Config::default());
-    let house = House::with(Settings { extensions: Arc::new(extensions), ..Settings::default() });
+    let extensions = http::Extensions { search: Some(Arc::new(Search::new(None))), ..http::Extensions::default() };
+    let house = House::with(Settings { extensions, ..Settings::default() });
     // A search that nobody has begun waits two seconds for its index.
     for path in ["/api/v2/mailbox/test/wait?timeout=10m", "/api/v2/search?q=code"] {
         let (mut client, server) = duplex(1 << 16);

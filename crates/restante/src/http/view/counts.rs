@@ -7,11 +7,11 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
+use restante_cache::{Answer, Cache};
 use restante_mail::message::MessageId;
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_store::Which;
-use restante_store::cache::{Answer, Cache};
 
 use crate::http::answers::source_length;
 use crate::http::etag::Known;

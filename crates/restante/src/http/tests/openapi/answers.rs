@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::stream::pending;
+use restante_search::Search;
 use restante_store::StoreError;
 use restante_store::journal::memory::MemoryJournal;
 use restante_store::journal::{Journal as _, Piece, Side};
@@ -12,8 +13,7 @@ use super::super::trouble::{Failing, over};
 use super::super::{crowd, sessions};
 use super::*;
 use crate::config::Config;
-use crate::extensions::Extensions;
-use crate::http::About;
+use crate::http::{self, About};
 
 /// The status that no request can bring about: the server makes no mistakes that are known.
 const NEVER: &str = "500";
@@ -222,8 +222,7 @@ async fn expected_ones(book: &mut Book<'_>) {
 
 /// A house that can do everything, and has done some of it.
 async fn house(config: &Config) -> House {
-    let mut extensions = Extensions::default();
-    extensions.add_search(config);
+    let search = Arc::new(Search::new(None));
     let journal = Arc::new(MemoryJournal::new(1 << 20));
     journal.note(sessions::piece(FIRST, 0, sessions::cover(FIRST), &[(0, Side::Server, "220 mx")]));
     let brought = sessions::piece(FIRST, 1, sessions::cover(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
@@ -231,13 +230,14 @@ async fn house(config: &Config) -> House {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let rules =
         restante_mailroom::Settings { policy: config.smtp.policy.clone(), ..restante_mailroom::Settings::default() };
-    let mailroom = Mailroom::new(rules, store.clone(), extensions.for_mailroom()).with_journal(journal);
+    let extensions = Extensions { followers: vec![search.clone()], ..Extensions::default() };
+    let mailroom = Mailroom::new(rules, store.clone(), extensions).with_journal(journal);
     let mailroom = Arc::new(mailroom);
-    extensions.connect(&mailroom).await;
+    search.begin(&mailroom);
     let settings = Settings {
         about: About::of(config, None, None, Timestamp::UNIX_EPOCH),
         max_message_bytes: 1 << 16,
-        extensions: Arc::new(extensions),
+        extensions: http::Extensions { search: Some(search), ..http::Extensions::default() },
         ..Settings::default()
     };
     let house = House { store, router: router(mailroom, settings) };

@@ -1,4 +1,4 @@
-//! The log: where lines go and what they look like. What is worth a line is decided where it happens.
+//! The log: its outputs and formats, and [`LogThrottle`], a limit on repeated lines.
 //!
 //! Below the configured level a log statement costs one comparison. The text of a message is never changed, because
 //! programs that start the server wait for lines such as `SMTP listening on tcp4`; only control characters, which a
@@ -6,6 +6,7 @@
 
 mod json;
 mod text;
+mod throttle;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -21,16 +22,56 @@ use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::config::{Level, Log, LogOutput};
 use json::Json;
 use text::Text;
+
+pub use throttle::LogThrottle;
 
 /// The library that keeps connections to a database. It warns of every one that breaks, however many there are; that the database
 /// is away is told by the store.
 const POOL: &str = "deadpool";
 
+/// What is logged and where.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The least important level that is still written.
+    pub level: Level,
+    /// One JSON object per line instead of text.
+    pub json: bool,
+    /// Where the lines go.
+    pub output: Output,
+    /// Whether the mail protocols' dialogue is dumped.
+    pub netdebug: bool,
+}
+
+/// How important a log line is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Level {
+    /// For finding a fault.
+    Debug,
+    /// What an operator may want to know.
+    #[default]
+    Info,
+    /// What an operator should look at.
+    Warn,
+    /// What went wrong.
+    Error,
+}
+
+/// Where log lines go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Output {
+    /// Standard error.
+    #[default]
+    Stderr,
+    /// Standard output.
+    Stdout,
+    /// A file that is appended to.
+    File(PathBuf),
+}
+
 /// Starts the log of the process. Fails when the file cannot be opened, or when a log was started before.
-pub fn start(settings: &Log) -> io::Result<Handle> {
+pub fn start(settings: &Settings) -> io::Result<Handle> {
     let (dispatch, handle) = prepare(settings)?;
     tracing::dispatcher::set_global_default(dispatch).map_err(io::Error::other)?;
     Ok(handle)
@@ -55,7 +96,7 @@ impl Handle {
 }
 
 /// A log that is ready to be started.
-fn prepare(settings: &Log) -> io::Result<(Dispatch, Handle)> {
+fn prepare(settings: &Settings) -> io::Result<(Dispatch, Handle)> {
     let sink = Arc::new(Sink::open(&settings.output)?);
     // Whoever reads the log may go away; that is no reason to complain on a closed pipe, which would be a panic.
     let subscriber = tracing_subscriber::fmt().log_internal_errors(false);
@@ -68,7 +109,7 @@ fn prepare(settings: &Log) -> io::Result<(Dispatch, Handle)> {
     Ok((dispatch, Handle { sink }))
 }
 
-fn filter(settings: &Log) -> LevelFilter {
+fn filter(settings: &Settings) -> LevelFilter {
     match settings.level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
@@ -81,7 +122,7 @@ fn filter(settings: &Log) -> LevelFilter {
 
 /// Who is heard, and from which level on: everybody, but those who complain about what is told in our own words, only for those
 /// who look closely.
-fn voices(settings: &Log) -> Targets {
+fn voices(settings: &Settings) -> Targets {
     let all = Targets::new().with_default(filter(settings));
     match settings.level {
         Level::Debug => all,
@@ -98,11 +139,11 @@ enum Sink {
 }
 
 impl Sink {
-    fn open(output: &LogOutput) -> io::Result<Self> {
+    fn open(output: &Output) -> io::Result<Self> {
         Ok(match output {
-            LogOutput::Stderr => Self::Stderr,
-            LogOutput::Stdout => Self::Stdout,
-            LogOutput::File(path) => Self::File { path: path.clone(), file: Mutex::new(append_to(path)?) },
+            Output::Stderr => Self::Stderr,
+            Output::Stdout => Self::Stdout,
+            Output::File(path) => Self::File { path: path.clone(), file: Mutex::new(append_to(path)?) },
         })
     }
 
@@ -140,9 +181,9 @@ fn append_to(path: &PathBuf) -> io::Result<File> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-/// The field in which the fields of a script's entry come, as the text of a JSON object: those of an entry of our own are
-/// known when the program is built. It never stands in a line under this name.
-const SCRIPT_FIELDS: &str = restante_script::LOG_FIELDS;
+/// The field that holds the fields of a script's log entry, as the text of a JSON object: the fields of a `tracing` event are
+/// fixed when the program is compiled. The formats replace it by the fields in the object.
+pub const SCRIPT_FIELDS: &str = "lua.fields";
 
 /// What is put before the name of a script's field that would be taken for one of ours.
 const SCRIPT_PREFIX: &str = "lua_";
@@ -179,8 +220,8 @@ mod tests {
     fn logged(json: bool, level: Level, body: impl FnOnce(&PathBuf, &Handle)) -> Vec<String> {
         let dir = TestDir::new();
         let path = dir.path().join("log");
-        let output = LogOutput::File(path.clone());
-        let (dispatch, handle) = prepare(&Log { level, json, output, netdebug: false }).expect("the log opens");
+        let output = Output::File(path.clone());
+        let (dispatch, handle) = prepare(&Settings { level, json, output, netdebug: false }).expect("the log opens");
         tracing::dispatcher::with_default(&dispatch, || body(&path, &handle));
         let text = fs::read_to_string(&path).expect("the log is there");
         text.lines().map(str::to_owned).collect()

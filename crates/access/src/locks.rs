@@ -10,10 +10,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use restante_access::{Client, Denied, Keeper, Settings};
-
-use crate::config::Auth;
-use crate::metrics::{Metrics, Protocol};
+use crate::{Client, Denied, Keeper, Settings};
 
 /// The time in which one client is told of so often.
 const PERIOD: Duration = Duration::from_mins(1);
@@ -31,7 +28,6 @@ const MAX_ASKED: usize = 200;
 pub struct Locks {
     /// Checks logins.
     pub keeper: Keeper,
-    metrics: Arc<Metrics>,
     told: Mutex<HashMap<Who, Told>>,
 }
 
@@ -58,15 +54,9 @@ struct Told {
 }
 
 impl Locks {
-    /// Reads the files that the configuration names. The error is a sentence for the operator.
-    pub fn of(auth: &Auth, metrics: Arc<Metrics>) -> Result<Arc<Self>, String> {
-        let keeper = Keeper::open(Settings {
-            users: auth.users.clone(),
-            tokens: auth.tokens.clone(),
-            session_time: auth.session_time,
-            secret: auth.secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec()),
-        })?;
-        Ok(Arc::new(Self { keeper, metrics, told: Mutex::default() }))
+    /// Reads the files of users and tokens. The error is a sentence for the operator.
+    pub fn open(settings: Settings) -> Result<Arc<Self>, String> {
+        Ok(Arc::new(Self { keeper: Keeper::open(settings)?, told: Mutex::default() }))
     }
 
     /// Whether users or tokens are configured, so that anonymous requests are refused.
@@ -74,14 +64,13 @@ impl Locks {
         self.keeper.has_accounts()
     }
 
-    /// Counts a denial and writes it into the log, unless there are too many of the same client.
-    pub fn tell(&self, protocol: Protocol, ip: Option<IpAddr>, asked: &dyn Display, denied: &Denied) {
-        self.metrics.denied(protocol, denied.reason);
+    /// Logs a denial, unless there are too many of the same client.
+    pub fn tell(&self, protocol: &str, ip: Option<IpAddr>, asked: &dyn Display, denied: &Denied) {
         let Some(untold) = self.line(ip.into(), Instant::now()) else { return };
         let client: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
         let asked: String = asked.to_string().chars().take(MAX_ASKED).collect();
         tracing::warn!(
-            protocol = protocol.name(),
+            protocol,
             %client,
             asked,
             why = denied.reason.words(),
@@ -160,8 +149,8 @@ mod tests {
     use super::*;
 
     fn locks() -> Arc<Locks> {
-        let auth = Auth { tokens: Some(PathBuf::from("/nonexistent/tokens.toml")), ..Auth::default() };
-        Locks::of(&auth, Arc::default()).unwrap()
+        let tokens = Some(PathBuf::from("/nonexistent/tokens.toml"));
+        Locks::open(Settings { tokens, ..Settings::default() }).unwrap()
     }
 
     #[test]
@@ -195,6 +184,6 @@ mod tests {
         assert_eq!(locks.line(other, now), Some(0));
         assert_eq!(locks.line(one, now + PERIOD), Some(80));
         assert_eq!(locks.line(one, now + PERIOD), Some(0));
-        assert!(locks.is_on() && !Locks::of(&Auth::default(), Arc::default()).unwrap().is_on());
+        assert!(locks.is_on() && !Locks::open(Settings::default()).unwrap().is_on());
     }
 }
