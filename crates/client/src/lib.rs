@@ -26,9 +26,9 @@ use jiff::Timestamp;
 pub use commands::EXIT_CODES;
 pub use failure::Failure;
 pub use options::VARIABLES;
-pub use screen::plain;
 
 use options::Options;
+use restante_mail::terminal_text;
 use screen::Screen;
 use task::{Session, Task};
 
@@ -93,5 +93,5 @@ pub fn sendmail(args: &[OsString]) -> Option<ExitCode> {
 /// Tells the person something that is not the answer itself.
 fn note(sentence: &str) {
     // Nobody has to listen.
-    let _ = writeln!(io::stderr(), "restante: {}", plain::line(sentence));
+    let _ = writeln!(io::stderr(), "restante: {}", terminal_text::line(sentence));
 }

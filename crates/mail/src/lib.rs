@@ -12,3 +12,4 @@ pub mod message;
 pub mod mime;
 pub mod naming;
 pub mod patterns;
+pub mod terminal_text;

@@ -3,6 +3,7 @@
 //! This crate is the outermost one: configuration, listeners, TLS, the protocol servers, and the wiring between them.
 //! What a mail is, what SMTP says, where mail is kept and who hears of it live in the crates below.
 
+pub mod command_line;
 pub mod config;
 mod constant_time;
 pub mod extensions;

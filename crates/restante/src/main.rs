@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use restante::config::{self, Command};
+use restante::command_line::{self, Command};
 use restante::{health, manual, script, serve, token, transfer, user};
 
 fn main() -> ExitCode {
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     if let Some(code) = restante_client::sendmail(&args) {
         return code;
     }
-    match config::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
+    match command_line::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
         Command::Exit(exit) => exit.print(),
         Command::Health(loaded) => health::run(&loaded),
         Command::Export(loaded, request) => transfer::export(&loaded.config, &request),

@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use clap::{Arg, Command};
 use restante_client::EXIT_CODES;
 
-use crate::config::{self, Manual, SETTINGS};
+use crate::command_line::{self, Manual};
+use crate::config::SETTINGS;
 use crate::http;
 
 const INTRODUCTION: &str = "\
@@ -57,7 +58,7 @@ pub fn run(manual: &Manual) -> ExitCode {
     let told = match manual {
         Manual::Completions(shell) => {
             let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut config::command(), "restante", &mut text);
+            clap_complete::generate(*shell, &mut command_line::command(), "restante", &mut text);
             Ok(text)
         }
         Manual::Page(path) => page_of(path),
@@ -94,7 +95,7 @@ pub fn reference() -> String {
 
 /// The whole command line. What `help` tells is on the page of each command.
 fn described() -> Command {
-    let mut root = config::command().disable_help_subcommand(true);
+    let mut root = command_line::command().disable_help_subcommand(true);
     root.build();
     root
 }

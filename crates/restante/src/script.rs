@@ -6,7 +6,8 @@ use std::thread::available_parallelism;
 
 use restante_script::{Loaded, Settings};
 
-use crate::config::{Config, LogOutput, Script, ScriptTask};
+use crate::command_line::{Script, ScriptTask};
+use crate::config::{Config, LogOutput};
 use crate::process;
 
 /// Does what the command line asks for.

@@ -11,7 +11,8 @@ use restante_access::Scope;
 use restante_access::tokens::{self, Token, Wish};
 use serde_json::{Value, json};
 
-use crate::config::{Config, TokenTask};
+use crate::command_line::TokenTask;
+use crate::config::Config;
 
 /// Does what the command line asks for.
 pub fn run(config: &Config, task: &TokenTask) -> ExitCode {

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use restante_access::users;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use crate::config::{Config, UserTask};
+use crate::command_line::UserTask;
+use crate::config::Config;
 
 /// The longest line that is read as a password, in bytes.
 const MAX_LINE: u64 = 1024;

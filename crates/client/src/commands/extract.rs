@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches, Command};
+use restante_mail::terminal_text;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::waiting::{self, after_arg};
 use super::{id_arg, mailbox_arg, text};
 use crate::failure::Failure;
 use crate::options::duration_arg;
-use crate::screen::{Column, Style, Table, plain};
+use crate::screen::{Column, Style, Table};
 use crate::server::{Question, Server, shaped};
 use crate::task::{Session, Task};
 
@@ -205,7 +206,7 @@ pub(super) fn show(session: &mut Session<'_>, kind: &Kind, mailbox: &str, id: &s
 
 fn show_codes(session: &mut Session<'_>, codes: Vec<Code>) -> std::io::Result<()> {
     if !session.screen.is_terminal() {
-        return codes.first().map_or(Ok(()), |best| writeln!(session.out, "{}", plain::line(&best.text)));
+        return codes.first().map_or(Ok(()), |best| writeln!(session.out, "{}", terminal_text::line(&best.text)));
     }
     if codes.is_empty() {
         return Ok(());
@@ -226,10 +227,10 @@ fn show_links(session: &mut Session<'_>, links: Vec<Link>) -> std::io::Result<()
     let is_terminal = session.screen.is_terminal();
     for Link { href, text, image_alt } in links {
         // Addresses are for copying, so they are never cut.
-        writeln!(session.out, "{}", session.screen.style(Style::Id, &plain::line(&href)))?;
+        writeln!(session.out, "{}", session.screen.style(Style::Id, &terminal_text::line(&href)))?;
         let words = if text.is_empty() { image_alt.unwrap_or_default() } else { text };
         if is_terminal && !words.is_empty() && words != href {
-            writeln!(session.out, "    {}", session.screen.style(Style::Faint, &plain::line(&words)))?;
+            writeln!(session.out, "    {}", session.screen.style(Style::Faint, &terminal_text::line(&words)))?;
         }
     }
     Ok(())

@@ -11,13 +11,13 @@ use jiff::Timestamp;
 use regex::{Regex, RegexBuilder};
 use restante_mail::mbox;
 use restante_mail::mime::Mailbox;
+use restante_mail::terminal_text;
 use serde_json::{Value, json};
 
 use super::message::{self, Message};
 use super::{finished, mailbox_arg, text};
 use crate::failure::Failure;
 use crate::options::{Options, duration_arg, inbucket_args};
-use crate::screen::plain;
 use crate::server::shaped;
 use crate::task::{Session, Task};
 
@@ -165,7 +165,7 @@ impl Task for Ids {
     fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
         let messages: Vec<Message> = shaped(&Value::Array(message::list(&session.server, &self.mailbox, None)?))?;
         for message in messages {
-            writeln!(session.out, "{}", plain::line(&message.id))?;
+            writeln!(session.out, "{}", terminal_text::line(&message.id))?;
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Match {
 
     fn print(&self, session: &mut Session<'_>, message: &Message) -> Result<(), Failure> {
         if self.form == Form::Id {
-            return Ok(writeln!(session.out, "{}", plain::line(&message.id))?);
+            return Ok(writeln!(session.out, "{}", terminal_text::line(&message.id))?);
         }
         let mut source = Vec::new();
         let download = session.server.download(&["api", "v1", "mailbox", &self.mailbox, &message.id, "source"]);
@@ -249,6 +249,6 @@ impl Match {
         }
         let mut text = Vec::new();
         mbox::write(&mut text, &sender, message.received(), &source)?;
-        Ok(session.out.write_all(plain::lines(&String::from_utf8_lossy(&text)).as_bytes())?)
+        Ok(session.out.write_all(terminal_text::lines(&String::from_utf8_lossy(&text)).as_bytes())?)
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
+use restante_mail::terminal_text;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::message::Message;
 use super::text;
 use crate::failure::Failure;
 use crate::note;
-use crate::screen::{Column, Screen, Style, Table, cut, plain, width};
+use crate::screen::{Column, Screen, Style, Table, cut, width};
 use crate::server::{Question, shaped};
 use crate::task::{Session, Task};
 
@@ -145,7 +146,7 @@ fn highlighted(screen: &Screen, snippet: &[Piece], mut room: usize) -> String {
     let mut line = String::new();
     for Piece { text, hit } in snippet {
         let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
-        let shown = cut(&plain::line(&text), room);
+        let shown = cut(&terminal_text::line(&text), room);
         room = room.saturating_sub(width(&shown));
         line.push_str(&screen.style(if *hit { Style::Hit } else { Style::Faint }, &shown));
     }

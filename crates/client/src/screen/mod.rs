@@ -1,13 +1,13 @@
 //! What a person gets to see: where standard output leads, colours, tables, and texts that are made harmless for a
 //! terminal. What is shown is decided by the commands.
 
-pub mod plain;
 mod table;
 mod times;
 mod width;
 
 use std::io::{self, IsTerminal as _, Write};
 
+use restante_mail::terminal_text;
 use serde_json::Value;
 
 pub(crate) use table::{Column, Table};
@@ -109,7 +109,7 @@ impl Screen {
     /// Writes a document: laid out for people on a terminal, on one line elsewhere.
     pub(crate) fn json(&self, out: &mut dyn Write, document: &Value) -> io::Result<()> {
         let text = if self.is_terminal() { format!("{document:#}") } else { document.to_string() };
-        writeln!(out, "{}", plain::json(&text))
+        writeln!(out, "{}", terminal_text::json(&text))
     }
 }
 

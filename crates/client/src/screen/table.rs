@@ -1,8 +1,11 @@
 //! Tables: aligned columns for a terminal, cut to its width; lines with tabs for a pipe, where nothing is cut and no head
 //! is in the way of `cut -f`.
 
+use restante_mail::terminal_text;
+
 use super::width::{cut, width};
-use super::{Screen, Style, plain};
+
+use super::{Screen, Style};
 
 /// Columns are this far apart.
 const GAP: usize = 2;
@@ -49,7 +52,7 @@ impl<const N: usize> Table<N> {
     }
 
     pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells.map(|cell| plain::line(&cell)));
+        self.rows.push(cells.map(|cell| terminal_text::line(&cell)));
     }
 
     /// The whole table as lines.

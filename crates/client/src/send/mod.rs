@@ -269,7 +269,7 @@ fn send(
     if session.json {
         session.screen.json(session.out, &json!({ "reply": reply }))?;
     } else if session.screen.is_terminal() {
-        writeln!(session.out, "Sent to {}: {}", route.place, crate::screen::plain::line(&reply))?;
+        writeln!(session.out, "Sent to {}: {}", route.place, restante_mail::terminal_text::line(&reply))?;
     }
     Ok(())
 }

@@ -55,7 +55,7 @@ const GREETING_OF_IMAGE: &str = "/config/greeting.html";
 
 /// What a configuration is wanted for. What nobody is going to use need not be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub enum Purpose {
     /// To serve.
     Serve,
     /// To put mail into the data directory.

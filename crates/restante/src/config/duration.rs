@@ -5,7 +5,7 @@ use std::time::Duration;
 const ALLOWED: &str = "must be a length of time such as 300s, 24h, 50ms, 1h30m or 0";
 
 /// Parses `1h30m`, `1.5h`, `50ms`, `0`: numbers, each with its unit, added up.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+pub fn parse(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -13,7 +13,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Writes a length of time as a Go program does: `72h0m0s`, `1m30s`, `1.5s`, `50ms`.
-pub(crate) fn text(duration: Duration) -> String {
+pub fn text(duration: Duration) -> String {
     let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
     if seconds == 0 {
         return match nanos {

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use super::ReadFile;
 use super::check::{self, Purpose};
-use super::cli::Flags;
 use super::file;
 use super::problem::{COMPAT_PREFIX, Origin, Problem, hint, shown};
 use super::setting::Setting;
@@ -20,6 +19,15 @@ use super::values;
 const PREFIX: &str = "RESTANTE_";
 /// The variable that names the configuration file.
 const CONFIG_VARIABLE: &str = "RESTANTE_CONFIG";
+
+/// The flags of the command line.
+#[derive(Debug, Default)]
+pub struct Flags {
+    /// The configuration file.
+    pub config: Option<PathBuf>,
+    /// Settings and their values, in the order given.
+    pub given: Vec<(&'static Setting, String)>,
+}
 
 /// A configuration that can be used.
 #[derive(Debug)]
@@ -43,10 +51,11 @@ pub struct Effective {
     pub origin: Origin,
 }
 
-/// Loads a configuration, or tells everything that is wrong with it.
-pub(super) fn load(
+/// Loads a configuration, or returns everything that is wrong with it. `other_variables` have our prefix and are not settings.
+pub fn load(
     flags: &Flags,
     env: impl IntoIterator<Item = (OsString, OsString)>,
+    other_variables: &'static [&'static str],
     read_file: ReadFile<'_>,
     purpose: Purpose,
 ) -> Result<Loaded, Vec<Problem>> {
@@ -54,7 +63,7 @@ pub(super) fn load(
     let mut warnings = Vec::new();
     let mut sources = Sources::default();
 
-    let variables = Variables::collect(env);
+    let variables = Variables::collect(env, other_variables);
     // The weakest source comes first, each later one wins over those before it.
     let own_name = host_name(read_file);
     if let Some(host_name) = &own_name {
@@ -142,17 +151,19 @@ struct Variables {
     config: Option<PathBuf>,
     /// Variables below one of our prefixes, by full name.
     named: BTreeMap<String, OsString>,
+    /// Variables below our prefix that are not settings.
+    others: &'static [&'static str],
 }
 
 impl Variables {
-    fn collect(env: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    fn collect(env: impl IntoIterator<Item = (OsString, OsString)>, others: &'static [&'static str]) -> Self {
         let mut named: BTreeMap<String, OsString> = env
             .into_iter()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| name.starts_with(PREFIX) || name.starts_with(COMPAT_PREFIX))
             .collect();
         let config = named.remove(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self { config, named }
+        Self { config, named, others }
     }
 
     fn take(&self, prefix: &str, sources: &mut Sources, problems: &mut Vec<Problem>) {
@@ -197,7 +208,7 @@ impl Variables {
             .iter()
             .filter(move |(name, _)| name.starts_with(prefix) && !known(name))
             // A shell that talks to a server may also start one.
-            .filter(|(name, _)| !restante_client::VARIABLES.contains(&name.as_str()))
+            .filter(|(name, _)| !self.others.contains(&name.as_str()))
             .filter(|(name, value)| !is_service_link(name, value))
             .map(|(name, _)| name.as_str())
     }

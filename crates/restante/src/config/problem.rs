@@ -102,7 +102,7 @@ impl fmt::Display for Problem {
 }
 
 /// The text that ends the start: every problem on its line.
-pub(super) fn report(problems: &[Problem]) -> String {
+pub fn report(problems: &[Problem]) -> String {
     let mut text = match problems.len() {
         1 => "restante: the configuration has an error:\n".to_owned(),
         many => format!("restante: the configuration has {many} errors:\n"),

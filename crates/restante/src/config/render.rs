@@ -38,7 +38,7 @@ each comes from. Secrets are never printed.
 ";
 
 /// The reference page, in Markdown.
-pub(super) fn docs() -> String {
+pub fn docs() -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut section = "";
     for setting in SETTINGS {
@@ -76,7 +76,7 @@ fn describe(page: &mut String, setting: &Setting) {
 }
 
 /// Every setting with its value and origin, in the form of a configuration file.
-pub(super) fn effective(loaded: &Loaded) -> String {
+pub fn effective(loaded: &Loaded) -> String {
     let mut text = String::new();
     for warning in &loaded.warnings {
         let _ = writeln!(text, "# warning: {warning}");

@@ -18,7 +18,7 @@ const MAX_LABEL: usize = 63;
 const MAX_BASE_PATH: usize = 255;
 
 /// A truth value, in all the spellings that configurations in the wild use.
-pub(super) fn boolean(text: &str) -> Result<bool, String> {
+pub fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "t" | "1" | "yes" | "y" | "on" => Ok(true),
         "false" | "f" | "0" | "no" | "n" | "off" => Ok(false),

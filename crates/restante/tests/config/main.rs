@@ -10,7 +10,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use restante::config::{Command, Config, Exit, Loaded, StoreKind, parse};
+use restante::command_line::{Command, Exit, parse};
+use restante::config::{Config, Loaded, StoreKind};
 
 /// What the process would see: arguments, environment, files.
 #[derive(Default)]

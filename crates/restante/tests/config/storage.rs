@@ -1,6 +1,6 @@
 //! The settings that say where mail is kept, and how much of it.
 
-use restante::config::Command;
+use restante::command_line::Command;
 
 use crate::{World, env, file, flags, place};
 

@@ -1,6 +1,6 @@
 //! What settings mean together.
 
-use restante::config::{Command, Script, ScriptTask};
+use restante::command_line::{Command, Script, ScriptTask};
 use restante::net::Certificate;
 
 use crate::{World, flags};

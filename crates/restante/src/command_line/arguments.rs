@@ -1,23 +1,21 @@
-//! The command line: flags made from the table, and the subcommands; those that talk to a server come with their flags from
-//! `restante_client`. Values are taken as text; what they mean is
-//! decided later, together with those of the other sources, so that all errors are told at once.
+//! The arguments: flags generated from the table of settings, and the commands. The commands that use a server, and their flags,
+//! come from `restante_client`. Values of settings stay text here: they are parsed together with those of the other sources, so
+//! that all errors are reported at once.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_access::Scopes;
 use restante_client::Errand;
+use restante_transfer::{Export, ExportFormat, Import, ImportFormat};
 
 use super::Exit;
-use super::access::{TokenTask, UserTask, lifetime, scopes};
 use super::manual::{self, Manual};
-use super::script::{Script, ScriptTask};
-use super::setting::{Setting, Status, Value};
-use super::table::SETTINGS;
-use super::transfer::{Export, ExportFormat, Import, ImportFormat};
-use super::values::boolean;
+use super::tasks::{Script, ScriptTask, TokenTask, UserTask, lifetime, scopes};
+use crate::config::{Flags, SETTINGS, Setting, Status, Value, boolean};
 
 /// What the command line asks for.
 pub(super) enum Request {
@@ -41,13 +39,6 @@ pub(super) enum Task {
     User(UserTask),
 }
 
-/// The flags that were given.
-#[derive(Default)]
-pub(super) struct Flags {
-    pub(super) config: Option<PathBuf>,
-    pub(super) given: Vec<(&'static Setting, String)>,
-}
-
 /// Flags that Inbucket's command line takes with a single dash, as Go programs do.
 const SINGLE_DASH: &[&str] = &["help", "logfile", "logjson", "netdebug", "pidfile", "version"];
 /// The settings that an export asks for; all others are taken from environment and file, where they count.
@@ -65,6 +56,21 @@ const DATA: &str = "storage.path";
 /// The setting that names the database.
 const DATABASE: &str = "storage.url";
 
+/// The formats of an export, each with its name and its help text.
+const EXPORT_FORMATS: &[(ExportFormat, &str, &str)] = &[
+    (ExportFormat::Maildir, "maildir", "OUT/MAILBOX/{cur,new,tmp}: bytes, times and read marks"),
+    (ExportFormat::Eml, "eml", "OUT/MAILBOX/ID.eml: bytes and times"),
+    (ExportFormat::Mbox, "mbox", "OUT/MAILBOX.mbox, or one file when OUT ends in .mbox or is -"),
+];
+/// The formats of an import.
+const IMPORT_FORMATS: &[(ImportFormat, &str, &str)] = &[
+    (ImportFormat::Auto, "auto", "Maildirs, .eml, .mbox and .raw files, wherever they are below PATH"),
+    (ImportFormat::Maildir, "maildir", "Maildirs only"),
+    (ImportFormat::Eml, "eml", "Every file is one message"),
+    (ImportFormat::Mbox, "mbox", "Every file is an mbox"),
+    (ImportFormat::Inbucket, "inbucket", "The folder of an Inbucket file store"),
+];
+
 /// Reads the command line, program name first. Help, version and mistakes come back as the text to end with.
 pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, Exit> {
     let args: Vec<OsString> = args.into_iter().map(with_two_dashes).collect();
@@ -75,7 +81,7 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, 
         Exit { text: format!("{}{hint}", error.render()), code }
     })?;
     let mut flags = Flags::default();
-    flags.take(&matches);
+    add_flags(&mut flags, &matches);
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(Request::Configured(Task::Serve, flags));
     };
@@ -85,10 +91,10 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, 
     if let Some(manual) = manual::parse(name, matches) {
         return Ok(Request::Manual(manual));
     }
-    flags.take(matches);
+    add_flags(&mut flags, matches);
     let below = matches.subcommand();
     if let Some((_, matches)) = below {
-        flags.take(matches);
+        add_flags(&mut flags, matches);
     }
     let task = match (name, below) {
         ("health", _) => Task::Health,
@@ -103,17 +109,15 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, 
     Ok(Request::Configured(task, flags))
 }
 
-impl Flags {
-    /// Adds all that was given at one level of the command line; later values win over earlier ones.
-    fn take(&mut self, matches: &ArgMatches) {
-        // A subcommand knows only the flags that concern it.
-        if let Ok(Some(path)) = matches.try_get_one::<PathBuf>("config") {
-            self.config = Some(path.clone());
-        }
-        for setting in SETTINGS {
-            let values = matches.try_get_many::<String>(setting.key).ok().flatten().into_iter().flatten();
-            self.given.extend(values.map(|value| (setting, value.clone())));
-        }
+/// Adds the flags that were given at one level of the command line. Later values override earlier ones.
+fn add_flags(flags: &mut Flags, matches: &ArgMatches) {
+    // A subcommand defines only the flags that concern it.
+    if let Ok(Some(path)) = matches.try_get_one::<PathBuf>("config") {
+        flags.config = Some(path.clone());
+    }
+    for setting in SETTINGS {
+        let values = matches.try_get_many::<String>(setting.key).ok().flatten().into_iter().flatten();
+        flags.given.extend(values.map(|value| (setting, value.clone())));
     }
 }
 
@@ -207,7 +211,7 @@ fn export_command() -> Command {
             Arg::new("format")
                 .long("format")
                 .value_name("FORMAT")
-                .value_parser(value_parser!(ExportFormat))
+                .value_parser(one_of(EXPORT_FORMATS))
                 .help("The form to write [default: mbox when OUT ends in .mbox or is -, otherwise maildir]"),
         )
         .arg(
@@ -239,7 +243,7 @@ fn import_command() -> Command {
             Arg::new("format")
                 .long("format")
                 .value_name("FORMAT")
-                .value_parser(value_parser!(ImportFormat))
+                .value_parser(one_of(IMPORT_FORMATS))
                 .default_value("auto")
                 .help("The form to expect"),
         )
@@ -350,6 +354,18 @@ fn user_command() -> Command {
         .arg(Arg::new("name").value_name("NAME").required(true).help("The user's name"))
         .args(some_flags(USER_SETTINGS));
     Command::new("user").about("Writes users").subcommand_required(true).arg_required_else_help(true).subcommand(add)
+}
+
+/// Returns a parser that accepts the names in a table.
+fn one_of<T>(table: &'static [(T, &str, &str)]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let names = table.iter().map(|(_, name, help)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(names).try_map(|given| {
+        let row = table.iter().find(|(_, name, _)| *name == given);
+        row.map(|(value, ..)| *value).ok_or("unknown format")
+    })
 }
 
 fn flags() -> impl Iterator<Item = Arg> {

@@ -4,7 +4,7 @@
 use std::io::{IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
-use restante_client::plain;
+use restante_mail::terminal_text;
 
 /// Problems that are told one by one; more are only counted.
 const MAX_SHOWN: u64 = 20;
@@ -85,7 +85,7 @@ impl Console {
 
     fn line(&mut self, text: &str) {
         let clear = if self.drawn.is_some() { "\r\x1b[K" } else { "" };
-        let _ = writeln!(self.out, "{clear}restante: {}", plain::line(text));
+        let _ = writeln!(self.out, "{clear}restante: {}", terminal_text::line(text));
     }
 }
 

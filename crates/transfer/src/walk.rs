@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::names::{in_order, mailbox_text};
-use crate::config::ImportFormat;
+use super::request::ImportFormat;
 
 /// Folders inside folders; more is a loop or a mistake.
 const MAX_DEPTH: usize = 32;

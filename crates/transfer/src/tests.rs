@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use super::console::Console;
 use super::export::{self, Exported};
 use super::import::{self, Imported, Rules};
+use super::request::{Export, ExportFormat, Import, ImportFormat};
 use super::walk::Walk;
 use super::{letters, output};
-use crate::config::{Export, ExportFormat, Import, ImportFormat};
 
 const LIMIT: usize = 100_000;
 

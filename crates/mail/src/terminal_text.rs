@@ -1,6 +1,5 @@
-//! Texts of mails made harmless for a terminal. A mail can hold anything: sequences that move the cursor, set the title or
-//! type for the reader, and characters that turn the direction of writing. None of them gets through; they are written as
-//! their numbers instead.
+//! Text of messages, escaped for a terminal. A message can contain sequences that move the cursor, set the title or type input,
+//! and characters that change the direction of writing. They are written as numeric escapes.
 
 use std::fmt::Write as _;
 
@@ -10,13 +9,13 @@ pub fn line(text: &str) -> String {
 }
 
 /// Many lines: line feeds and tabs stay.
-pub(crate) fn lines(text: &str) -> String {
+pub fn lines(text: &str) -> String {
     escaped(text, |c| matches!(c, '\n' | '\t'))
 }
 
 /// A JSON document that means the same, and has nothing in it that a terminal understands. JSON itself leaves most of
 /// these characters as they are; outside of strings there are none.
-pub(crate) fn json(document: &str) -> String {
+pub fn json(document: &str) -> String {
     let mut plain = String::with_capacity(document.len());
     for c in document.chars() {
         if is_harmful(c) && c != '\n' {

@@ -1,10 +1,11 @@
-//! What the command line asks about users and tokens, as values. How the flags are spelt is known to `cli`.
+//! The tasks of the commands `token`, `user` and `script`. Their flags are in `arguments`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use restante_access::{Scope, Scopes};
 
-use super::duration;
+use crate::config::parse_duration;
 
 /// The longest time that a token can be made for: some more than anybody plans ahead.
 const LONGEST: Duration = Duration::from_hours(24 * 36_500);
@@ -39,6 +40,24 @@ pub enum UserTask {
     Add(String),
 }
 
+/// `restante script`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// The script.
+    pub file: PathBuf,
+    /// What to do with it.
+    pub task: ScriptTask,
+}
+
+/// What can be done with a script without serving.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScriptTask {
+    /// Load it and list its handlers.
+    Check,
+    /// Run its tests: those of these names, or all when there are none.
+    Test(Vec<String>),
+}
+
 /// Parses scopes, separated by commas.
 pub(super) fn scopes(text: &str) -> Result<Scopes, String> {
     let scopes = text.split(',').map(|scope| scope.trim().parse::<Scope>());
@@ -50,7 +69,7 @@ pub(super) fn lifetime(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     let time = match days {
         Some(days) => Some(Duration::from_hours(24 * u64::from(days))),
-        None => duration::parse(text).ok(),
+        None => parse_duration(text).ok(),
     };
     time.filter(|time| !time.is_zero() && *time <= LONGEST)
         .ok_or_else(|| "must be a length of time such as 30d, 12h or 1h30m, at most 36500d".to_owned())

@@ -13,8 +13,8 @@ use restante_mail::message::{Source, Summary};
 use restante_mail::naming::MailboxName;
 
 use super::names::FileNames;
+use super::request::{Export, ExportFormat};
 use super::trace::Trace;
-use crate::config::{Export, ExportFormat};
 
 /// Takes the mail of an export, mailbox by mailbox.
 pub(super) trait Output {

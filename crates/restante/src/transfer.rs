@@ -1,0 +1,99 @@
+//! The commands `export` and `import`: opens the store, runs the transfer on a runtime of its own, and stops it on a signal.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use restante_mail::terminal_text;
+use restante_store::Store;
+use restante_store::disk::DiskStore;
+use restante_store::postgres::Access;
+use restante_transfer::{Export, INTERRUPTED, Import, ImportSettings, Refused};
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::process::Signals;
+use crate::storage::{self, OpenError};
+
+/// The cache of an export in bytes. It reads every message once.
+const EXPORT_CACHE: usize = 4 << 20;
+
+/// Writes mail of the store to files.
+pub fn export(config: &Config, request: &Export) -> ExitCode {
+    finish(run(async |stop| {
+        let mailboxes = restante_transfer::mailboxes_of(request, config.mailbox_naming)?;
+        let store = open_to_read(config).await?;
+        restante_transfer::export(&*store, &mailboxes, request, stop).await
+    }))
+}
+
+/// Takes mail from files into the store.
+pub fn import(config: &Config, request: &Import) -> ExitCode {
+    finish(run(async |stop| {
+        let mailbox = restante_transfer::mailbox_of(request, config.mailbox_naming)?;
+        if config.storage.database.is_none() {
+            data_dir(config)?;
+        }
+        let store = storage::open(&config.storage).await.map_err(|error| cannot_open(&error))?.store;
+        let settings = ImportSettings {
+            naming: config.mailbox_naming,
+            retention: config.storage.retention_period,
+            max_message_bytes: config.smtp.max_message_bytes,
+        };
+        Ok(restante_transfer::import(&store, mailbox, request, settings, stop).await)
+    }))
+}
+
+fn cannot_open(error: &OpenError) -> Refused {
+    if error.is_permanent() { Refused::usage(error.to_string()) } else { Refused::trouble(error) }
+}
+
+fn finish(outcome: Result<ExitCode, Refused>) -> ExitCode {
+    outcome.unwrap_or_else(|refused| {
+        // The exit code tells it too, when nobody reads this any more.
+        let _ = writeln!(io::stderr(), "restante: {}", terminal_text::line(&refused.text));
+        ExitCode::from(refused.code)
+    })
+}
+
+/// Runs a transfer on a runtime of its own, with a sign that says when somebody wants it to end.
+fn run(work: impl AsyncFnOnce(watch::Receiver<bool>) -> Result<ExitCode, Refused>) -> Result<ExitCode, Refused> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Refused::trouble(&format!("cannot start the runtime: {error}")))?;
+    let outcome = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(|error| Refused::trouble(&error))?;
+        let (sign, stop) = watch::channel(false);
+        tokio::spawn(async move {
+            signals.next().await;
+            sign.send_replace(true);
+            // Told twice, it does not wait for what is under way. A directory can be left at any moment.
+            signals.next().await;
+            std::process::exit(i32::from(INTERRUPTED));
+        });
+        work(stop).await
+    });
+    // A reader that waits for standard input does not hear that it is over.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// A database is opened as for a server, beside which it is read; of a data directory nothing is touched.
+async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, Refused> {
+    if config.storage.database.is_some() {
+        return Ok(storage::open_for(&config.storage, Access::Read).await.map_err(|error| cannot_open(&error))?.store);
+    }
+    let opened = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE);
+    Ok(Arc::new(opened.map_err(|error| cannot_open(&OpenError::Directory(error)))?))
+}
+
+fn data_dir(config: &Config) -> Result<&Path, Refused> {
+    config.storage.path.as_deref().ok_or_else(|| {
+        Refused::usage(
+            "which data directory? Name it by --data DIR, or by storage.path in the configuration; or a database by storage.url",
+        )
+    })
+}

@@ -1,0 +1,198 @@
+//! Export of a store to files, and import of files into a store.
+//!
+//! - `request`: what to export or import
+//! - `export`, `output`: reads a store and writes files
+//! - `walk`, `letters`, `import`, `flight`: finds files, reads them, and stores the messages, many at a time
+//! - `trace`, `mbox`, `postmark`, `names`: formats of files and file names
+//! - `console`: progress bar and messages
+//!
+//! The caller opens the store and handles signals.
+
+mod console;
+mod export;
+mod flight;
+mod import;
+mod letters;
+mod mbox;
+mod names;
+mod output;
+mod postmark;
+mod request;
+#[cfg(test)]
+mod tests;
+mod trace;
+mod walk;
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use restante_mail::naming::{MailboxName, Naming};
+use restante_store::Store;
+use tokio::sync::watch;
+
+use console::{Console, messages, period, size, thousands};
+use export::Exported;
+use import::{Imported, Rules};
+use walk::Walk;
+
+pub use request::{Export, ExportFormat, Import, ImportFormat};
+
+/// The largest message that is imported, unless the server itself takes larger ones.
+const MAX_MESSAGE: usize = 64 << 20;
+/// The exit code for a command that cannot be carried out as it was given.
+const USAGE: u8 = 2;
+/// The exit code after Ctrl-C, as shells have it.
+pub const INTERRUPTED: u8 = 130;
+
+/// Why nothing was exported or imported; the text is a sentence for the operator.
+#[derive(Debug)]
+pub struct Refused {
+    /// The reason.
+    pub text: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+impl Refused {
+    /// The command cannot be carried out as it was given.
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: USAGE }
+    }
+
+    /// Something failed; the same command may succeed later.
+    pub fn trouble(text: &impl ToString) -> Self {
+        Self { text: text.to_string(), code: 1 }
+    }
+}
+
+/// Returns the mailboxes that a request names, or an empty list if it names none, which means all.
+pub fn mailboxes_of(request: &Export, naming: Naming) -> Result<Vec<MailboxName>, Refused> {
+    let mailboxes: Result<Vec<_>, _> = request.mailboxes.iter().map(|name| mailbox(naming, name)).collect();
+    let mut mailboxes = mailboxes?;
+    mailboxes.sort();
+    mailboxes.dedup();
+    Ok(mailboxes)
+}
+
+/// Writes messages of the store to files, until all are written or `stop` becomes true. Reports progress and problems on
+/// standard error.
+pub async fn export(
+    store: &dyn Store,
+    mailboxes: &[MailboxName],
+    request: &Export,
+    stop: watch::Receiver<bool>,
+) -> Result<ExitCode, Refused> {
+    let mut output = output::open(request).map_err(Refused::usage)?;
+    let mut console = Console::stderr();
+    let out = request.out.display();
+    let (told, code) = match export::export(store, mailboxes, &mut *output, &mut console, &stop).await {
+        Ok(Exported { mailboxes, messages: count, bytes }) => {
+            let plural = if mailboxes == 1 { "mailbox" } else { "mailboxes" };
+            let (count, mailboxes, bytes) = (messages(count), thousands(mailboxes), size(bytes));
+            let told = format!("exported {count} of {mailboxes} {plural} ({bytes}) to {out}");
+            (told, u8::from(console.problems() > 0))
+        }
+        // Whoever closed the pipe has seen enough.
+        Err(export::Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(failure) => {
+            drop(output);
+            let remains = output::remains(&request.out);
+            match failure {
+                export::Failure::Interrupted => (format!("interrupted: {remains}"), INTERRUPTED),
+                export::Failure::Output(error) => (format!("cannot write to {out}: {error}; {remains}"), 1),
+                export::Failure::Store(error) => (format!("{error}; {remains}"), 1),
+            }
+        }
+    };
+    console.close(&[told]);
+    Ok(ExitCode::from(code))
+}
+
+/// What an import needs to know about the server whose store it fills.
+#[derive(Clone, Copy, Debug)]
+pub struct ImportSettings {
+    /// How addresses become mailbox names.
+    pub naming: Naming,
+    /// How long messages are kept, if not forever.
+    pub retention: Option<Duration>,
+    /// The largest message that the server accepts, in bytes. Imported messages may be larger, up to a fixed limit.
+    pub max_message_bytes: usize,
+}
+
+/// Returns the mailbox that a request names for all messages.
+pub fn mailbox_of(request: &Import, naming: Naming) -> Result<Option<MailboxName>, Refused> {
+    request.mailbox.as_deref().map(|name| mailbox(naming, name)).transpose()
+}
+
+/// Stores the messages in the files of a request, until all are stored or `stop` becomes true. Reports progress and problems on
+/// standard error.
+pub async fn import(
+    store: &Arc<dyn Store>,
+    mailbox: Option<MailboxName>,
+    request: &Import,
+    settings: ImportSettings,
+    stop: watch::Receiver<bool>,
+) -> ExitCode {
+    let ImportSettings { naming, retention, max_message_bytes } = settings;
+    let mut console = Console::stderr();
+    let total = if console.has_bar() { total_bytes(request) } else { 0 };
+    let rules = Rules { naming, mailbox, received_now: request.received_now, retention, total };
+    let limit = MAX_MESSAGE.max(max_message_bytes);
+    let news = letters::read(Walk::new(request.format, &request.paths), limit);
+    let imported = import::import(store, &rules, news, &mut console, stop).await;
+    let problems = console.problems();
+    console.close(&closing(&imported, problems, retention));
+    match imported.failure {
+        Some(import::Failure::Interrupted) => ExitCode::from(INTERRUPTED),
+        Some(import::Failure::Store(_)) => ExitCode::FAILURE,
+        None => ExitCode::from(u8::from(problems > 0)),
+    }
+}
+
+/// What an operator should know about an import that is over.
+fn closing(imported: &Imported, problems: u64, retention: Option<Duration>) -> Vec<String> {
+    let mut lines = Vec::new();
+    match &imported.failure {
+        Some(import::Failure::Interrupted) => lines.push("interrupted: the rest was not imported".to_owned()),
+        Some(import::Failure::Store(error)) => lines.push(format!("{error}; the rest was not imported")),
+        None => {}
+    }
+    let mut counts = vec![format!("imported {} ({})", messages(imported.messages), size(imported.bytes))];
+    if problems > 0 {
+        counts.push(format!("{} could not be taken", thousands(problems)));
+    }
+    if imported.ignored > 0 {
+        counts.push(format!("{} other files were left alone", thousands(imported.ignored)));
+    }
+    lines.push(counts.join(", "));
+    if imported.evicted > 0 {
+        let went = messages(imported.evicted);
+        lines.push(format!(
+            "{went} went to keep the limits, see storage.mailboxmsgcap and storage.params; of a mailbox that is full, \
+             those that were in it first"
+        ));
+    }
+    if let (Some(kept), 1..) = (retention, imported.expired) {
+        let (old, kept) = (messages(imported.expired), period(kept));
+        let are = if imported.expired == 1 { "is" } else { "are" };
+        lines.push(format!(
+            "{old} {are} older than the retention period of {kept} and will go when the server starts; \
+             --received-now keeps them"
+        ));
+    }
+    lines
+}
+
+fn mailbox(naming: Naming, name: &str) -> Result<MailboxName, Refused> {
+    naming.mailbox_named(name).map_err(|error| Refused::usage(format!("--mailbox {name}: {error}")))
+}
+
+/// What there is to read, for the bar.
+fn total_bytes(request: &Import) -> u64 {
+    let files = Walk::new(request.format, &request.paths).flatten();
+    files.filter_map(|item| Some(item.path.metadata().ok()?.len())).sum()
+}
