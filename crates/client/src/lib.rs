@@ -22,13 +22,13 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 use jiff::Timestamp;
+use restante_mail::terminal_text;
 
 pub use commands::EXIT_CODES;
 pub use failure::Failure;
 pub use options::VARIABLES;
 
 use options::Options;
-use restante_mail::terminal_text;
 use screen::Screen;
 use task::{Session, Task};
 

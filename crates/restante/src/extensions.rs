@@ -11,13 +11,13 @@ use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{self, Hooks, Observer};
 use restante_script::{Host, Loaded, ScriptError};
 use restante_search::Search;
+use restante_settings::Config;
 use restante_webhook::Webhooks;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use crate::config::Config;
-use crate::{http, script};
+use crate::script;
 
 /// How long the script may take to end, however much time there is.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -190,8 +190,12 @@ impl Extensions {
     }
 
     /// Returns what the HTTP service shows and uses of them.
-    pub fn for_http(&self) -> http::Extensions {
-        http::Extensions { script: self.script.clone(), webhooks: self.webhooks.clone(), search: self.search.clone() }
+    pub fn for_http(&self) -> restante_http::Extensions {
+        restante_http::Extensions {
+            script: self.script.clone(),
+            webhooks: self.webhooks.clone(),
+            search: self.search.clone(),
+        }
     }
 }
 

@@ -12,10 +12,9 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use restante_net::{ListenAddr, Network};
+use restante_settings::{Config, Loaded};
 use serde_json::Value;
-
-use crate::config::{Config, Loaded};
-use crate::net::{ListenAddr, Network};
 
 /// How long everything together may take.
 const PATIENCE: Duration = Duration::from_secs(3);

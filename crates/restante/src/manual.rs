@@ -9,10 +9,9 @@ use std::process::ExitCode;
 
 use clap::{Arg, Command};
 use restante_client::EXIT_CODES;
+use restante_settings::SETTINGS;
 
 use crate::command_line::{self, Manual};
-use crate::config::SETTINGS;
-use crate::http;
 
 const INTRODUCTION: &str = "\
 # Commands
@@ -64,7 +63,7 @@ pub fn run(manual: &Manual) -> ExitCode {
         Manual::Page(path) => page_of(path),
         Manual::Pages(folder) => pages(folder).map(|()| Vec::new()),
         Manual::Reference => Ok(reference().into_bytes()),
-        Manual::Openapi => http::openapi().map(String::into_bytes).map_err(|error| error.to_string()),
+        Manual::Openapi => restante_http::openapi().map(String::into_bytes).map_err(|error| error.to_string()),
     };
     // Whoever closed the pipe early has seen enough, and the exit code tells of a failure too.
     match told {

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use restante_script::{Loaded, Settings};
+use restante_settings::{Config, LogOutput};
 
 use crate::command_line::{Script, ScriptTask};
-use crate::config::{Config, LogOutput};
 use crate::process;
 
 /// Does what the command line asks for.

@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 
 use restante_access::Locks;
 use restante_mailroom::{Mailroom, Settings};
+use restante_metrics::Metrics;
+use restante_net::{Readiness, ShutdownTrigger, Tls};
 use restante_script::ScriptError;
+use restante_settings::{Config, Loaded};
 use restante_store::Store;
 use restante_store::journal::Journal;
 use tokio::runtime::Runtime;
 
-use crate::config::{self, Config, Loaded};
 use crate::extensions::Extensions;
-use crate::metrics::Metrics;
-use crate::net::{Readiness, ShutdownTrigger, Tls};
 use crate::process::{self, PidFile, Signals, Told};
+use crate::storage;
 use crate::storage::{OpenError, Opened};
-use crate::{http, storage};
 use bound::Bound;
 
 /// How long open sessions may go on after the end was asked for.
@@ -75,7 +75,7 @@ fn live(config: &Config, runtime: Runtime, log: &restante_logging::Handle) -> Re
         return Ok(());
     };
     storage::tell(&config.storage, runtime.block_on(opened.store.usage()));
-    extensions.add_webhooks(config, http::summary_record)?;
+    extensions.add_webhooks(config, restante_http::summary_record)?;
     extensions.add_search(config);
     let journal = storage::open_journal(config, &opened);
     let extensions = Arc::new(extensions);
@@ -153,7 +153,7 @@ async fn serve(
 ) -> Result<(), String> {
     let smtp_tls = certificate(&config.smtp.tls, from_ref(&config.smtp.domain), &[])?;
     let pop3_tls = certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
-    let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &http::PROTOCOLS)?;
+    let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &restante_http::PROTOCOLS)?;
     let metrics = Arc::new(Metrics::new(config.storage.retention_period));
     let locks = Locks::open(config.auth.settings())?;
     let parts = Parts { config, mailroom, extensions, metrics, readiness: Arc::default(), locks };
@@ -245,7 +245,7 @@ async fn end(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
 
 /// The certificate of a protocol, or none when its TLS is off. One that is made at start is for these names.
 fn certificate(
-    tls: &config::Tls,
+    tls: &restante_settings::Tls,
     names: &[String],
     protocols: &'static [&'static str],
 ) -> Result<Option<Arc<Tls>>, String> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, fs, io};
 
+use restante_settings::{Config, Storage};
 use restante_store::disk::{self, DiskStore, Durability};
 use restante_store::journal::Journal;
 use restante_store::journal::disk::DiskJournal;
@@ -13,8 +14,6 @@ use restante_store::memory::MemoryStore;
 use restante_store::postgres::{self, Access, PostgresStore};
 use restante_store::{Limits, Result, Store, Usage};
 use tokio::time::{Instant, sleep};
-
-use crate::config::{Config, Storage};
 
 /// So many entries of a directory say what it is.
 const ENOUGH: usize = 100;

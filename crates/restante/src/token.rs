@@ -9,10 +9,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use restante_access::Scope;
 use restante_access::tokens::{self, Token, Wish};
+use restante_settings::Config;
 use serde_json::{Value, json};
 
 use crate::command_line::TokenTask;
-use crate::config::Config;
 
 /// Does what the command line asks for.
 pub fn run(config: &Config, task: &TokenTask) -> ExitCode {

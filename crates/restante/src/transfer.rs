@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use restante_mail::terminal_text;
+use restante_settings::Config;
 use restante_store::Store;
 use restante_store::disk::DiskStore;
 use restante_store::postgres::Access;
 use restante_transfer::{Export, INTERRUPTED, Import, ImportSettings, Refused};
 use tokio::sync::watch;
 
-use crate::config::Config;
 use crate::process::Signals;
 use crate::storage::{self, OpenError};
 

@@ -4,10 +4,10 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use restante_access::users;
+use restante_settings::Config;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::command_line::UserTask;
-use crate::config::Config;
 
 /// The longest line that is read as a password, in bytes.
 const MAX_LINE: u64 = 1024;

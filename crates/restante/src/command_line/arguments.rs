@@ -10,12 +10,12 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_access::Scopes;
 use restante_client::Errand;
+use restante_settings::{Flags, SETTINGS, Setting, Status, Value, boolean};
 use restante_transfer::{Export, ExportFormat, Import, ImportFormat};
 
 use super::Exit;
 use super::manual::{self, Manual};
 use super::tasks::{Script, ScriptTask, TokenTask, UserTask, lifetime, scopes};
-use crate::config::{Flags, SETTINGS, Setting, Status, Value, boolean};
 
 /// What the command line asks for.
 pub(super) enum Request {

@@ -11,9 +11,9 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use restante_client::Errand;
+use restante_settings::{self, Loaded, Purpose, ReadFile};
 use restante_transfer::{Export, Import};
 
-use crate::config::{self, Loaded, Purpose, ReadFile};
 use arguments::{Request, Task};
 
 pub(crate) use arguments::command;
@@ -77,7 +77,7 @@ pub fn parse(
         Ok(Request::Configured(task, flags)) => (task, flags),
         Ok(Request::Client(errand)) => return Command::Client(errand),
         Ok(Request::Manual(manual)) => return Command::Manual(manual),
-        Ok(Request::ConfigDocs) => return Command::Exit(Exit { text: config::docs(), code: 0 }),
+        Ok(Request::ConfigDocs) => return Command::Exit(Exit { text: restante_settings::docs(), code: 0 }),
         Err(exit) => return Command::Exit(exit),
     };
     let purpose = match task {
@@ -86,9 +86,9 @@ pub fn parse(
         Task::Script(_) => Purpose::Script,
         _ => Purpose::Serve,
     };
-    let loaded = match config::load(&flags, env, restante_client::VARIABLES, read_file, purpose) {
+    let loaded = match restante_settings::load(&flags, env, restante_client::VARIABLES, read_file, purpose) {
         Ok(loaded) => Box::new(loaded),
-        Err(problems) => return Command::Exit(Exit { text: config::report(&problems), code: 2 }),
+        Err(problems) => return Command::Exit(Exit { text: restante_settings::report(&problems), code: 2 }),
     };
     match task {
         Task::Serve => Command::Serve(loaded),
@@ -98,6 +98,6 @@ pub fn parse(
         Task::Script(request) => Command::Script(loaded, request),
         Task::Token(task) => Command::Token(loaded, task),
         Task::User(task) => Command::User(loaded, task),
-        Task::ConfigCheck => Command::Exit(Exit { text: config::effective(&loaded), code: 0 }),
+        Task::ConfigCheck => Command::Exit(Exit { text: restante_settings::effective(&loaded), code: 0 }),
     }
 }

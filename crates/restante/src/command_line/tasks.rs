@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use restante_access::{Scope, Scopes};
-
-use crate::config::parse_duration;
+use restante_settings::parse_duration;
 
 /// The longest time that a token can be made for: some more than anybody plans ahead.
 const LONGEST: Duration = Duration::from_hours(24 * 36_500);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::net::{self, Admission, Gate, ListenAddr, Listener, Shutdown, Stream, Tally, TooMany};
+use restante_net::{Admission, Gate, ListenAddr, Listener, Shutdown, Stream, Tally, TooMany};
 
 /// A bound listener, and how its connections are served.
 pub(super) struct Bound {
@@ -38,7 +38,7 @@ impl Bound {
             Arc::new(move |stream, ip, admission, shutdown| Box::pin(serve(stream, ip, admission, shutdown)));
         let mut all = Vec::new();
         for addr in addrs {
-            match net::bind(addr) {
+            match restante_net::bind(addr) {
                 Ok(listeners) => all.extend(listeners.into_iter().map(|listener| {
                     let (gate, tally, serve) = (gate.clone(), tally.clone(), serve.clone());
                     Self { name, listener, gate, tally, serve }
@@ -59,6 +59,6 @@ impl Bound {
         let Self { name, listener, gate, tally, serve } = self;
         tracing::info!("{name} listening on {listener}");
         let serve = move |stream, ip, admission, shutdown| serve(stream, ip, admission, shutdown);
-        tokio::spawn(net::accept(listener, gate, tally, shutdown, serve));
+        tokio::spawn(restante_net::accept(listener, gate, tally, shutdown, serve));
     }
 }

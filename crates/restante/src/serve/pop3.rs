@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use restante_mail_server::Host;
+use restante_mail_server::pop3::{Login, Server};
 use restante_mailroom::store_error_log::StoreErrorLog;
+use restante_metrics::Protocol;
+use restante_net::{Budget, Gate, Limits, Tls};
 use restante_proto::pop3::Settings;
+use restante_settings::Config;
 
 use super::{Bound, Parts};
-use crate::config::Config;
-use crate::mailserver::Host;
-use crate::metrics::Protocol;
-use crate::net::{Budget, Gate, Limits, Tls};
-use crate::pop3::{Login, Server};
 
 /// What all the messages that are being sent may take together. One message always goes, however large it is.
 const BYTES_BEING_SENT: usize = 64 * 1024 * 1024;

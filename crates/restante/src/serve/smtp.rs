@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use restante_mail_server::Host;
+use restante_mail_server::smtp::{Login, Server};
 use restante_mailroom::store_error_log::StoreErrorLog;
+use restante_metrics::Protocol;
+use restante_net::{Budget, Gate, Limits, Tls};
 use restante_proto::smtp::{Dialect, Settings};
+use restante_settings::Config;
 
 use super::{Bound, Parts};
-use crate::config::Config;
-use crate::mailserver::Host;
-use crate::metrics::Protocol;
-use crate::net::{Budget, Gate, Limits, Tls};
-use crate::smtp::{Login, Server};
 
 /// The name of the listeners at `smtp.addr`.
 pub(super) const PLAIN: &str = "SMTP";

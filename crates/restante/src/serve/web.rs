@@ -4,11 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use restante_metrics::{Metrics, Protocol};
+use restante_net::{Admission, Gate, Limits, Opening, Shutdown, Stream, Tls, TooMany};
 
 use super::{Bound, Parts, pop3, smtp};
-use crate::metrics::{Metrics, Protocol};
-use crate::net::{Admission, Gate, Limits, Opening, Shutdown, Stream, Tls, TooMany};
-use crate::{config, http};
 
 /// The name of the listeners that speak HTTP as it is.
 const PLAIN: &str = "HTTP";
@@ -29,7 +28,7 @@ pub(super) fn bind(
         exempt: web.trusted_proxies.clone(),
         readiness: parts.readiness.clone(),
     });
-    let router = http::router(parts.mailroom.clone(), settings(parts, mail, &gate));
+    let router = restante_http::router(parts.mailroom.clone(), settings(parts, mail, &gate));
     let tally = parts.metrics.connections(Protocol::Http);
     let mut all = Vec::new();
     for (addrs, implicit_tls) in [(&web.addr, web.tls.force), (&web.tls_addr, true)] {
@@ -62,7 +61,7 @@ impl Secure {
         };
         let opened = match opening {
             Ok(Opening::Plain(stream)) => {
-                http::refuse_plain(stream).await;
+                restante_http::refuse_plain(stream).await;
                 return None;
             }
             Ok(Opening::Handshake(stream)) => Ok(stream),
@@ -78,9 +77,9 @@ impl Secure {
     }
 }
 
-fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
+fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> restante_http::Settings {
     let web = &parts.config.web;
-    http::Settings {
+    restante_http::Settings {
         base_path: web.base_path.clone(),
         public_url: web.public_url.clone(),
         hosts: web.hosts.clone(),
@@ -92,7 +91,7 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
         clients: gate.limits.clients().clone(),
         readiness: gate.readiness.clone(),
         metrics: parts.metrics.clone(),
-        status: http::Status::of(parts.config),
+        status: restante_http::Status::of(parts.config),
         about: about(parts, mail),
         extensions: parts.extensions.for_http(),
         locks: Some(parts.locks.clone()).filter(|locks| locks.is_on()),
@@ -100,14 +99,15 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> http::Settings {
     }
 }
 
-fn about(parts: &Parts<'_>, mail: &[Bound]) -> http::About {
-    let announced = |plain, with_tls, tls: &config::Tls| {
-        let port = |name, implicit_tls| Bound::port(mail, name).map(|number| http::Port { number, implicit_tls });
+fn about(parts: &Parts<'_>, mail: &[Bound]) -> restante_http::About {
+    let announced = |plain, with_tls, tls: &restante_settings::Tls| {
+        let port =
+            |name, implicit_tls| Bound::port(mail, name).map(|number| restante_http::Port { number, implicit_tls });
         port(plain, tls.force).or_else(|| port(with_tls, true))
     };
     let smtp = announced(smtp::PLAIN, smtp::WITH_TLS, &parts.config.smtp.tls);
     let pop3 = announced(pop3::PLAIN, pop3::WITH_TLS, &parts.config.pop3.tls);
-    http::About::of(parts.config, smtp, pop3, parts.metrics.started())
+    restante_http::About::of(parts.config, smtp, pop3, parts.metrics.started())
 }
 
 async fn serve(
@@ -122,7 +122,7 @@ async fn serve(
         Ok(admission) => admission,
         // A handshake is too much work for a connection that is sent away, and there is no other way to tell it.
         Err(_) if secure.is_some() => return,
-        Err(too_many) => return http::refuse_connection(stream, too_many).await,
+        Err(too_many) => return restante_http::refuse_connection(stream, too_many).await,
     };
     let stream = match secure {
         // A connection without TLS shall not take the memory that a handshake needs.
@@ -132,7 +132,14 @@ async fn serve(
         },
         None => stream,
     };
-    let peer = http::Peer { ip, via: stream.remote(), tls: stream.is_tls() };
-    let version = http::Version::agreed(stream.protocol());
-    http::serve_connection(stream, peer, version, router, http::Tenure::new(Some(admission), shutdown)).await;
+    let peer = restante_http::Peer { ip, via: stream.remote(), tls: stream.is_tls() };
+    let version = restante_http::Version::agreed(stream.protocol());
+    restante_http::serve_connection(
+        stream,
+        peer,
+        version,
+        router,
+        restante_http::Tenure::new(Some(admission), shutdown),
+    )
+    .await;
 }

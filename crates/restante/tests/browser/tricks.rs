@@ -1,7 +1,7 @@
 //! HTML that wants to act: by a script, or by asking somebody else. Some of it works in any page, some only after a careless
 //! change by whoever wanted to make it harmless. The list is a file that the tests of the sanitiser read too.
 
-const TRICKS: &str = include_str!("tricks.txt");
+const TRICKS: &str = include_str!("../../../html/src/tests/active_html.txt");
 
 /// What the scripts in the list do.
 const PLAIN: &str = "alert(1)";

@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 use restante::command_line::{Command, Exit, parse};
-use restante::config::{Config, Loaded, StoreKind};
+use restante_settings::{Config, Loaded, StoreKind};
 
 /// What the process would see: arguments, environment, files.
 #[derive(Default)]

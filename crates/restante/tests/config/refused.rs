@@ -1,6 +1,6 @@
 //! What stops the start, and in which words.
 
-use restante::config::StoreKind;
+use restante_settings::StoreKind;
 use restante_testdir::TestDir;
 
 use crate::{World, env, file, flags};

@@ -1,7 +1,7 @@
 //! What is printed: help, the effective configuration, the reference page. Secrets are not.
 
-use restante::config::{Level, SETTINGS, Status, docs};
-use restante::net::ListenAddr;
+use restante_net::ListenAddr;
+use restante_settings::{Level, SETTINGS, Status, docs};
 
 use crate::{World, env, file, flags};
 

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use restante::config::{Hosts, Level, LogOutput, SETTINGS, Scripting, Webhooks};
-use restante::net::ListenAddr;
 use restante_mail::naming::Naming;
+use restante_net::ListenAddr;
+use restante_settings::{Hosts, Level, LogOutput, SETTINGS, Scripting, Webhooks};
 use restante_webhook::{Event, Target};
 
 use crate::{World, env, file, flags, place};

@@ -1,7 +1,7 @@
 //! What settings mean together.
 
 use restante::command_line::{Command, Script, ScriptTask};
-use restante::net::Certificate;
+use restante_net::Certificate;
 
 use crate::{World, flags};
 

@@ -1,0 +1,196 @@
+//! Declarations for somebody else's page: known properties with plain values. Nothing is loaded, nothing leaves its
+//! place to cover what is around it.
+
+use super::pieces::{Piece, Pieces};
+
+/// The declarations of a `style` attribute that are harmless anywhere.
+pub(crate) fn strict(style: &str) -> String {
+    let mut result = String::new();
+    let mut declaration = Declaration::default();
+    for piece in Pieces::new(style) {
+        if piece == Piece::Other(";") && declaration.depth == 0 {
+            std::mem::take(&mut declaration).finish(&mut result);
+        } else {
+            declaration.add(piece);
+        }
+    }
+    declaration.finish(&mut result);
+    result
+}
+
+/// A declaration as far as it was read.
+#[derive(Default)]
+struct Declaration {
+    /// Its property; set by the colon.
+    property: Option<String>,
+    /// What was read before the colon, then behind it.
+    text: String,
+    depth: usize,
+    is_refused: bool,
+}
+
+impl Declaration {
+    fn add(&mut self, piece: Piece<'_>) {
+        match piece {
+            Piece::Comment => self.text.push(' '),
+            Piece::Word(raw) => {
+                // Who has to escape the letters of a word hides something.
+                self.is_refused |= raw.contains('\\');
+                self.text.push_str(raw);
+            }
+            Piece::Function(name) => {
+                self.is_refused |= !is_harmless_function(name);
+                self.depth += 1;
+                self.text.push_str(name);
+                self.text.push('(');
+            }
+            Piece::Text(raw) => {
+                self.is_refused |= raw.contains(['\\', '\n', '<']) || !raw[1..].ends_with(&raw[..1]);
+                self.text.push_str(raw);
+            }
+            Piece::Other(":") if self.property.is_none() => {
+                self.property = Some(std::mem::take(&mut self.text).trim().to_ascii_lowercase());
+            }
+            Piece::Other(raw) => {
+                match raw {
+                    "(" => self.depth += 1,
+                    ")" if self.depth > 0 => self.depth -= 1,
+                    "," | "." | "#" | "%" | "/" | "+" | "!" | "*" => {}
+                    blank if blank.starts_with(|c: char| c.is_ascii_whitespace()) => {}
+                    _ => self.is_refused = true,
+                }
+                self.text.push_str(raw);
+            }
+            Piece::AtWord(_) | Piece::Url(_) => self.is_refused = true,
+        }
+    }
+
+    fn finish(self, result: &mut String) {
+        let value = self.text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        let Some(property) = self.property else { return };
+        let is_known = PROPERTIES.binary_search(&property.as_str()).is_ok();
+        // With a negative margin content leaves its place.
+        let moves_out = property.starts_with("margin") && value.contains('-');
+        if !is_known || value.is_empty() || self.is_refused || self.depth > 0 || moves_out {
+            return;
+        }
+        if !result.is_empty() {
+            result.push(';');
+        }
+        result.push_str(&property);
+        result.push(':');
+        result.push_str(&value);
+    }
+}
+
+fn is_harmless_function(name: &str) -> bool {
+    ["rgb", "rgba", "hsl", "hsla"].iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Sorted.
+static PROPERTIES: &[&str] = &[
+    "background",
+    "background-color",
+    "border",
+    "border-bottom",
+    "border-bottom-color",
+    "border-bottom-style",
+    "border-bottom-width",
+    "border-collapse",
+    "border-color",
+    "border-left",
+    "border-left-color",
+    "border-left-style",
+    "border-left-width",
+    "border-radius",
+    "border-right",
+    "border-right-color",
+    "border-right-style",
+    "border-right-width",
+    "border-spacing",
+    "border-style",
+    "border-top",
+    "border-top-color",
+    "border-top-style",
+    "border-top-width",
+    "border-width",
+    "box-sizing",
+    "caption-side",
+    "clear",
+    "color",
+    "direction",
+    "display",
+    "empty-cells",
+    "float",
+    "font",
+    "font-family",
+    "font-size",
+    "font-style",
+    "font-variant",
+    "font-weight",
+    "height",
+    "letter-spacing",
+    "line-height",
+    "list-style-position",
+    "list-style-type",
+    "margin",
+    "margin-bottom",
+    "margin-left",
+    "margin-right",
+    "margin-top",
+    "max-height",
+    "max-width",
+    "min-height",
+    "min-width",
+    "overflow",
+    "overflow-wrap",
+    "padding",
+    "padding-bottom",
+    "padding-left",
+    "padding-right",
+    "padding-top",
+    "table-layout",
+    "text-align",
+    "text-decoration",
+    "text-transform",
+    "vertical-align",
+    "white-space",
+    "width",
+    "word-break",
+    "word-spacing",
+    "word-wrap",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_are_chosen() {
+        assert!(PROPERTIES.is_sorted());
+        let table = [
+            ("color:red", "color:red"),
+            (" COLOR : Red ; ; width: 50% !important", "color:Red;width:50% !important"),
+            ("font-family: 'A; B', serif; color: rgb(1, 2, 3)", "font-family:'A; B', serif;color:rgb(1, 2, 3)"),
+            ("color:/* a;b */blue", "color:blue"),
+            ("margin:0 auto; margin-top:-9px", "margin:0 auto"),
+            ("position:fixed; z-index:9; opacity:0; color:red", "color:red"),
+            ("background:url(http://x) red", ""),
+            ("background:u\\72l(http://x)", ""),
+            ("background:image-set('x' 1x); background:element(#x); width:calc(1px)", ""),
+            ("width:expression(alert(1)); behavior:url(x); -moz-binding:url(x)", ""),
+            ("--x:1; color:var(--x)", ""),
+            ("color:red}b{color:blue", ""),
+            ("color:rgb(1;color:blue", ""),
+            ("color:red; font-family:'a\nb'; color:blue", "color:red"),
+            ("font-family:'never closed", ""),
+            ("co\\6cor:red; @import 'x'; color", ""),
+            ("color:</style><script>", ""),
+            ("", ""),
+        ];
+        for (style, result) in table {
+            assert_eq!(strict(style), result, "{style}");
+            assert_eq!(strict(result), result, "{style}");
+        }
+    }
+}

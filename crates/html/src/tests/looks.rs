@@ -1,0 +1,157 @@
+//! What ordinary mail looks like in the preview, and what is left of it for somebody else's page.
+
+use super::Parts;
+use crate::{Scheme, Shown, preview, remote_hosts, sanitised};
+
+const HIDDEN: Shown = Shown { remote: false, scheme: None };
+const REMOTE: Shown = Shown { remote: true, scheme: None };
+
+/// The body of the preview.
+fn body(html: &str, shown: Shown) -> String {
+    let document = preview(html, &Parts, shown);
+    let (_, body) = document.split_once("</head>").unwrap();
+    body.strip_suffix("</html>").unwrap().to_owned()
+}
+
+/// The content of the body of the preview.
+fn content(html: &str, shown: Shown) -> String {
+    let body = body(html, shown);
+    body.strip_prefix("<body>").unwrap().strip_suffix("</body>").unwrap().to_owned()
+}
+
+#[test]
+fn the_document_around_a_mail() {
+    let document = preview("<p>Hi", &Parts, HIDDEN);
+    assert!(document.starts_with("<!doctype html><html><head><meta charset=\"utf-8\">"), "{document}");
+    assert!(document.contains("<meta name=\"referrer\" content=\"no-referrer\">"), "{document}");
+    assert!(document.ends_with("</style></head><body><p>Hi</p></body></html>"), "{document}");
+    let table = [
+        ("", Some(Scheme::Dark), "invert(1)"),
+        ("<style>@media (prefers-color-scheme:dark){}</style>", Some(Scheme::Dark), ":root{color-scheme:dark}"),
+        ("", Some(Scheme::Light), ":root{color-scheme:light}"),
+        ("", None, ":root{color-scheme:light}"),
+        ("<style>@media (prefers-color-scheme:dark){}</style>", None, ":root{color-scheme:light dark}"),
+    ];
+    for (html, scheme, rule) in table {
+        assert!(preview(html, &Parts, Shown { remote: false, scheme }).contains(rule), "{html} {scheme:?}");
+    }
+}
+
+#[test]
+fn style_sheets_stay() {
+    let html = "<head><style type=text/css media='screen and (max-width:600px)'>.a{color:red}</style></head>\
+        <body>x<style>@import 'http://x/y';.b{background:url(cid:known@x),url(http://y/z)}</style>\
+        <style media='&quot;'>.c{}</style>";
+    let document = preview(html, &Parts, HIDDEN);
+    assert!(document.contains("<style media=\"screen and (max-width:600px)\">.a{color:red}</style>"), "{document}");
+    let hidden = "<style media=\"\">/**/.b{background:url(\"https://parts.example/1\"),none}</style></head>";
+    assert!(document.contains(hidden), "{document}");
+    let remote =
+        "<style media=\"\">/**/.b{background:url(\"https://parts.example/1\"),url(\"http://y/z\")}</style></head>";
+    assert!(preview(html, &Parts, REMOTE).contains(remote));
+}
+
+#[test]
+fn the_body_keeps_its_attributes() {
+    let html =
+        "<body bgcolor=#fff text=black link=red background=http://x/y onload=alert(1) style='margin:0;color:red'>x";
+    let start = "<body bgcolor=\"#fff\" text=\"black\" link=\"red\"";
+    let end = " style=\"margin:0;color:red\">x</body>";
+    assert_eq!(body(html, HIDDEN), format!("{start}{end}"));
+    assert_eq!(body(html, REMOTE), format!("{start} background=\"http://x/y\"{end}"));
+}
+
+#[test]
+fn looks_stay_in_the_preview() {
+    let kept = [
+        "<table width=\"600\" cellpadding=\"0\" bgcolor=\"#eee\" align=\"center\"><tbody><tr><td valign=\"top\" class=\"a\" id=\"b\">x</td></tr></tbody></table>",
+        "<center><font color=\"red\" face=\"Arial\" size=\"2\">x</font></center>",
+        "<map name=\"m\"><area shape=\"rect\" coords=\"0,0,9,9\"></map><img usemap=\"#m\" alt=\"x\">",
+        "<div style=\"position:absolute;left:-9px\">x</div>",
+        "<ol start=\"3\" type=\"a\"><li value=\"4\">x</li></ol>",
+        "<pre>\n\na\n  b</pre>",
+    ];
+    for html in kept {
+        assert_eq!(content(html, HIDDEN), html);
+    }
+}
+
+#[test]
+fn addresses_in_the_preview() {
+    let link = |href: &str| format!("<a href=\"{href}\" target=\"_blank\" rel=\"noopener noreferrer nofollow\">x</a>");
+    let table = [
+        ("<a href=https://x/?a&amp;b>x</a>", link("https://x/?a&amp;b"), link("https://x/?a&amp;b")),
+        ("<a href=mailto:a@b target=_top>x</a>", link("mailto:a@b"), link("mailto:a@b")),
+        ("<a href='//x/y'>x</a>", link("https://x/y"), link("https://x/y")),
+        ("<a href='#top'>x</a>", "<a>x</a>".into(), "<a>x</a>".into()),
+        ("<a href='/api/v1'>x</a>", "<a>x</a>".into(), "<a>x</a>".into()),
+        (
+            "<img src=http://x/y.png width=9 alt=a>",
+            "<img data-blocked=\"\" width=\"9\" alt=\"a\">".into(),
+            "<img src=\"http://x/y.png\" width=\"9\" alt=\"a\">".into(),
+        ),
+        ("<img src=//x/y>", "<img data-blocked=\"\">".into(), "<img src=\"https://x/y\">".into()),
+        (
+            "<img src=cid:known@x>",
+            "<img src=\"https://parts.example/1\">".into(),
+            "<img src=\"https://parts.example/1\">".into(),
+        ),
+        ("<img src=cid:other>", "<img>".into(), "<img>".into()),
+        ("<img src=relative.png>", "<img>".into(), "<img>".into()),
+        (
+            "<img src='data:image/png;base64,AAAA'>",
+            "<img src=\"data:image/png;base64,AAAA\">".into(),
+            "<img src=\"data:image/png;base64,AAAA\">".into(),
+        ),
+        (
+            "<picture><source srcset='http://x/a 1x, //y/b, c 2x, http://z/d,e 3x' type=image/webp><img></picture>",
+            "<picture><source type=\"image/webp\"><img></picture>".into(),
+            "<picture><source srcset=\"http://x/a 1x, https://y/b, http://z/d,e 3x\" type=\"image/webp\"><img></picture>"
+                .into(),
+        ),
+        (
+            "<p style='background:url(http://x/y)'>a</p>",
+            "<p style=\"background:none\">a</p>".into(),
+            "<p style=\"background:url(&quot;http://x/y&quot;)\">a</p>".into(),
+        ),
+    ];
+    for (html, hidden, remote) in table {
+        assert_eq!(content(html, HIDDEN), hidden, "{html}");
+        assert_eq!(content(html, REMOTE), remote, "{html}");
+    }
+}
+
+#[test]
+fn little_is_left_for_somebody_elses_page() {
+    let table = [
+        ("<p class=a id=b style='color:red;position:fixed'>x", "<p style=\"color:red\">x</p>"),
+        ("<style>p{}</style><p style='position:fixed'>x", "<p>x</p>"),
+        ("<img src=http://x/y alt=a>", "<img src=\"http://x/y\" alt=\"a\">"),
+        ("<img src=cid:known@x srcset='http://x/y'>", "<img src=\"https://parts.example/1\">"),
+        (
+            "<a name=x href='tel:1'>y</a>",
+            "<a href=\"tel:1\" target=\"_blank\" rel=\"noopener noreferrer nofollow\">y</a>",
+        ),
+        (
+            "<table background=//x/y><td>a",
+            "<table background=\"https://x/y\"><tbody><tr><td>a</td></tr></tbody></table>",
+        ),
+        ("<form action=x><input value=y><select><option>a</select><button>b</button></form>", "ab"),
+        ("a&nbsp;&copy;&#13;b", "a&nbsp;©\nb"),
+    ];
+    for (html, result) in table {
+        assert_eq!(sanitised(html, &Parts), result, "{html}");
+    }
+}
+
+#[test]
+fn hosts_that_would_be_asked() {
+    let html = "<body background=http://b.example/x><style>@font-face{src:url(//f.example/y)}</style>\
+        <img src='https://I.example:8080/1'><img src=http://i.example/2><img srcset='http://s.example/3 2x'>\
+        <p style='background:url(\"http://c.example\")'><a href=http://link.example>x</a><img src=cid:known@x>\
+        <img src=data:image/png,x><img src='http://['>";
+    assert_eq!(remote_hosts(html, &Parts), ["b.example", "c.example", "f.example", "i.example", "s.example"]);
+    assert_eq!(remote_hosts("no HTML", &Parts), [""; 0]);
+    let many: Vec<_> = (0..200).map(|n| format!("<img src=http://h{n}.example>")).collect();
+    assert_eq!(remote_hosts(&many.concat(), &Parts).len(), 50);
+}

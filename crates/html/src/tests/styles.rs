@@ -1,0 +1,225 @@
+//! What a mail's styles would load: the result is read again by the tokenizer of a browser engine, and what that takes for
+//! an address must be one that was judged. The list of functions here is not that of the code.
+
+use cssparser::{ParseError, Parser, Token};
+use proptest::prelude::*;
+
+use super::Parts;
+use crate::address::Address;
+use crate::dress::Dresser;
+
+/// Functions that load what a string in them names.
+const LOADING: &str = "url src image image-set -webkit-image-set cross-fade -webkit-cross-fade";
+
+/// What stands for an import, and for functions that can bring any string of the mail.
+const ANYTHING: &str = "//anything.example";
+
+/// Everything in a style sheet that could be loaded.
+fn loaded(css: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(&mut Parser::new(css), false, &mut found);
+    found
+}
+
+fn collect(parser: &mut Parser<'_>, is_loading: bool, found: &mut Vec<String>) {
+    while let Ok(token) = parser.next().cloned() {
+        let mut is_loading_inside = is_loading;
+        match &token {
+            Token::UnquotedUrl(address) | Token::BadUrl(address) => found.push(address.to_string()),
+            Token::QuotedString(address) if is_loading => found.push(address.to_string()),
+            Token::AtKeyword(name) if name.eq_ignore_ascii_case("import") => found.push(ANYTHING.to_owned()),
+            Token::Function(name) => {
+                let name = name.to_ascii_lowercase();
+                if is_loading && matches!(name.as_str(), "var" | "attr" | "env" | "if") {
+                    found.push(ANYTHING.to_owned());
+                }
+                is_loading_inside = LOADING.split(' ').any(|known| known == name) || (is_loading && name != "type");
+            }
+            Token::ParenthesisBlock | Token::SquareBracketBlock | Token::CurlyBracketBlock => {}
+            _ => continue,
+        }
+        let is_block = matches!(
+            token,
+            Token::Function(_) | Token::ParenthesisBlock | Token::SquareBracketBlock | Token::CurlyBracketBlock
+        );
+        if is_block {
+            let _ = parser.parse_nested_block(|inside| {
+                collect(inside, is_loading_inside, found);
+                Ok::<_, ParseError<()>>(())
+            });
+        }
+    }
+}
+
+/// Nothing foreign is loaded when it must not be, and nothing that was not named when it may.
+fn judge(css: &str) {
+    let hidden = Dresser::preview(&Parts, false).style(css);
+    let foreign: Vec<_> = loaded(&hidden).into_iter().filter(|address| !address.contains("parts.example")).collect();
+    assert!(foreign.is_empty(), "{css}\n{hidden}\n{foreign:?}");
+
+    let mut dresser = Dresser::preview(&Parts, true);
+    let shown = dresser.style(css);
+    let hosts = loaded(&shown).into_iter().filter_map(|address| Address::parse(&address)?.host());
+    for host in hosts.filter(|host| host != "parts.example") {
+        assert!(dresser.hosts.contains(&host), "{css}\n{shown}\n{host}");
+    }
+}
+
+#[test]
+fn no_style_loads_what_was_not_judged() {
+    let table = [
+        "a{b:url(//evil.example)}",
+        "a{b:u@import a;rl(//evil.example)}",
+        "a{b:u/**/rl(//evil.example)}",
+        "a{b:\\75/**/rl(//evil.example)}",
+        "a{b:\\75@import a;rl(//evil.example)}",
+        "\"\\75\n\"@import '//evil.example';",
+        "a{b:image-set(</type('//evil.example'))}",
+        "a{b:u@import{;rl(//evil.example)}",
+        "@@import a;import '//evil.example';",
+        "@import a;@import '//evil.example';",
+        "@/**/import '//evil.example';",
+        "@im@import a;port '//evil.example';",
+        "a{b:\"@import a;\" url(//evil.example)}",
+        "a{b:image-set('//evil.example' 1x)}",
+        "a{b:IMAGE-s\\65t(\"//evil.example\" type('image/png'))}",
+        "a{b:-webkit-image-set(('//evil.example') 2x)}",
+        "a{b:image-@import a;set('//evil.example' 1x)}",
+        "a{b:cross-fade(image-set('//evil.example' 1x),red)}",
+        "a{b:image-set(linear-gradient(red,blue) 1x,'//evil.example' 2x)}",
+        "@font-face{src:src('//evil.example')}",
+        "a{--b:'//evil.example';c:image-set(var(--b) 1x)}",
+        "a{--b:'//evil.example';c:image-set(v\\61r(--b) 1x)}",
+        "a{--b:url(//evil.example);c:var(--b)}",
+        "a{--b:image-set('//evil.example' 1x);c:var(--b)}",
+        "a{b:image-set(var(--c,'//evil.example') 1x)}",
+        "a{b:image-set(\"//evil.example\n 1x)}",
+        "a{b:image-set('//evil.example",
+        "a{b:image-set('a'type('//evil.example'))}",
+        "a{b:<!--url(//evil.example)-->}",
+        "a{b:image-set({)'//evil.example'})}",
+        "a{b:image-set([)'//evil.example'})}",
+        "a{b:image-set(#type('//evil.example'))}",
+        "a{b:image-set(1type('//evil.example') @type('//evil.example'))}",
+        "a{b:url('//evil.example' c)}",
+        "a{b:url(//evil.example c)}",
+        "a{b:image-set(url(cid:known@x) 1x,'cid:known@x' 2x)}",
+    ];
+    for css in table {
+        judge(css);
+    }
+}
+
+#[test]
+fn the_hosts_of_strings_are_named() {
+    let named = |css: &str| {
+        let mut dresser = Dresser::preview(&Parts, false);
+        dresser.style(css);
+        dresser.hosts.into_iter().collect::<Vec<_>>()
+    };
+    let table = [
+        ("a{b:image-set('//evil.example/a' 1x,\"http://evil2.example\" 2x)}", vec!["evil.example", "evil2.example"]),
+        ("a{--b:image-set('//evil.example' 1x)}", vec!["evil.example"]),
+        ("a{content:'http://evil.example';font-family:'//evil.example'}", vec![]),
+    ];
+    for (css, hosts) in table {
+        assert_eq!(named(css), hosts, "{css}");
+    }
+}
+
+#[test]
+fn no_style_is_read_over_and_over() {
+    let families = [
+        ("", "@import ", "{"),
+        ("@import ", "a ", "{"),
+        ("", "@import;", "x"),
+        ("", "/*", "x"),
+        ("/*", "*", "x"),
+        ("", "'", "x"),
+        ("", "'\n", "x"),
+        ("'", "\\'", "x"),
+        ("", "url(", "x"),
+        ("", "url('", "x"),
+        ("url(", " ", "x"),
+        ("", "image-set(", "'x'"),
+        ("image-set(", "'x'", ""),
+        ("", "var(image-set(", ")"),
+        ("", "\\", "x"),
+        ("", "\\61", "x"),
+        ("", "-", "("),
+        ("", "</", "x"),
+    ];
+    for (start, piece, end) in families {
+        let css = format!("{start}{}{end}", piece.repeat((1 << 18) / piece.len()));
+        let result = Dresser::preview(&Parts, true).style(&css);
+        assert!(result.len() <= 2 * css.len() + 10, "{start} {piece} {end}");
+    }
+}
+
+#[test]
+fn the_judge_is_awake() {
+    for css in ["url(//evil.example)", "a{b:url('x')}", "@import 'x'", "a{b:image-set('x')}", "image-set(var(--x))"] {
+        assert_eq!(loaded(css).len(), 1, "{css}");
+    }
+}
+
+/// Pieces that mean something in CSS.
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "u",
+        "rl(",
+        "url(",
+        "\\75",
+        "//evil.example",
+        "http://evil.example",
+        "cid:known@x",
+        "'",
+        "\"",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        ";",
+        ":",
+        ",",
+        " ",
+        "\n",
+        "\\",
+        "/",
+        "*",
+        "/*",
+        "*/",
+        "<",
+        "!--",
+        "-->",
+        "@",
+        "import",
+        "@import",
+        "a",
+        "--b",
+        "var(",
+        "image-",
+        "set(",
+        "image-set(",
+        "type(",
+        "src(",
+        "cross-fade(",
+        "rgb(",
+        "1",
+        "-",
+        "e",
+        "+",
+        ".",
+        "#",
+        "é",
+    ])
+}
+
+proptest! {
+    #[test]
+    fn no_heap_of_pieces_loads_what_was_not_judged(pieces in prop::collection::vec(piece(), 0..25)) {
+        judge(&pieces.concat());
+    }
+}

@@ -1,0 +1,319 @@
+//! Tricks that once ran a script through somebody's filter, and heaps of random pieces of them. The result is read again
+//! by the tokenizer of a browser engine, and everything in it must be on the lists here, which are not those of the code.
+//! The tricks are a file that the tests with a real browser load too.
+
+use std::cell::{Cell, RefCell};
+
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::states::RawKind;
+use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer};
+use proptest::prelude::*;
+
+use super::Parts;
+use crate::{Shown, preview, sanitised};
+
+const TRICKS: &str = include_str!("active_html.txt");
+
+/// Elements without any power of their own, in the content.
+const ELEMENTS: &str = "a abbr acronym address article aside b bdi bdo big blockquote br caption center cite code col \
+    colgroup dd del details dfn dir div dl dt em fieldset figcaption figure font footer h1 h2 h3 h4 h5 h6 header hgroup hr i img \
+    ins kbd label li main map mark menu nav nobr ol p picture pre q s samp section small span strike strong sub summary sup table tbody td \
+    tfoot th thead time tr tt u ul var wbr";
+const ATTRIBUTES: &str = "align alt background bgcolor border bordercolor cellpadding cellspacing clear color colspan \
+    compact dir face frame height href hspace lang noshade nowrap rel reversed rowspan rules scope size span src start \
+    style target title type valign value vspace width";
+
+/// What the preview has beyond that: the document itself, and what its style sheets hold on to.
+const PREVIEW_ELEMENTS: &str = "html head meta style body area source";
+const PREVIEW_ATTRIBUTES: &str = "aria-hidden aria-label charset class content coords data-blocked id link alink vlink \
+    media name open role shape sizes srcset text usemap";
+
+fn tricks() -> impl Iterator<Item = String> {
+    const PICTURES: [(char, char); 6] =
+        [('␀', '\0'), ('␁', '\u{1}'), ('␉', '\t'), ('␊', '\n'), ('␌', '\u{c}'), ('␍', '\r')];
+    let lines = TRICKS.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
+    lines.map(|line| {
+        let meant = |c| PICTURES.iter().find(|&&(picture, _)| picture == c).map_or(c, |&(_, control)| control);
+        line.chars().map(meant).collect()
+    })
+}
+
+/// Looks at every token of a result.
+struct Judge<'a> {
+    is_preview: bool,
+    source: &'a str,
+    is_in_style: Cell<bool>,
+    styles: RefCell<Vec<String>>,
+    bodies: Cell<usize>,
+}
+
+impl Judge<'_> {
+    fn judge(result: &str, is_preview: bool, source: &str) {
+        let judge = Judge {
+            is_preview,
+            source,
+            is_in_style: Cell::new(false),
+            styles: RefCell::default(),
+            bodies: Cell::new(0),
+        };
+        let tokenizer = Tokenizer::new(judge, <_>::default());
+        let queue = BufferQueue::default();
+        queue.push_back(StrTendril::from_slice(result));
+        let _ = tokenizer.feed(&queue);
+        tokenizer.end();
+        assert_eq!(tokenizer.sink.bodies.get(), usize::from(is_preview), "{source}\n{result}");
+        for sheet in tokenizer.sink.styles.into_inner() {
+            assert!(!sheet.to_ascii_lowercase().contains("expression("), "{source}\n{sheet}");
+            let mut parser = cssparser::Parser::new(&sheet);
+            while let Ok(token) = parser.next() {
+                let is_import =
+                    matches!(token, cssparser::Token::AtKeyword(name) if name.eq_ignore_ascii_case("import"));
+                assert!(!is_import, "{source}\n{sheet}");
+            }
+        }
+    }
+
+    fn is_on(&self, name: &str, list: &str, more: &str) -> bool {
+        list.split(' ').chain(more.split(' ').filter(|_| self.is_preview)).any(|known| known == name)
+    }
+
+    fn attribute(&self, element: &str, name: &str, value: &str) {
+        let source = self.source;
+        assert!(self.is_on(name, ATTRIBUTES, PREVIEW_ATTRIBUTES), "{source}\n{element} {name}={value}");
+        // What a browser skips in an address, and more.
+        let bare: String = value.chars().filter(|&c| c > ' ').collect::<String>().to_ascii_lowercase();
+        let schemes: &[&str] = match name {
+            "href" => &["http:", "https:", "mailto:", "tel:"],
+            "src" | "background" => &["http:", "https:", "data:image/"],
+            _ => &[""],
+        };
+        assert!(schemes.iter().any(|scheme| bare.starts_with(scheme)), "{source}\n{element} {name}={value}");
+        if name == "srcset" {
+            assert!(!bare.contains("script:") && !bare.contains("data:text"), "{source}\n{value}");
+        }
+        if name == "style" {
+            let harmful: &[&str] = if self.is_preview {
+                &["url(\"javascript", "url(\"data:text", "expression(", "binding", "behavior"]
+            } else {
+                &["url(", "expression(", "position:fixed", "@", "\\", "binding", "behavior", "{", "<", "var("]
+            };
+            let value = value.to_ascii_lowercase();
+            assert!(!harmful.iter().any(|harmful| value.contains(harmful)), "{source}\n{value}");
+        }
+    }
+}
+
+impl TokenSink for Judge<'_> {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        match token {
+            Token::TagToken(tag) => {
+                let name = &*tag.name;
+                assert!(self.is_on(name, ELEMENTS, PREVIEW_ELEMENTS), "{}\n{name}", self.source);
+                for attribute in &tag.attrs {
+                    self.attribute(name, &attribute.name.local, &attribute.value);
+                }
+                let is_body = name == "body" && tag.kind == TagKind::StartTag;
+                self.bodies.set(self.bodies.get() + usize::from(is_body));
+                self.is_in_style.set(name == "style" && tag.kind == TagKind::StartTag);
+                if self.is_in_style.get() {
+                    self.styles.borrow_mut().push(String::new());
+                    return TokenSinkResult::RawData(RawKind::Rawtext);
+                }
+            }
+            Token::CharacterTokens(text) if self.is_in_style.get() => {
+                self.styles.borrow_mut().iter_mut().next_back().unwrap().push_str(&text);
+            }
+            Token::CommentToken(comment) => panic!("{}\n{comment}", self.source),
+            Token::DoctypeToken(_) => assert!(self.is_preview, "{}", self.source),
+            _ => {}
+        }
+        TokenSinkResult::Continue
+    }
+}
+
+/// Shows the HTML in every way and looks at the results.
+fn judge(html: &str) {
+    let strict = sanitised(html, &Parts);
+    Judge::judge(&strict, false, html);
+    assert_eq!(sanitised(&strict, &Parts), strict, "{html}");
+    for remote in [false, true] {
+        let document = preview(html, &Parts, Shown { remote, scheme: None });
+        Judge::judge(&document, true, html);
+    }
+}
+
+#[test]
+fn no_trick_works() {
+    assert!(tricks().count() >= 120);
+    for trick in tricks() {
+        judge(&trick);
+        // Inside of something, and cut off anywhere.
+        judge(&format!("<table><tr><td><b><p>{trick}</p></table>"));
+        judge(&format!("<a title='{trick}'>"));
+    }
+}
+
+#[test]
+fn no_half_trick_works() {
+    for trick in tricks() {
+        for (at, _) in trick.char_indices().step_by(13) {
+            judge(&trick[..at]);
+        }
+    }
+}
+
+#[test]
+fn the_judge_is_awake() {
+    let harmful = [
+        "<script>",
+        "<p onclick=x>",
+        "<a href=javascript:x>",
+        "<a href=' java\nscript:x'>",
+        "<img src=data:text/html,x>",
+        "<p style='position:fixed'>",
+        "<p style='background:url(x)'>",
+        "<!-- x -->",
+        "<svg>",
+    ];
+    for html in harmful {
+        let judged = std::panic::catch_unwind(|| Judge::judge(html, false, html));
+        assert!(judged.is_err(), "{html}");
+    }
+}
+
+/// Pieces that mean something to a parser.
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "<p>",
+        "</p>",
+        "<b>",
+        "</b>",
+        "<i id=x>",
+        "</i>",
+        "<a href=http://x>",
+        "<a href=javascript:x>",
+        "</a>",
+        "<div>",
+        "</div>",
+        "<span>",
+        "</span>",
+        "<table>",
+        "</table>",
+        "<tr>",
+        "<td>",
+        "</td>",
+        "<th>",
+        "<tbody>",
+        "<caption>",
+        "<col>",
+        "<colgroup>",
+        "</tr>",
+        "<ul>",
+        "</ul>",
+        "<li>",
+        "<dl>",
+        "<dt>",
+        "<dd>",
+        "<h1>",
+        "</h2>",
+        "<pre>",
+        "\n",
+        "<nobr>",
+        "<font color=x>",
+        "</font>",
+        "<hr>",
+        "<br>",
+        "</br>",
+        "<img src=x onerror=y>",
+        "<img src=cid:known@x>",
+        "<svg>",
+        "</svg>",
+        "<math>",
+        "<mtext>",
+        "<mglyph>",
+        "<style>",
+        "</style>",
+        "<title>",
+        "</title>",
+        "<script>",
+        "</script>",
+        "<template>",
+        "</template>",
+        "<select>",
+        "<option>",
+        "</select>",
+        "<textarea>",
+        "</textarea>",
+        "<noscript>",
+        "</noscript>",
+        "<plaintext>",
+        "<xmp>",
+        "<iframe>",
+        "<form>",
+        "</form>",
+        "<button>",
+        "<body bgcolor=x>",
+        "<head>",
+        "<html>",
+        "</body>",
+        "<frameset>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<!doctype x>",
+        "<?x",
+        "<",
+        ">",
+        "\"",
+        "'",
+        "=",
+        "/",
+        " ",
+        "x",
+        "\0",
+        "\r",
+        "&lt;",
+        "&amp;",
+        "&#60;",
+        "&#13;",
+        "&",
+        ";",
+        "&nbsp;",
+        "é",
+        "<p title=\"",
+        "<p title='",
+        " style='color:red;position:fixed'",
+        "url(",
+        ")",
+        "@import ",
+        "/*",
+        "*/",
+        "{",
+        "}",
+        "\\",
+        "<center>",
+        "</center>",
+        "<blockquote>",
+        "<address>",
+        "<details>",
+        "<summary>",
+        "<map>",
+        "<area>",
+        "<picture>",
+        "<source>",
+        "<section>",
+        "</section>",
+        "<label>",
+        "<fieldset>",
+    ])
+}
+
+proptest! {
+    #[test]
+    fn no_heap_of_pieces_works(pieces in prop::collection::vec(piece(), 0..30)) {
+        judge(&pieces.concat());
+    }
+}

@@ -1,0 +1,73 @@
+//! Writing HTML: markup as it is, and text that stays text.
+
+use restante_html::push_escaped;
+
+/// HTML that is being written.
+#[derive(Default)]
+pub(super) struct Html(String);
+
+impl Html {
+    /// Appends markup, which must not hold text from elsewhere.
+    pub(super) fn markup(&mut self, markup: &str) {
+        self.0.push_str(markup);
+    }
+
+    /// Appends text, or the value of a quoted attribute.
+    pub(super) fn text(&mut self, text: &str) {
+        push_escaped(&mut self.0, text);
+    }
+
+    /// Appends an element. What begins it is its name and, where it has some, its attributes.
+    pub(super) fn element(&mut self, beginning: &str, content: impl FnOnce(&mut Self)) {
+        let name = beginning.split(' ').next().unwrap_or(beginning);
+        for piece in ["<", beginning, ">"] {
+            self.markup(piece);
+        }
+        content(self);
+        for piece in ["</", name, ">"] {
+            self.markup(piece);
+        }
+    }
+
+    /// Appends an element that holds words.
+    pub(super) fn words_in(&mut self, beginning: &str, words: &str) {
+        self.element(beginning, |html| html.words(words));
+    }
+
+    /// Appends a link to a place of this page.
+    pub(super) fn link(&mut self, kind: &str, to: &str, content: impl FnOnce(&mut Self)) {
+        self.markup("<a href=\"#");
+        self.text(&anchor(kind, to));
+        self.markup("\">");
+        content(self);
+        self.markup("</a>");
+    }
+
+    /// Appends words, with code where backticks are around it.
+    pub(super) fn words(&mut self, words: &str) {
+        for (index, piece) in words.split('`').enumerate() {
+            if index % 2 == 1 {
+                self.element("code", |html| html.text(piece));
+            } else {
+                self.text(piece);
+            }
+        }
+    }
+
+    /// Appends paragraphs.
+    pub(super) fn paragraphs(&mut self, prose: &str) {
+        for paragraph in prose.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+            self.words_in("p", paragraph);
+        }
+    }
+
+    /// What was written.
+    pub(super) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// The name of a place in the page.
+pub(super) fn anchor(kind: &str, name: &str) -> String {
+    if kind.is_empty() { name.to_owned() } else { format!("{kind}-{name}") }
+}

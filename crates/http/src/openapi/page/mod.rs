@@ -1,0 +1,181 @@
+//! The description as a page for people. It is made from the same JSON that programs get, so it cannot say anything else;
+//! it has no scripts, and what it looks like is a file of the web interface.
+
+mod html;
+mod operation;
+mod shape;
+
+use restante_html::push_escaped;
+use serde_json::{Map, Value};
+
+use crate::packed::HASH;
+use html::{Html, anchor};
+use shape::SHAPE;
+
+/// What the page may load and do: its style and the icon, and nothing else.
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
+                                 frame-ancestors 'none'";
+
+/// Stands where the URL of the server belongs, which each client may see under another name. No text holds it.
+const BASE: char = '\u{1}';
+/// The same for a WebSocket.
+const WS_BASE: char = '\u{2}';
+/// Where the place of a refusal in the page begins its name.
+const REFUSAL: &str = "refusal";
+/// What stands behind the chapters: headings, which components they are about, and what is written about those.
+const APPENDICES: [(&str, &str, Write); 3] = [
+    ("Credentials", "securitySchemes", credentials),
+    ("Refusals", "responses", refusals),
+    ("Shapes", "schemas", shapes),
+];
+/// The methods, in the order in which they are shown.
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+/// Appends something.
+type Write = fn(&mut Html, &Value);
+
+/// The page, but for the URL of the server.
+pub(super) struct Page(Box<str>);
+
+impl Page {
+    /// The page of a description.
+    pub(super) fn of(document: &Value) -> Self {
+        let mut html = Html::default();
+        html.markup("<!doctype html>\n");
+        html.element("html lang=\"en\"", |html| {
+            html.element("head", head);
+            html.element("body", |html| {
+                html.markup("<header><a href=\"../\">Restante</a></header>");
+                html.element("nav aria-label=\"Contents\"", |html| contents(html, document));
+                html.element("main", |html| main(html, document));
+            });
+        });
+        html.markup("\n");
+        Self(html.into_string().into())
+    }
+
+    /// The page for a client that sees the server under this URL.
+    pub(super) fn for_server_at(&self, base: &str) -> String {
+        let mut escaped = String::new();
+        push_escaped(&mut escaped, base);
+        let page = self.0.replace(BASE, &escaped);
+        page.replace(WS_BASE, &escaped.replacen("http", "ws", 1))
+    }
+}
+
+fn head(html: &mut Html) {
+    html.markup("<meta charset=\"utf-8\"><title>API · Restante</title>");
+    html.markup("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
+    html.markup("<meta name=\"color-scheme\" content=\"light dark\"><meta name=\"robots\" content=\"noindex\">");
+    html.markup(&format!("<link rel=\"icon\" href=\"../assets/{HASH}/icon.svg\" type=\"image/svg+xml\">"));
+    for style in ["css/10-tokens.css", "api-docs.css"] {
+        html.markup(&format!("<link rel=\"stylesheet\" href=\"../assets/{HASH}/{style}\">"));
+    }
+}
+
+/// The operations of a chapter: method, path and description.
+fn operations<'d>(document: &'d Value, chapter: &'d Value) -> impl Iterator<Item = (&'static str, &'d str, &'d Value)> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let all = paths.flat_map(|(path, item)| METHODS.map(|method| (method, path.as_str(), &item[method])));
+    all.filter(move |(_, _, operation)| operation["tags"][0] == chapter["name"])
+}
+
+fn chapters(document: &Value) -> impl Iterator<Item = &Value> {
+    document["tags"].as_array().into_iter().flatten()
+}
+
+fn contents(html: &mut Html, document: &Value) {
+    for chapter in chapters(document) {
+        html.words_in("h2", text(&chapter["name"]));
+        html.element("ul", |html| {
+            for (method, path, operation) in operations(document, chapter) {
+                html.element("li", |html| {
+                    html.link("", text(&operation["operationId"]), |html| {
+                        html.element(&format!("span class=\"method {method}\""), |html| html.text(method));
+                        html.element("span", |html| html.text(path));
+                    });
+                });
+            }
+        });
+    }
+    html.words_in("h2", "For all of them");
+    html.element("ul", |html| {
+        for (heading, kind, _) in APPENDICES {
+            html.element("li", |html| html.link("", kind, |html| html.text(heading)));
+        }
+    });
+}
+
+fn main(html: &mut Html, document: &Value) {
+    html.element("h1", |html| {
+        html.text("The API of Restante ");
+        html.element("small", |html| html.text(text(&document["info"]["version"])));
+    });
+    html.paragraphs(text(&document["info"]["description"]));
+    html.markup("<p>The same for programs: <a href=\"openapi.json\">openapi.json</a> (OpenAPI 3.1).</p>");
+    for chapter in chapters(document) {
+        html.element("section", |html| {
+            html.words_in("h2", text(&chapter["name"]));
+            html.paragraphs(text(&chapter["description"]));
+            for (method, path, operation) in operations(document, chapter) {
+                operation::write(html, method, path, operation);
+            }
+        });
+    }
+    for (heading, kind, write) in APPENDICES {
+        html.element(&format!("section id=\"{kind}\""), |html| {
+            html.words_in("h2", heading);
+            write(html, &document["components"][kind]);
+        });
+    }
+}
+
+fn credentials(html: &mut Html, schemes: &Value) {
+    html.paragraphs("A server without credentials asks nobody. One that has them takes them in any of these ways.");
+    html.element("table", |html| {
+        for (name, scheme) in schemes.as_object().into_iter().flatten() {
+            html.element("tr", |html| {
+                html.words_in("th", name);
+                html.words_in("td", text(&scheme["description"]));
+            });
+        }
+    });
+}
+
+/// Every refusal once, where operations refer to it by its status.
+fn refusals(html: &mut Html, responses: &Value) {
+    html.element("p", |html| {
+        html.words("`application/problem+json`: ");
+        html.link(SHAPE, "Problem", |html| html.text("Problem"));
+        html.text(".");
+    });
+    let by_name = responses.as_object().into_iter().flat_map(Map::values);
+    let mut refusals: Vec<_> =
+        by_name.map(|response| (&response["content"]["application/problem+json"], response)).collect();
+    refusals.sort_by_key(|(content, _)| content["example"]["status"].as_u64());
+    html.element("table", |html| {
+        for (content, response) in refusals {
+            let status = content["example"]["status"].to_string();
+            html.element(&format!("tr id=\"{}\"", anchor(REFUSAL, &status)), |html| {
+                html.words_in("th", &status);
+                html.words_in("td", text(&response["description"]));
+            });
+        }
+    });
+}
+
+fn shapes(html: &mut Html, schemas: &Value) {
+    for (name, schema) in schemas.as_object().into_iter().flatten() {
+        html.element("details", |html| {
+            html.element("summary", |html| {
+                html.element("code", |html| html.text(name));
+                html.words_in("span class=\"does\"", text(&schema["description"]));
+            });
+            html.element(&format!("div id=\"{}\"", anchor(SHAPE, name)), |html| shape::fields(html, schema));
+        });
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,61 @@
+//! What the server tells about itself, this description too.
+
+use serde_json::json;
+
+use super::super::operation::{Operation, get};
+use super::super::schemas::Document;
+use crate::about::Answer;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        get("/api/v2/server", "aboutServer")
+            .does(
+                "How to send mail here, and how to fetch it",
+                "The ports are those that are really bound: the first one of TCP without TLS from the first byte, \
+                 otherwise the first one with it; null when there is none.",
+            )
+            .tells::<Answer<'_>>("About the server.", about())
+            .needs_no_scope(),
+        get("/livez", "isLive")
+            .does("Whether the server lives", "Any `Host` will do.")
+            .sends("text/plain", "It does.")
+            .for_anybody(),
+        get("/readyz", "isReady")
+            .does("Whether mail can be read and taken in now", "Any `Host` will do.")
+            .sends("text/plain", "It can.")
+            .for_anybody(),
+        get("/api/openapi.json", "describeApi")
+            .does("This description, for programs", "OpenAPI 3.1.")
+            .tells::<Document>("The description.", json!({ "openapi": "3.1.0" }))
+            .can_be_known()
+            .needs_no_scope(),
+        get("/api/docs", "describeApiToPeople")
+            .does("This description, for people", "A page without scripts.")
+            .sends("text/html", "The page.")
+            .can_be_known()
+            .needs_no_scope(),
+    ]
+}
+
+fn about() -> serde_json::Value {
+    json!({
+        "version": "0.1.0",
+        "build-date": "2026-11-15T12:00:00Z",
+        "started-millis": 1_794_744_000_000_i64,
+        "mailbox-naming": "local",
+        "monitor-visible": true,
+        "smtp": {
+            "port": 2500,
+            "domain": "mx.example.org",
+            "tls": "off",
+            "auth-required": false,
+            "max-message-bytes": 10_240_000,
+            "max-recipients": 200,
+        },
+        "pop3": { "port": 1100, "tls": "starttls" },
+        "script": "rules.lua",
+        "webhooks": 1,
+        "user": null,
+        "locked": false,
+    })
+}

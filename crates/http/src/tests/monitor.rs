@@ -1,0 +1,611 @@
+//! The live monitor over connections in memory: its frames, its manners, and its clocks, which run as fast as they can.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::envelope::{self, Envelope};
+use restante_mail::message::MessageId;
+use restante_mailroom::Outcome;
+use restante_mailroom::hooks::Extensions;
+use restante_metrics::Monitors;
+use restante_net::{Clients, Limits as Connections, Shutdown, ShutdownTrigger};
+use restante_store::Store;
+use restante_teststore::SharedStore;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use super::*;
+use crate::{Tenure, Version, serve_connection};
+
+const V1: &str = "/api/v1/monitor/messages";
+const V2: &str = "/api/v2/monitor/messages";
+const EVENTS: &str = "/api/v2/events";
+const UPGRADE: &str = "Connection: keep-alive, Upgrade
+    Upgrade: WebSocket
+    Sec-WebSocket-Version: 13
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+
+/// A server with a mailroom behind it, and the trigger of its end.
+pub(super) struct Office {
+    mailroom: Arc<Mailroom>,
+    monitors: Arc<Monitors>,
+    pub(super) router: Router,
+    trigger: ShutdownTrigger,
+    shutdown: Shutdown,
+}
+
+impl Office {
+    pub(super) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Self {
+        Self::over(Arc::new(MemoryStore::new(Limits::default())), settings)
+    }
+
+    fn over(store: Arc<dyn Store>, settings: Settings) -> Self {
+        let rules = restante_mailroom::Settings { history: 3, ..restante_mailroom::Settings::default() };
+        let mailroom = Arc::new(Mailroom::new(rules, store, Extensions::default()));
+        let following = mailroom.clone();
+        tokio::spawn(async move { following.follow().await });
+        let monitors = settings.metrics.monitors.clone();
+        let (trigger, shutdown) = ShutdownTrigger::new();
+        Self { router: router(mailroom.clone(), settings), mailroom, monitors, trigger, shutdown }
+    }
+
+    /// Delivers a mail with this subject to `{to}@example.org`; returns its id.
+    pub(super) async fn deliver(&self, to: &str, subject: &str) -> MessageId {
+        let envelope = Envelope {
+            peer: envelope::Peer { ip: None, helo: "client.test".into() },
+            from: None,
+            recipients: vec![Address::parse(&format!("{to}@example.org"), Alphabet::Ascii).unwrap()],
+        };
+        let mail = format!("Subject: {subject}\r\n\r\n");
+        let Outcome::Stored(copies) = self.mailroom.deliver(&envelope, mail.into()).await.unwrap() else { panic!() };
+        copies[0].id
+    }
+
+    fn connect(&self, buffer: usize) -> DuplexStream {
+        self.connect_with(buffer, Tenure::new(None, self.shutdown.clone()))
+    }
+
+    fn connect_with(&self, buffer: usize, tenure: Tenure) -> DuplexStream {
+        let (client, server) = duplex(buffer);
+        tokio::spawn(serve_connection(server, Peer::default(), Version::Http1, self.router.clone(), tenure));
+        client
+    }
+
+    pub(super) async fn listen(&self, path: &str) -> Ear {
+        let client = self.connect(1 << 20);
+        Ear(client_async(format!("ws://localhost{path}"), client).await.unwrap().0)
+    }
+
+    /// Opens a stream of Server-Sent Events, up to behind its headers.
+    pub(super) async fn stream(&self, path: &str, headers: &str) -> Stream {
+        let mut client = self.connect(1 << 20);
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut stream = Stream { client, read: String::new() };
+        let head = stream.until("\r\n\r\n").await.unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert!(stream.until("retry: 1000\n\n").await.is_some());
+        stream
+    }
+
+    /// Whether what is counted becomes this; things end a little later than their clients see it.
+    async fn counts(&self, websockets: usize, streams: usize, lagged: u64) -> bool {
+        for _ in 0..100 {
+            let now = &self.monitors;
+            let counted = (now.websockets.load(Relaxed), now.streams.load(Relaxed), now.lagged.load(Relaxed));
+            if counted == (websockets, streams, lagged) {
+                return true;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        false
+    }
+}
+
+/// A request for a WebSocket with these headers, as it is on the wire.
+fn handshake(headers: &str) -> String {
+    let request = format!("GET {V1} HTTP/1.1\n{headers}\n{UPGRADE}\n\n");
+    request.lines().flat_map(|line| [line.trim(), "\r\n"]).collect()
+}
+
+/// One who listens to a WebSocket.
+pub(super) struct Ear(WebSocketStream<DuplexStream>);
+
+impl Ear {
+    /// The next text, `closed` and the code, `ended` without one, or `nothing` when none comes for a while.
+    pub(super) async fn next(&mut self) -> String {
+        loop {
+            return match timeout(Duration::from_secs(5), self.0.next()).await {
+                Ok(Some(Ok(Message::Text(text)))) => text.as_str().to_owned(),
+                Ok(Some(Ok(Message::Ping(_)))) => continue,
+                Ok(Some(Ok(Message::Close(Some(frame))))) => format!("closed {}", u16::from(frame.code)),
+                Ok(Some(Ok(Message::Close(None)))) => "closed".to_owned(),
+                Ok(Some(Ok(other))) => panic!("{other:?}"),
+                Ok(Some(Err(_)) | None) => "ended".to_owned(),
+                Err(_) => "nothing".to_owned(),
+            };
+        }
+    }
+
+    /// The next text's subject or, for a deletion, `-` and the id.
+    async fn subject(&mut self) -> String {
+        let text = self.next().await;
+        let Ok(json) = serde_json::from_str::<serde_json::Value>(&text) else { return text };
+        let id = json["identifier"]["id"].as_str().map(|id| format!("-{id}"));
+        let subject = json["subject"].as_str().or(json["header"]["subject"].as_str());
+        id.unwrap_or_else(|| subject.unwrap_or("no subject").to_owned())
+    }
+}
+
+/// One who listens to Server-Sent Events.
+pub(super) struct Stream {
+    client: DuplexStream,
+    read: String,
+}
+
+impl Stream {
+    /// What comes up to and with this text; `None` when the connection ends before.
+    async fn until(&mut self, end: &str) -> Option<String> {
+        loop {
+            if let Some(at) = self.read.find(end) {
+                let rest = self.read.split_off(at + end.len());
+                return Some(std::mem::replace(&mut self.read, rest));
+            }
+            let mut chunk = [0; 4096];
+            let count =
+                timeout(Duration::from_mins(10), self.client.read(&mut chunk)).await.expect("something").unwrap();
+            if count == 0 {
+                return None;
+            }
+            self.read.push_str(std::str::from_utf8(&chunk[..count]).unwrap());
+        }
+    }
+
+    /// The next event's name, id and data. The chunks that they come in do not matter.
+    pub(super) async fn event(&mut self) -> Option<(String, String, serde_json::Value)> {
+        self.until("event: ").await?;
+        let name = self.until("\n").await?.trim().to_owned();
+        let id = self.until("\n").await?.strip_prefix("id: ").unwrap().trim().to_owned();
+        let data = self.until("\n\n").await?;
+        Some((name, id, serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_of_both_versions() {
+    let office = Office::new();
+    let (mut v1, mut v2) = (office.listen(V1).await, office.listen(V2).await);
+    let id = office.deliver("bob", "\"Grüße\"").await;
+    let listing = ask(&office.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await;
+    let record = listing.text().strip_prefix('[').and_then(|text| text.strip_suffix("]\n")).unwrap();
+    assert_eq!(v1.next().await, record);
+    assert_eq!(v2.next().await, format!("{{\"variant\":\"message-stored\",\"identifier\":null,\"header\":{record}}}"));
+    ask(&office.router, &format!("DELETE /api/v1/mailbox/bob/{id}"), Body::empty(), Peer::default()).await;
+    assert_eq!(v1.next().await, "nothing", "version 1 tells of no deletions");
+    let deleted = format!(
+        "{{\"variant\":\"message-deleted\",\"identifier\":{{\"mailbox\":\"bob\",\"id\":\"{id}\"}},\"header\":null}}"
+    );
+    assert_eq!(v2.next().await, deleted);
+    assert!(office.counts(2, 0, 0).await);
+    v1.0.close(None).await.unwrap();
+    assert_eq!(v1.next().await, "closed", "a good-bye is answered");
+    assert_eq!(v1.next().await, "ended");
+    drop(v2);
+    assert!(office.counts(0, 0, 0).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn history_and_filters() {
+    let office = Office::with(Settings { base_path: "/base".to_owned(), ..Settings::default() });
+    for (to, subject) in [("ann", "one"), ("bob", "two"), ("ann", "three"), ("bob", "four")] {
+        office.deliver(to, subject).await;
+    }
+    let table = [
+        ("/api/v1/monitor/messages", "two three four"),
+        ("/base/api/v2/monitor/messages", "two three four"),
+        ("/api/v2/monitor/messages/Ann+x@y.org", "three"),
+        ("/base/api/v1/monitor/messages/bob", "two four"),
+        ("/api/v1/monitor/messages/BOB%40x.org", "two four"),
+        ("/api/v1/monitor/messages/eve", ""),
+    ];
+    for (path, expected) in table {
+        let mut ear = office.listen(path).await;
+        for subject in expected.split_whitespace() {
+            assert_eq!(ear.subject().await, subject, "{path}");
+        }
+        assert_eq!(ear.next().await, "nothing", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_get_a_websocket() {
+    let office = Office::new();
+    let ask = async |request: String| ask(&office.router, &request, Body::empty(), Peer::default()).await;
+    let plain = ask(format!("GET {V1}")).await;
+    assert!(plain.problem(426).contains("/api/v2/events"));
+    let named = ["connection", "upgrade", "sec-websocket-version"].map(|name| plain.header(name).to_owned());
+    assert_eq!(named, ["upgrade", "websocket", "13"]);
+    for (from, to) in [("WebSocket\n", "h2c\n"), (", Upgrade", ""), ("Version: 13", "Version: 12")] {
+        ask(format!("GET {V2}/bob\n{}", UPGRADE.replace(from, to))).await.problem(426);
+    }
+    for (from, to) in [("dGhl", ""), ("dGhlIHNhbXBsZSBub25jZQ==", "!!!!!!!!!!!!!!!!!!!!!!!!"), ("b25jZQ==", "b25jZQA=")]
+    {
+        ask(format!("GET {V1}\n{}", UPGRADE.replace(from, to))).await.problem(400);
+    }
+    for more in ["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Content-Length: 5", "Transfer-Encoding: chunked"] {
+        ask(format!("GET {V1}\n{UPGRADE}\n{more}")).await.problem(400);
+    }
+    ask(format!("GET {V1}/a%20b\n{UPGRADE}")).await.problem(400);
+    ask(format!("POST {V1}\n{UPGRADE}")).await.problem(405);
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_does_not_listen() {
+    let office = Office::new();
+    let foreign = ["Origin: https://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site"];
+    for (path, header) in [V1, V2, EVENTS].into_iter().flat_map(|path| foreign.map(|header| (path, header))) {
+        let request = format!("GET {path}\n{UPGRADE}\n{header}");
+        ask(&office.router, &request, Body::empty(), Peer::default()).await.problem(403);
+    }
+    // Its own page does.
+    let mut client = office.connect(1 << 16);
+    client.write_all(handshake("Host: localhost:9000\nOrigin: http://localhost:9000").as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 101");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_peer_is_asked_and_then_dropped() {
+    let office = Office::new();
+    let mut client = office.connect(1 << 16);
+    client.write_all(handshake("Host: localhost").as_bytes()).await.unwrap();
+    let mut stream = Stream { client, read: String::new() };
+    let head = stream.until("\r\n\r\n").await.unwrap();
+    assert!(head.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{head}");
+    let start = Instant::now();
+    let mut ping = [0; 2];
+    stream.client.read_exact(&mut ping).await.unwrap();
+    assert_eq!((ping, start.elapsed().as_secs()), ([0x89, 0], 54));
+    assert_eq!(stream.client.read(&mut ping).await.unwrap(), 0);
+    assert_eq!(start.elapsed().as_secs(), 60);
+    assert!(office.counts(0, 0, 0).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_answers_stays_for_hours() {
+    let office = Office::new();
+    let mut ear = office.listen(V1).await;
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_hours(3) {
+        assert_eq!(ear.next().await, "nothing");
+    }
+    office.deliver("bob", "still there").await;
+    assert_eq!(ear.subject().await, "still there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_peer_may_say() {
+    let office = Office::new();
+    let fragment =
+        |data, length: usize, last| Message::Frame(Frame::message(vec![b'x'; length], OpCode::Data(data), last));
+    let table = [
+        (vec![Message::text("x".repeat(512)), Message::binary(vec![0; 512])], "nothing"),
+        (vec![Message::Ping(Bytes::from_static(b"?")), Message::Pong(Bytes::new())], "nothing"),
+        (vec![Message::text("x".repeat(513))], "closed 1009"),
+        (vec![Message::text("x".repeat(1 << 20))], "closed 1009"),
+        (vec![fragment(Data::Text, 300, false), fragment(Data::Continue, 300, true)], "closed 1009"),
+        (vec![fragment(Data::Continue, 1, true)], "closed 1002"),
+        (vec![fragment(Data::Reserved(3), 1, true)], "closed 1002"),
+        (vec![Message::Frame(Frame::message(&b"\xff"[..], OpCode::Data(Data::Text), true))], "closed 1007"),
+    ];
+    for (messages, expected) in table {
+        let mut ear = office.listen(V1).await;
+        for message in &messages {
+            ear.0.send(message.clone()).await.unwrap();
+        }
+        let mut answer = ear.0.next();
+        let answer = match timeout(Duration::from_secs(5), &mut answer).await {
+            Ok(Some(Ok(Message::Pong(pong)))) => {
+                assert_eq!(pong.as_ref(), b"?");
+                "nothing".to_owned()
+            }
+            Ok(Some(Ok(Message::Close(Some(frame))))) => format!("closed {}", u16::from(frame.code)),
+            Err(_) => "nothing".to_owned(),
+            other => panic!("{messages:?}: {other:?}"),
+        };
+        assert_eq!(answer, expected, "{messages:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_falls_behind_is_told_to_come_again() {
+    let office = Office::new();
+    let client = office.connect(1000);
+    let mut slow = Ear(client_async(format!("ws://localhost{V2}"), client).await.unwrap().0);
+    let mut stream = Stream { client: office.connect(1000), read: String::new() };
+    stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+    stream.until("retry").await.unwrap();
+    // Long subjects make it lag sooner.
+    for number in 0..3000 {
+        office.deliver("bob", &format!("{number} {}", "x".repeat(4000))).await;
+        if number % 10 == 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+    // It still gets what was on its way.
+    let mut heard = 0;
+    let end = loop {
+        let subject = slow.subject().await;
+        if !subject.starts_with(&format!("{heard} ")) {
+            break subject;
+        }
+        heard += 1;
+    };
+    assert_eq!(end, "closed 1013");
+    assert!((1..2000).contains(&heard), "{heard}");
+    let told = stream.until("event: lagged\ndata: {}\n\n").await.expect("the last word");
+    assert!(told.contains("\nid: "), "there is something to go on from");
+    assert!(stream.until("\n\n").await.is_none(), "nothing comes behind it");
+    assert!(office.counts(0, 0, 2).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_nothing_is_dropped() {
+    let office = Office::new();
+    let client = office.connect(1000);
+    let stalled = Ear(client_async(format!("ws://localhost{V2}"), client).await.unwrap().0);
+    let mut stream = Stream { client: office.connect(1000), read: String::new() };
+    stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+    stream.until("retry").await.unwrap();
+    assert!(office.counts(1, 1, 0).await);
+    for _ in 0..100 {
+        office.deliver("bob", "hello").await;
+    }
+    sleep(Duration::from_secs(50)).await;
+    assert!(office.counts(1, 1, 0).await, "a pause is forgiven");
+    sleep(Duration::from_secs(15)).await;
+    assert!(office.counts(0, 0, 0).await);
+    drop((stalled, stream));
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_sent_events() {
+    let office = Office::new();
+    office.deliver("ann", "one").await;
+    let second = office.deliver("bob", "two").await;
+    let mut all = office.stream(EVENTS, "").await;
+    let mut bob = office.stream(&format!("{EVENTS}/Bob@example.org"), "").await;
+    office.mailroom.remove(&office.mailroom.mailbox("bob").unwrap(), second).await.unwrap();
+    let (name, _, data) = all.event().await.unwrap();
+    assert_eq!((name.as_str(), &data["header"]["subject"]), ("message-stored", &"one".into()));
+    let (_, _, data) = all.event().await.unwrap();
+    assert_eq!((&data["variant"], &data["header"]["subject"]), (&"message-stored".into(), &"two".into()));
+    let (name, last, data) = all.event().await.unwrap();
+    assert_eq!((name.as_str(), &data["identifier"]["id"]), ("message-deleted", &second.to_string().into()));
+    assert_eq!(bob.event().await.unwrap().2["header"]["subject"], "two");
+    assert_eq!(bob.event().await.unwrap().0, "message-deleted");
+
+    // Who comes back hears what happened since, deletions too, and nothing else.
+    drop((all, bob));
+    let third = office.deliver("ann", "three").await;
+    office.mailroom.remove(&office.mailroom.mailbox("ann").unwrap(), third).await.unwrap();
+    let by_header = office.stream(EVENTS, &format!("Last-Event-ID: {last}\r\n")).await;
+    let by_query = office.stream(&format!("{EVENTS}/ann?lastEventId={last}"), "").await;
+    for mut stream in [by_header, by_query] {
+        assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "three");
+        assert_eq!(stream.event().await.unwrap().0, "message-deleted");
+    }
+    // An id from another life says nothing but that something may be missing.
+    for (foreign, has_gap) in [("1-1", true), ("nonsense", false), ("", false)] {
+        let mut stream = office.stream(EVENTS, &format!("Last-Event-ID: {foreign}\r\n")).await;
+        if has_gap {
+            stream.until("event: lagged\ndata: {}\n\n").await.unwrap();
+        }
+        assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "one", "{foreign:?}");
+    }
+}
+
+/// Which node answers is up to a balancer.
+#[tokio::test(start_paused = true)]
+async fn who_listened_at_one_node_goes_on_at_another() {
+    let store = SharedStore::new(Limits::default());
+    let one = Office::over(store.node().await, Settings::default());
+    let other = Office::over(store.node().await, Settings::default());
+    let (mut stream, mut ear) = (one.stream(EVENTS, "").await, one.listen(V1).await);
+    let first = other.deliver("ann", "first").await;
+    let (_, id, data) = stream.event().await.unwrap();
+    assert_eq!((id, &data["header"]["subject"]), (format!("0-{first}"), &"first".into()));
+    assert_eq!(ear.subject().await, "first");
+    drop(stream);
+
+    one.deliver("bob", "second").await;
+    other.mailroom.remove(&other.mailroom.mailbox("ann").unwrap(), first).await.unwrap();
+    for office in [&one, &other] {
+        let mut stream = office.stream(EVENTS, &format!("Last-Event-ID: 0-{first}\r\n")).await;
+        assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "second");
+        let (name, _, data) = stream.event().await.unwrap();
+        assert_eq!((name.as_str(), &data["identifier"]["id"]), ("message-deleted", &first.to_string().into()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_stream_is_kept_alive() {
+    let office = Office::new();
+    let mut stream = office.stream(&format!("{EVENTS}/bob"), "").await;
+    let start = Instant::now();
+    for _ in 0..100 {
+        stream.until(":\n\n").await.unwrap();
+    }
+    assert_eq!(start.elapsed().as_secs(), 500);
+    // What happens elsewhere moves the place from which it can go on.
+    office.deliver("ann", "for another").await;
+    let id = stream.until(":\nid: ").await.map(|_| ()).and(stream.until("\n\n").await).unwrap();
+    assert!(id.ends_with("-0\n\n"), "{id:?}");
+    assert_eq!(start.elapsed().as_secs(), 505, "with the next sign of life");
+    office.deliver("bob", "still there").await;
+    assert_eq!(stream.event().await.unwrap().2["header"]["subject"], "still there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_a_stream_leaves_its_place() {
+    let office = Office::new();
+    let (connections, seats) = (Connections::new(3, None), || office.stream(EVENTS, ""));
+    let tenure = Tenure::new(Some(connections.admit().unwrap()), office.shutdown.clone());
+    let mut stream = Stream { client: office.connect_with(1 << 16, tenure), read: String::new() };
+    stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+    stream.until("retry").await.unwrap();
+    // What a client says meanwhile does not hide that it goes.
+    stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\n").as_bytes()).await.unwrap();
+    let others = [seats().await, seats().await];
+    let start = Instant::now();
+    drop((stream, others));
+    assert!(office.counts(0, 0, 0).await);
+    let _all = [connections.admit().unwrap(), connections.admit().unwrap(), connections.admit().unwrap()];
+    assert!(start.elapsed() < Duration::from_secs(1), "without a keep-alive: {:?}", start.elapsed());
+}
+
+/// What was sent while a stream was listened to is a request all the same.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_is_followed_by_the_next_answer() {
+    let office = Office::new();
+    let mut stream = Stream { client: office.connect(1000), read: String::new() };
+    stream.client.write_all(format!("GET {EVENTS} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+    stream.until("retry").await.unwrap();
+    stream.client.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    for number in 0..3000 {
+        office.deliver("bob", &format!("{number} {}", "x".repeat(4000))).await;
+        if number % 10 == 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+    assert!(stream.until("0\r\n\r\n").await.is_some(), "it fell behind");
+    assert!(stream.until("ok\n").await.unwrap().contains("HTTP/1.1 200 OK\r\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_only_so_many_places() {
+    let office = Office::with(Settings { max_monitors: Some(2), ..Settings::default() });
+    let (ear, stream) = (office.listen(V1).await, office.stream(EVENTS, "").await);
+    for request in [format!("GET {EVENTS}"), format!("GET {V1}\n{UPGRADE}")] {
+        let refused = ask(&office.router, &request, Body::empty(), Peer::default()).await;
+        assert_eq!(refused.problem(503), "Too many listen to the live monitor already.");
+        assert_eq!(refused.header("retry-after"), "5");
+    }
+    assert_eq!(ask(&office.router, "GET /api/v1/mailbox/bob", Body::empty(), Peer::default()).await.status, 200);
+    drop(ear);
+    assert!(office.counts(0, 1, 0).await);
+    let another = office.stream(EVENTS, "").await;
+    drop((stream, another));
+    assert!(office.counts(0, 0, 0).await);
+    let _two = (office.listen(V1).await, office.listen(V2).await);
+}
+
+#[tokio::test]
+async fn the_headers_of_a_stream() {
+    let office = Office::new();
+    let head = ask(&office.router, &format!("HEAD {EVENTS}"), Body::empty(), Peer::default()).await;
+    assert_eq!(head.status, 200);
+    assert_eq!(head.header("content-type"), "text/event-stream");
+    assert_eq!(head.header("cache-control"), "no-store");
+    assert_eq!(head.header("x-accel-buffering"), "no");
+    assert_eq!(head.header("access-control-allow-origin"), "");
+}
+
+/// A WebSocket is no HTTP any more, but it is still a connection.
+#[tokio::test(start_paused = true)]
+async fn monitors_keep_their_place_until_the_server_ends() {
+    let office = Office::new();
+    let connections = Connections::new(2, None);
+    let tenure = |office: &Office| Tenure::new(Some(connections.admit().unwrap()), office.shutdown.clone());
+    let client = office.connect_with(1 << 16, tenure(&office));
+    let mut ear = Ear(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
+    let client = office.connect_with(1000, tenure(&office));
+    let stalled = Ear(client_async(format!("ws://localhost{V1}"), client).await.unwrap().0);
+    let mut stream = office.stream(EVENTS, "").await;
+    for _ in 0..100 {
+        office.deliver("bob", "hello").await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    assert!(connections.admit().is_err(), "both places are taken");
+
+    let Office { trigger, shutdown, router, monitors, .. } = office;
+    drop((shutdown, router));
+    let start = Instant::now();
+    let end = tokio::spawn(trigger.run(Duration::from_secs(15)));
+    let mut texts = 0;
+    while ear.subject().await == "hello" {
+        texts += 1;
+    }
+    assert_eq!(texts, 100);
+    while stream.event().await.is_some() {}
+    assert!(end.await.unwrap(), "nobody is left");
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(connections.admit().is_ok());
+    assert_eq!(monitors.websockets.load(Relaxed), 0);
+    drop(stalled);
+}
+
+/// Whoever takes nothing of its answer must not hold up the end: a listener not at all, another one not for ever.
+#[tokio::test(start_paused = true)]
+async fn the_end_does_not_wait_for_stalled_clients() {
+    let office = Office::new();
+    for number in 0..200 {
+        office.deliver("bob", &format!("{number} {}", "x".repeat(900))).await;
+    }
+    for (path, seconds) in [(EVENTS, 1), ("/api/v1/mailbox/bob", 13)] {
+        let (trigger, shutdown) = ShutdownTrigger::new();
+        let mut client = office.connect_with(1000, Tenure::new(None, shutdown));
+        client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+        client.read_u8().await.unwrap();
+        for _ in 0..200 {
+            office.deliver("bob", &"x".repeat(900)).await;
+        }
+        sleep(Duration::from_millis(100)).await;
+        let start = Instant::now();
+        assert!(trigger.run(Duration::from_secs(15)).await, "{path}");
+        assert_eq!(start.elapsed().as_secs(), seconds, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_websocket_keeps_the_place_of_a_client_behind_a_proxy() {
+    let office = Office::with(Settings {
+        trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
+        clients: Arc::new(Clients::new(Some(1))),
+        ..Settings::default()
+    });
+    let (mut client, server) = duplex(1 << 16);
+    let proxy = Peer::from(Some([10, 0, 0, 1].into()));
+    let tenure = Tenure::new(None, office.shutdown.clone());
+    tokio::spawn(serve_connection(server, proxy, Version::Http1, office.router.clone(), tenure));
+    client.write_all(handshake("Host: localhost\nX-Forwarded-For: 192.0.2.1").as_bytes()).await.unwrap();
+    let mut stream = Stream { client, read: String::new() };
+    assert!(stream.until("\r\n\r\n").await.unwrap().starts_with("HTTP/1.1 101 "));
+    sleep(Duration::from_secs(10)).await;
+    let another = async || ask(&office.router, "GET /livez\nX-Forwarded-For: 192.0.2.1", Body::empty(), proxy).await;
+    another().await.problem(429);
+    drop(stream);
+    assert!(office.counts(0, 0, 0).await);
+    assert_eq!(another().await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_server_is_told() {
+    let office = Office::new();
+    let mut ear = office.listen(V2).await;
+    let (trigger, _) = (office.trigger, office.shutdown);
+    tokio::spawn(trigger.run(Duration::from_secs(15)));
+    assert_eq!(ear.next().await, format!("closed {}", u16::from(CloseCode::Away)));
+    assert_eq!(ear.next().await, "ended");
+}

@@ -1,0 +1,422 @@
+//! Real answers, held against the description: every status of every operation, as far as a request can bring it about.
+
+use std::collections::HashSet;
+
+use futures_util::stream::pending;
+use restante_search::Search;
+use restante_settings::Config;
+use restante_store::StoreError;
+use restante_store::journal::memory::MemoryJournal;
+use restante_store::journal::{Journal as _, Piece, Side};
+
+use super::super::access::Locked;
+use super::super::trouble::{Failing, over};
+use super::super::{crowd, sessions};
+use super::*;
+use crate::About;
+
+/// The status that no request can bring about: the server makes no mistakes that are known.
+const NEVER: &str = "500";
+/// Operations that do not ask the store, or not first. What can make them unavailable happens before the router is asked.
+const WITHOUT_STORE: [&str; 7] =
+    ["isLive", "aboutServer", "describeApi", "describeApiToPeople", "search", "listSessions", "readSession"];
+
+/// What is asked in a house where mailbox `test` holds the mail with everything, and what is answered.
+const TABLE: &[(&str, &str, u16)] = &[
+    ("GET /api/v1/mailbox/test", "", 200),
+    ("GET /api/v1/mailbox/nobody", "", 200),
+    ("GET /api/v1/mailbox/test?limit=1&after=0&before=9", "", 200),
+    ("GET /api/v1/mailbox/test?limit=x", "", 200),
+    ("PATCH /api/v1/mailbox/test/latest\nContent-Type: text/html", "{}", 200),
+    ("GET /api/v1/mailbox/test\nIf-None-Match: *", "", 304),
+    ("GET /api/v1/mailbox/test/latest", "", 200),
+    ("GET /api/v1/mailbox/test/latest\nIf-None-Match: *", "", 304),
+    ("GET /api/v1/mailbox/test/17", "", 404),
+    ("GET /api/v1/mailbox/test/latest/source", "", 200),
+    ("GET /api/v1/mailbox/test/latest/source\nIf-None-Match: *", "", 304),
+    ("GET /api/v1/mailbox/test/17/source", "", 404),
+    ("PATCH /api/v1/mailbox/test/latest", "", 200),
+    ("PATCH /api/v1/mailbox/test/latest", "{\"seen\":false}", 200),
+    ("PATCH /api/v1/mailbox/test/17", "{\"seen\":false}", 404),
+    ("DELETE /api/v1/mailbox/test/17", "", 404),
+    ("DELETE /api/v1/mailbox/test/17/source", "", 404),
+    ("GET /api/v2/mailboxes", "", 200),
+    ("GET /api/v2/mailboxes?prefix=x", "", 200),
+    ("GET /api/v2/mailboxes?limit=1", "", 200),
+    ("GET /api/v2/mailbox/test/latest", "", 200),
+    ("GET /api/v2/mailbox/test/latest\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17", "", 404),
+    ("GET /api/v2/mailbox/test/attachments?ids=1794699770123456,17", "", 200),
+    ("GET /api/v2/mailbox/test/attachments?ids=17\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/attachments", "", 400),
+    ("POST /api/v2/mailbox/test/mark", "{\"ids\":[\"1794699770123456\"],\"seen\":true}", 200),
+    ("POST /api/v2/mailbox/test/delete", "{\"ids\":[\"17\"]}", 200),
+    ("GET /api/v2/mailbox/test/wait", "", 200),
+    ("GET /api/v2/mailbox/test/wait?count=2&timeout=1ms", "", 408),
+    ("GET /api/v2/mailbox/test/wait?after=9999999999999999&timeout=0", "", 408),
+    ("GET /api/v2/mailbox/test/wait?expect=none", "", 409),
+    ("GET /api/v2/mailbox/nobody/wait?expect=none&timeout=1ms", "", 204),
+    ("GET /api/v2/mailbox/test/wait?match=(", "", 400),
+    ("GET /api/v2/search?q=number", "", 200),
+    ("GET /api/v2/search?q=(", "", 400),
+    ("GET /api/v2/mailbox/test/latest/transcript", "", 200),
+    ("GET /api/v2/mailbox/test/17/transcript", "", 404),
+    ("GET /api/v2/sessions", "", 200),
+    ("GET /api/v2/sessions?refused=perhaps", "", 400),
+    ("GET /api/v2/sessions/1794699770123456", "", 200),
+    ("GET /api/v2/sessions/17", "", 404),
+    ("GET /api/v2/mailbox/test/latest/links", "", 200),
+    ("GET /api/v2/mailbox/test/latest/links\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17/links", "", 404),
+    ("GET /api/v2/mailbox/test/latest/codes", "", 200),
+    ("GET /api/v2/mailbox/test/latest/codes\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17/codes", "", 404),
+    ("GET /api/v2/mailbox/test/latest/unsubscribe", "", 200),
+    ("GET /api/v2/mailbox/test/latest/unsubscribe\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17/unsubscribe", "", 404),
+    ("GET /api/v2/mailbox/test/latest/parts", "", 200),
+    ("GET /api/v2/mailbox/test/latest/parts\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17/parts", "", 404),
+    ("GET /api/v2/mailbox/test/latest/parts/0", "", 200),
+    ("GET /api/v2/mailbox/test/latest/parts/1\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/latest/parts/99", "", 404),
+    ("GET /api/v1/monitor/messages", "", 426),
+    ("GET /api/v1/monitor/messages/test", "", 426),
+    ("GET /api/v2/monitor/messages", "", 426),
+    ("GET /api/v2/monitor/messages/test", "", 426),
+    ("GET /api/v2/server", "", 200),
+    ("GET /api/openapi.json", "", 200),
+    ("GET /api/openapi.json\nIf-None-Match: *", "", 304),
+    ("GET /api/docs", "", 200),
+    ("GET /api/docs\nIf-None-Match: *", "", 304),
+    ("GET /livez", "", 200),
+    ("GET /readyz", "", 200),
+    ("GET /serve/mailbox/test/latest", "", 200),
+    ("GET /serve/mailbox/test/latest\nIf-None-Match: *", "", 304),
+    ("GET /serve/mailbox/test/latest/html", "", 200),
+    ("GET /serve/mailbox/test/latest/html?remote=1&scheme=dark\nIf-None-Match: *", "", 304),
+    ("GET /serve/mailbox/test/latest/html?remote=2", "", 400),
+    ("GET /serve/mailbox/test/latest/source", "", 200),
+];
+
+/// The description, and what of it was seen to be true.
+struct Book<'d> {
+    checker: Checker<'d>,
+    operations: Vec<(&'static str, &'d str, &'d Value)>,
+    seen: HashSet<(String, String)>,
+}
+
+impl<'d> Book<'d> {
+    fn new(document: &'d Value) -> Self {
+        Self { checker: Checker { document }, operations: operations(document), seen: HashSet::new() }
+    }
+
+    /// The operation that a request is for; of several, the one that names more of the path.
+    fn operation(&self, request: &str) -> &'d Value {
+        let (method, target) = request.lines().next().and_then(|line| line.split_once(' ')).expect("a request line");
+        let path = target.split('?').next().expect("a path");
+        let fits = |template: &str| {
+            let (mut wanted, mut given) = (template.split('/'), path.split('/'));
+            wanted.all(|wanted| given.next().is_some_and(|given| wanted == given || wanted.starts_with('{')))
+                && (given.next().is_none() || template.ends_with("{file}"))
+        };
+        let named =
+            self.operations.iter().filter(|(known, template, _)| known.eq_ignore_ascii_case(method) && fits(template));
+        named.min_by_key(|(_, template, _)| names(template).len()).unwrap_or_else(|| panic!("{request}")).2
+    }
+
+    /// Checks an answer, and takes note of it.
+    fn check(&mut self, request: &str, answer: &Answer) {
+        let operation = self.operation(request);
+        let status = answer.status.as_str();
+        let described = &operation["responses"][status];
+        assert!(described.is_object(), "{request}: {status} is not described: {:?}", answer.body);
+        let described = self.checker.resolve(described);
+        let content_type = answer.header("content-type").split(';').next().unwrap_or_default();
+        match described["content"].as_object() {
+            Some(contents) => {
+                let content = contents.get(content_type).or(contents.get("*/*"));
+                let content = content.unwrap_or_else(|| panic!("{request}: {content_type} is not described"));
+                self.check_body(request, &content["schema"], answer);
+            }
+            None => assert!(answer.body.is_empty(), "{request}: a body is not described"),
+        }
+        let headers = described["headers"].as_object().into_iter().flat_map(Map::keys);
+        // Not every trouble is known to be over soon.
+        for name in headers.filter(|name| *name != "Retry-After") {
+            assert!(answer.headers.contains_key(name.as_str()), "{request}: {name} is missing");
+        }
+        let id = operation["operationId"].as_str().expect("an id");
+        self.seen.insert((id.to_owned(), status.to_owned()));
+    }
+
+    fn check_body(&self, request: &str, schema: &Value, answer: &Answer) {
+        if answer.header("content-type").contains("json") {
+            assert!(answer.body.ends_with(b"\n"), "{request}");
+            assert_eq!(self.checker.problems(schema, &answer.json()), [""; 0], "{request}: {:?}", answer.body);
+        }
+    }
+
+    /// A request for an operation that is understood, headers and body aside.
+    fn request((method, path, _): (&str, &str, &Value)) -> String {
+        let path = path
+            .replace("{name}", "test@example.org")
+            .replace("{id}", "17")
+            .replace("{index}", "0")
+            .replace("{file}", "x");
+        let query = match path.rsplit('/').next() {
+            Some("attachments") => "?ids=17",
+            Some("wait") => "?timeout=0",
+            _ => "",
+        };
+        format!("{} {path}{query}", method.to_uppercase())
+    }
+
+    /// What is described and was not seen.
+    fn unseen(&self) -> Vec<String> {
+        let mut unseen = Vec::new();
+        for (_, _, operation) in &self.operations {
+            let id = operation["operationId"].as_str().expect("an id");
+            for status in operation["responses"].as_object().expect("answers").keys() {
+                let is_seen = self.seen.contains(&(id.to_owned(), status.clone()));
+                let is_excused = status == NEVER || (status == "503" && WITHOUT_STORE.contains(&id));
+                if !is_seen && !is_excused && operation["x-frame"].is_null() {
+                    unseen.push(format!("{id} {status}"));
+                }
+            }
+        }
+        unseen
+    }
+}
+
+async fn told(router: &Router, request: &str, body: impl Into<Body>) -> Answer {
+    ask(router, request, body.into(), Peer::default()).await
+}
+
+#[tokio::test]
+async fn answers_are_as_they_are_described() {
+    let document = document().await;
+    let mut book = Book::new(&document);
+    expected_ones(&mut book).await;
+    arrivals(&mut book).await;
+    without_search(&mut book).await;
+    extracts(&mut book).await;
+    deletions(&mut book).await;
+    locked(&mut book).await;
+    files(&mut book).await;
+    at_the_door(&mut book).await;
+    bodies(&mut book).await;
+    crowded(&mut book).await;
+    in_trouble(&mut book).await;
+    assert_eq!(book.unseen(), [""; 0], "these answers are described, and nothing here brings them about");
+}
+
+async fn expected_ones(book: &mut Book<'_>) {
+    let house = house(&Config::default()).await;
+    for &(request, body, status) in TABLE {
+        let answer = told(&house.router, request, body).await;
+        assert_eq!(answer.status, status, "{request}");
+        book.check(request, &answer);
+    }
+}
+
+/// A house that can do everything, and has done some of it.
+async fn house(config: &Config) -> House {
+    let search = Arc::new(Search::new(None));
+    let journal = Arc::new(MemoryJournal::new(1 << 20));
+    journal.note(sessions::piece(FIRST, 0, sessions::cover(FIRST), &[(0, Side::Server, "220 mx")]));
+    let brought = sessions::piece(FIRST, 1, sessions::cover(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
+    journal.note(Piece { transaction: Some(sessions::mail(&[("test", FIRST)])), ..brought });
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    let rules =
+        restante_mailroom::Settings { policy: config.smtp.policy.clone(), ..restante_mailroom::Settings::default() };
+    let extensions = Extensions { followers: vec![search.clone()], ..Extensions::default() };
+    let mailroom = Mailroom::new(rules, store.clone(), extensions).with_journal(journal);
+    let mailroom = Arc::new(mailroom);
+    search.begin(&mailroom);
+    let settings = Settings {
+        about: About::of(config, None, None, Timestamp::UNIX_EPOCH),
+        max_message_bytes: 1 << 16,
+        extensions: crate::Extensions { search: Some(search), ..crate::Extensions::default() },
+        ..Settings::default()
+    };
+    let house = House { store, router: router(mailroom, settings) };
+    house.put(0, "test", MAIL).await;
+    house
+}
+
+/// Mail that is brought, and kept or not.
+async fn arrivals(book: &mut Book<'_>) {
+    let mut config = Config::default();
+    for (keeps, status) in [(true, 201), (false, 200)] {
+        config.smtp.policy.default_store = keeps;
+        let house = house(&config).await;
+        for (kind, body) in
+            [("message/rfc822", MAIL), ("application/json", "{\"from\":\"ann@x.org\",\"text\":\"Hello\"}")]
+        {
+            let request = format!("POST /api/v2/mailbox/test@example.org\nContent-Type: {kind}");
+            let answer = told(&house.router, &request, body).await;
+            assert_eq!(answer.status, status, "{request} {:?}", answer.body);
+            book.check(&request, &answer);
+        }
+    }
+}
+
+/// A house that cannot search.
+async fn without_search(book: &mut Book<'_>) {
+    let request = "GET /api/v2/search?q=x";
+    let answer = House::new().ask(request).await;
+    answer.problem(404);
+    book.check(request, &answer);
+}
+
+/// A mail from which there is something to extract, so that what is extracted is seen.
+async fn extracts(book: &mut Book<'_>) {
+    let house = House::new();
+    let mail = "Subject: Your code\r\nList-Id: <shop.example>\r\nList-Unsubscribe: <https://shop.example/u>, <mailto:u@shop.example>\r\n\
+                List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n\r\nYour verification code is 482913.\r\n\
+                https://shop.example/confirm\r\n";
+    house.put(0, "shop", mail).await;
+    for (path, list) in [("links", "links"), ("codes", "codes"), ("unsubscribe", "links")] {
+        let request = format!("GET /api/v2/mailbox/shop/latest/{path}");
+        let answer = house.ask(&request).await;
+        assert!(answer.json()[list].as_array().is_some_and(|found| !found.is_empty()), "{request} {:?}", answer.body);
+        book.check(&request, &answer);
+    }
+}
+
+async fn deletions(book: &mut Book<'_>) {
+    for path in [
+        "v1/mailbox/test",
+        "v1/mailbox/test/1794699770123456",
+        "v1/mailbox/test/1794699770123456/source",
+        "v2/mailboxes",
+    ] {
+        let house = House::with_everything().await;
+        let request = format!("DELETE /api/{path}");
+        let answer = house.ask(&request).await;
+        assert_eq!(answer.status, 200);
+        book.check(&request, &answer);
+    }
+}
+
+async fn files(book: &mut Book<'_>) {
+    let house = House::with_everything().await;
+    for (begin, end) in [("/mailbox/dattach/", "/"), ("/mailbox/vattach/", "/"), ("/serve/mailbox/", "/attach/")] {
+        for (index, headers, status) in [(0, "", 200), (1, "\nIf-None-Match: *", 304), (9, "", 404)] {
+            let request = format!("GET {begin}test/latest{end}{index}/some/file{headers}");
+            let answer = house.ask(&request).await;
+            assert_eq!(answer.status, status, "{request}");
+            book.check(&request, &answer);
+        }
+    }
+    for path in ["", "/html", "/source"] {
+        let request = format!("GET /serve/mailbox/test/17{path}");
+        book.check(&request, &house.ask(&request).await);
+    }
+    let request = "GET /serve/mailbox/test/latest/source\nIf-None-Match: *";
+    book.check(request, &house.ask(request).await);
+}
+
+/// What is refused whatever it asks for.
+async fn at_the_door(book: &mut Book<'_>) {
+    let house = House::new();
+    for (headers, status) in [("Host: a b", 400), ("Host: evil.example", 421), ("Sec-Fetch-Dest: script", 403)] {
+        for operation in book.operations.clone() {
+            // Whoever watches the server may know it under any name.
+            if operation.2["responses"][status.to_string()].is_null() || operation.2["x-frame"].is_object() {
+                continue;
+            }
+            let request = format!("{}\n{headers}", Book::request(operation));
+            let answer = house.ask(&request).await;
+            assert_eq!(answer.status, status, "{request}");
+            book.check(&request, &answer);
+        }
+    }
+}
+
+/// Locks: who says nothing is not let in, and every operation needs the scope that is described, and no other.
+async fn locked(book: &mut Book<'_>) {
+    let about = About::of(&Config::default(), None, None, Timestamp::UNIX_EPOCH);
+    let locked = Locked::with(Settings { about, ..Settings::default() }).await;
+    let tokens = [("read", &locked.reader), ("write", &locked.writer), ("admin", &locked.admin)];
+    for operation in book.operations.clone() {
+        let (_, _, described) = operation;
+        if described["responses"]["401"].is_null() {
+            continue;
+        }
+        let request = Book::request(operation);
+        let answer = locked.house.ask(&request).await;
+        assert_eq!(answer.status, 401, "{request}");
+        book.check(&request, &answer);
+        let needed = &described["security"][1]["basic"][0];
+        for (scope, token) in tokens {
+            let is_enough = needed.is_null() || needed == scope;
+            // Who may listen does so for ever.
+            if is_enough && described["x-frame"].is_object() {
+                continue;
+            }
+            let answer = locked.house.ask(&format!("{request}\nAuthorization: Bearer {token}")).await;
+            assert_eq!(answer.status != 403, is_enough, "{request} with {scope}");
+            book.check(&request, &answer);
+        }
+    }
+}
+
+/// Bodies that are wrong in every way.
+async fn bodies(book: &mut Book<'_>) {
+    let house = house(&Config::default()).await;
+    // What does not come is not waited for in earnest.
+    tokio::time::pause();
+    let taking = |(_, _, operation): &(&str, &str, &Value)| operation["requestBody"].is_object();
+    for operation in book.operations.clone().into_iter().filter(taking) {
+        let request = Book::request(operation);
+        let json = format!("{request}\nContent-Type: application/json");
+        let table = [
+            (json.clone(), Body::from(" ".repeat(2 << 20)), 413),
+            (format!("{request}\nContent-Type: text/html"), Body::from("{}"), 415),
+            (json.clone(), Body::from("[]"), 422),
+            (json, Body::from_stream(pending::<Result<Bytes, std::io::Error>>()), 408),
+        ];
+        for (request, body, status) in table {
+            if status == 415 && operation.2["responses"]["415"].is_null() {
+                continue;
+            }
+            let answer = told(&house.router, &request, body).await;
+            assert_eq!(answer.status, status, "{request}");
+            book.check(&request, &answer);
+        }
+    }
+    tokio::time::resume();
+}
+
+/// A client that has a request open, and may have no other.
+async fn crowded(book: &mut Book<'_>) {
+    let (house, proxy) = (crowd::house(Some(1)), crowd::peer("10.0.0.1"));
+    let _open = crowd::begin(&house, proxy, "192.0.2.1").await;
+    for operation in book.operations.clone() {
+        let request = format!("{}\nX-Forwarded-For: 192.0.2.1", Book::request(operation));
+        let answer = house.ask_with(&request, Body::empty(), proxy).await;
+        assert_eq!(answer.status, 429, "{request}");
+        book.check(&request, &answer);
+    }
+}
+
+/// A store that fails.
+async fn in_trouble(book: &mut Book<'_>) {
+    let router = over(Failing::with(StoreError::Unavailable));
+    for operation in book.operations.clone() {
+        let (_, _, described) = operation;
+        let id = described["operationId"].as_str().expect("an id");
+        if WITHOUT_STORE.contains(&id) || described["x-frame"].is_object() {
+            continue;
+        }
+        let request = format!("{}\nContent-Type: application/json", Book::request(operation));
+        // The body that is described is one that is understood.
+        let body = &described["requestBody"]["content"]["application/json"]["example"];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = told(&router, &request, body).await;
+        assert_eq!(answer.status, 503, "{request}");
+        book.check(&request, &answer);
+    }
+}

@@ -1,0 +1,127 @@
+//! The description of the API held against the service: it names the routes that there are, it is sound in itself, and
+//! what is answered is what it says.
+
+mod answers;
+mod listeners;
+mod page;
+mod schema;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::*;
+use crate::{Routes, below, openapi};
+use schema::Checker;
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+/// The description, as a client gets it.
+async fn document() -> Value {
+    House::new().ask("GET /api/openapi.json").await.json()
+}
+
+/// All operations: method, path and description.
+fn operations(document: &Value) -> Vec<(&'static str, &str, &Value)> {
+    let paths = document["paths"].as_object().expect("paths");
+    let all = paths.iter().flat_map(|(path, item)| METHODS.map(|method| (method, path.as_str(), &item[method])));
+    all.filter(|(_, _, operation)| operation.is_object()).collect()
+}
+
+/// Every object in the document, with its place.
+fn objects<'d>(value: &'d Value, at: &str, found: &mut Vec<(String, &'d Value)>) {
+    match value {
+        Value::Object(object) => {
+            found.push((at.to_owned(), value));
+            object.iter().for_each(|(name, value)| objects(value, &format!("{at}/{name}"), found));
+        }
+        Value::Array(list) => {
+            list.iter().enumerate().for_each(|(index, value)| objects(value, &format!("{at}/{index}"), found));
+        }
+        _ => {}
+    }
+}
+
+/// The names that a path holds in braces.
+fn names(path: &str) -> BTreeSet<&str> {
+    path.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect()
+}
+
+/// A route is asked for its methods with one that it does not have.
+#[tokio::test]
+async fn the_routes_are_those_that_are_described() {
+    let document = document().await;
+    let house = House::new();
+    let described: BTreeSet<(String, String)> =
+        operations(&document).iter().map(|(method, path, _)| (method.to_uppercase(), (*path).to_owned())).collect();
+    let mut routed = BTreeSet::new();
+    for path in below("", Routes::default()).taken {
+        let answer = house.ask(&format!("PROPFIND {path}")).await;
+        answer.problem(405);
+        let methods = answer.header("allow").split(',').filter(|method| *method != "HEAD");
+        routed.extend(methods.map(|method| (method.to_owned(), path.replace("{*", "{"))));
+    }
+    let missing: Vec<_> = routed.difference(&described).filter(|(_, path)| path.starts_with("/api/")).collect();
+    assert!(missing.is_empty(), "these have no description in http/openapi/paths: {missing:?}");
+    let unknown: Vec<_> = described.difference(&routed).collect();
+    assert!(unknown.is_empty(), "these are described, but there is no such route: {unknown:?}");
+}
+
+#[tokio::test]
+async fn the_description_is_sound() {
+    let document = document().await;
+    assert_eq!(document["openapi"], "3.1.0");
+    let checker = Checker { document: &document };
+    let mut all = Vec::new();
+    objects(&document, "", &mut all);
+    for (at, object) in all {
+        checker.resolve(object);
+        if let (Some(schema), Some(example)) = (object.get("schema"), object.get("example")) {
+            assert_eq!(checker.problems(schema, example), [""; 0], "the example at {at}");
+        }
+    }
+    let chapters: Vec<&Value> = document["tags"].as_array().expect("tags").iter().map(|tag| &tag["name"]).collect();
+    let mut ids = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        let place = format!("{method} {path}");
+        assert!(ids.insert(operation["operationId"].as_str().expect("an id")), "{place}");
+        assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{place}");
+        assert!(chapters.contains(&&operation["tags"][0]), "{place}");
+        let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
+        let in_path: Vec<&str> = parameters
+            .iter()
+            .filter(|parameter| parameter["in"] == "path" && parameter["required"] == true)
+            .filter_map(|parameter| parameter["name"].as_str())
+            .collect();
+        assert_eq!(in_path.len(), names(path).len(), "{place}");
+        assert_eq!(in_path.into_iter().collect::<BTreeSet<_>>(), names(path), "{place}");
+        assert!(
+            parameters.iter().all(|one| one["description"].as_str().is_some_and(|text| !text.is_empty())),
+            "{place}"
+        );
+        for (status, response) in operation["responses"].as_object().expect("answers") {
+            assert!(checker.resolve(response)["description"].is_string(), "{place} {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_description_says_where_the_server_is() {
+    let table = [("", None, "/"), ("/mail", None, "/mail"), ("/mail", Some("https://x.org/m"), "https://x.org/m")];
+    for (base_path, public_url, expected) in table {
+        let (base_path, public_url) = (base_path.to_owned(), public_url.map(str::to_owned));
+        let house = House::with(Settings { base_path: base_path.clone(), public_url, ..Settings::default() });
+        let document = house.ask(&format!("GET {base_path}/api/openapi.json")).await.json();
+        assert_eq!(document["servers"], serde_json::json!([{ "url": expected }]));
+    }
+}
+
+#[test]
+fn the_copy_in_the_docs_is_this_description() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let copy = fs::read_to_string(file).expect("docs/openapi.json");
+    let now = openapi::openapi().expect("JSON");
+    assert!(copy == now, "run `cargo run -p restante -- docs openapi > docs/openapi.json`");
+}

@@ -1,0 +1,366 @@
+//! The web interface as a browser gets it: pages, the files they ask for, the greeting. What is in them does not matter
+//! here.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use restante_testdir::TestDir;
+use sha2::{Digest as _, Sha256};
+
+use super::*;
+use crate::encoding::Coding;
+use crate::packed::{ASSETS, HASH, PAGES};
+
+/// What all compressed files together may have.
+const MAX_BYTES: usize = 150_000;
+
+/// The pages, and their way to the root.
+const TABLE: [(&str, &str); 10] = [
+    ("/", "./"),
+    ("/monitor", "./"),
+    ("/status", "./"),
+    ("/search?q=code&mailbox=james", "./"),
+    ("/sessions", "./"),
+    ("/m/james", "../"),
+    ("/m/james%2Fx@example.org", "../"),
+    ("/m/a%20b%FF", "../"),
+    ("/m/james/latest", "../../"),
+    ("/m/james/1794699770123456?x=y", "../../"),
+];
+
+fn below(base: &str) -> House {
+    House::with(Settings { base_path: base.to_owned(), ..Settings::default() })
+}
+
+/// The path of a file that is worth compressing.
+fn some_asset() -> String {
+    let (path, _) = ASSETS.iter().find(|(_, file)| file.smaller.len() == 2).expect("a file in three forms");
+    format!("/assets/{HASH}/{path}")
+}
+
+fn decoded(answer: &Answer) -> Vec<u8> {
+    let mut out = Vec::new();
+    match answer.header("content-encoding") {
+        "" => out.extend_from_slice(&answer.body),
+        "gzip" => {
+            flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut out).expect("gzip");
+        }
+        "br" => brotli::BrotliDecompress(&mut &answer.body[..], &mut out).expect("brotli"),
+        other => panic!("{other}?"),
+    }
+    out
+}
+
+#[tokio::test]
+async fn every_page_finds_its_files_wherever_it_is() {
+    for base in ["", "/mail", "/a/b"] {
+        let house = below(base);
+        for (path, root) in TABLE {
+            for prefix in ["", base] {
+                let page = house.ask(&format!("GET {prefix}{path}")).await;
+                assert_eq!(page.status, 200, "{prefix}{path}");
+                let start = format!("\"{root}assets/{HASH}/");
+                let named: Vec<&str> =
+                    page.text().split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect();
+                assert!(!named.is_empty(), "{path}");
+                for file in named {
+                    let file = house.ask(&format!("GET {prefix}/assets/{HASH}/{file}")).await;
+                    assert_eq!(file.status, 200, "{path}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slash_too_many_leads_to_the_page() {
+    let table = [
+        ("/m/", "../"),
+        ("/monitor/", "../monitor"),
+        ("/status/", "../status"),
+        ("/search/?q=code", "../search?q=code"),
+        ("/sessions/", "../sessions"),
+        ("/m/james/", "../james"),
+        ("/m/james%2Fx@example.org/?x=y", "../james%2Fx@example.org?x=y"),
+        ("/m/http:/", "../http:"),
+        ("/m/james/latest/", "../latest"),
+    ];
+    for base in ["", "/mail", "/a/b"] {
+        let house = below(base);
+        for (path, location) in table {
+            for prefix in ["", base] {
+                let answer = house.ask(&format!("GET {prefix}{path}")).await;
+                assert_eq!((answer.status.as_u16(), answer.header("location")), (308, location), "{prefix}{path}");
+                assert_eq!(answer.header("cache-control"), "no-cache");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_headers_of_a_page() {
+    let house = House::new();
+    for (path, _) in TABLE {
+        let mut page = house.ask(&format!("GET {path}")).await;
+        let style =
+            page.text().split("<style>").nth(1).and_then(|rest| rest.split("</style>").next()).expect("a style");
+        let policy = format!(
+            "default-src 'none'; script-src 'self'; style-src 'sha256-{}'; img-src 'self' data:; connect-src 'self'; \
+             frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+             require-trusted-types-for 'script'; trusted-types greeting",
+            STANDARD.encode(Sha256::digest(style)),
+        );
+        let length = page.body.len().to_string();
+        let expected = [
+            ("cache-control", "no-cache"),
+            ("content-length", &length),
+            ("content-security-policy", &policy),
+            ("content-type", "text/html; charset=utf-8"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+            ("referrer-policy", "no-referrer"),
+            ("vary", "Accept-Encoding"),
+            ("x-content-type-options", "nosniff"),
+            ("x-dns-prefetch-control", "off"),
+            ("x-frame-options", "DENY"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(page.header(name), value, "{path}");
+            page.headers.remove(name);
+        }
+        assert!(page.header("permissions-policy").contains("camera=()"));
+        assert!(page.header("etag").starts_with('"'));
+        assert_eq!(page.headers.len(), 2, "{:?}", page.headers);
+    }
+}
+
+#[tokio::test]
+async fn the_headers_of_a_file() {
+    let house = House::new();
+    for (path, content_type) in [("icon.svg", "image/svg+xml"), ("js/main.js", "text/javascript; charset=utf-8")] {
+        let mut file = house.ask(&format!("GET /assets/{HASH}/{path}")).await;
+        let length = file.body.len().to_string();
+        let expected = [
+            ("cache-control", "public, max-age=31536000, immutable"),
+            ("content-length", length.as_str()),
+            ("content-type", content_type),
+            ("cross-origin-resource-policy", "same-origin"),
+            ("vary", "Accept-Encoding"),
+            ("x-content-type-options", "nosniff"),
+            ("x-dns-prefetch-control", "off"),
+            ("x-frame-options", "SAMEORIGIN"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(file.header(name), value, "{path}");
+            file.headers.remove(name);
+        }
+        assert!(file.header("etag").starts_with('"'));
+        assert_eq!(file.headers.len(), 1, "{:?}", file.headers);
+    }
+}
+
+#[tokio::test]
+async fn a_file_comes_as_the_client_likes_it() {
+    let house = House::new();
+    for path in ["/".to_owned(), "/m/james".to_owned(), some_asset()] {
+        let plain = house.ask(&format!("GET {path}")).await;
+        let mut tags = vec![plain.header("etag").to_owned()];
+        let table = [
+            ("gzip, deflate, br, zstd", "br"),
+            ("gzip", "gzip"),
+            ("br;q=0, *", "gzip"),
+            ("identity", ""),
+            ("zstd", ""),
+        ];
+        for (accepted, coding) in table {
+            let answer = house.ask(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
+            assert_eq!((answer.status.as_u16(), answer.header("content-encoding")), (200, coding), "{path} {accepted}");
+            assert_eq!(answer.header("content-length"), answer.body.len().to_string());
+            assert_eq!(decoded(&answer), plain.body, "{path} {accepted}");
+            assert_eq!(answer.body.len() < plain.body.len(), !coding.is_empty(), "{path} {accepted}");
+            tags.push(answer.header("etag").to_owned());
+        }
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), 3, "one tag for each form of {path}");
+    }
+}
+
+#[tokio::test]
+async fn a_browser_that_has_it_gets_nothing() {
+    let house = House::new();
+    for path in ["/".to_owned(), "/favicon.ico".to_owned(), some_asset()] {
+        for accepted in ["br", "gzip", "identity"] {
+            let first = house.ask(&format!("GET {path}\nAccept-Encoding: {accepted}")).await;
+            let mut expected = first.headers.clone();
+            expected.remove("content-length");
+            expected.remove("content-encoding");
+            for method in ["GET", "HEAD"] {
+                let known = first.header("etag");
+                let again =
+                    house.ask(&format!("{method} {path}\nAccept-Encoding: {accepted}\nIf-None-Match: {known}")).await;
+                assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{path} {accepted}");
+                assert_eq!(again.headers, expected);
+            }
+            let other = house.ask(&format!("GET {path}\nAccept-Encoding: {accepted}\nIf-None-Match: \"x\"")).await;
+            assert_eq!((other.status.as_u16(), other.body), (200, first.body), "{path} {accepted}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn head_has_the_headers_of_get() {
+    let house = House::new();
+    for path in ["/m/james", "/serve/greeting", "/api/v2/server", "/favicon.ico", &some_asset()] {
+        let get = house.ask(&format!("GET {path}\nAccept-Encoding: br")).await;
+        let head = house.ask(&format!("HEAD {path}\nAccept-Encoding: br")).await;
+        assert_eq!((head.status, head.headers), (get.status, get.headers), "{path}");
+        assert!(head.body.is_empty() && !get.body.is_empty(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there() {
+    let house = below("/mail");
+    let file = some_asset();
+    let other_hash = file.replace(HASH, "000000000000");
+    for path in [
+        other_hash.as_str(),
+        &file.replace(HASH, &HASH.to_uppercase().replace(|c: char| c.is_ascii_digit(), "A")),
+        &format!("{file}/"),
+        &format!("{file}x"),
+        &format!("/assets/{HASH}/"),
+        &format!("/assets/{HASH}"),
+        &format!("/assets/{HASH}/index.html"),
+        &format!("/assets/{HASH}/tsconfig.json"),
+        &format!("/assets/{HASH}/%2E%2E/%2E%2E/Cargo.toml"),
+        &format!("/assets/{HASH}/%FF"),
+        &format!("/assets/%FF/{HASH}"),
+        "/assets/",
+        "/m",
+        "/m/james/1/2",
+        "/index.html",
+        "/mail/favicon.ico",
+        "/mail/robots.txt",
+    ] {
+        house.ask(&format!("GET {path}")).await.problem(404);
+    }
+    for path in ["/", "/m/james", "/monitor", &file, "/serve/greeting", "/api/v2/server", "/favicon.ico"] {
+        house.ask(&format!("POST {path}")).await.problem(405);
+    }
+}
+
+#[tokio::test]
+async fn an_icon_for_what_is_no_page() {
+    let icon = House::new().ask("GET /favicon.ico").await;
+    assert_eq!((icon.status.as_u16(), icon.header("content-type")), (200, "image/svg+xml"));
+    assert_eq!(icon.header("cache-control"), "public, max-age=86400");
+    assert!(icon.text().contains("<svg"));
+}
+
+#[test]
+fn the_files_are_packed_as_they_are_looked_for() {
+    assert!(ASSETS.is_sorted_by(|(one, _), (other, _)| one < other));
+    for file in ASSETS.iter().map(|(_, file)| file).chain(&PAGES) {
+        let forms = || file.smaller.iter().chain([&file.plain]);
+        assert!(forms().is_sorted_by_key(|form| form.content.len()));
+        assert!(forms().all(|form| (form.coding == Coding::Identity) == std::ptr::eq(form, &raw const file.plain)));
+    }
+}
+
+#[test]
+fn the_web_interface_is_small() {
+    let files = ASSETS.iter().map(|(_, file)| file).chain(&PAGES);
+    let total: usize = files.map(|file| file.smaller.first().unwrap_or(&file.plain).content.len()).sum();
+    assert!(total < MAX_BYTES, "{total} bytes compressed, which is more than {MAX_BYTES}");
+}
+
+/// A file with a greeting, removed when dropped.
+struct GreetingFile(TestDir);
+
+impl GreetingFile {
+    fn new() -> Self {
+        Self(TestDir::new())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("greeting.html")
+    }
+
+    fn house(&self) -> House {
+        House::with(Settings { greeting_file: Some(self.path()), ..Settings::default() })
+    }
+
+    fn write(&self, content: impl AsRef<[u8]>) {
+        fs::write(self.path(), content).expect("a temporary file");
+    }
+}
+
+async fn greeting(house: &House) -> String {
+    let answer = house.ask("GET /serve/greeting").await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert_eq!(answer.header("cache-control"), "no-cache");
+    assert_eq!(answer.header("referrer-policy"), "no-referrer");
+    assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin");
+    let policy = answer.header("content-security-policy");
+    assert!(policy.starts_with("sandbox; default-src 'none'; ") && !policy.contains("script"), "{policy}");
+    answer.text().to_owned()
+}
+
+#[tokio::test]
+async fn the_built_in_greeting() {
+    let house = below("/mail");
+    let text = greeting(&house).await;
+    assert!(text.starts_with("<h2>"), "a fragment: {text}");
+    assert_eq!(house.ask("GET /mail/serve/greeting").await.text(), text);
+}
+
+#[tokio::test]
+async fn a_greeting_of_ones_own_is_read_anew() {
+    let built_in = greeting(&House::new()).await;
+    let file = GreetingFile::new();
+    let house = file.house();
+    assert_eq!(greeting(&house).await, built_in, "there is no file yet");
+    for text in ["<p>Grüße", "<p>Grüße", "<p>Bonjour", ""] {
+        file.write(text);
+        assert_eq!(greeting(&house).await, text);
+    }
+    fs::remove_file(file.path()).expect("the file");
+    assert_eq!(greeting(&house).await, built_in, "the file is gone");
+    file.write("back");
+    assert_eq!(greeting(&house).await, "back");
+}
+
+#[tokio::test]
+async fn odd_greetings() {
+    let file = GreetingFile::new();
+    let house = file.house();
+    file.write(b"caf\xe9 \xf0\x9f");
+    assert_eq!(greeting(&house).await, "caf\u{fffd} \u{fffd}");
+    file.write(vec![b'x'; (1 << 20) + 1]);
+    assert_eq!(greeting(&house).await.len(), 1 << 20);
+
+    let directory = House::with(Settings { greeting_file: Some(std::env::temp_dir()), ..Settings::default() });
+    assert!(greeting(&directory).await.starts_with("<h2>"));
+    // Opening this one would wait for somebody who writes to it.
+    let pipe = GreetingFile::new();
+    let mode = rustix::fs::Mode::from(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, pipe.path(), rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
+    assert!(greeting(&pipe.house()).await.starts_with("<h2>"));
+}
+
+#[tokio::test]
+async fn the_server_about_itself() {
+    let house = below("/mail");
+    for path in ["/api/v2/server", "/mail/api/v2/server"] {
+        let answer = house.ask(&format!("GET {path}")).await;
+        assert_eq!((answer.status.as_u16(), answer.header("cache-control")), (200, "no-store"));
+        assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
+        let about = answer.json();
+        assert!(about["smtp"]["port"].is_null(), "this one has no ports");
+        assert_eq!((&about["script"], &about["webhooks"]), (&serde_json::Value::Null, &0.into()));
+    }
+}

@@ -1,0 +1,175 @@
+//! A store in trouble: the client gets a plain sentence, and is told whether to come again.
+
+use async_trait::async_trait;
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::naming::MailboxName;
+use restante_store::feed::Feed;
+use restante_store::{Appended, Listing, MailboxPage, MailboxState, Page, Result, StoreError, Usage, Version, Which};
+
+use super::*;
+use crate::{Server, routed};
+
+/// A store that does nothing but fail, or does not even do that.
+pub(super) struct Failing {
+    error: Option<MakeError>,
+    is_shared: bool,
+}
+
+type MakeError = fn(String) -> StoreError;
+
+impl Failing {
+    pub(super) fn with(error: MakeError) -> Self {
+        Self { error: Some(error), is_shared: false }
+    }
+
+    fn silent() -> Self {
+        Self { error: None, is_shared: false }
+    }
+
+    async fn fail<T>(&self) -> Result<T> {
+        match self.error {
+            Some(error) => Err(error("open /secret/path: EIO".to_owned())),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Failing {
+    async fn append(&self, _: NewMessage) -> Result<Appended> {
+        self.fail().await
+    }
+    async fn version(&self, _: &MailboxName) -> Result<Version> {
+        self.fail().await
+    }
+    async fn list(&self, _: &MailboxName, _: Page) -> Result<Listing> {
+        self.fail().await
+    }
+    async fn find(&self, _: &MailboxName, _: Which) -> Result<Option<Summary>> {
+        self.fail().await
+    }
+    async fn source(&self, _: &MailboxName, _: MessageId) -> Result<Option<Source>> {
+        self.fail().await
+    }
+    async fn set_seen(&self, _: &MailboxName, _: MessageId, _: bool) -> Result<bool> {
+        self.fail().await
+    }
+    async fn remove(&self, _: &MailboxName, _: MessageId) -> Result<Option<Summary>> {
+        self.fail().await
+    }
+    async fn purge(&self, _: &MailboxName, _: MessageId, _: usize) -> Result<Vec<Summary>> {
+        self.fail().await
+    }
+    async fn expire(&self, _: Timestamp, _: usize) -> Result<Vec<Summary>> {
+        self.fail().await
+    }
+    async fn mailboxes(&self, _: MailboxPage) -> Result<Vec<MailboxState>> {
+        self.fail().await
+    }
+    async fn last_id(&self) -> Result<MessageId> {
+        self.fail().await
+    }
+    async fn usage(&self) -> Result<Usage> {
+        self.fail().await
+    }
+    fn feed(&self) -> Option<Feed> {
+        self.is_shared.then(|| Feed::new(1).1)
+    }
+}
+
+#[tokio::test]
+async fn a_store_in_trouble_is_503() {
+    let table: [(MakeError, &str, &str); 3] = [
+        (StoreError::Unavailable, "5", "The store cannot be reached at the moment."),
+        (StoreError::NoSpace, "5", "The store is full."),
+        (StoreError::Broken, "", "The store could not do its work."),
+    ];
+    for (error, retry_after, detail) in table {
+        let router = over(Failing::with(error));
+        for request in [
+            "GET /api/v1/mailbox/test",
+            "GET /api/v1/mailbox/test/latest",
+            "GET /api/v1/mailbox/test/1/source",
+            "GET /mailbox/dattach/test/1/0/x",
+            "GET /api/v2/mailboxes",
+            "PATCH /api/v1/mailbox/test/1",
+            "DELETE /api/v1/mailbox/test/1",
+            "DELETE /api/v1/mailbox/test",
+            "GET /readyz",
+        ] {
+            let answer = ask(&router, request, Body::empty(), Peer::default()).await;
+            assert_eq!(answer.problem(503), detail, "{request}");
+            assert_eq!(answer.header("retry-after"), retry_after, "{request}");
+        }
+    }
+}
+
+/// What goes to the log leaves the service beside the answer.
+#[tokio::test]
+async fn a_shared_store_says_by_itself_that_it_is_away() {
+    for (is_shared, path, is_told) in [
+        (false, "/api/v1/mailbox/test", true),
+        (false, "/readyz", true),
+        (true, "/api/v1/mailbox/test", true),
+        (true, "/readyz", false),
+    ] {
+        let router = over(Failing { is_shared, ..Failing::with(StoreError::Unavailable) });
+        let request = Request::get(path).header("Host", "localhost").body(Body::empty()).expect("a request");
+        let response = router.oneshot(request).await.expect("an answer");
+        assert_eq!(response.status(), 503, "{path}");
+        assert_eq!(response.extensions().get::<StoreError>().is_some(), is_told, "{path}, shared: {is_shared}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_is_not_ready() {
+    let router = over(Failing::silent());
+    let answer = ask(&router, "GET /readyz", Body::empty(), Peer::default()).await;
+    assert_eq!(answer.problem(503), "The store cannot be reached at the moment.");
+    assert_eq!(ask(&router, "GET /livez", Body::empty(), Peer::default()).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_is_not_ready_but_lives() {
+    let settings = Settings::default();
+    let readiness = settings.readiness.clone();
+    let house = House::with(settings);
+    assert_eq!(house.ask("GET /readyz").await.text(), "ok\n");
+    readiness.end();
+    assert_eq!(house.ask("GET /readyz").await.problem(503), "The server is about to end.");
+    assert_eq!(house.ask("GET /livez").await.text(), "ok\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_store_does_not_tell_is_not_made_up() {
+    for store in [Failing::silent(), Failing::with(StoreError::Unavailable)] {
+        let router = over(store);
+        let answer = ask(&router, "GET /metrics", Body::empty(), Peer::default()).await;
+        assert_eq!(answer.status, 200);
+        assert!(answer.text().contains("\nrestante_store_up 0\n"), "{}", answer.text());
+        assert!(!answer.text().contains("restante_store_messages"), "{}", answer.text());
+        assert_eq!(ask(&router, "GET /debug/vars", Body::empty(), Peer::default()).await.status, 200);
+    }
+}
+
+pub(super) fn over(store: Failing) -> Router {
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), Arc::new(store), Extensions::default());
+    router(Arc::new(mailroom), Settings { max_message_bytes: 1 << 20, ..Settings::default() })
+}
+
+/// Whoever watches the server wants to see it most when it has much to do.
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_about_the_server_does_not_wait_for_heavy_work() {
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
+    let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
+    let turns = u32::try_from(server.heavy.available_permits()).unwrap();
+    let _all = server.heavy.clone().acquire_many_owned(turns).await.unwrap();
+    let router = routed(server);
+    for path in ["/livez", "/readyz", "/metrics", "/debug/vars", "/serve/status"] {
+        let request = format!("GET {path}");
+        let asking = ask(&router, &request, Body::empty(), Peer::default());
+        let answer = tokio::time::timeout(std::time::Duration::from_mins(1), asking).await;
+        assert_eq!(answer.unwrap_or_else(|_| panic!("{path} waits")).status, 200, "{path}");
+    }
+}

@@ -1,0 +1,210 @@
+//! Checks who may open which mailbox. If neither credentials nor accounts are configured, every login opens every mailbox: a mail
+//! catcher shows mail, it does not keep it from people.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use md5::{Digest as _, Md5};
+use restante_access::{Configured, Denied, Grant, Locks, Reason, Scope};
+use restante_mail::naming::MailboxName;
+use restante_proto::pop3::Proof;
+use restante_settings::Key;
+
+use crate::constant_time::equal;
+
+/// The mailboxes and passwords of `pop3.credentials`, and the accounts of all protocols.
+#[derive(Debug)]
+pub struct Login {
+    keys: Vec<Key>,
+    locks: Arc<Locks>,
+}
+
+/// Somebody at the door of a mailbox.
+pub(super) struct Visitor<'a> {
+    /// The mailbox.
+    pub(super) mailbox: &'a MailboxName,
+    /// Who it is, as sent.
+    pub(super) user: &'a str,
+    /// What they have to show for it.
+    pub(super) proof: &'a Proof,
+    /// Where they come from.
+    pub(super) ip: Option<IpAddr>,
+}
+
+impl Login {
+    /// Between a mailbox and the user who opens it, for clients that have one field for both.
+    const SEPARATOR: char = '*';
+
+    /// Checks against these.
+    pub fn new(keys: Vec<Key>, locks: Arc<Locks>) -> Self {
+        Self { keys, locks }
+    }
+
+    /// Where denials are logged.
+    pub(super) fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    /// Whether anything opens every mailbox.
+    pub(super) fn is_open(&self) -> bool {
+        self.keys.is_empty() && !self.locks.is_on()
+    }
+
+    /// The mailbox and the user that a client means. Where there are users, `mailbox*user` are both.
+    pub(super) fn parties<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
+        let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.locks.is_on() && mailbox == user);
+        both.unwrap_or((mailbox, user))
+    }
+
+    /// Returns what a client may do with a mailbox: a password of the settings opens it, a user's opens all of them, and a token
+    /// those that it may read. Waits before it looks at the password if the client or the user has failed logins.
+    pub(super) async fn check(&self, visitor: &Visitor<'_>, own: Option<&MailboxName>) -> Result<Grant, Denied> {
+        let Visitor { mailbox, user, proof, ip } = visitor;
+        if self.is_open() {
+            return Ok(Grant::EVERYTHING);
+        }
+        let is_right = || self.opens(mailbox, own, proof);
+        let holder = own.filter(|own| self.keys.iter().any(|key| key.mailbox.as_ref() == Some(own)));
+        let configured =
+            Configured { setting: "pop3.credentials", holder: holder.map(MailboxName::as_str), is_right: &is_right };
+        // A hashed password cannot be compared with a digest.
+        let secret = match proof {
+            Proof::Password(password) => Some(password.expose()),
+            Proof::Digest { .. } => None,
+        };
+        let grant = self.locks.keeper.check_configured(user, secret, (*ip).into(), &configured).await?;
+        let reason = match grant.allows_somewhere(Scope::Read) {
+            true if grant.reaches(mailbox) => return Ok(grant),
+            true => Reason::Mailbox,
+            false => Reason::Scope,
+        };
+        Err(Denied::to(grant.holder(), reason))
+    }
+
+    /// Whether the proof of a user, who may be somebody without a mailbox, opens a mailbox by the settings. Takes the same
+    /// time whichever character is wrong.
+    fn opens(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
+        // Nobody opens another's mailbox by a password of one's own (RFC 4616 section 2: the authorization identity).
+        let fits = |key: &Key| match &key.mailbox {
+            Some(own) => own == mailbox && Some(own) == user,
+            None => true,
+        };
+        self.keys.iter().fold(false, |open, key| open | (fits(key) & proves(key, proof)))
+    }
+}
+
+fn proves(key: &Key, proof: &Proof) -> bool {
+    let password = key.password.expose().as_bytes();
+    match proof {
+        Proof::Password(given) => equal(password, given.expose().as_bytes()),
+        // RFC 1939 section 7: MD5 of the greeting's timestamp, with its brackets, and the shared secret behind it.
+        Proof::Digest { timestamp, digest } => {
+            let expected = Md5::new().chain_update(timestamp).chain_update(password).finalize();
+            equal(&expected, digest)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use restante_mail::naming::Naming;
+    use restante_proto::Secret;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const TIMESTAMP: &str = "<1896.697170952@dbc.mtview.ca.us>";
+
+    fn named(text: &str) -> MailboxName {
+        Naming::Local.mailbox_named(text).unwrap()
+    }
+
+    /// Each with the mailbox it opens; `*` opens all of them.
+    fn login(keys: &[(&str, &str)]) -> Login {
+        let key = |(mailbox, password): &(&str, &str)| Key {
+            mailbox: (*mailbox != "*").then(|| named(mailbox)),
+            password: Secret::new(*password),
+        };
+        Login::new(keys.iter().map(key).collect(), Locks::open(restante_access::Settings::default()).unwrap())
+    }
+
+    fn password(text: &str) -> Proof {
+        Proof::Password(Secret::new(text))
+    }
+
+    fn digest(text: &str) -> Proof {
+        let digest = Md5::new().chain_update(TIMESTAMP).chain_update(text).finalize().into();
+        Proof::Digest { timestamp: TIMESTAMP.to_owned(), digest }
+    }
+
+    #[test]
+    fn who_opens_what() {
+        let login = login(&[("james", "one"), ("ann", "two"), ("*", "all")]);
+        // The mailbox, the user, the password, and whether it opens.
+        let table = [
+            ("james", "james", "one", true),
+            ("james", "james", "two", false),
+            ("james", "james", "all", true),
+            ("james", "james", "", false),
+            ("james", "james", "One", false),
+            ("ann", "ann", "two", true),
+            ("ann", "ann", "one", false),
+            ("jim", "jim", "one", false),
+            ("jim", "jim", "all", true),
+            ("james", "ann", "two", false),
+            ("james", "ann", "one", false),
+            ("james", "ann", "all", true),
+            ("james", "first last", "one", false),
+            ("james", "first last", "all", true),
+        ];
+        for (mailbox, user, text, opens) in table {
+            let mailbox = named(mailbox);
+            let name = Naming::Local.mailbox_named(user).ok();
+            for proof in [password(text), digest(text)] {
+                assert_eq!(login.opens(&mailbox, name.as_ref(), &proof), opens, "{mailbox} {user} {proof:?} {text}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_credentials_every_login_opens_every_mailbox_without_a_throttle() {
+        let login = login(&[]);
+        let mailbox = named("james");
+        let begun = Instant::now();
+        for proof in [password(""), password("x"), digest("x")].iter().cycle().take(100) {
+            let visitor = Visitor { mailbox: &mailbox, user: "james", proof, ip: None };
+            assert!(login.check(&visitor, None).await.is_ok());
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn passwords_and_digests_are_throttled_together() {
+        let login = login(&[("james", "one")]);
+        let mailbox = named("james");
+        let begun = Instant::now();
+        for (proof, opens, millis) in [
+            (digest("one"), true, 0),
+            (digest("x"), false, 0),
+            (password("x"), false, 200),
+            (digest("x"), false, 600),
+            (password("one"), true, 1400),
+        ] {
+            let visitor = Visitor { mailbox: &mailbox, user: "james", proof: &proof, ip: None };
+            assert_eq!(login.check(&visitor, Some(&mailbox)).await.is_ok(), opens, "{proof:?}");
+            assert_eq!(begun.elapsed().as_millis(), millis, "{proof:?}");
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_rfc() {
+        // RFC 1939 section 7.
+        let login = login(&[("mrose", "tanstaaf")]);
+        let mailbox = named("mrose");
+        let digest = 0xc4c9_334b_ac56_0ecc_979e_5800_1b3e_22fb_u128.to_be_bytes();
+        let proof = Proof::Digest { timestamp: TIMESTAMP.to_owned(), digest };
+        assert!(login.opens(&mailbox, Some(&mailbox), &proof));
+    }
+}

@@ -1,0 +1,273 @@
+//! The POP3 server against clients that take up memory and time: what one of them does must not be felt by the others.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use restante_access::Locks;
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::envelope::{Envelope, Peer};
+use restante_mailroom::Mailroom;
+use restante_mailroom::hooks::Extensions;
+use restante_metrics::Protocol;
+use restante_net::{Certificate, Limits, ShutdownTrigger, Tls};
+use restante_proto::Secret;
+use restante_settings::Key;
+use restante_store::Limits as StoreLimits;
+use restante_store::memory::MemoryStore;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::task::{JoinHandle, yield_now};
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// So short that a test can wait for it, and longer than a session on a busy machine needs for a few commands.
+const IMPATIENT: Duration = Duration::from_secs(3);
+
+/// More than the system keeps for a connection whose peer does not read.
+const LARGE: usize = 4 * 1024 * 1024;
+
+fn mailroom() -> Arc<Mailroom> {
+    let store = Arc::new(MemoryStore::new(StoreLimits::default()));
+    Arc::new(Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default()))
+}
+
+async fn deliver(mailroom: &Mailroom, to: &str, mail: Bytes) {
+    let envelope = Envelope {
+        peer: Peer { ip: None, helo: "client.test".into() },
+        from: None,
+        recipients: vec![Address::parse(to, Alphabet::Ascii).unwrap()],
+    };
+    mailroom.deliver(&envelope, mail).await.unwrap();
+}
+
+/// Without users and tokens.
+fn locks() -> Arc<Locks> {
+    Locks::open(restante_access::Settings::default()).unwrap()
+}
+
+/// A server that keeps to so many bytes, be it of lists or of messages.
+fn server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Arc<Server> {
+    Arc::new(settled(mailroom, budget, timeout))
+}
+
+/// The same, as long as it can be changed.
+fn settled(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Duration) -> Server {
+    Server {
+        host: Host {
+            protocol: Protocol::Pop3,
+            mailroom: mailroom.clone(),
+            tls: None,
+            implicit_tls: false,
+            metrics: Arc::default(),
+            timeout,
+            netdebug: false,
+            sessions: Arc::default(),
+            store_errors: Arc::default(),
+        },
+        settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
+        login: Arc::new(Login::new(Vec::new(), locks())),
+        maildrops: budget.clone(),
+        messages: budget.clone(),
+    }
+}
+
+/// A client, and the end of its session.
+fn connect(server: &Arc<Server>, shutdown: &Shutdown) -> (BufReader<UnixStream>, JoinHandle<()>) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let admission = Limits::new(1, None).admit();
+    let ended = tokio::spawn(server.clone().serve(Stream::Unix(theirs), None, admission, shutdown.clone()));
+    (BufReader::new(ours), ended)
+}
+
+/// Says these lines, and returns the first line of the answer to the last, with the rest of the connection.
+async fn say(server: &Arc<Server>, shutdown: &Shutdown, lines: &[&str]) -> (String, BufReader<UnixStream>) {
+    let (mut client, _) = connect(server, shutdown);
+    client.write_all(format!("{}\r\n", lines.join("\r\n")).as_bytes()).await.unwrap();
+    let mut line = String::new();
+    for _ in 0..=lines.len() {
+        line.clear();
+        client.read_line(&mut line).await.unwrap();
+    }
+    (line, client)
+}
+
+#[tokio::test]
+async fn messages_that_nobody_takes_do_not_add_up() {
+    let mailroom = mailroom();
+    deliver(&mailroom, "bob@x.org", Bytes::from(b"a line\r\n".repeat(LARGE / 8))).await;
+    let budget = Budget::new(LARGE + LARGE / 2);
+    let patient = server(&mailroom, &budget, Duration::from_mins(1));
+    let impatient = server(&mailroom, &budget, IMPATIENT);
+    let (_trigger, shutdown) = ShutdownTrigger::new();
+    let ask = async |server| say(server, &shutdown, &["USER bob", "PASS x", "RETR 1"]).await;
+
+    // There is room for one, and one more may overdraw.
+    let (first, holder) = ask(&patient).await;
+    let (second, _overdrawn) = ask(&patient).await;
+    assert!(first.starts_with("+OK") && second.starts_with("+OK"), "{first}{second}");
+    let (third, _) = ask(&impatient).await;
+    assert!(third.starts_with("-ERR [SYS/TEMP] "), "{third}");
+    // Whoever leaves gives back.
+    drop(holder);
+    let (fourth, _) = ask(&patient).await;
+    assert!(fourth.starts_with("+OK"), "{fourth}");
+}
+
+#[tokio::test]
+async fn large_mailboxes_that_are_open_do_not_add_up() {
+    let mailroom = mailroom();
+    for _ in 0..1001 {
+        deliver(&mailroom, "bob@x.org", Bytes::from_static(b"Hi\r\n")).await;
+    }
+    // Room for one, and one more may overdraw.
+    let budget = Budget::new(1);
+    let patient = server(&mailroom, &budget, Duration::from_mins(1));
+    let impatient = server(&mailroom, &budget, IMPATIENT);
+    let (trigger, shutdown) = ShutdownTrigger::new();
+    let open = async |server, user| say(server, &shutdown, &[user, "PASS x"]).await;
+
+    let (first, holder) = open(&patient, "USER bob").await;
+    let (second, _overdrawn) = open(&patient, "USER bob").await;
+    assert!(first.starts_with("+OK 1001 ") && second.starts_with("+OK 1001 "), "{first}{second}");
+    let (third, mut client) = open(&impatient, "USER bob").await;
+    assert!(third.starts_with("-ERR [SYS/TEMP] "), "{third}");
+    // A small one needs none of it, also behind one that was too large.
+    client.write_all(b"USER ann\r\nPASS x\r\n").await.unwrap();
+    let mut lines = client.lines();
+    lines.next_line().await.unwrap();
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("+OK 0 messages (0 octets)"));
+    // Whoever leaves gives back.
+    drop(holder);
+    let (fourth, _here) = open(&patient, "USER bob").await;
+    assert!(fourth.starts_with("+OK 1001 "), "{fourth}");
+    // Nobody waits for it when the server ends.
+    let (_, mut waiting) = say(&patient, &shutdown, &["USER bob"]).await;
+    waiting.write_all(b"PASS x\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(shutdown);
+    assert!(trigger.run(Duration::from_secs(8)).await);
+    let mut fifth = String::new();
+    waiting.read_line(&mut fifth).await.unwrap();
+    assert!(fifth.starts_with("-ERR [SYS/TEMP] "), "{fifth}");
+}
+
+/// The clock stands still in these: it jumps to where the next wait ends as soon as everybody waits, and so shows who
+/// has waited for what.
+const SOON: Duration = Duration::from_millis(900);
+
+/// A mailbox with one large message and a small one, and two clients that never take the large one, so that there is no
+/// memory left for a third.
+async fn exhausted(shutdown: &Shutdown) -> (Arc<Server>, [BufReader<UnixStream>; 2]) {
+    let mailroom = mailroom();
+    deliver(&mailroom, "bob@x.org", Bytes::from(b"a line\r\n".repeat(LARGE / 8))).await;
+    deliver(&mailroom, "bob@x.org", Bytes::from_static(b"Hi\r\n")).await;
+    // Room for one, and one more may overdraw.
+    let server = server(&mailroom, &Budget::new(LARGE + LARGE / 2), Duration::from_mins(5));
+    let mut deaf = Vec::new();
+    for _ in 0..2 {
+        let (answer, client) = say(&server, shutdown, &["USER bob", "PASS x", "RETR 1"]).await;
+        assert!(answer.starts_with("+OK"), "{answer}");
+        deaf.push(client);
+    }
+    (server, deaf.try_into().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn small_messages_do_not_queue_behind_large_ones() {
+    let (_trigger, shutdown) = ShutdownTrigger::new();
+    let (server, _deaf) = exhausted(&shutdown).await;
+    let begun = Instant::now();
+    let (_, mut waiting) = say(&server, &shutdown, &["USER bob", "PASS x"]).await;
+    waiting.write_all(b"RETR 1\r\n").await.unwrap();
+    sleep(SOON).await;
+
+    let (small, _) = say(&server, &shutdown, &["USER bob", "PASS x", "RETR 2"]).await;
+    assert!(small.starts_with("+OK"), "{small}");
+    assert!(begun.elapsed() < 2 * SOON);
+
+    // The one that waits for memory is told in time that there is none, and what it says meanwhile is heard.
+    waiting.write_all(b"NOOP\r\n").await.unwrap();
+    let mut lines = waiting.lines();
+    let refused = lines.next_line().await.unwrap().unwrap();
+    assert!(refused.starts_with("-ERR [SYS/TEMP] "), "{refused}");
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("+OK"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_gives_up_the_place_in_the_queue() {
+    let (_trigger, shutdown) = ShutdownTrigger::new();
+    let (server, _deaf) = exhausted(&shutdown).await;
+    let (mut client, ended) = connect(&server, &shutdown);
+    client.write_all(b"USER bob\r\nPASS x\r\nRETR 1\r\n").await.unwrap();
+    sleep(SOON).await;
+    drop(client);
+    let begun = Instant::now();
+    ended.await.unwrap();
+    assert!(begun.elapsed() < SOON);
+}
+
+#[tokio::test]
+async fn whoever_says_much_at_once_lets_others_have_their_turn() {
+    const COMMANDS: usize = 400;
+    let mailroom = mailroom();
+    deliver(&mailroom, "bob@x.org", Bytes::from_static(b"Hi\r\n")).await;
+    let server = server(&mailroom, &Budget::new(LARGE), Duration::from_mins(1));
+    let (_trigger, shutdown) = ShutdownTrigger::new();
+    let (_, mut client) = say(&server, &shutdown, &["USER bob", "PASS x"]).await;
+    client.write_all("TOP 1 0\r\n".repeat(COMMANDS).as_bytes()).await.unwrap();
+    // There is one thread only, so that this goes on as often as the session pauses.
+    let mut answered = tokio::spawn(async move {
+        let mut lines = client.lines();
+        let mut ends = 0;
+        while ends < COMMANDS {
+            ends += usize::from(lines.next_line().await.unwrap().unwrap() == ".");
+        }
+    });
+    let mut turns = 0;
+    while !answered.is_finished() {
+        yield_now().await;
+        turns += 1;
+    }
+    (&mut answered).await.unwrap();
+    assert!(turns >= COMMANDS, "{turns}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_does_not_wait_for_handshakes() {
+    for implicit_tls in [true, false] {
+        let mut server = settled(&mailroom(), &Budget::new(1), Duration::from_mins(1));
+        server.host.tls = Some(Arc::new(Tls::new(Certificate::SelfSigned, &[], &[]).unwrap()));
+        server.host.implicit_tls = implicit_tls;
+        server.settings = Arc::new(Settings { stls: true, ..Settings::clone(&server.settings) });
+        let (trigger, shutdown) = ShutdownTrigger::new();
+        let (mut silent, _) = connect(&Arc::new(server), &shutdown);
+        if !implicit_tls {
+            silent.write_all(b"STLS\r\n").await.unwrap();
+        }
+        sleep(SOON).await;
+        drop(shutdown);
+        assert!(trigger.run(SOON).await, "{implicit_tls}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_does_not_wait_for_wrong_passwords() {
+    let mut server = settled(&mailroom(), &Budget::new(1), Duration::from_mins(1));
+    server.login = Arc::new(Login::new(vec![Key { mailbox: None, password: Secret::new("right") }], locks()));
+    let (trigger, shutdown) = ShutdownTrigger::new();
+    let (mut client, _) = connect(&Arc::new(server), &shutdown);
+    client.write_all("USER bob\r\nPASS wrong\r\n".repeat(15).as_bytes()).await.unwrap();
+    // The first of them is being answered, slowly.
+    sleep(SOON / 2).await;
+    drop(shutdown);
+    // It is told, and then there is half a second for the client to close.
+    assert!(trigger.run(SOON).await);
+    let mut lines = client.lines();
+    for answer in ["+OK Restante ", "+OK Now ", "-ERR [AUTH] ", "-ERR [SYS/TEMP] "] {
+        let line = lines.next_line().await.unwrap().unwrap();
+        assert!(line.starts_with(answer), "{line}");
+    }
+    assert_eq!(lines.next_line().await.unwrap(), None, "the rest is not even tried");
+}

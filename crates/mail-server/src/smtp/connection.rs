@@ -1,0 +1,311 @@
+//! One connection: reads, steps the session, answers its questions, writes. Pipelined commands are answered in one
+//! write, because replies are written only when the session has used up its input.
+
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use restante_access::{Denied, Grant, Scope};
+use restante_mail::address::Address;
+use restante_mail::envelope::{Envelope, Refusal};
+use restante_mailroom::Outcome;
+use restante_metrics::{Ending, Reason};
+use restante_net::{GRACE, Heard, Patience, Reservation};
+use restante_proto::smtp::{Action, Proof, Session};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Scribe, Server, refusal};
+use crate::{Call, unique_id};
+
+/// How much is read at once while commands are exchanged.
+const COMMAND_BUFFER: usize = 4 * 1024;
+/// How much is read at once while a message comes in.
+const MESSAGE_BUFFER: usize = 64 * 1024;
+/// The rate that a message must keep up on average, in bytes per second; any real link is faster.
+const MIN_RATE: u64 = 1024;
+
+pub(super) struct Connection<'a> {
+    server: &'a Server,
+    call: Call<'a>,
+    session: &'a mut Session,
+    /// Who takes down what is said, where somebody does.
+    scribe: Option<&'a mut Scribe>,
+    ip: Option<IpAddr>,
+    /// What the client may do that has logged in.
+    grant: Option<Grant>,
+    /// The memory that the message under way has been granted.
+    reservation: Reservation,
+    patience: Patience,
+    /// Whether a mail is coming in, so that its bytes are waited for and no command.
+    in_mail: bool,
+}
+
+/// What a wait for input ended with.
+enum Read {
+    Heard(Heard),
+    NoMemory,
+    Shutdown,
+}
+
+impl<'a> Connection<'a> {
+    pub(super) fn new(
+        server: &'a Server,
+        call: Call<'a>,
+        session: &'a mut Session,
+        mut scribe: Option<&'a mut Scribe>,
+        ip: Option<IpAddr>,
+    ) -> Self {
+        let scope = if scribe.is_some() { Some(restante_proto::Scope::Everything) } else { call.recorded() };
+        if let Some(scope) = scope {
+            session.record(scope);
+        }
+        if let Some(scribe) = &mut scribe {
+            scribe.encrypted(call.wire.tls());
+        }
+        let reservation = server.budget.reservation();
+        let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
+        Self { server, call, session, scribe, ip, grant: None, reservation, patience, in_mail: false }
+    }
+
+    /// Says that there is too much to do, and closes.
+    pub(super) async fn refuse(self) -> io::Result<Ending> {
+        self.server.host.metrics.refusal(Reason::Busy);
+        self.session.refuse_busy();
+        self.part(Ending::Refused).await
+    }
+
+    /// Talks to the peer until one of the two has enough.
+    pub(super) async fn run(mut self) -> io::Result<Ending> {
+        self.session.greet();
+        let ending = loop {
+            let (used, action) = self.session.step(&self.call.wire.input);
+            self.call.wire.input.advance(used);
+            match action {
+                Action::Read => {
+                    self.flush().await?;
+                    match self.read().await? {
+                        Read::Heard(Heard::Something) => {}
+                        Read::Heard(Heard::End) => return Ok(Ending::Left),
+                        Read::Heard(Heard::Silence) => {
+                            self.session.time_out();
+                            break Ending::Timeout;
+                        }
+                        Read::NoMemory => return self.refuse().await,
+                        Read::Shutdown => {
+                            self.session.shut_down();
+                            break Ending::Shutdown;
+                        }
+                    }
+                }
+                Action::Write => self.flush().await?,
+                Action::Sender => {
+                    self.take_down(Instant::now());
+                    if let (Some(scribe), Some(envelope)) = (&mut self.scribe, self.session.envelope()) {
+                        scribe.sender(&envelope.from, self.session.parameters());
+                    }
+                    let verdict = match self.session.envelope() {
+                        Some(envelope) => self.server.host.mailroom.check_sender(envelope).await,
+                        None => Err(no_mail_under_way()),
+                    };
+                    self.session.sender(verdict);
+                }
+                Action::Recipient(candidate) => {
+                    self.take_down(Instant::now());
+                    let verdict = match self.session.envelope() {
+                        Some(envelope) => self.server.host.mailroom.check_recipient(envelope, &candidate).await,
+                        None => Err(no_mail_under_way()),
+                    };
+                    let verdict = verdict.and_then(|()| self.reach(&candidate));
+                    if let (Some(scribe), Ok(())) = (&mut self.scribe, &verdict) {
+                        scribe.recipient(&candidate, self.session.parameters());
+                    }
+                    self.session.recipient(verdict);
+                }
+                Action::Challenge => {
+                    let challenge = unique_id(&self.server.settings.domain);
+                    self.session.challenge(challenge);
+                }
+                Action::Authenticate { user, proof } => {
+                    let Some(answer) = self.log_in(&user, &proof).await else {
+                        self.session.shut_down();
+                        break Ending::Shutdown;
+                    };
+                    if let (Some(scribe), Ok(true)) = (&mut self.scribe, &answer) {
+                        scribe.logged_in(user);
+                    }
+                    self.session.authenticated(answer);
+                }
+                Action::Deliver { envelope, body } => {
+                    self.take_down(Instant::now());
+                    let outcome = self.deliver(&envelope, body.into()).await;
+                    self.session.delivered(outcome);
+                    self.patience.restart(Instant::now());
+                }
+                Action::StartTls => {
+                    self.flush().await?;
+                    self.call = match self.call.start_tls().await {
+                        Ok(call) => call,
+                        Err(parting) => {
+                            if let Some(scribe) = self.scribe {
+                                scribe.turn_away(&parting);
+                            }
+                            return Ok(parting.ending);
+                        }
+                    };
+                    if let Some(scribe) = &mut self.scribe {
+                        scribe.encrypted(self.call.wire.tls());
+                    }
+                    self.session.tls_started();
+                    self.grant = None;
+                }
+                Action::Quit => break Ending::Quit,
+                Action::Close => break Ending::Errors,
+            }
+        };
+        self.part(ending).await
+    }
+
+    /// Checks a login, which may take its time; none when the server ends meanwhile.
+    async fn log_in(&mut self, user: &str, proof: &Proof) -> Option<Result<bool, Refusal>> {
+        let Server { host, login, .. } = self.server;
+        let checked = tokio::select! {
+            biased;
+            checked = login.check(user, proof, self.ip) => checked,
+            () = self.call.shutdown.begun() => return None,
+        };
+        host.metrics.login(host.protocol, checked.is_ok());
+        let denied = match checked {
+            Ok(grant) => {
+                self.grant = Some(grant);
+                return Some(Ok(true));
+            }
+            Err(denied) => denied,
+        };
+        host.metrics.denied(host.protocol, denied.reason);
+        login.locks().tell(host.protocol.name(), self.ip, &"AUTH", &denied);
+        Some(match denied.reason {
+            restante_access::Reason::TooMany => Err(refusal::too_many_logins()),
+            restante_access::Reason::Scope => Err(refusal::not_allowed()),
+            _ => Ok(false),
+        })
+    }
+
+    /// Whether a client that has logged in may write to the mailbox of a recipient.
+    fn reach(&self, recipient: &Address) -> Result<(), Refusal> {
+        let Some(grant) = self.grant.as_ref().filter(|grant| !grant.allows_everywhere(Scope::Write)) else {
+            return Ok(());
+        };
+        let host = &self.server.host;
+        if host.mailroom.mailbox_of(recipient).is_ok_and(|mailbox| grant.allows(Scope::Write, &mailbox)) {
+            return Ok(());
+        }
+        let denied = Denied::to(grant.holder(), restante_access::Reason::Mailbox);
+        host.metrics.denied(host.protocol, denied.reason);
+        self.server.login.locks().tell(host.protocol.name(), self.ip, &"RCPT", &denied);
+        Err(refusal::out_of_reach())
+    }
+
+    async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), Refusal> {
+        let begun = Instant::now();
+        let outcome = self.server.host.mailroom.deliver(envelope, body).await;
+        self.server.host.metrics.delivery(begun.elapsed());
+        match outcome {
+            Ok(Outcome::Stored(copies)) => {
+                for copy in &copies {
+                    tracing::debug!(session = self.call.name, mailbox = %copy.mailbox, id = %copy.id, "stored");
+                }
+                if let Some(scribe) = &mut self.scribe {
+                    scribe.stored(copies);
+                }
+                Ok(())
+            }
+            Ok(Outcome::Discarded) => {
+                tracing::debug!(session = self.call.name, "discarded");
+                Ok(())
+            }
+            Err(error) => {
+                self.call.store_failed("mail could not be stored", &error);
+                Err(refusal::of(&error))
+            }
+        }
+    }
+
+    /// Waits for input within the peer's time. Before it reads on in a message, it waits until there is memory for what
+    /// it has: that is the back-pressure on all the messages that come in at the same time.
+    async fn read(&mut self) -> io::Result<Read> {
+        let between_mails = self.session.envelope().is_none();
+        if between_mails && self.call.shutdown.has_begun() {
+            return Ok(Read::Shutdown);
+        }
+        let before = Instant::now();
+        let receiving = self.session.receiving();
+        // A mail under way may be finished, but not at any price.
+        let grace = if between_mails { Duration::ZERO } else { GRACE };
+        tokio::select! {
+            biased;
+            granted = timeout_at(before + self.server.host.timeout, self.reservation.adjust_to(receiving)) => {
+                if granted.is_err() {
+                    return Ok(Read::NoMemory);
+                }
+            }
+            () = self.call.shutdown.going_on_for(grace) => return Ok(Read::Shutdown),
+        }
+        let now = Instant::now();
+        self.patience.forgive(now - before);
+        let transferred = self.session.transferred();
+        if transferred.is_some() != self.in_mail {
+            // A mail has a time of its own, and so has the command behind it.
+            self.in_mail = transferred.is_some();
+            self.patience.restart(now);
+        }
+        let deadline = self.patience.deadline(now, transferred.unwrap_or(0));
+        if receiving > 0 {
+            self.call.wire.make_room(MESSAGE_BUFFER);
+        } else {
+            self.call.wire.make_little_room(COMMAND_BUFFER);
+        }
+        tokio::select! {
+            biased;
+            heard = self.call.wire.read(deadline) => heard.map(Read::Heard),
+            () = self.call.shutdown.going_on_for(grace) => Ok(Read::Shutdown),
+        }
+    }
+
+    /// Has taken down what was said until now: before an answer that may take a while, and before replies are written.
+    fn take_down(&mut self, now: Instant) {
+        let Some(dialogue) = self.session.dialogue() else { return };
+        self.call.log(dialogue);
+        match &mut self.scribe {
+            Some(scribe) => scribe.take_down(self.session, now),
+            None => dialogue.clear(),
+        }
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        if !self.session.replies().is_empty() {
+            let now = Instant::now();
+            self.take_down(now);
+            self.server.host.metrics.replies(self.session.replies());
+            self.call.wire.write(now, self.session.replies()).await?;
+            // Only a complete command is answered. A line that is too long and never ends is none, although it is read and
+            // thrown away all the time; and within a mail no answer gains time.
+            if !self.in_mail {
+                self.patience.restart(Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what is left to be said, and closes.
+    async fn part(mut self, ending: Ending) -> io::Result<Ending> {
+        self.flush().await?;
+        Ok(self.call.part(ending).await)
+    }
+}
+
+/// The session asks about a sender or recipient only while it has an envelope. Should that ever fail, nobody is let in
+/// unasked.
+fn no_mail_under_way() -> Refusal {
+    Refusal::new(451, "4.3.0 The mail cannot be taken because of a fault here")
+}

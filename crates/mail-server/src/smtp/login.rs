@@ -1,0 +1,107 @@
+//! Checks logins over SMTP. If neither credentials nor accounts are configured, every login is accepted: a mail catcher tests
+//! senders, it does not keep them out.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use md5::Md5;
+use restante_access::{Configured, Denied, Grant, Locks, Reason, Scope};
+use restante_proto::smtp::Proof;
+use restante_settings::Credential;
+
+use crate::constant_time::equal;
+
+/// The users and passwords of `smtp.credentials`, and the accounts of all protocols.
+#[derive(Debug)]
+pub struct Login {
+    credentials: Vec<Credential>,
+    locks: Arc<Locks>,
+}
+
+impl Login {
+    /// Checks against these.
+    pub fn new(credentials: Vec<Credential>, locks: Arc<Locks>) -> Self {
+        Self { credentials, locks }
+    }
+
+    /// Where denials are logged.
+    pub(super) fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    /// Returns what a client may do after this login. A token, in the place of the password, must have the scope `write`.
+    /// Waits before it looks at the password if the client or the user has failed logins.
+    pub async fn check(&self, user: &str, proof: &Proof, ip: Option<IpAddr>) -> Result<Grant, Denied> {
+        if self.credentials.is_empty() && !self.locks.is_on() {
+            return Ok(Grant::EVERYTHING);
+        }
+        let is_right = || self.is_configured(user, proof);
+        let holder = self.credentials.iter().any(|known| known.user == user).then_some(user);
+        // A hashed password cannot be compared with a digest.
+        let secret = match proof {
+            Proof::Password(password) => Some(password.expose()),
+            Proof::CramMd5 { .. } => None,
+        };
+        let configured = Configured { setting: "smtp.credentials", holder, is_right: &is_right };
+        let grant = self.locks.keeper.check_configured(user, secret, ip.into(), &configured).await?;
+        if grant.allows_somewhere(Scope::Write) { Ok(grant) } else { Err(Denied::to(grant.holder(), Reason::Scope)) }
+    }
+
+    /// Whether digests can be verified: the passwords are known in plain text, or any login is accepted.
+    pub fn verifies_digests(&self) -> bool {
+        !self.locks.is_on()
+    }
+
+    /// Whether this user has this password by the settings. Takes the same time whichever character is wrong.
+    fn is_configured(&self, user: &str, proof: &Proof) -> bool {
+        let same = |known: &Credential| equal(known.user.as_bytes(), user.as_bytes()) & proves(known, proof);
+        self.credentials.iter().fold(false, |found, known| found | same(known))
+    }
+}
+
+fn proves(known: &Credential, proof: &Proof) -> bool {
+    let password = known.password.expose().as_bytes();
+    match proof {
+        Proof::Password(given) => equal(password, given.expose().as_bytes()),
+        Proof::CramMd5 { challenge, digest } => {
+            cram_md5(password, challenge).is_some_and(|expected| equal(&expected, digest))
+        }
+    }
+}
+
+/// RFC 2195 section 2: the HMAC-MD5 of the challenge, with the password as the key.
+fn cram_md5(password: &[u8], challenge: &str) -> Option<[u8; 16]> {
+    // A key may have any length (RFC 2104 section 3), so there always is one.
+    let mac = Hmac::<Md5>::new_from_slice(password).ok()?;
+    Some(mac.chain_update(challenge).finalize().into_bytes().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_proto::Secret;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn digests_of_the_settings() {
+        // The example of RFC 2195 section 2.
+        let challenge = "<1896.697170952@postoffice.reston.mci.net>";
+        let digest = 0xb913_a602_c7ed_a7a4_95b4_e6e7_334d_3890_u128.to_be_bytes();
+        let credential = |user: &str, password| Credential { user: user.to_owned(), password: Secret::new(password) };
+        let credentials = vec![credential("tim", "tanstaaftanstaaf"), credential("eve", "x")];
+        let login = Login::new(credentials, Locks::open(restante_access::Settings::default()).unwrap());
+        assert!(login.verifies_digests());
+        let digest_of = |challenge: &str| Proof::CramMd5 { challenge: challenge.to_owned(), digest };
+        let password = Proof::Password(Secret::new("tanstaaftanstaaf"));
+        for (user, proof, is_right) in [
+            ("tim", digest_of(challenge), true),
+            ("tim", password, true),
+            ("tim", digest_of("<another>"), false),
+            ("eve", digest_of(challenge), false),
+            ("bob", digest_of(challenge), false),
+        ] {
+            assert_eq!(login.check(user, &proof, None).await.is_ok(), is_right, "{user} {proof:?}");
+        }
+    }
+}

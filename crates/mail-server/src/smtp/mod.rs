@@ -1,0 +1,68 @@
+//! The SMTP and LMTP servers: `restante_proto`'s session with a socket, a clock and a mailroom around it. What is said
+//! is decided there; here bytes are moved, questions are passed on, and patience ends.
+
+mod connection;
+mod login;
+pub(crate) mod refusal;
+mod scribe;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use restante_net::{Admission, Budget, Shutdown, Stream, TooMany};
+use restante_proto::smtp::{Session, Settings};
+use tokio::time::Instant;
+
+use crate::Host;
+
+use connection::Connection;
+pub use login::Login;
+use scribe::Scribe;
+
+/// What the connections of one listener share.
+pub struct Server {
+    /// What is the same in all mail protocols.
+    pub host: Host,
+    /// What their sessions know.
+    pub settings: Arc<Settings>,
+    /// Who may log in.
+    pub login: Arc<Login>,
+    /// The memory for messages that are on their way in.
+    pub budget: Arc<Budget>,
+}
+
+impl Server {
+    /// Serves one connection to its end, or tells it that there are too many.
+    pub async fn serve(
+        self: Arc<Self>,
+        stream: Stream,
+        ip: Option<IpAddr>,
+        admission: Result<Admission, TooMany>,
+        shutdown: Shutdown,
+    ) {
+        let name = self.host.name(ip);
+        let mut scribe = self.host.mailroom.journal().map(|journal| Scribe::begin(journal, self.settings.dialect, ip));
+        let ended = match self.host.take(stream, admission.is_ok(), shutdown, &name).await {
+            Ok(call) => {
+                let mut session = Session::new(self.settings.clone(), ip, call.wire.is_tls());
+                let connection = Connection::new(&self, call, &mut session, scribe.as_mut(), ip);
+                let ended = if admission.is_ok() { connection.run().await } else { connection.refuse().await };
+                session.hang_up();
+                if let Some(scribe) = &mut scribe {
+                    scribe.take_down(&mut session, Instant::now());
+                }
+                ended
+            }
+            Err(parting) => {
+                if let Some(scribe) = &mut scribe {
+                    scribe.turn_away(&parting);
+                }
+                Ok(parting.ending)
+            }
+        };
+        let ending = self.host.ended(&name, ended);
+        if let Some(scribe) = scribe {
+            scribe.end(ending);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The scribe of a session: cuts what was said into the pieces of a journal, and writes on them who came, what was wanted,
+//! and what became of it. The words come from the session's record, which holds no passwords and no mail.
+
+use std::borrow::Cow;
+use std::mem;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use restante_mail::address::Address;
+use restante_mail::envelope::{ReversePath, reverse_path_text};
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
+use restante_metrics::Ending;
+use restante_net::Agreed;
+use restante_proto::smtp::{self, Session};
+use restante_proto::{Recorded, Speaker, Stage};
+use restante_store::journal::{
+    Cover, Dialect, End, Journal, Line, Lines, Outcome, Piece, Recipient, SessionId, Side, Tls, Transaction,
+};
+use tokio::time::Instant;
+
+use crate::Parting;
+
+/// See the file's documentation.
+pub(super) struct Scribe {
+    journal: Arc<dyn Journal>,
+    session: SessionId,
+    begun: Instant,
+    /// What is known of the session. The pieces that were noted share it until it changes.
+    cover: Arc<Cover>,
+    /// The number of the piece that is being written.
+    number: u32,
+    lines: Lines,
+    mail: Option<Mail>,
+    /// What was said when a mail was taken last, which is most often what is said next time.
+    accepted: Option<Arc<str>>,
+    /// How far the session is, in microseconds, as of the last line.
+    micros: u64,
+}
+
+/// The mail under way.
+#[derive(Default)]
+struct Mail {
+    from: String,
+    parameters: String,
+    to: Vec<Recipient>,
+    messages: Vec<(MailboxName, MessageId)>,
+    /// The last thing that was refused in it.
+    refusal: Option<Arc<str>>,
+}
+
+impl Scribe {
+    /// For a session that begins now.
+    pub(super) fn begin(journal: &Arc<dyn Journal>, dialect: smtp::Dialect, client: Option<IpAddr>) -> Self {
+        let started = Timestamp::now();
+        let dialect = match dialect {
+            smtp::Dialect::Smtp => Dialect::Smtp,
+            smtp::Dialect::Lmtp => Dialect::Lmtp,
+        };
+        let cover = Cover { dialect, client, helo: None, tls: None, user: None, started, end: None, refused: 0 };
+        Self {
+            session: journal.begin(started),
+            journal: journal.clone(),
+            begun: Instant::now(),
+            cover: Arc::new(cover),
+            number: 0,
+            lines: Lines::default(),
+            mail: None,
+            accepted: None,
+            micros: 0,
+        }
+    }
+
+    /// How the connection is encrypted from now on.
+    pub(super) fn encrypted(&mut self, agreed: Option<Agreed>) {
+        if let Some(Agreed { version, cipher }) = agreed {
+            self.cover().tls = Some(Tls { version: Cow::Borrowed(version), cipher });
+        }
+    }
+
+    /// Who has logged in. To be told behind a right password only: people type passwords into the wrong field.
+    pub(super) fn logged_in(&mut self, user: String) {
+        self.cover().user = Some(user);
+    }
+
+    /// The sender of the mail that has begun.
+    pub(super) fn sender(&mut self, from: &ReversePath, parameters: &str) {
+        if let Some(mail) = &mut self.mail {
+            mail.from = reverse_path_text(from);
+            parameters.clone_into(&mut mail.parameters);
+        }
+    }
+
+    /// A recipient that is taken.
+    pub(super) fn recipient(&mut self, to: &Address, parameters: &str) {
+        if let Some(mail) = &mut self.mail {
+            mail.to.push(Recipient { address: to.text(), parameters: parameters.to_owned() });
+        }
+    }
+
+    /// Where the mail is stored.
+    pub(super) fn stored(&mut self, copies: Vec<Summary>) {
+        if let Some(mail) = &mut self.mail {
+            mail.messages = copies.into_iter().map(|copy| (copy.mailbox, copy.id)).collect();
+        }
+    }
+
+    /// Takes down what is on record, as said at this moment, and clears the record. A piece that ends with it is noted, so
+    /// that the transcript of a mail is there before its sender hears that the mail is.
+    pub(super) fn take_down(&mut self, session: &mut Session, now: Instant) {
+        if let Some(helo) = session.take_helo() {
+            self.cover().helo = Some(helo);
+        }
+        let Some(dialogue) = session.dialogue() else { return };
+        self.micros = micros(now.duration_since(self.begun));
+        for line in dialogue.lines() {
+            self.line(&line);
+        }
+        dialogue.clear();
+    }
+
+    /// There was nobody to talk to, or not any more.
+    pub(super) fn turn_away(&mut self, Parting { ending, why }: &Parting) {
+        self.micros = micros(self.begun.elapsed());
+        let text = match (ending, why) {
+            (_, Some(error)) => format!("(the TLS handshake failed: {error})"),
+            (Ending::Refused, None) => "(too many connections: closed before the TLS handshake)".to_owned(),
+            (_, None) => return,
+        };
+        self.cover().refused += 1;
+        self.lines.push(Line { micros: self.micros, side: Side::Server, text: &text });
+    }
+
+    /// The session is over.
+    pub(super) fn end(mut self, ending: Ending) {
+        self.micros = micros(self.begun.elapsed());
+        let end = End { at: Some(self.moment()), how: Cow::Borrowed(ending.label()) };
+        self.cover().end = Some(end);
+        self.note(Stage::Abandoned, None);
+    }
+
+    fn line(&mut self, line: &Recorded<'_>) {
+        if line.stage == Some(Stage::Begun) {
+            // The head of the session is a piece of its own.
+            if self.number == 0 || self.mail.is_some() {
+                self.note(Stage::Abandoned, None);
+            }
+            self.mail = Some(Mail::default());
+        }
+        let side = match line.speaker {
+            Speaker::Client => Side::Client,
+            Speaker::Server => Side::Server,
+        };
+        self.lines.push(Line { micros: self.micros, side, text: line.text });
+        if line.refusal {
+            self.cover().refused += 1;
+            if let Some(mail) = &mut self.mail {
+                mail.refusal = Some(line.text.into());
+            }
+        }
+        if let Some(stage @ (Stage::Accepted | Stage::Refused | Stage::Abandoned)) = line.stage {
+            self.note(stage, Some(line.text));
+        }
+        // Who looks for the reason of a refusal shall find it while the connection is still open. Once is enough: a client
+        // that does nothing but wrong would fill the journal with pieces.
+        if line.refusal && self.number == 0 && self.mail.is_none() {
+            self.note(Stage::Abandoned, None);
+        }
+    }
+
+    /// Notes the piece up to here, with the mail that has come to this stage by this reply.
+    fn note(&mut self, stage: Stage, reply: Option<&str>) {
+        if stage == Stage::Accepted && self.accepted.as_deref() != reply {
+            self.accepted = reply.map(Into::into);
+        }
+        let transaction = self.mail.take().map(|mail| mail.ended(stage, self.accepted.as_ref()));
+        self.journal.note(Piece {
+            session: self.session,
+            number: self.number,
+            at: self.moment(),
+            cover: self.cover.clone(),
+            transaction,
+            lines: mem::take(&mut self.lines),
+        });
+        self.number += 1;
+    }
+
+    /// When the last line was said.
+    fn moment(&self) -> Timestamp {
+        self.cover.started.checked_add(Duration::from_micros(self.micros)).unwrap_or(self.cover.started)
+    }
+
+    fn cover(&mut self) -> &mut Cover {
+        Arc::make_mut(&mut self.cover)
+    }
+}
+
+impl Mail {
+    /// A mail that the client gave up because nobody was to get it is one that we refused.
+    fn ended(self, stage: Stage, accepted: Option<&Arc<str>>) -> Transaction {
+        let Self { from, parameters, to, messages, refusal } = self;
+        let (outcome, reply) = match stage {
+            Stage::Accepted if messages.is_empty() => (Outcome::Discarded, accepted.cloned()),
+            Stage::Accepted => (Outcome::Stored, accepted.cloned()),
+            Stage::Refused => (Outcome::Refused, refusal),
+            Stage::Begun | Stage::Abandoned if to.is_empty() && refusal.is_some() => (Outcome::Refused, refusal),
+            // No reply has decided this.
+            Stage::Begun | Stage::Abandoned => (Outcome::Aborted, None),
+        };
+        Transaction { from, parameters, to, outcome, reply, messages }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    // Without the wide division that `as_micros` takes.
+    time.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(time.subsec_micros()))
+}

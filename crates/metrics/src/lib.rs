@@ -1,0 +1,213 @@
+//! What the server has done and is doing, in numbers: for Prometheus ([`Scrape`]) and for clients of Inbucket ([`Vars`]).
+//!
+//! One [`Metrics`] is made at the start and handed to every server, which counts where things happen. Counting is a few
+//! atomic additions; everything that costs more is done when somebody asks. What the mailroom counts, it counts itself.
+//! Answering over HTTP is not done here.
+
+mod denials;
+mod history;
+mod page;
+mod process;
+mod reason;
+mod requests;
+mod scrape;
+mod session;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prometheus_client::metrics::histogram::Histogram;
+use restante_net::Tally;
+
+use denials::Denials;
+use history::History;
+pub use history::Vars;
+use process::Sources;
+pub use reason::{Reason, refusal};
+pub use requests::{Requests, Route, method_label};
+pub use scrape::{ExtensionCounts, Scrape};
+pub use session::Ending;
+use session::Endings;
+
+/// The upper bounds of the histograms of delivery and search times, in seconds.
+const BUCKETS: [f64; 16] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// Everything that the servers count.
+#[derive(Debug)]
+pub struct Metrics {
+    started: Timestamp,
+    retention_period: Option<Duration>,
+    protocols: [Counters; Protocol::ALL.len()],
+    refusals: [AtomicU64; Reason::ALL.len()],
+    delivery: Histogram,
+    searches: Histogram,
+    /// The requests over HTTP.
+    pub requests: Requests,
+    /// The readers of the live monitor.
+    pub monitors: Arc<Monitors>,
+    history: History,
+    sources: Sources,
+}
+
+/// A protocol that connections speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Mail comes in.
+    Smtp,
+    /// The same, from a mail server nearby.
+    Lmtp,
+    /// Mail is collected.
+    Pop3,
+    /// Mail is read.
+    Http,
+}
+
+/// The readers of the live monitor, counted by whoever serves them.
+#[derive(Debug, Default)]
+pub struct Monitors {
+    /// Open WebSockets.
+    pub websockets: AtomicUsize,
+    /// Open streams of Server-Sent Events.
+    pub streams: AtomicUsize,
+    /// Readers that were sent away because they fell behind.
+    pub lagged: AtomicU64,
+}
+
+/// What is counted for one protocol.
+#[derive(Debug, Default)]
+struct Counters {
+    connections: Arc<Tally>,
+    handshakes: Attempts,
+    logins: Attempts,
+    endings: Endings,
+    denials: Denials,
+}
+
+/// What can succeed or fail.
+#[derive(Debug, Default)]
+struct Attempts {
+    ok: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Smtp, Self::Lmtp, Self::Pop3, Self::Http];
+
+    /// What it is called in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Smtp => "SMTP",
+            Self::Lmtp => "LMTP",
+            Self::Pop3 => "POP3",
+            Self::Http => "HTTP",
+        }
+    }
+
+    /// What it is called in a label.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Smtp => "smtp",
+            Self::Lmtp => "lmtp",
+            Self::Pop3 => "pop3",
+            Self::Http => "http",
+        }
+    }
+}
+
+impl Metrics {
+    /// Nothing has happened yet. The period is how long mail is kept, unless for ever.
+    pub fn new(retention_period: Option<Duration>) -> Self {
+        Self {
+            started: Timestamp::now(),
+            retention_period,
+            protocols: Default::default(),
+            refusals: Default::default(),
+            delivery: Histogram::new(BUCKETS),
+            searches: Histogram::new(BUCKETS),
+            requests: Requests::default(),
+            monitors: Arc::default(),
+            history: History::default(),
+            sources: Sources::open(),
+        }
+    }
+
+    /// When the server was started.
+    pub fn started(&self) -> Timestamp {
+        self.started
+    }
+
+    /// The connections of a protocol, to be counted where they are accepted.
+    pub fn connections(&self, protocol: Protocol) -> &Arc<Tally> {
+        &self.of(protocol).connections
+    }
+
+    /// Counts a TLS handshake by its outcome, and passes that on.
+    pub fn handshake<T>(&self, protocol: Protocol, outcome: io::Result<T>) -> io::Result<T> {
+        self.of(protocol).handshakes.count(outcome.is_ok());
+        outcome
+    }
+
+    /// Counts a login.
+    pub fn login(&self, protocol: Protocol, accepted: bool) {
+        self.of(protocol).logins.count(accepted);
+    }
+
+    /// Counts somebody who was not let in, or not allowed something.
+    pub fn denied(&self, protocol: Protocol, reason: restante_access::Reason) {
+        self.of(protocol).denials.count(reason);
+    }
+
+    /// Counts a session of a mail protocol that has ended.
+    pub fn session_ended(&self, protocol: Protocol, ending: Ending) {
+        self.of(protocol).endings.count(ending);
+    }
+
+    /// Counts the refusals among SMTP replies.
+    pub fn replies(&self, replies: &[u8]) {
+        for reason in Reason::all_in(replies) {
+            self.refusal(reason);
+        }
+    }
+
+    /// Counts one refusal.
+    pub fn refusal(&self, reason: Reason) {
+        self.refusals[reason as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Counts a search that took so long, whatever was found.
+    pub fn search(&self, took: Duration) {
+        self.searches.observe(took.as_secs_f64());
+    }
+
+    /// Counts a delivery that took so long, whatever became of it.
+    pub fn delivery(&self, took: Duration) {
+        self.delivery.observe(took.as_secs_f64());
+    }
+
+    fn of(&self, protocol: Protocol) -> &Counters {
+        &self.protocols[protocol as usize]
+    }
+
+    fn refused_for(&self, reason: Reason) -> u64 {
+        self.refusals[reason as usize].load(Relaxed)
+    }
+}
+
+/// For a server that keeps mail for ever.
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl Attempts {
+    fn count(&self, ok: bool) {
+        let counter = if ok { &self.ok } else { &self.failed };
+        counter.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,149 @@
+//! Requests over HTTP, by route. What is counted under is known to the server: a route is the template that matched, a
+//! method is one of the standard ones, a status is our own. A client can choose between them and add nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use prometheus_client::metrics::histogram::Histogram;
+
+/// What stands in for a route or method that is none of ours.
+const OTHER: &str = "other";
+
+/// The upper bounds of the histogram of response times, in seconds.
+const BUCKETS: [f64; 11] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
+
+/// All requests.
+#[derive(Debug)]
+pub struct Requests {
+    other: Arc<Route>,
+    known: RwLock<Known>,
+}
+
+/// The routes that were asked for so far. There are as many of them as the router has.
+#[derive(Debug, Default)]
+struct Known {
+    routes: Vec<Arc<Route>>,
+    /// Several templates lead to one route: with the base path and without it.
+    by_template: HashMap<Box<str>, Arc<Route>>,
+}
+
+/// The requests for one route.
+#[derive(Debug)]
+pub struct Route {
+    name: Box<str>,
+    seconds: Histogram,
+    answers: Mutex<BTreeMap<Answer, u64>>,
+}
+
+/// What is told apart about answers.
+pub(super) type Answer = (&'static str, u16);
+
+impl Requests {
+    /// The route of a template below a base path, or the one for requests that no template matches.
+    pub fn route(&self, template: Option<&str>, base: &str) -> Arc<Route> {
+        let Some(template) = template else { return self.other.clone() };
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(route) = known.by_template.get(template) {
+            return route.clone();
+        }
+        drop(known);
+        self.known.write().unwrap_or_else(PoisonError::into_inner).learn(template, base)
+    }
+
+    /// All routes that were asked for, by name.
+    pub(super) fn routes(&self) -> Vec<Arc<Route>> {
+        let mut routes = self.known.read().unwrap_or_else(PoisonError::into_inner).routes.clone();
+        if !self.other.answers().is_empty() {
+            routes.push(self.other.clone());
+        }
+        routes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        routes
+    }
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self { other: Arc::new(Route::new(OTHER)), known: RwLock::default() }
+    }
+}
+
+impl Known {
+    fn learn(&mut self, template: &str, base: &str) -> Arc<Route> {
+        let name = match template.strip_prefix(base).unwrap_or(template) {
+            "" => "/",
+            name => name,
+        };
+        let found = self.routes.iter().find(|route| &*route.name == name).cloned();
+        let route = found.unwrap_or_else(|| {
+            let route = Arc::new(Route::new(name));
+            self.routes.push(route.clone());
+            route
+        });
+        self.by_template.insert(template.into(), route.clone());
+        route
+    }
+}
+
+impl Route {
+    fn new(name: &str) -> Self {
+        Self { name: name.into(), seconds: Histogram::new(BUCKETS), answers: Mutex::default() }
+    }
+
+    /// Counts a request that was answered after so long.
+    pub fn answered(&self, method: &'static str, status: StatusCode, after: Duration) {
+        self.seconds.observe(after.as_secs_f64());
+        *self.answers.lock().unwrap_or_else(PoisonError::into_inner).entry((method, status.as_u16())).or_default() += 1;
+    }
+
+    /// What the route is called in a label.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How long its answers took.
+    pub(super) fn seconds(&self) -> &Histogram {
+        &self.seconds
+    }
+
+    /// How many answers there were of which kind.
+    pub(super) fn answers(&self) -> BTreeMap<Answer, u64> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What a method is called in a label. Anybody can make one up (RFC 9110 section 9.1), and those are all one.
+pub fn method_label(method: &Method) -> &'static str {
+    const STANDARD: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
+    STANDARD.into_iter().find(|standard| *standard == method.as_str()).unwrap_or(OTHER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_one_with_the_base_path_and_without() {
+        let requests = Requests::default();
+        let after = Duration::from_millis(1);
+        for template in ["/livez", "/mail/livez", "/mail/livez", "/mail", "/mail/", "/"] {
+            requests.route(Some(template), "/mail").answered("GET", StatusCode::OK, after);
+        }
+        requests.route(None, "/mail").answered("GET", StatusCode::NOT_FOUND, after);
+        let counted: Vec<_> = requests.routes().iter().map(|route| (route.name.clone(), route.answers())).collect();
+        let expected: [(Box<str>, BTreeMap<Answer, u64>); 3] = [
+            ("/".into(), [(("GET", 200), 3)].into()),
+            ("/livez".into(), [(("GET", 200), 3)].into()),
+            ("other".into(), [(("GET", 404), 1)].into()),
+        ];
+        assert_eq!(counted, expected);
+    }
+
+    #[test]
+    fn methods_that_somebody_made_up_are_all_one() {
+        for (method, expected) in [("GET", "GET"), ("DELETE", "DELETE"), ("get", "other"), ("BREW", "other")] {
+            assert_eq!(method_label(&Method::from_bytes(method.as_bytes()).unwrap()), expected);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The accept loop that every server shares.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use restante_logging::LogThrottle;
+use tokio::time::sleep;
+use tracing::field::display;
+
+use super::{Admission, Gate, Header, Listener, Shutdown, Stream, Tally, TooMany};
+
+/// How long to wait after the system could not accept, for instance because it has no file descriptors left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts connections until the shutdown begins and runs `serve` for each in a task of its own, with the client's
+/// address. A connection beyond the limits is handed over without admission, so that the protocol can refuse in its own
+/// words.
+pub async fn accept<F, S>(listener: Listener, gate: Arc<Gate>, tally: Arc<Tally>, mut shutdown: Shutdown, serve: F)
+where
+    F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S + Clone + Send + 'static,
+    S: Future<Output = ()> + Send + 'static,
+{
+    let mut report = gate.readiness.report();
+    let told = Arc::new(Told::new(&listener));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.begun() => return,
+            // To wait for a connection is not to fail.
+            () = sleep(PAUSE), if report.is_failing() => {
+                report.set(false);
+                continue;
+            }
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                report.set(false);
+                // A place among all is taken before anything else is done for a connection.
+                let admission = gate.limits.admit();
+                let arrival = Arrival { stream, peer, admission, tally: tally.clone(), shutdown: shutdown.clone() };
+                tokio::spawn(arrival.let_in(gate.clone(), told.clone(), serve.clone()));
+            }
+            Err(error) if concerns_one_peer(&error) => {}
+            Err(error) => {
+                // Said once, not ten times a second.
+                if report.set(true) {
+                    tracing::error!(%error, %listener, "cannot accept connections; trying again");
+                }
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// A connection whose client is not known yet.
+struct Arrival {
+    stream: Stream,
+    peer: Option<IpAddr>,
+    admission: Result<Admission, TooMany>,
+    tally: Arc<Tally>,
+    shutdown: Shutdown,
+}
+
+impl Arrival {
+    /// Finds out who the client is and takes a place for it; then the protocol has its turn.
+    async fn let_in<F, S>(self, gate: Arc<Gate>, told: Arc<Told>, serve: F)
+    where
+        F: Fn(Stream, Option<IpAddr>, Result<Admission, TooMany>, Shutdown) -> S,
+        S: Future<Output = ()>,
+    {
+        let Self { mut stream, peer, admission, tally, mut shutdown } = self;
+        let (ip, admission) = match admission {
+            Ok(admission) => {
+                let client = tokio::select! {
+                    biased;
+                    client = gate.client(&mut stream, peer) => client,
+                    () = shutdown.begun() => return,
+                };
+                match client {
+                    Ok(client) => {
+                        if client.by_proxy {
+                            tally.header(Header::Good);
+                        }
+                        (client.ip, Gate::admit(admission, client))
+                    }
+                    Err(header) => {
+                        tally.header(header);
+                        return told.no_header(header, peer);
+                    }
+                }
+            }
+            Err(too_many) => (peer, Err(too_many)),
+        };
+        let admission = tally.count(admission);
+        let _refusal = match admission {
+            Ok(_) => None,
+            Err(too_many) => {
+                told.too_many(too_many, ip);
+                // Without the right to say so, the connection just ends.
+                let Some(refusal) = gate.limits.refusal() else { return };
+                Some(refusal)
+            }
+        };
+        serve(stream, ip, admission, shutdown).await;
+    }
+}
+
+/// What the operator is told about connections that are not served, each thing seldom.
+struct Told {
+    listener: String,
+    in_total: LogThrottle,
+    from_peer: LogThrottle,
+    no_header: LogThrottle,
+}
+
+impl Told {
+    fn new(listener: &Listener) -> Self {
+        Self {
+            listener: listener.to_string(),
+            in_total: LogThrottle::default(),
+            from_peer: LogThrottle::default(),
+            no_header: LogThrottle::default(),
+        }
+    }
+
+    fn too_many(&self, too_many: TooMany, ip: Option<IpAddr>) {
+        let Self { listener, in_total, from_peer, .. } = self;
+        match too_many {
+            TooMany::InTotal if in_total.is_due() => {
+                tracing::warn!(%listener, "too many connections: new ones are refused");
+            }
+            TooMany::FromPeer if from_peer.is_due() => {
+                let ip = ip.map(display);
+                tracing::warn!(%listener, ip, "too many connections of one client: its new ones are refused");
+            }
+            _ => {}
+        }
+    }
+
+    fn no_header(&self, header: Header, proxy: Option<IpAddr>) {
+        let Self { listener, no_header, .. } = self;
+        let proxy = proxy.map(display);
+        let why = match header {
+            Header::Malformed => "something else came",
+            Header::Late => "nothing came in time",
+            // Nothing was asked for, so nobody misses anything.
+            Header::Good | Header::Left => return tracing::debug!(%listener, proxy, "closed before its PROXY header"),
+        };
+        if no_header.is_due() {
+            tracing::warn!(%listener, proxy, "a connection without a good PROXY header was closed: {why}");
+        }
+    }
+}
+
+/// The peer was gone before it was accepted.
+fn concerns_one_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, InvalidInput, NotConnected};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | NotConnected | InvalidInput)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::{Limits, Readiness, ShutdownTrigger, bind};
+
+    /// What a server of the tests says to a client.
+    async fn tell(mut stream: Stream, ip: Option<IpAddr>, admission: Result<Admission, TooMany>, _: Shutdown) {
+        let words = format!("{} {:?}\n", ip.unwrap(), admission.as_ref().err());
+        stream.write_all(words.as_bytes()).await.unwrap();
+        // Until the client has gone.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    }
+
+    /// A listener on loopback whose server says who the client is and whether it was admitted.
+    fn listen(limits: Arc<Limits>, proxies: &[&str], shutdown: Shutdown) -> std::net::SocketAddr {
+        listen_and_count(limits, proxies, shutdown, Arc::default())
+    }
+
+    fn listen_and_count(
+        limits: Arc<Limits>,
+        proxies: &[&str],
+        shutdown: Shutdown,
+        tally: Arc<Tally>,
+    ) -> std::net::SocketAddr {
+        let mut listeners = bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = listeners.remove(0);
+        let Listener::Tcp(tcp) = &listener else { panic!("TCP was asked for") };
+        let address = tcp.local_addr().unwrap();
+        let proxies = proxies.iter().map(|network| network.parse().unwrap()).collect();
+        let gate = Gate { limits, proxies, exempt: Vec::new(), readiness: Arc::<Readiness>::default() };
+        tokio::spawn(accept(listener, Arc::new(gate), tally, shutdown, tell));
+        address
+    }
+
+    /// The first line that the server says; empty when it says nothing.
+    async fn hear(stream: &mut TcpStream) -> String {
+        let mut heard = Vec::new();
+        while !heard.ends_with(b"\n") {
+            match stream.read_u8().await {
+                Ok(byte) => heard.push(byte),
+                Err(_) => break,
+            }
+        }
+        String::from_utf8(heard).unwrap()
+    }
+
+    #[tokio::test]
+    async fn clients_of_a_proxy_have_limits_of_their_own() {
+        let (_trigger, shutdown) = ShutdownTrigger::new();
+        let address = listen(Limits::new(3, Some(1)), &["127.0.0.0/8"], shutdown);
+        let mut here = Vec::new();
+        for (client, words) in [
+            ("192.0.2.1", "192.0.2.1 None\n"),
+            ("192.0.2.1", "192.0.2.1 Some(FromPeer)\n"),
+            ("192.0.2.2", "192.0.2.2 None\n"),
+            ("192.0.2.3", "192.0.2.3 None\n"),
+            // There is no place to wait for its header in.
+            ("192.0.2.4", "127.0.0.1 Some(InTotal)\n"),
+        ] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(format!("PROXY TCP4 {client} 192.0.2.9 1 2\r\n").as_bytes()).await.unwrap();
+            assert_eq!(hear(&mut stream).await, words);
+            here.push(stream);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_refused_connections_is_not_answered_for_ever() {
+        let (_trigger, shutdown) = ShutdownTrigger::new();
+        let address = listen(Limits::new(0, None), &[], shutdown);
+        let mut flood = JoinSet::new();
+        for _ in 0..300 {
+            flood.spawn(async move {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                (hear(&mut stream).await, stream)
+            });
+        }
+        let flood = flood.join_all().await;
+        let told = flood.iter().filter(|(words, _)| words == "127.0.0.1 Some(InTotal)\n").count();
+        let dropped = flood.iter().filter(|(words, _)| words.is_empty()).count();
+        assert_eq!((told, dropped), (256, 44));
+    }
+
+    #[tokio::test]
+    async fn headers_are_counted_by_what_becomes_of_them() {
+        let (_trigger, shutdown) = ShutdownTrigger::new();
+        let tally = Arc::new(Tally::default());
+        let address = listen_and_count(Limits::new(10, None), &["127.0.0.1"], shutdown, tally.clone());
+        for words in ["PROXY UNKNOWN\r\n", "EHLO client.test\r\n", "PROXY nonsense\r\n", "PROXY "] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(words.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            hear(&mut stream).await;
+        }
+        assert_eq!(Header::ALL.map(|header| tally.headers_total(header)), [1, 2, 0, 1]);
+        assert_eq!((tally.accepted_total(), tally.refused_total()), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn the_end_does_not_wait_for_a_header() {
+        let (trigger, shutdown) = ShutdownTrigger::new();
+        let address = listen(Limits::new(10, None), &["127.0.0.1"], shutdown);
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"PROXY ").await.unwrap();
+        assert!(trigger.run(Duration::from_secs(4)).await);
+        assert_eq!(hear(&mut stream).await, "");
+    }
+}

@@ -1,0 +1,89 @@
+//! How many connections of a protocol there are, and have been.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{Admission, Header, TooMany};
+
+/// The connections of one protocol, counted.
+#[derive(Debug, Default)]
+pub struct Tally {
+    open: AtomicU64,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    headers: [AtomicU64; Header::ALL.len()],
+}
+
+/// A connection that is open; it is not any more when this is dropped.
+#[derive(Debug)]
+pub(super) struct Open(Arc<Tally>);
+
+impl Tally {
+    /// Counts a new connection: as open for as long as it has its place, or as refused when it got none.
+    pub fn count(self: &Arc<Self>, admission: Result<Admission, TooMany>) -> Result<Admission, TooMany> {
+        match admission {
+            Ok(admission) => {
+                self.accepted.fetch_add(1, Relaxed);
+                self.open.fetch_add(1, Relaxed);
+                Ok(admission.counted(Open(self.clone())))
+            }
+            Err(too_many) => {
+                self.refuse();
+                Err(too_many)
+            }
+        }
+    }
+
+    /// Counts something that was beyond the limits.
+    pub fn refuse(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a PROXY header that was due.
+    pub(super) fn header(&self, header: Header) {
+        self.headers[header as usize].fetch_add(1, Relaxed);
+    }
+
+    /// How many are open now.
+    pub fn open_now(&self) -> u64 {
+        self.open.load(Relaxed)
+    }
+
+    /// How many were accepted since the start.
+    pub fn accepted_total(&self) -> u64 {
+        self.accepted.load(Relaxed)
+    }
+
+    /// How many were refused since the start.
+    pub fn refused_total(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+
+    /// What became of the PROXY headers that were due since the start.
+    pub fn headers_total(&self, header: Header) -> u64 {
+        self.headers[header as usize].load(Relaxed)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+
+    #[test]
+    fn connections_come_and_go() {
+        let tally = Arc::new(Tally::default());
+        let limits = Limits::new(2, None);
+        let (first, second) = (tally.count(limits.admit()), tally.count(limits.admit()));
+        assert!(tally.count(limits.admit()).is_err());
+        assert_eq!((tally.open_now(), tally.accepted_total(), tally.refused_total()), (2, 2, 1));
+        drop((first, second));
+        assert_eq!((tally.open_now(), tally.accepted_total(), tally.refused_total()), (0, 2, 1));
+    }
+}

@@ -1,0 +1,150 @@
+//! TLS: certificates from PEM files or made for development, and the handshake. Reloading swaps the certificate for new
+//! connections; open ones keep theirs.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::Stream;
+
+/// How long a peer may take for its handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a record with the beginning of a handshake begins with (RFC 8446 section 5.1).
+const HANDSHAKE_RECORD: u8 = 0x16;
+
+/// The certificate to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certificate<'a> {
+    /// Make one at start, for development.
+    SelfSigned,
+    /// Read it from PEM files.
+    Files {
+        /// The certificate chain, the server's own certificate first.
+        cert: &'a PathBuf,
+        /// The private key.
+        key: &'a PathBuf,
+    },
+}
+
+/// A server's certificate and the way to use it.
+pub struct Tls {
+    files: Option<(PathBuf, PathBuf)>,
+    /// The names of the protocols that are spoken inside, the best first; none where there is nothing to choose.
+    protocols: &'static [&'static str],
+    current: RwLock<Arc<ServerConfig>>,
+}
+
+/// What a client of a listener with TLS from the first byte has begun with.
+pub enum Opening {
+    /// A handshake, which is done.
+    Handshake(Stream),
+    /// Something else, of which nothing was read.
+    Plain(Stream),
+}
+
+impl Tls {
+    /// Reads the certificate, or makes one for these names. Clients choose one of the protocols (ALPN, RFC 7301), if there
+    /// are any. The error is a sentence for the operator.
+    pub fn new(
+        certificate: Certificate<'_>,
+        names: &[String],
+        protocols: &'static [&'static str],
+    ) -> Result<Self, String> {
+        let (config, files) = match certificate {
+            Certificate::SelfSigned => (self_signed(names)?, None),
+            Certificate::Files { cert, key } => (from_files(cert, key)?, Some((cert.clone(), key.clone()))),
+        };
+        Ok(Self { files, protocols, current: RwLock::new(offering(config, protocols)) })
+    }
+
+    /// Reads the files again. When they are no good, the old certificate stays.
+    pub fn reload(&self) -> Result<(), String> {
+        if let Some((cert, key)) = &self.files {
+            let fresh = offering(from_files(cert, key)?, self.protocols);
+            *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        }
+        Ok(())
+    }
+
+    /// Does the server's part of a handshake.
+    pub async fn accept(&self, stream: Stream) -> io::Result<Stream> {
+        timeout(HANDSHAKE_TIMEOUT, self.handshake(stream)).await?
+    }
+
+    /// The same, unless the client begins with something else.
+    pub async fn open(&self, stream: Stream) -> io::Result<Opening> {
+        let opening = async {
+            match stream.peek().await? {
+                HANDSHAKE_RECORD => self.handshake(stream).await.map(Opening::Handshake),
+                _ => Ok(Opening::Plain(stream)),
+            }
+        };
+        timeout(HANDSHAKE_TIMEOUT, opening).await?
+    }
+
+    async fn handshake(&self, stream: Stream) -> io::Result<Stream> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(Stream::Tls(Box::new(TlsAcceptor::from(current).accept(stream).await?)))
+    }
+
+    /// The certificates in a PEM file. The error says what is wrong with the file.
+    pub fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("is no PEM: {error}"))?;
+        if chain.is_empty() {
+            return Err("holds no certificate".to_owned());
+        }
+        Ok(chain)
+    }
+
+    /// The private key in a PEM file. The error says what is wrong with the file.
+    pub fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+        PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
+            pem::Error::NoItemsFound => "holds no private key".to_owned(),
+            error => format!("is no PEM: {error}"),
+        })
+    }
+
+    /// What a server needs to use a certificate. Fails when the key is not the certificate's, or either cannot be used.
+    pub fn server_config(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<ServerConfig, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+    }
+}
+
+fn offering(mut config: ServerConfig, protocols: &[&str]) -> Arc<ServerConfig> {
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    Arc::new(config)
+}
+
+fn from_files(cert: &Path, key: &Path) -> Result<ServerConfig, String> {
+    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+    let chain = Tls::chain(&read(cert)?).map_err(|error| format!("{} {error}", cert.display()))?;
+    let private = Tls::private_key(&read(key)?).map_err(|error| format!("{} {error}", key.display()))?;
+    let unusable = |error| format!("cannot use {} with {}: {error}", cert.display(), key.display());
+    Tls::server_config(chain, private).map_err(unusable)
+}
+
+/// A certificate that nobody trusts, for some names and this machine: enough to try out how a client does TLS.
+fn self_signed(names: &[String]) -> Result<ServerConfig, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("cannot make a self-signed certificate: {error}");
+    let this_machine = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed([names, &this_machine].concat()).map_err(|error| failed(&error))?;
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    Tls::server_config(vec![made.cert.der().clone()], key.into()).map_err(|error| failed(&error))
+}

@@ -1,0 +1,76 @@
+//! Who is let in: whether the files of users and tokens can be used, which file of tokens it is, and whether a login is good
+//! where it should be.
+
+use std::path::PathBuf;
+
+use restante_access::{tokens, users};
+
+use super::Found;
+use crate::ReadFile;
+use crate::setting::Setting;
+use crate::sources::Sources;
+use crate::table::row;
+use crate::types::{Config, Storage, StoreKind, TOKENS_FILE};
+
+const USERS: &Setting = row("auth.users");
+const TOKENS: &Setting = row("auth.tokens");
+const SECRET: &Setting = row("auth.secret");
+const DATA: &Setting = row("storage.path");
+const CREDENTIALS: &Setting = row("smtp.credentials");
+const REQUIRE_AUTH: &Setting = row("smtp.requireauth");
+
+impl Found<'_> {
+    /// The files can be read and understood, and there are credentials where they are asked for.
+    pub(super) fn access(&mut self, config: &Config, read_file: ReadFile<'_>) {
+        let Config { auth, smtp, storage, .. } = config;
+        if let Some(path) = &auth.users {
+            let content = read_file(path).map_err(|error| format!("cannot be read: {error}"));
+            if let Err(problem) = content.and_then(|content| users::check(&content)) {
+                self.add(USERS, &problem);
+            }
+        }
+        // One that is not there has no tokens yet.
+        if let Some(Err(problem)) =
+            auth.tokens.as_deref().and_then(|path| read_file(path).ok()).map(|content| tokens::check(&content))
+        {
+            self.add(TOKENS, &problem);
+        }
+        let has_credentials = !smtp.credentials.is_empty()
+            || auth.is_on()
+            || in_data_directory(storage).is_some_and(|path| path.exists());
+        if smtp.require_auth
+            && !has_credentials
+            && [CREDENTIALS, USERS, TOKENS].iter().all(|setting| self.is_sound(setting))
+        {
+            self.add(REQUIRE_AUTH, &format!("needs {}, {} or {}", CREDENTIALS.key, USERS.key, TOKENS.key));
+        }
+    }
+}
+
+/// Takes the tokens of the data directory, where there are any and no others are named.
+pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
+    if config.auth.tokens.is_some() {
+        return;
+    }
+    if let Some(path) = in_data_directory(&config.storage).filter(|path| path.exists()) {
+        sources.overrule(TOKENS, &path.display().to_string(), DATA);
+        config.auth.tokens = Some(path);
+    }
+}
+
+/// The warning about logins that no other node knows of.
+pub(super) fn warning(config: &Config) -> Option<String> {
+    let Config { auth, storage, .. } = config;
+    let is_alone = storage.kind == StoreKind::Postgres && auth.is_on() && auth.secret.is_none();
+    is_alone.then(|| {
+        format!(
+            "a login on the web page is good at this server only, and not at others with the same store: see {}",
+            SECRET.key
+        )
+    })
+}
+
+fn in_data_directory(storage: &Storage) -> Option<PathBuf> {
+    let dir = storage.path.as_ref().or(storage.params_path.as_ref())?;
+    Some(dir.join(TOKENS_FILE))
+}
