@@ -23,13 +23,13 @@ pub(crate) fn write(packer: &mut Packer, assets: &[File], shells: &Shells, hash:
     let count = shells.pages.len();
     let icon = assets.iter().position(|file| file.path == ICON).unwrap_or_default();
     Ok(format!(
-        "pub(super) const HASH: &str = {hash:?};\n\
-         pub(super) const POLICY: &str = {policy:?};\n\
-         pub(super) const LOGIN_POLICY: &str = {login_policy:?};\n\
-         pub(super) const STYLE: &str = {style:?};\n\
-         pub(super) static PAGES: [Packed; {count}] = [{pages}];\n\
-         pub(super) static ASSETS: &[(&str, Packed)] = &[{files}];\n\
-         pub(super) static ICON: &Packed = &ASSETS[{icon}].1;\n"
+        "pub(crate) const HASH: &str = {hash:?};\n\
+         pub(crate) const POLICY: &str = {policy:?};\n\
+         pub(crate) const LOGIN_POLICY: &str = {login_policy:?};\n\
+         pub(crate) const STYLE: &str = {style:?};\n\
+         pub(crate) static PAGES: [Packed; {count}] = [{pages}];\n\
+         pub(crate) static ASSETS: &[(&str, Packed)] = &[{files}];\n\
+         pub(crate) static ICON: &Packed = &ASSETS[{icon}].1;\n"
     ))
 }
 

@@ -4,33 +4,33 @@
 use axum::http::{Request, Uri};
 
 /// Whether the process serves at all. Who gets no answer here should start it again.
-pub(super) const LIVE: &str = "/livez";
+pub(crate) const LIVE: &str = "/livez";
 /// Whether mail can be read and taken in now. Who gets no 200 here should send clients elsewhere, or wait.
-pub(super) const READY: &str = "/readyz";
+pub(crate) const READY: &str = "/readyz";
 /// Where the form is, and where it is sent.
-pub(super) const LOGIN: &str = "/login";
+pub(crate) const LOGIN: &str = "/login";
 /// Where a login is ended.
-pub(super) const LOGOUT: &str = "/logout";
+pub(crate) const LOGOUT: &str = "/logout";
 /// The pages, as templates without a final slash: any site may link to them. They contain no mail; their scripts load it.
 const PAGES: [&str; 10] =
     ["", "/m", "/m/{name}", "/m/{name}/{id}", "/monitor", "/status", "/search", "/sessions", LOGIN, DOCS];
 /// Where robots look.
-pub(super) const ROBOTS: &str = "/robots.txt";
+pub(crate) const ROBOTS: &str = "/robots.txt";
 /// Where browsers look for an icon when they show what is no page of ours.
-pub(super) const ICON: &str = "/favicon.ico";
+pub(crate) const ICON: &str = "/favicon.ico";
 /// The page that describes the API.
-pub(super) const DOCS: &str = "/api/docs";
+pub(crate) const DOCS: &str = "/api/docs";
 /// Where the files of the pages are.
-pub(super) const ASSETS: &str = "/assets/{hash}/{*path}";
+pub(crate) const ASSETS: &str = "/assets/{hash}/{*path}";
 
 /// Returns whether a template of a path is that of a page.
-pub(super) fn is_page(template: &str) -> bool {
+pub(crate) fn is_page(template: &str) -> bool {
     PAGES.contains(&template.strip_suffix('/').unwrap_or(template))
 }
 
 /// Returns a path without repeated slashes and dot segments (RFC 3986 section 5.2.4); `None` if it has neither. Names in it stay
 /// percent-encoded. The result begins with exactly one slash.
-pub(super) fn cleaned(path: &str) -> Option<String> {
+pub(crate) fn cleaned(path: &str) -> Option<String> {
     if !path.contains("//") && !path.contains("/.") {
         return None;
     }
@@ -53,7 +53,7 @@ pub(super) fn cleaned(path: &str) -> Option<String> {
 
 /// Replaces the path of a request that changes something by its cleaned form, before it is routed. A GET is redirected
 /// instead, by the request checks.
-pub(super) fn clean<B>(request: &mut Request<B>) {
+pub(crate) fn clean<B>(request: &mut Request<B>) {
     if request.method().is_safe() {
         return;
     }
@@ -71,7 +71,7 @@ fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
 }
 
 /// Returns a path with the query of a URI.
-pub(super) fn path_and_query(uri: &Uri, path: &str) -> String {
+pub(crate) fn path_and_query(uri: &Uri, path: &str) -> String {
     match uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),

@@ -6,9 +6,9 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{Info, InfoBuilder, License, OpenApi, OpenApiBuilder, Server};
 
-use super::operation::{BASIC, BEARER, COOKIE, Operation};
-use super::paths::{CHAPTERS, Chapter};
-use super::refusals;
+use crate::openapi::operation::{BASIC, BEARER, COOKIE, Operation};
+use crate::openapi::paths::{CHAPTERS, Chapter};
+use crate::openapi::refusals;
 
 const ABOUT: &str = "\
 Restante takes in mail for any address and keeps it for those who ask. This is how programs ask: they read what came, \

@@ -13,17 +13,20 @@ mod schemas;
 
 use std::sync::{Arc, OnceLock};
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::etag::Known;
-use super::links::BaseUrl;
-use super::problem::Problem;
-use super::reply::{self, Nothing};
-use super::{Server, Turn, fault};
+use crate::connection::work::Turn;
+use crate::extractors::request_context::BaseUrl;
+use crate::response::etag::Known;
+use crate::response::problem::{Problem, fault};
+use crate::response::success;
+use crate::response::success::Nothing;
+use crate::state::Server;
 use page::Page;
 
 /// Where programs find the description.
@@ -39,17 +42,22 @@ struct Kept {
 }
 
 /// The description for programs.
-pub(super) async fn document(State(server): State<Arc<Server>>, known: Known) -> Result<Response, Problem> {
+pub(super) async fn document(
+    State(server): State<Arc<Server>>,
+    Extension(description): Extension<Arc<Description>>,
+    known: Known,
+) -> Result<Response, Problem> {
     let tag = server.tags.description();
     if known.includes(&tag) {
-        return Ok(reply::not_modified(reply::JSON, tag));
+        return Ok(success::not_modified(success::JSON, tag));
     }
-    Ok(reply::json(server.description().await?.json.clone(), tag))
+    Ok(success::json(description.of(&server).await?.json.clone(), tag))
 }
 
 /// The description for people.
 pub(super) async fn docs(
     State(server): State<Arc<Server>>,
+    Extension(description): Extension<Arc<Description>>,
     BaseUrl(base): BaseUrl,
     known: Known,
 ) -> Result<Response, Problem> {
@@ -58,14 +66,14 @@ pub(super) async fn docs(
     if known.includes(&tag) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     } else {
-        *response.body_mut() = Body::from(server.description().await?.page.for_server_at(&base));
+        *response.body_mut() = Body::from(description.of(&server).await?.page.for_server_at(&base));
     }
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, reply::HTML);
+    headers.insert(header::CONTENT_TYPE, success::HTML);
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::POLICY));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(header::REFERRER_POLICY, reply::NO_REFERRER);
-    headers.insert(header::CACHE_CONTROL, reply::NO_CACHE);
+    headers.insert(header::REFERRER_POLICY, success::NO_REFERRER);
+    headers.insert(header::CACHE_CONTROL, success::NO_CACHE);
     headers.insert(header::ETAG, tag);
     Ok(response)
 }
@@ -77,14 +85,14 @@ pub fn openapi() -> serde_json::Result<String> {
     Ok(text)
 }
 
-impl Server {
-    async fn description(&self) -> Result<&Kept, Problem> {
-        let Description(kept) = &self.description;
+impl Description {
+    async fn of(&self, server: &Server) -> Result<&Kept, Problem> {
+        let Self(kept) = self;
         if let Some(kept) = kept.get() {
             return Ok(kept);
         }
-        let root = self.settings.root().to_owned();
-        let made = Turn::away(&self.heavy).await?.work(move || made(&root)).await?;
+        let root = server.settings.root().to_owned();
+        let made = Turn::away(&server.heavy).await?.work(move || made(&root)).await?;
         let made = made.map_err(|error| fault(&error))?;
         Ok(kept.get_or_init(|| made))
     }

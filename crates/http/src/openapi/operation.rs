@@ -13,8 +13,9 @@ use utoipa::openapi::schema::{Array, Object, ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Ref, RefOr, Required};
 
-use super::reference::{Named, header, reference, schemas_of};
-use super::refusals::{self, Refusal};
+use crate::openapi::reference::{Named, header, reference, schemas_of};
+use crate::openapi::refusals;
+use crate::openapi::refusals::Refusal;
 
 /// The names of the ways to say who one is.
 pub(super) const BASIC: &str = "basic";

@@ -6,8 +6,8 @@ use serde_json::json;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::response::{Response, ResponseBuilder};
 
-use super::reference::{Named, header, reference, schemas_of};
-use super::schemas::Problem;
+use crate::openapi::reference::{Named, header, reference, schemas_of};
+use crate::openapi::schemas::Problem;
 
 /// A reason to refuse a request.
 pub(super) struct Refusal {

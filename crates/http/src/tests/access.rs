@@ -25,6 +25,11 @@ impl Locked {
     }
 
     pub(super) async fn with(settings: Settings) -> Self {
+        Self::described(settings, ServerInfo::default()).await
+    }
+
+    /// A locked house that describes itself in this way.
+    pub(super) async fn described(settings: Settings, info: ServerInfo) -> Self {
         let dir = TestDir::new();
         let (people, programs) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&people, "ann", "secret").unwrap();
@@ -44,7 +49,7 @@ impl Locked {
             secret: None,
         };
         let locks = Locks::open(auth).unwrap();
-        let house = House::with(Settings { locks: Some(locks.clone()), ..settings });
+        let house = House::described(Settings { locks: Some(locks.clone()), ..settings }, info);
         house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
         house.put(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;
         Self { house, locks, dir, reader, writer, admin, limited }

@@ -125,8 +125,7 @@ async fn cookies_are_for_our_own_pages() {
     use axum::middleware::from_fn_with_state;
     use axum::routing::post;
 
-    use crate::Server;
-    use crate::cors::share;
+    use crate::middleware::cors::share;
 
     let settings = Settings { cors: Some(Origins::Any), ..Settings::default() };
     let mailroom = Mailroom::new(

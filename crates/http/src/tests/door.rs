@@ -341,7 +341,7 @@ async fn mail_is_no_code() {
                 assert_eq!(answer.status, 200, "{path} {destination}");
             }
         }
-        let script = format!("/assets/{}/js/main.js", crate::packed::HASH);
+        let script = format!("/assets/{}/js/main.js", crate::response::embedded_assets::HASH);
         for path in [script.clone(), format!("{base_path}{script}")] {
             assert_eq!(house.ask(&format!("GET {path}\nSec-Fetch-Dest: script")).await.status, 200, "{path}");
         }

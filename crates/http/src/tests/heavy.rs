@@ -13,9 +13,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::answers::Form;
-use crate::budget::SMALL;
-use crate::{Server, Tenure, Version, routed, serve_connection};
+use crate::connection::memory::SMALL;
+use crate::state::message::Form;
+use crate::{Tenure, Version, serve_connection};
 
 const LARGE: &str = "/api/v1/mailbox/test/latest";
 

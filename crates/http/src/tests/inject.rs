@@ -176,7 +176,7 @@ async fn large_mails_have_room_of_their_own() {
     // The one has everything, and the other what is on top of that.
     let mut others = [uploads.reservation(), uploads.reservation()];
     for other in &mut others {
-        other.adjust_to(crate::inject::UNDER_WAY).await;
+        other.adjust_to(crate::state::MAX_UPLOAD_BYTES).await;
     }
     let refused = post(&house, "test", "message/rfc822", mail(1 << 20)).await;
     assert!(refused.problem(503).starts_with("Other clients hand in large mails"));

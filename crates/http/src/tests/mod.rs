@@ -15,6 +15,7 @@ mod heavy;
 mod hostile;
 mod http2;
 mod inject;
+mod layers;
 mod mailboxes;
 mod memory;
 mod monitor;
@@ -42,7 +43,8 @@ use restante_store::memory::MemoryStore;
 use restante_store::{NewCopy, NewMessage, Store};
 use tower::ServiceExt as _;
 
-use super::{Peer, Server, Settings, routed, router};
+use crate::state::{Server, Settings};
+use crate::{Peer, ServerInfo};
 
 /// 2026-11-14 23:42:50.123456 UTC, the arrival of the first message; every further one comes a second later.
 const FIRST: u64 = 1_794_699_770_123_456;
@@ -100,6 +102,14 @@ fn summary(number: u64, size: usize) -> String {
     format!(r#""mailbox":"test","id":"{id}",{who},{subject},{when},"size":{size},"seen":false"#)
 }
 
+fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
+    crate::router(mailroom, settings, ServerInfo::default())
+}
+
+fn routed(server: Arc<Server>) -> Router {
+    crate::router::routed(server, ServerInfo::default())
+}
+
 /// A service and the store behind it.
 struct House {
     store: Arc<MemoryStore>,
@@ -113,6 +123,14 @@ impl House {
 
     fn with(settings: Settings) -> Self {
         Self::built(Policy::default(), settings, |_| {})
+    }
+
+    /// A house that describes itself in this way.
+    fn described(settings: Settings, info: ServerInfo) -> Self {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
+        let mailroom = Mailroom::new(rules, store.clone(), Extensions::default());
+        Self { store, router: crate::router(Arc::new(mailroom), settings, info) }
     }
 
     /// A house with this policy, in which something else is changed before it opens.

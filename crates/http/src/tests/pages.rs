@@ -11,8 +11,8 @@ use restante_testdir::TestDir;
 use sha2::{Digest as _, Sha256};
 
 use super::*;
-use crate::encoding::Coding;
-use crate::packed::{ASSETS, HASH, PAGES};
+use crate::response::embedded_assets::{ASSETS, HASH, PAGES};
+use crate::response::encoding::Coding;
 
 /// What all compressed files together may have.
 const MAX_BYTES: usize = 150_000;
@@ -281,6 +281,11 @@ fn the_web_interface_is_small() {
 /// A file with a greeting, removed when dropped.
 struct GreetingFile(TestDir);
 
+/// A house whose greeting is in this file.
+fn greeting_in(path: PathBuf) -> House {
+    House::described(Settings::default(), ServerInfo { greeting_file: Some(path), ..ServerInfo::default() })
+}
+
 impl GreetingFile {
     fn new() -> Self {
         Self(TestDir::new())
@@ -291,7 +296,7 @@ impl GreetingFile {
     }
 
     fn house(&self) -> House {
-        House::with(Settings { greeting_file: Some(self.path()), ..Settings::default() })
+        greeting_in(self.path())
     }
 
     fn write(&self, content: impl AsRef<[u8]>) {
@@ -343,7 +348,7 @@ async fn odd_greetings() {
     file.write(vec![b'x'; (1 << 20) + 1]);
     assert_eq!(greeting(&house).await.len(), 1 << 20);
 
-    let directory = House::with(Settings { greeting_file: Some(std::env::temp_dir()), ..Settings::default() });
+    let directory = greeting_in(std::env::temp_dir());
     assert!(greeting(&directory).await.starts_with("<h2>"));
     // Opening this one would wait for somebody who writes to it.
     let pipe = GreetingFile::new();

@@ -7,7 +7,6 @@ use restante_store::feed::Feed;
 use restante_store::{Appended, Listing, MailboxPage, MailboxState, Page, Result, StoreError, Usage, Version, Which};
 
 use super::*;
-use crate::{Server, routed};
 
 /// A store that does nothing but fail, or does not even do that.
 pub(super) struct Failing {

@@ -3,7 +3,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Server, routed};
 use super::*;
 
 /// JSON of the mail with everything: its summary, and these fields.

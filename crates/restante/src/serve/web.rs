@@ -28,7 +28,7 @@ pub(super) fn bind(
         exempt: web.trusted_proxies.clone(),
         readiness: parts.readiness.clone(),
     });
-    let router = restante_http::router(parts.mailroom.clone(), settings(parts, mail, &gate));
+    let router = restante_http::router(parts.mailroom.clone(), settings(parts, &gate), info(parts, mail));
     let tally = parts.metrics.connections(Protocol::Http);
     let mut all = Vec::new();
     for (addrs, implicit_tls) in [(&web.addr, web.tls.force), (&web.tls_addr, true)] {
@@ -77,7 +77,7 @@ impl Secure {
     }
 }
 
-fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> restante_http::Settings {
+fn settings(parts: &Parts<'_>, gate: &Gate) -> restante_http::Settings {
     let web = &parts.config.web;
     restante_http::Settings {
         base_path: web.base_path.clone(),
@@ -87,15 +87,21 @@ fn settings(parts: &Parts<'_>, mail: &[Bound], gate: &Gate) -> restante_http::Se
         trusted_proxies: web.trusted_proxies.clone(),
         cache_bytes: web.cache_bytes,
         max_monitors: web.max_monitors,
+        mailbox_cap: parts.config.storage.mailbox_msg_cap,
         max_message_bytes: parts.config.largest_message(),
         clients: gate.limits.clients().clone(),
         readiness: gate.readiness.clone(),
         metrics: parts.metrics.clone(),
-        status: restante_http::Status::of(parts.config),
-        about: about(parts, mail),
         extensions: parts.extensions.for_http(),
         locks: Some(parts.locks.clone()).filter(|locks| locks.is_on()),
-        greeting_file: web.greeting_file.clone(),
+    }
+}
+
+fn info(parts: &Parts<'_>, mail: &[Bound]) -> restante_http::ServerInfo {
+    restante_http::ServerInfo {
+        about: about(parts, mail),
+        status: restante_http::Status::of(parts.config),
+        greeting_file: parts.config.web.greeting_file.clone(),
     }
 }
 

@@ -8,7 +8,7 @@ mod shape;
 use restante_html::push_escaped;
 use serde_json::{Map, Value};
 
-use crate::packed::HASH;
+use crate::response::embedded_assets::HASH;
 use html::{Html, anchor};
 use shape::SHAPE;
 

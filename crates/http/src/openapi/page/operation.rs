@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::html::{Html, anchor};
-use super::shape;
-use super::{BASE, REFUSAL, WS_BASE};
+use crate::openapi::page::html::{Html, anchor};
+use crate::openapi::page::{BASE, REFUSAL, WS_BASE, shape};
 
 /// What stands in for the names in a path when it is tried.
 const TRIED: [(&str, &str); 4] = [("{name}", "bob"), ("{id}", "latest"), ("{index}", "0"), ("{file}", "file")];

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::html::Html;
+use crate::openapi::page::html::Html;
 
 /// Where the place of a shape in the page begins its name.
 pub(super) const SHAPE: &str = "shape";

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::super::operation::{Operation, get};
-use super::super::schemas::Document;
-use crate::about::Answer;
+use crate::openapi::operation::{Operation, get};
+use crate::openapi::schemas::Document;
+use crate::operations::about::Answer;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![

@@ -5,9 +5,9 @@ use utoipa::openapi::Required;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::Type;
 
-use super::super::operation::{Operation, choice, get, post, query};
-use super::super::schemas::{Arrived, NewMail, WaitProblem};
-use super::examples::record;
+use crate::openapi::operation::{Operation, choice, get, post, query};
+use crate::openapi::paths::examples::record;
+use crate::openapi::schemas::{Arrived, NewMail, WaitProblem};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![

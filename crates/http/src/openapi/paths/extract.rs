@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::super::operation::{Operation, get};
-use super::super::refusals::NOT_FOUND;
-use super::super::schemas::{Codes, Links, Parts, Unsubscribe};
+use crate::openapi::operation::{Operation, get};
+use crate::openapi::refusals::NOT_FOUND;
+use crate::openapi::schemas::{Codes, Links, Parts, Unsubscribe};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![

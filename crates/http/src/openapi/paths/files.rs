@@ -1,7 +1,7 @@
 //! The files that messages bring along, under the links that messages tell.
 
-use super::super::operation::{Operation, get};
-use super::super::refusals::NOT_FOUND;
+use crate::openapi::operation::{Operation, get};
+use crate::openapi::refusals::NOT_FOUND;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![

@@ -4,9 +4,9 @@ use serde_json::json;
 use utoipa::openapi::Required;
 use utoipa::openapi::schema::Type;
 
-use super::super::operation::{Operation, delete, get, post, query};
-use super::super::schemas::{Deleted, Ids, IdsAndMark, Mailboxes, Marked};
-use super::examples::ID;
+use crate::openapi::operation::{Operation, delete, get, post, query};
+use crate::openapi::paths::examples::ID;
+use crate::openapi::schemas::{Deleted, Ids, IdsAndMark, Mailboxes, Marked};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![

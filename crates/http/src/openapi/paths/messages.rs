@@ -5,10 +5,10 @@ use utoipa::openapi::Required;
 use utoipa::openapi::path::ParameterBuilder;
 use utoipa::openapi::schema::Type;
 
-use super::super::operation::{Operation, delete, get, patch, query};
-use super::super::refusals::NOT_FOUND;
-use super::super::schemas::{Done, Mark, Message, MessageRecord};
-use super::examples::{record, record_and};
+use crate::openapi::operation::{Operation, delete, get, patch, query};
+use crate::openapi::paths::examples::{record, record_and};
+use crate::openapi::refusals::NOT_FOUND;
+use crate::openapi::schemas::{Done, Mark, Message, MessageRecord};
 
 const MAILBOX: &str = "/api/v1/mailbox/{name}";
 const MESSAGE: &str = "/api/v1/mailbox/{name}/{id}";

@@ -12,7 +12,7 @@ mod pages;
 mod search;
 mod sessions;
 
-use super::operation::Operation;
+use crate::openapi::operation::Operation;
 
 /// Operations that belong together.
 pub(super) struct Chapter {

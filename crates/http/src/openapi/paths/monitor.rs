@@ -5,10 +5,10 @@ use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::Type;
 
-use super::super::operation::{Operation, get, parameter, query};
-use super::super::reference::header;
-use super::super::refusals::NO_WEBSOCKET;
-use super::super::schemas::{Change, MessageRecord};
+use crate::openapi::operation::{Operation, get, parameter, query};
+use crate::openapi::reference::header;
+use crate::openapi::refusals::NO_WEBSOCKET;
+use crate::openapi::schemas::{Change, MessageRecord};
 
 const RECORDS: &str = "A WebSocket. One text frame for every message that is stored: its `MessageRecord`, on one line.";
 const CHANGES: &str =

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use utoipa::openapi::Required;
 use utoipa::openapi::schema::Type;
 
-use super::super::operation::{Operation, choice, get, query};
-use super::super::refusals::NOT_FOUND;
-use super::super::schemas::{AttachmentCounts, CompatMessage, MessageDetails};
-use super::examples::{ID, record_and};
+use crate::openapi::operation::{Operation, choice, get, query};
+use crate::openapi::paths::examples::{ID, record_and};
+use crate::openapi::refusals::NOT_FOUND;
+use crate::openapi::schemas::{AttachmentCounts, CompatMessage, MessageDetails};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![

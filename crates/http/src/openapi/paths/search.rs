@@ -3,10 +3,10 @@
 use serde_json::json;
 use utoipa::openapi::schema::Type;
 
-use super::super::operation::{Operation, get, query};
-use super::super::refusals::NOT_FOUND;
-use super::super::schemas::Found;
-use super::examples::{ID, record_and};
+use crate::openapi::operation::{Operation, get, query};
+use crate::openapi::paths::examples::{ID, record_and};
+use crate::openapi::refusals::NOT_FOUND;
+use crate::openapi::schemas::Found;
 
 const LANGUAGE: &str = "\
 Words and `\"phrases\"` are looked for in subject, text, sender and recipients; all of them must be there. Neither case nor \

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use utoipa::openapi::schema::Type;
 
-use super::super::operation::{Operation, choice, get, query};
-use super::super::refusals::NOT_FOUND;
-use super::super::schemas::{Sessions, Transcript};
-use super::examples::ID;
+use crate::openapi::operation::{Operation, choice, get, query};
+use crate::openapi::paths::examples::ID;
+use crate::openapi::refusals::NOT_FOUND;
+use crate::openapi::schemas::{Sessions, Transcript};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-use super::{MessageRecord, Problem};
+use crate::openapi::schemas::{MessageRecord, Problem};
 
 /// Messages that are there now.
 #[derive(ToSchema)]

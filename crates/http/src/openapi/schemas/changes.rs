@@ -2,7 +2,7 @@
 
 use utoipa::ToSchema;
 
-use super::MessageRecord;
+use crate::openapi::schemas::MessageRecord;
 
 /// How a message shall be marked.
 #[derive(ToSchema)]

@@ -2,7 +2,7 @@
 
 use utoipa::ToSchema;
 
-use super::pages::Disposition;
+use crate::openapi::schemas::pages::Disposition;
 
 /// The links of a message.
 #[derive(ToSchema)]

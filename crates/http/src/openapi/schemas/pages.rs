@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-use super::MessageRecord;
+use crate::openapi::schemas::MessageRecord;
 
 /// Everything about a message but its HTML.
 #[derive(ToSchema)]

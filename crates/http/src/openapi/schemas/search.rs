@@ -2,7 +2,7 @@
 
 use utoipa::ToSchema;
 
-use super::MessageRecord;
+use crate::openapi::schemas::MessageRecord;
 
 /// Messages that a search has found, the newest first.
 #[derive(ToSchema)]

@@ -2,7 +2,7 @@
 
 use utoipa::ToSchema;
 
-use super::changes::Identifier;
+use crate::openapi::schemas::changes::Identifier;
 
 /// Some of the sessions, the latest first.
 #[derive(ToSchema)]

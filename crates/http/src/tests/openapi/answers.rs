@@ -220,6 +220,10 @@ async fn expected_ones(book: &mut Book<'_>) {
     }
 }
 
+fn info(config: &Config) -> ServerInfo {
+    ServerInfo { about: About::of(config, None, None, Timestamp::UNIX_EPOCH), ..ServerInfo::default() }
+}
+
 /// A house that can do everything, and has done some of it.
 async fn house(config: &Config) -> House {
     let search = Arc::new(Search::new(None));
@@ -235,12 +239,11 @@ async fn house(config: &Config) -> House {
     let mailroom = Arc::new(mailroom);
     search.begin(&mailroom);
     let settings = Settings {
-        about: About::of(config, None, None, Timestamp::UNIX_EPOCH),
         max_message_bytes: 1 << 16,
         extensions: crate::Extensions { search: Some(search), ..crate::Extensions::default() },
         ..Settings::default()
     };
-    let house = House { store, router: router(mailroom, settings) };
+    let house = House { store, router: crate::router(mailroom, settings, info(config)) };
     house.put(0, "test", MAIL).await;
     house
 }
@@ -337,8 +340,7 @@ async fn at_the_door(book: &mut Book<'_>) {
 
 /// Locks: who says nothing is not let in, and every operation needs the scope that is described, and no other.
 async fn locked(book: &mut Book<'_>) {
-    let about = About::of(&Config::default(), None, None, Timestamp::UNIX_EPOCH);
-    let locked = Locked::with(Settings { about, ..Settings::default() }).await;
+    let locked = Locked::described(Settings::default(), info(&Config::default())).await;
     let tokens = [("read", &locked.reader), ("write", &locked.writer), ("admin", &locked.admin)];
     for operation in book.operations.clone() {
         let (_, _, described) = operation;

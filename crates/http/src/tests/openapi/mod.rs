@@ -13,7 +13,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::*;
-use crate::{Routes, below, openapi};
+use crate::openapi;
+use crate::router::{HandlerState, Routes, below};
 use schema::Checker;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -57,7 +58,7 @@ async fn the_routes_are_those_that_are_described() {
     let described: BTreeSet<(String, String)> =
         operations(&document).iter().map(|(method, path, _)| (method.to_uppercase(), (*path).to_owned())).collect();
     let mut routed = BTreeSet::new();
-    for path in below("", Routes::default()).taken {
+    for path in below("", Routes::default(), &HandlerState::new(ServerInfo::default())).taken {
         let answer = house.ask(&format!("PROPFIND {path}")).await;
         answer.problem(405);
         let methods = answer.header("allow").split(',').filter(|method| *method != "HEAD");

@@ -1,0 +1,4 @@
+//! The REST API.
+
+pub(crate) mod v1;
+pub(crate) mod v2;

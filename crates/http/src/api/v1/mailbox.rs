@@ -1,0 +1,144 @@
+//! The operations of the REST API, version 1.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use restante_mail::message::Source;
+use restante_store::{Listing, Page, Which};
+use serde_json::Value;
+
+use crate::connection::memory::{Allowance, SMALL};
+use crate::extractors::body;
+use crate::extractors::latest::Patience;
+use crate::extractors::parameters::{InMailbox, OneMessage, Paging};
+use crate::extractors::request_context::BaseUrl;
+use crate::response::etag::Known;
+use crate::response::problem::Problem;
+use crate::response::{message_json, success};
+use crate::state::Server;
+use crate::state::message::{Form, Key, source_length};
+
+/// The largest request body that is read; the only sensible one has some twenty bytes.
+const MAX_BODY: usize = 64 * 1024;
+
+type Answer = Result<Response, Problem>;
+
+/// List Mailbox Contents.
+pub(crate) async fn list(
+    State(server): State<Arc<Server>>,
+    InMailbox(mailbox): InMailbox,
+    Paging(page): Paging,
+    known: Known,
+) -> Answer {
+    let version = server.mailroom.version(&mailbox).await?;
+    let tag = server.tags.listing(version);
+    if known.includes(&tag) {
+        return Ok(success::not_modified(success::JSON, tag));
+    }
+    let key = Key::Listing(mailbox.clone());
+    if page == Page::ALL
+        && let Some(body) = server.answers.find(&key, version.0)
+    {
+        return Ok(success::json(body, tag));
+    }
+    // The mailbox may have changed meanwhile: what counts from here on is the version of the listing itself.
+    let (this, name) = (&server, &mailbox);
+    let make = |allowance: Allowance| async move {
+        let Listing { version, messages } = this.mailroom.list(name, page).await?;
+        // Anybody can ask for any number of empty mailboxes, and they are quick to render.
+        let worth_remembering = page == Page::ALL && !messages.is_empty();
+        let turn = this.turn(message_json::listing_size(&messages), SMALL).await?;
+        let body = turn.work(move || allowance.cover(message_json::listing(&messages))).await??;
+        Ok((version, body, worth_remembering))
+    };
+    let (version, body, worth_remembering) = server.within_budget(make).await?;
+    if worth_remembering {
+        server.answers.remember(key, version.0, body.clone());
+    }
+    Ok(success::json(body, server.tags.listing(version)))
+}
+
+/// Get Message.
+pub(crate) async fn message(
+    State(server): State<Arc<Server>>,
+    target: OneMessage,
+    BaseUrl(base): BaseUrl,
+    patience: Patience,
+    known: Known,
+) -> Answer {
+    server.await_latest(&target, patience).await?;
+    let form = Form::Rest(base.clone());
+    server
+        .tell_json(&server.find(&target).await?, &known, form, move |of, mime| message_json::message(of, mime, &base))
+        .await
+}
+
+/// Get Message Source.
+pub(crate) async fn source(
+    State(server): State<Arc<Server>>,
+    target: OneMessage,
+    patience: Patience,
+    known: Known,
+) -> Answer {
+    server.await_latest(&target, patience).await?;
+    let summary = server.find(&target).await?;
+    let tag = server.tags.source(summary.id);
+    if known.includes(&tag) {
+        return Ok(success::not_modified(success::PLAIN, tag));
+    }
+    // The store may have forgotten the message long before a slow client has read it, so its bytes count as well.
+    let room = server.budget.room(source_length(&summary)).await?;
+    let source = server.mailroom.source(&target.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+    Ok(success::source(Source { body: room.hold(source.body), ..source }, tag))
+}
+
+/// Marks a message as read, or as unread. A request that says neither changes nothing.
+pub(crate) async fn mark(State(server): State<Arc<Server>>, target: OneMessage, request: Request) -> Answer {
+    let seen = requested_mark(request).await?;
+    let id = match target.which {
+        Which::Id(id) if seen.is_some() => id,
+        _ => server.find(&target).await?.id,
+    };
+    let Some(seen) = seen else { return Ok(success::done()) };
+    if server.mailroom.set_seen(&target.mailbox, id, seen).await? {
+        Ok(success::done())
+    } else {
+        Err(Problem::NoSuchMessage)
+    }
+}
+
+/// Delete Message. It does not take `latest`: between a client's look and its delete, another message can be the latest.
+pub(crate) async fn remove(State(server): State<Arc<Server>>, target: OneMessage) -> Answer {
+    let Which::Id(id) = target.which else { return Err(Problem::NoSuchMessage) };
+    if server.mailroom.remove(&target.mailbox, id).await? { Ok(success::done()) } else { Err(Problem::NoSuchMessage) }
+}
+
+/// Purge Mailbox.
+pub(crate) async fn purge(State(server): State<Arc<Server>>, InMailbox(mailbox): InMailbox) -> Answer {
+    server.mailroom.purge(&mailbox).await?;
+    Ok(success::done())
+}
+
+/// Returns the mark that a request asks for. Existing clients send any content type, write the name in any case, leave it out,
+/// or send no body when they mean `seen`. The content type protects nothing here: no web page of another origin can send
+/// PATCH without a preflight request.
+async fn requested_mark(request: Request) -> Result<Option<bool>, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, MAX_BODY).await?;
+    if body.trim_ascii().is_empty() {
+        return Ok(Some(true));
+    }
+    let wrong_shape = || Problem::WrongShape("{\"seen\": true} or {\"seen\": false}");
+    let members = match serde_json::from_slice(&body).map_err(Problem::BrokenJson)? {
+        Value::Object(members) => members,
+        Value::Null => return Ok(None),
+        _ => return Err(wrong_shape()),
+    };
+    let in_any_case = || members.iter().find(|(name, _)| name.eq_ignore_ascii_case("seen")).map(|(_, value)| value);
+    match members.get("seen").or_else(in_any_case) {
+        Some(Value::Bool(seen)) => Ok(Some(*seen)),
+        Some(Value::Null) | None => Ok(None),
+        Some(_) => Err(wrong_shape()),
+    }
+}

@@ -1,0 +1,3 @@
+//! Version 1 of the REST API.
+
+pub(crate) mod mailbox;

@@ -1,0 +1,63 @@
+//! How many attachments the messages of a list have. Arriving mail is not looked at that closely, so this is found out
+//! when somebody asks, and remembered: a message never changes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use restante_mail::message::MessageId;
+
+use crate::extractors::parameters::{InMailbox, query, text};
+use crate::response::etag::Known;
+use crate::response::problem::Problem;
+use crate::response::{json, success};
+use crate::state::Server;
+
+/// How many messages may be asked about at once.
+const MAX_IDS: usize = 200;
+/// The messages that the query names.
+#[derive(Debug)]
+pub(crate) struct Ids(BTreeSet<MessageId>);
+
+impl<S: Sync> FromRequestParts<S> for Ids {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        let list =
+            text(&pairs, "ids")?.ok_or_else(|| Problem::Malformed("The parameter ids is missing.".to_owned()))?;
+        let ids: Vec<&str> = list.split(',').filter(|id| !id.is_empty()).take(MAX_IDS + 1).collect();
+        if ids.len() > MAX_IDS {
+            return Err(Problem::Malformed(format!("The parameter ids must not name more than {MAX_IDS} messages.")));
+        }
+        let ids: Result<_, _> = ids.into_iter().map(str::parse).collect();
+        ids.map(Self)
+            .map_err(|_| Problem::Malformed("The parameter ids must be ids with commas between them.".to_owned()))
+    }
+}
+
+/// The number of attachments of each of the messages that is there, by id.
+pub(crate) async fn counts(
+    State(server): State<Arc<Server>>,
+    InMailbox(mailbox): InMailbox,
+    Ids(ids): Ids,
+    known: Known,
+) -> Result<Response, Problem> {
+    let tag = server.tags.counts(server.mailroom.version(&mailbox).await?);
+    if known.includes(&tag) {
+        return Ok(success::not_modified(success::JSON, tag));
+    }
+    let mut counts = Vec::with_capacity(ids.len());
+    // One after the other, so that no more than one of the mails is held.
+    for id in ids {
+        if let Some(count) = server.attachment_count(&mailbox, id).await? {
+            counts.push((id, count));
+        }
+    }
+    let mut out = Vec::with_capacity(32 * (counts.len() + 1));
+    json::object(&mut out, &counts, |out, (id, count)| json::display(out, format_args!("\"{id}\":{count}")));
+    out.push(b'\n');
+    Ok(success::json(out.into(), tag))
+}

@@ -1,0 +1,55 @@
+//! Changes of many messages of a mailbox at once, for pages and programs that would otherwise ask ten thousand times.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use restante_mail::message::MessageId;
+use restante_mailroom::Cause;
+use serde_json::{Value, json};
+
+use crate::extractors::body;
+use crate::extractors::parameters::InMailbox;
+use crate::response::problem::{Problem, fault};
+use crate::response::success;
+use crate::state::Server;
+
+/// The largest request body that is read: the ids of some fifty thousand messages.
+const MAX_BODY: usize = 1024 * 1024;
+
+const IDS: &str = "{\"ids\": [\"…\"]}, with ids as strings";
+const IDS_AND_MARK: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
+
+/// Deletes the messages that the request names; those that are gone already do not count.
+pub(crate) async fn delete(
+    State(server): State<Arc<Server>>,
+    InMailbox(mailbox): InMailbox,
+    request: Request,
+) -> Result<Response, Problem> {
+    let wanted = body::json::<Value>(request, MAX_BODY).await?;
+    let ids = ids(wanted.as_ref()).ok_or(Problem::WrongShape(IDS))?;
+    let deleted = server.mailroom.remove_all(&mailbox, ids, Cause::Request).await?;
+    success::current(&json!({ "deleted": deleted })).map_err(|error| fault(&error))
+}
+
+/// Marks the messages that the request names as read or unread.
+pub(crate) async fn mark(
+    State(server): State<Arc<Server>>,
+    InMailbox(mailbox): InMailbox,
+    request: Request,
+) -> Result<Response, Problem> {
+    let wanted = body::json::<Value>(request, MAX_BODY).await?;
+    let seen = wanted.as_ref().and_then(|wanted| wanted.get("seen")?.as_bool());
+    let (Some(ids), Some(seen)) = (ids(wanted.as_ref()), seen) else { return Err(Problem::WrongShape(IDS_AND_MARK)) };
+    let marked = server.mailroom.set_seen_all(&mailbox, ids, seen).await?;
+    success::current(&json!({ "marked": marked })).map_err(|error| fault(&error))
+}
+
+/// The ids that a request names. A text that is no id names no message, like the id of one that is gone.
+fn ids(wanted: Option<&Value>) -> Option<Vec<MessageId>> {
+    let texts = wanted?.get("ids")?.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
+    let mut ids: Vec<MessageId> = texts.into_iter().filter_map(|text| text.parse().ok()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    Some(ids)
+}

@@ -1,0 +1,250 @@
+//! Mail that comes by HTTP instead of SMTP: a whole one, or its pieces as JSON. Behind the door it goes the way of any
+//! mail.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::marker::PhantomData;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::compose::{Attachment, Draft, Mark};
+use restante_mail::envelope::{self, Envelope, ReversePath};
+use restante_mail::message::Summary;
+use restante_mail::mime::{Mailbox, header_summary};
+use restante_mailroom::Outcome;
+use restante_net::Reservation;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::connection::context::Peer;
+use crate::connection::memory::SMALL;
+use crate::extractors::body;
+use crate::extractors::cancellation::Attendance;
+use crate::extractors::parameters::{Addressed, Permitted, query, text};
+use crate::response::links::push_segment;
+use crate::response::message_json::ending_in;
+use crate::response::problem::{Problem, fault};
+use crate::response::success;
+use crate::state::Server;
+
+/// How many times the length of a mail its pieces may take as JSON: base64 takes a third more, and escapes take more.
+const JSON_TIMES: usize = 2;
+
+/// Adds a mail to a mailbox.
+pub(crate) async fn inject(
+    State(server): State<Arc<Server>>,
+    Permitted(grant): Permitted,
+    Addressed(recipient): Addressed,
+    Sender(sender): Sender,
+    attendance: Attendance,
+    request: Request,
+) -> Result<Response, Problem> {
+    let ip = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
+    let mut room = server.uploads.reservation();
+    let mail = server.mail(request, &recipient, &mut room).await?;
+    // A large mail may take a while to arrive.
+    attendance.check_admitted().await?;
+    let from = sender.unwrap_or_else(|| written_by(&mail));
+    let mut envelope = Envelope { peer: peer(ip), from, recipients: Vec::new() };
+    server.mailroom.check_sender(&envelope).await.map_err(Problem::Refused)?;
+    server.mailroom.check_recipient(&envelope, &recipient).await.map_err(Problem::Refused)?;
+    envelope.recipients.push(recipient);
+    let mailroom = server.mailroom.clone();
+    // The store takes the mail also when the client leaves meanwhile, and until it has it, it counts.
+    let delivery = tokio::spawn(async move {
+        let outcome = mailroom.deliver(&envelope, mail).await;
+        drop(room);
+        outcome
+    });
+    let mut stored = match delivery.await.map_err(|error| fault(&error))?? {
+        Outcome::Stored(stored) => stored,
+        Outcome::Discarded => Vec::new(),
+    };
+    // A hook may have sent it anywhere.
+    stored.retain(|message| grant.reaches(&message.mailbox));
+    Ok(answer(server.settings.root(), &stored))
+}
+
+/// The sender of the envelope, from `?from=`; an empty one is that of bounces.
+pub(crate) struct Sender(Option<ReversePath>);
+
+impl<S: Sync> FromRequestParts<S> for Sender {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        let from = match text(&pairs, "from")? {
+            None => return Ok(Self(None)),
+            Some("") => None,
+            Some(address) => Some(Address::parse(address, Alphabet::Utf8).map_err(|error| {
+                Problem::Malformed(format!("The parameter from must be an address or empty: {error}."))
+            })?),
+        };
+        Ok(Self(Some(from)))
+    }
+}
+
+impl Server {
+    /// The mail that a request brings, for which there is room then.
+    async fn mail(&self, request: Request, recipient: &Address, room: &mut Reservation) -> Result<Bytes, Problem> {
+        let most = self.settings.max_message_bytes;
+        let (parts, body) = request.into_parts();
+        let is_json = match essence(&parts.headers).as_str() {
+            "message/rfc822" => false,
+            "application/json" => true,
+            _ => return Err(Problem::NotMail),
+        };
+        let limit = if is_json { most.saturating_mul(JSON_TIMES) } else { most };
+        let body = body::upload(&parts.headers, body, limit, room).await?;
+        if !is_json {
+            return if body.is_empty() { Err(Problem::Unfit("it is empty".to_owned())) } else { Ok(body.into()) };
+        }
+        let mark = Mark::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()));
+        let to = recipient.to_string();
+        let turn = self.turn(body.len(), SMALL).await?;
+        let mail = turn.work(move || composed(&body, to, &mark)).await??;
+        if mail.len() > most {
+            return Err(Problem::MailTooLarge { bytes: mail.len(), most });
+        }
+        // Encoded for the way, it can be longer than it was.
+        body::make_room(room, mail.len()).await?;
+        Ok(mail.into())
+    }
+}
+
+/// A mail in pieces, as JSON has them.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Pieces<'a> {
+    from: String,
+    #[serde(default)]
+    to: Vec<String>,
+    #[serde(default)]
+    cc: Vec<String>,
+    #[serde(default)]
+    subject: String,
+    text: Option<String>,
+    html: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default, borrow)]
+    attachments: Vec<Object<File<'a>>>,
+    date: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct File<'a> {
+    filename: Option<String>,
+    content_type: Option<String>,
+    /// Most of the request; it is not copied before it is decoded.
+    #[serde(borrow)]
+    content: Cow<'a, str>,
+    content_id: Option<String>,
+}
+
+/// Something that is written as an object, and not as the list of its values, which would do otherwise.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = T;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+
+        from.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
+fn composed(json: &[u8], recipient: String, mark: &Mark) -> Result<Vec<u8>, Problem> {
+    let Object(pieces): Object<Pieces<'_>> = serde_json::from_slice(json).map_err(|error| {
+        if error.is_data() { Problem::Unfit(error.to_string()) } else { Problem::BrokenJson(error) }
+    })?;
+    let files = pieces.attachments.into_iter().enumerate().map(attachment);
+    let date = pieces.date.map(|date| date.parse().map_err(|_| unfit("date is no time such as 2026-11-15T10:00:00Z")));
+    let draft = Draft {
+        from: pieces.from,
+        to: if pieces.to.is_empty() { vec![recipient] } else { pieces.to },
+        cc: pieces.cc,
+        subject: pieces.subject,
+        text: pieces.text,
+        html: pieces.html,
+        headers: pieces.headers.into_iter().collect(),
+        attachments: files.collect::<Result<_, _>>()?,
+        date: date.transpose()?,
+    };
+    draft.compose(mark).map_err(|flaw| Problem::Unfit(flaw.to_string()))
+}
+
+fn attachment((at, Object(file)): (usize, Object<File<'_>>)) -> Result<Attachment, Problem> {
+    let content = STANDARD.decode(file.content.as_bytes());
+    let content = content.map_err(|_| Problem::Unfit(format!("attachments[{at}].content is no base64")))?;
+    Ok(Attachment {
+        filename: file.filename,
+        content_type: file.content_type,
+        content: content.into(),
+        content_id: file.content_id,
+    })
+}
+
+/// The address of the mail's author, where it says one that can be the sender of an envelope.
+fn written_by(mail: &[u8]) -> ReversePath {
+    let author = Mailbox::from_display(&header_summary(mail).from?);
+    Address::parse(&author.address, Alphabet::Utf8).ok()
+}
+
+/// A client of HTTP gives no name, so it has the one of a host without any (RFC 5321 section 4.1.3).
+fn peer(ip: Option<IpAddr>) -> envelope::Peer {
+    let helo = match ip {
+        Some(IpAddr::V4(ip)) => format!("[{ip}]"),
+        Some(IpAddr::V6(ip)) => format!("[IPv6:{ip}]"),
+        None => "localhost".to_owned(),
+    };
+    envelope::Peer { ip, helo }
+}
+
+/// Tells where the mail is now, which may be nowhere.
+fn answer(root: &str, stored: &[Summary]) -> Response {
+    let mut response = success::fresh(ending_in(b"{".to_vec(), stored));
+    let Some(first) = stored.first() else { return response };
+    *response.status_mut() = StatusCode::CREATED;
+    let mut location = format!("{root}/api/v1/mailbox/");
+    push_segment(&mut location, first.mailbox.as_str());
+    location.push('/');
+    location.push_str(&first.id.to_string());
+    if let Ok(location) = HeaderValue::try_from(location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+fn essence(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn unfit(problem: &str) -> Problem {
+    Problem::Unfit(problem.to_owned())
+}

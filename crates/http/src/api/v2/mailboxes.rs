@@ -1,0 +1,117 @@
+//! The list of mailboxes: what there is, and what is new in it, a page at a time.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use restante_access::Grant;
+use restante_mail::naming::MailboxName;
+use restante_store::{MailboxPage, MailboxState};
+use tokio::task::yield_now;
+
+use crate::connection::memory::{Allowance, SMALL};
+use crate::connection::work::Turn;
+use crate::extractors::parameters::{Beginning, Permitted, SomeMailboxes};
+use crate::response::problem::Problem;
+use crate::response::{json, message_json, success};
+use crate::state::Server;
+
+/// How many mailboxes are read at once to find those that a client may see, if these are not all of them.
+const SCAN_STEP: usize = 1000;
+/// What a mailbox takes beside its name, at most, as a rule.
+const RECORD: usize = 192;
+
+/// List Mailboxes.
+pub(crate) async fn list(
+    State(server): State<Arc<Server>>,
+    Permitted(grant): Permitted,
+    SomeMailboxes(page): SomeMailboxes,
+) -> Result<Response, Problem> {
+    let (this, page, grant) = (&server, &page, &grant);
+    let make = |allowance: Allowance| async move {
+        // One more tells whether there are more.
+        let mut mailboxes = this.reached(grant, page, page.limit.saturating_add(1)).await?;
+        let is_last = mailboxes.len() <= page.limit;
+        mailboxes.truncate(page.limit);
+        let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
+        let turn = this.turn(size(&mailboxes), SMALL).await?;
+        Ok(turn.work(move || allowance.cover(rendered(&mailboxes, next.as_ref()))).await??)
+    };
+    Ok(success::fresh(server.within_budget(make).await?))
+}
+
+impl Server {
+    /// Returns the first mailboxes of a page that the grant reaches, at most `limit`. The page's own limit is not looked at.
+    ///
+    /// Reads only names that begin with the literal beginning of a pattern of the grant. If most of these do not match, as with `*-ci`, all of them
+    /// are read, in steps, and one request at a time does that.
+    async fn reached(&self, grant: &Grant, page: &MailboxPage, limit: usize) -> Result<Vec<MailboxState>, Problem> {
+        let step = if grant.reaches_all() { limit } else { limit.max(SCAN_STEP) };
+        let (mut found, mut permit) = (Vec::new(), None);
+        for prefix in grant.prefixes() {
+            let prefix = match (prefix.starts_with(&page.prefix), page.prefix.starts_with(&prefix)) {
+                (true, _) => prefix,
+                (false, true) => page.prefix.clone(),
+                (false, false) => continue,
+            };
+            let mut part = MailboxPage { prefix, after: page.after.clone(), limit: step };
+            loop {
+                let mailboxes = self.mailroom.mailboxes(part.clone()).await?;
+                let last = mailboxes.last().filter(|_| mailboxes.len() >= step).map(|last| last.name.to_string());
+                found.extend(mailboxes.into_iter().filter(|mailbox| grant.reaches(&mailbox.name)));
+                if found.len() >= limit {
+                    found.truncate(limit);
+                    return Ok(found);
+                }
+                let Some(last) = last else { break };
+                part.after = last;
+                if permit.is_none() {
+                    permit = Some(Turn::away(&self.scans).await?);
+                }
+                // A store in memory answers without a pause.
+                yield_now().await;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Deletes everything in all mailboxes that the client reaches, or in those whose names begin as it says.
+pub(crate) async fn purge(
+    State(server): State<Arc<Server>>,
+    Permitted(grant): Permitted,
+    Beginning(prefix): Beginning,
+) -> Result<Response, Problem> {
+    let concerned = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.reaches(mailbox);
+    let deleted = server.mailroom.purge_everything(concerned).await?;
+    Ok(success::fresh(format!("{{\"deleted\":{deleted}}}\n").into()))
+}
+
+fn rendered(mailboxes: &[MailboxState], next: Option<&MailboxName>) -> Bytes {
+    let mut out = Vec::with_capacity(size(mailboxes));
+    out.extend_from_slice(b"{\"mailboxes\":");
+    json::array(&mut out, mailboxes, record);
+    out.extend_from_slice(b",\"next\":");
+    match next {
+        Some(name) => json::string(&mut out, name.as_str()),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b"}\n");
+    out.into()
+}
+
+fn record(out: &mut Vec<u8>, of: &MailboxState) {
+    let MailboxState { name, messages, unseen, bytes, newest } = of;
+    out.push(b'{');
+    message_json::field(out, "name", name.as_str());
+    json::display(out, format_args!(",\"messages\":{messages},\"unseen\":{unseen},\"bytes\":{bytes}"));
+    json::display(out, format_args!(",\"newest\":{{\"id\":\"{}\",\"date\":\"", newest.id));
+    message_json::date(out, newest.received);
+    json::display(out, format_args!("\",\"posix-millis\":{}}}}}", newest.received.as_millisecond()));
+}
+
+/// How long the list of these mailboxes becomes, roughly.
+fn size(mailboxes: &[MailboxState]) -> usize {
+    mailboxes.iter().map(|mailbox| RECORD + mailbox.name.as_str().len()).sum::<usize>() + RECORD
+}

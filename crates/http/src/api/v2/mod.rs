@@ -1,0 +1,18 @@
+//! Version 2 of the REST API.
+//!
+//! - `mailboxes`: the list of mailboxes
+//! - `message`, `attachment_counts`: messages as the web interface shows them
+//! - `extract`: links, codes, unsubscribe addresses and parts of a message
+//! - `batch`: changes of many messages; `inject`: delivery over HTTP
+//! - `wait`: waiting for messages; `search`: searching
+//! - `sessions`: SMTP sessions and their transcripts
+
+pub(crate) mod attachment_counts;
+pub(crate) mod batch;
+pub(crate) mod extract;
+pub(crate) mod inject;
+pub(crate) mod mailboxes;
+pub(crate) mod message;
+pub(crate) mod search;
+pub(crate) mod sessions;
+pub(crate) mod wait;

@@ -1,0 +1,198 @@
+//! Waiting for mail: an answer that comes as soon as the mail is there, or when it is clear that it does not come. How one
+//! waits is the mailroom's business; whether a mail is the right one says the language of the search.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::MailboxName;
+use restante_mailroom::Arrivals;
+use restante_search::Query;
+use restante_store::Which;
+
+use crate::connection::memory::{Allowance, SMALL};
+use crate::extractors::cancellation::Attendance;
+use crate::extractors::parameters::{InMailbox, duration, only, parameter, query, text};
+use crate::response::message_json::ending_in;
+use crate::response::problem::Problem;
+use crate::response::{message_json, success};
+use crate::state::Server;
+
+/// How long is waited when the client does not say.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The most messages that are waited for.
+const MAX_COUNT: usize = 1000;
+
+/// Wait For Messages.
+pub(crate) async fn wait(
+    State(server): State<Arc<Server>>,
+    InMailbox(mailbox): InMailbox,
+    wanted: Wanted,
+    attendance: Attendance,
+) -> Result<Response, Problem> {
+    // Whoever does not wait wants what is there, and that can be asked for generously.
+    let cap = server.settings.mailbox_cap.filter(|cap| *cap < wanted.count && !wanted.within.is_zero());
+    if let Some(cap) = cap {
+        let sentence = format!("The parameter count must be at most {cap}: a mailbox keeps no more messages.");
+        return Err(Problem::Malformed(sentence));
+    }
+    let _place = server.place_to_wait()?;
+    let arrivals = server.mailroom.arrivals(&mailbox, wanted.after, wanted.within);
+    let found = attendance.during(server.collect(&mailbox, arrivals, &wanted)).await?;
+    let (came, count) = (found.len(), wanted.count);
+    let problem = match wanted.expect {
+        Expect::None if came == 0 => return Ok(nothing()),
+        Expect::None => Some(Problem::Unexpected),
+        Expect::Some if came < count => Some(Problem::NotEnough { came, wanted: count }),
+        Expect::Some => None,
+    };
+    let head = problem.as_ref().map_or_else(|| b"{".to_vec(), Problem::opening);
+    let body = server.with_messages(head, found).await?;
+    let Some(problem) = problem else { return Ok(success::fresh(body)) };
+    let mut response = problem.into_response();
+    *response.body_mut() = Body::from(body);
+    Ok(response)
+}
+
+/// What is waited for.
+pub(crate) struct Wanted {
+    within: Duration,
+    after: MessageId,
+    count: usize,
+    query: Option<Arc<Query>>,
+    expect: Expect,
+}
+
+/// Whether it is good when mail comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Some,
+    None,
+}
+
+impl<S: Sync> FromRequestParts<S> for Wanted {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        only(&pairs, &["timeout", "after", "count", "match", "expect"])?;
+        let expect = match text(&pairs, "expect")? {
+            None | Some("some") => Expect::Some,
+            Some("none") => Expect::None,
+            Some(_) => return Err(malformed("The parameter expect must be some or none.")),
+        };
+        let count = match (parameter(&pairs, "count")?, expect) {
+            (Some(count), Expect::Some) if (1..=MAX_COUNT).contains(&count) => count,
+            (Some(_), Expect::Some) => return Err(malformed("The parameter count must be between 1 and 1000.")),
+            (Some(_), Expect::None) => return Err(malformed("With expect=none there is nothing to count.")),
+            (None, _) => 1,
+        };
+        let asked = text(&pairs, "match")?.map(|text| Query::parse(text, Timestamp::now())).transpose();
+        Ok(Self {
+            within: duration(&pairs, "timeout")?.unwrap_or(TIMEOUT),
+            after: parameter::<u64>(&pairs, "after")?.unwrap_or_default().into(),
+            count,
+            query: asked.map_err(Problem::NoQuestion)?.map(Arc::new),
+            expect,
+        })
+    }
+}
+
+impl Server {
+    /// The messages that are wanted, as many as that or as many as come. What was deleted meanwhile is not among them.
+    async fn collect(
+        &self,
+        mailbox: &MailboxName,
+        mut arrivals: Arrivals,
+        wanted: &Wanted,
+    ) -> Result<Vec<Summary>, Problem> {
+        let mut found: Vec<Summary> = Vec::new();
+        while let Some(next) = arrivals.next().await? {
+            if !self.is_wanted(&next, wanted.query.as_ref()).await? {
+                continue;
+            }
+            found.push(next);
+            if found.len() >= wanted.count {
+                found = self.still_there(mailbox, found).await?;
+            }
+            if found.len() >= wanted.count {
+                return Ok(found);
+            }
+        }
+        let found = self.still_there(mailbox, found).await?;
+        if wanted.query.is_none() || wanted.within.is_zero() {
+            return Ok(found);
+        }
+        self.judged_again(mailbox, found, wanted).await
+    }
+
+    /// Looks once more at everything that is there, beside what was found before: what is not wanted when it comes can be
+    /// later, as when somebody has read it.
+    async fn judged_again(
+        &self,
+        mailbox: &MailboxName,
+        mut found: Vec<Summary>,
+        wanted: &Wanted,
+    ) -> Result<Vec<Summary>, Problem> {
+        let before = found.len();
+        let mut all = self.mailroom.arrivals(mailbox, wanted.after, Duration::ZERO);
+        while found.len() < wanted.count
+            && let Some(next) = all.next().await?
+        {
+            let is_known = found[..before].binary_search_by_key(&next.id, |known| known.id).is_ok();
+            if !is_known && self.is_wanted(&next, wanted.query.as_ref()).await? {
+                found.push(next);
+            }
+        }
+        found.sort_by_key(|message| message.id);
+        Ok(found)
+    }
+
+    async fn is_wanted(&self, summary: &Summary, query: Option<&Arc<Query>>) -> Result<bool, Problem> {
+        let Some(query) = query else { return Ok(true) };
+        if !query.needs_source() {
+            return Ok(query.matches(summary, None));
+        }
+        let source = async { Ok(self.mailroom.source(&summary.mailbox, summary.id).await?) };
+        self.readings.match_message(query, summary, source).await
+    }
+
+    async fn still_there(&self, mailbox: &MailboxName, found: Vec<Summary>) -> Result<Vec<Summary>, Problem> {
+        let mut there = Vec::with_capacity(found.len());
+        for summary in found {
+            there.extend(self.mailroom.find(mailbox, Which::Id(summary.id)).await?);
+        }
+        Ok(there)
+    }
+
+    /// An object that begins like this and ends in the records of these messages.
+    async fn with_messages(&self, head: Vec<u8>, messages: Vec<Summary>) -> Result<Bytes, Problem> {
+        let (head, messages) = (&head, Arc::<[Summary]>::from(messages));
+        let messages = &messages;
+        let make = |allowance: Allowance| async move {
+            let turn = self.turn(message_json::listing_size(messages), SMALL).await?;
+            let (head, messages) = (head.clone(), messages.clone());
+            Ok(turn.work(move || allowance.cover(ending_in(head, &messages))).await??)
+        };
+        self.within_budget(make).await
+    }
+}
+
+/// What says that nothing came, as it should be.
+fn nothing() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn malformed(sentence: &str) -> Problem {
+    Problem::Malformed(sentence.to_owned())
+}

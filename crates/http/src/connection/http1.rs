@@ -1,0 +1,137 @@
+//! One HTTP connection. HTTP/1.1 is spoken here: with keep-alive, bounded in header size and in the time that a client may
+//! take to send its header and to take its answer. HTTP/2 is in `http2`.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
+use tower::Service as _;
+
+use crate::connection::context::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
+use crate::connection::disconnect::Observed;
+use crate::connection::http2;
+use crate::connection::write_timeout::Impatient;
+use crate::paths;
+
+/// How long a client that is refused has to send its request and to close.
+const REFUSAL_TIME: Duration = Duration::from_millis(500);
+/// How many reads of what it sends meanwhile are thrown away.
+const REFUSAL_READS: usize = 64;
+
+/// What is said to those who come without TLS where it is needed.
+const SPEAKS_HTTPS: &[u8] = b"This port speaks HTTPS: the URL must begin with https://.\n";
+
+/// What can be agreed on in a TLS handshake, the best first (RFC 7301).
+pub const PROTOCOLS: [&str; 2] = [HTTP2, "http/1.1"];
+const HTTP2: &str = "h2";
+
+/// The version of HTTP that a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.1, or 1.0.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+impl Version {
+    /// The one that was agreed on. Who agrees on nothing speaks what everybody does.
+    pub fn agreed(protocol: Option<&[u8]>) -> Self {
+        if protocol == Some(HTTP2.as_bytes()) { Self::Http2 } else { Self::Http1 }
+    }
+}
+
+/// Tells a client that has come to a port for HTTPS without TLS where it is. It is text, because those who see it are
+/// people who have mistyped something.
+pub async fn refuse_plain<S: AsyncRead + AsyncWrite + Unpin>(stream: S) {
+    let head = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        SPEAKS_HTTPS.len()
+    );
+    refuse(stream, &[head.as_bytes(), SPEAKS_HTTPS].concat()).await;
+}
+
+/// Writes a response and closes the connection, without reading a request. It is closed only after the client has closed or had the
+/// time to: closing with a request unread resets the connection, and the client could miss the response.
+pub(crate) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: &[u8]) {
+    let refusal = async {
+        stream.write_all(answer).await?;
+        stream.shutdown().await?;
+        let mut unwanted = [0; 4096];
+        for _ in 0..REFUSAL_READS {
+            if stream.read(&mut unwanted).await? == 0 {
+                break;
+            }
+        }
+        io::Result::Ok(())
+    };
+    // Nobody waits for the outcome: the connection goes either way.
+    drop(timeout(REFUSAL_TIME, refusal).await);
+}
+
+/// Serves a connection until the client ends it, breaks the rules or the time, or the server ends: then the requests under
+/// way are finished, if the client does its part in time.
+pub async fn serve_connection<S>(stream: S, peer: impl Into<Peer>, version: Version, router: Router, tenure: Tenure)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let peer = peer.into();
+    let ended = match version {
+        Version::Http1 => serve_http1(stream, peer, router, tenure).await,
+        // Most connections are of the other kind, and shall not take the memory that this one needs.
+        Version::Http2 => Box::pin(http2::serve(stream, peer, router, tenure)).await,
+    };
+    // Clients leave in the middle of things all the time; only somebody who looks for a fault wants to know.
+    if let Err(reason) = ended {
+        tracing::debug!(reason, ip = peer.ip.map(display), "HTTP connection broke off");
+    }
+}
+
+async fn serve_http1<S>(stream: S, peer: Peer, router: Router, tenure: Tenure) -> Result<(), String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let held = tenure.clone();
+    let (stream, departure) = Observed::new(Impatient::new(stream, WRITE_PATIENCE));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        held.answer_is_endless(false);
+        paths::clean(&mut request);
+        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(held.clone());
+        request.extensions_mut().insert(departure.clone());
+        let answer = router.clone().call(request.map(Body::new));
+        async move { answer.await.map_err(|never: Infallible| never) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // A client that has sent its last request may say so; the answer is still for it (RFC 9112 section 9.6).
+        // Whether it listens at all matters to answers that do not end; they look for themselves.
+        .half_close(true)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_header_size(MAX_HEADER as usize)
+        .max_buf_size(MAX_BUFFER)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = tenure.ending() => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection => ended,
+                () = tenure.overdue(|| tenure.is_endless()) => return Err(CUT_OFF.to_owned()),
+            }
+        }
+    };
+    ended.map_err(|error| error.to_string())
+}

@@ -1,0 +1,147 @@
+//! A stream that fails when its peer is too slow to take what is written. Without it, a client that asks and reads
+//! little or nothing would hold a connection, and the answer, for ever.
+//!
+//! The stream starts with a stock of patience. Waiting for the peer uses it up, and every byte that the peer takes gives
+//! some back, up to the stock. So a pause is forgiven, a slow line is served to the end, and a trickle is not.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// How long a peer may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// How long it may take nothing at all.
+    pub(crate) stock: Duration,
+    /// How many bytes in a second it must take in the long run.
+    pub(crate) rate: u32,
+}
+
+/// See the module's documentation.
+pub(crate) struct Impatient<S> {
+    stream: S,
+    patience: Patience,
+    left: Duration,
+    /// Runs while the peer takes nothing, and ends when no patience is left.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Impatient<S> {
+    /// A stream whose peer is waited for with this patience.
+    pub(crate) fn new(stream: S, patience: Patience) -> Self {
+        Self { stream, patience, left: patience.stock, stalled: None }
+    }
+
+    /// Passes on what became of an attempt to write, and fails when the patience is at its end.
+    fn watch<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            if let Some(stalled) = self.stalled.take() {
+                self.left = stalled.deadline().saturating_duration_since(Instant::now());
+            }
+            return outcome;
+        }
+        let left = self.left;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(left)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(ErrorKind::TimedOut.into()))
+    }
+
+    /// The same for an attempt that says how much the peer took.
+    fn watch_progress(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        let outcome = self.watch(cx, outcome);
+        if let Poll::Ready(Ok(taken)) = outcome
+            && self.left < self.patience.stock
+        {
+            let taken = u32::try_from(taken).unwrap_or(u32::MAX);
+            let regained = Duration::from_secs(1) * taken / self.patience.rate;
+            self.left = (self.left + regained).min(self.patience.stock);
+        }
+        outcome
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.watch_progress(cx, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.watch_progress(cx, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(cx);
+        self.watch(cx, outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.watch(cx, outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    const PATIENCE: Patience = Patience { stock: Duration::from_mins(1), rate: 1000 };
+
+    /// Writes to a peer that takes `bite` bytes and then pauses, again and again. How long does it get on with it?
+    async fn served(length: usize, bite: usize, pause: Duration) -> Result<Duration, Duration> {
+        let (mut peer, server) = duplex(100);
+        let mut server = Impatient::new(server, PATIENCE);
+        let start = Instant::now();
+        let reader = tokio::spawn(async move {
+            let mut buffer = vec![0; bite];
+            while peer.read_exact(&mut buffer).await.is_ok() {
+                tokio::time::sleep(pause).await;
+            }
+        });
+        let written = server.write_all(&vec![b'x'; length]).await;
+        let elapsed = start.elapsed();
+        drop(server);
+        reader.await.unwrap();
+        written.map(|()| elapsed).map_err(|_| elapsed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_served_to_the_end() {
+        let seconds = Duration::from_secs;
+        // bytes in all, bytes at once, pause, whether that is in time
+        let table = [
+            ("nothing for too long", 10_000, 5000, 61, false),
+            ("a pause", 10_000, 5000, 50, true),
+            ("a trickle", 1_000_000, 6000, 20, false),
+            ("a slow line", 1_000_000, 1100, 1, true),
+            ("a bit too slow a line", 1_000_000, 900, 1, false),
+        ];
+        for (name, length, bite, pause, in_time) in table {
+            let outcome = served(length, bite, seconds(pause)).await;
+            assert_eq!(outcome.is_ok(), in_time, "{name}: {outcome:?}");
+        }
+        let trickle = served(1_000_000, 6000, seconds(20)).await;
+        assert!(trickle.is_err_and(|end| end < seconds(120)), "{trickle:?}");
+    }
+}

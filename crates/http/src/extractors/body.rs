@@ -1,0 +1,126 @@
+//! The bodies of requests: of a bounded size, arrived in bounded time, and JSON for most.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, LengthLimitError};
+use restante_net::{Patience, Reservation};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::connection::memory::SMALL;
+use crate::response::problem::Problem;
+
+/// How long a body may take to arrive.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of a body is thrown away that is too large, and for how long.
+const MAX_DRAINED: usize = 64 * 1024 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(5);
+/// How long the next piece of a large body may take to arrive.
+const SILENCE: Duration = Duration::from_secs(5);
+/// The bytes per second that a large body must keep up on average.
+const MIN_RATE: u64 = 64 * 1024;
+/// How long a large body waits for room.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// What a request says in JSON, in at most so many bytes; nothing when its body is empty.
+pub(crate) async fn json<T: DeserializeOwned>(request: Request, most: usize) -> Result<Option<T>, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = read(&parts.headers, body, most).await?;
+    if body.is_empty() {
+        return Ok(None);
+    }
+    if !is_json(&parts.headers) {
+        return Err(Problem::NotJson);
+    }
+    serde_json::from_slice(&body).map(Some).map_err(Problem::BrokenJson)
+}
+
+/// The whole body, in at most so many bytes.
+pub(crate) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Problem> {
+    let body = of_fitting_length(headers, body, most).await?;
+    let read = timeout(TIMEOUT, to_bytes(body, most)).await.map_err(|_| Problem::TooSlow)?;
+    read.map_err(|error| match error.source() {
+        Some(cause) if cause.is::<LengthLimitError>() => Problem::TooLarge,
+        _ => unreadable(),
+    })
+}
+
+/// The whole of a body that may be large. Its bytes are counted as they come: what is only announced takes no room, and
+/// who dawdles keeps none for long.
+pub(crate) async fn upload(
+    headers: &HeaderMap,
+    body: Body,
+    most: usize,
+    room: &mut Reservation,
+) -> Result<Vec<u8>, Problem> {
+    let mut body = of_fitting_length(headers, body, most).await?;
+    let (mut read, mut end) = (Vec::new(), Instant::now() + TIMEOUT);
+    let mut patience = Patience::new(SILENCE, MIN_RATE, Instant::now());
+    loop {
+        let deadline = patience.deadline(Instant::now(), read.len() as u64).min(end);
+        let frame = timeout_at(deadline, body.frame()).await.map_err(|_| Problem::TooSlow)?;
+        let Some(frame) = frame else { return Ok(read) };
+        let Ok(piece) = frame.map_err(|_| unreadable())?.into_data() else { continue };
+        if piece.len() > most.saturating_sub(read.len()) {
+            drain(body).await;
+            return Err(Problem::TooLarge);
+        }
+        let asked = Instant::now();
+        make_room(room, read.len() + piece.len()).await?;
+        read.extend_from_slice(&piece);
+        // That others take the room is not the client's fault.
+        patience.forgive(asked.elapsed());
+        end += asked.elapsed();
+    }
+}
+
+/// Waits a moment until so many bytes may be held. Few are not counted: connections are, and that is bound enough.
+pub(crate) async fn make_room(room: &mut Reservation, bytes: usize) -> Result<(), Problem> {
+    if bytes <= SMALL {
+        return Ok(());
+    }
+    timeout(WAIT, room.adjust_to(bytes)).await.map_err(|_| Problem::TooManyUploads)
+}
+
+/// The length that a client announces is enough to say no. Whoever asks first need not send it; the others send it in any
+/// case, and many of them look for an answer only behind that.
+async fn of_fitting_length(headers: &HeaderMap, body: Body, most: usize) -> Result<Body, Problem> {
+    if body.size_hint().lower() <= most as u64 {
+        return Ok(body);
+    }
+    if !headers.contains_key(header::EXPECT) {
+        drain(body).await;
+    }
+    Err(Problem::TooLarge)
+}
+
+/// Takes the rest of a body and throws it away, within reason.
+async fn drain(mut body: Body) {
+    let rest = async {
+        let mut left = MAX_DRAINED;
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            let Some(less) = left.checked_sub(length) else { return };
+            left = less;
+        }
+    };
+    // Nobody waits for the outcome: the answer is the same.
+    drop(timeout(DRAIN_TIME, rest).await);
+}
+
+fn unreadable() -> Problem {
+    Problem::Malformed("The body of the request cannot be read.".to_owned())
+}
+
+/// Whether the body is JSON by its content type; without one it is given the benefit of the doubt.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return true };
+    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}

@@ -1,0 +1,82 @@
+//! Whether it is worth while to go on with an answer that takes long: the client may have left, or may not be let in any
+//! more, and the server may be about to end.
+
+use std::convert::Infallible;
+use std::future::pending;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use restante_net::NotReady;
+
+use crate::connection::context::Tenure;
+use crate::connection::disconnect::Departure;
+use crate::extractors::login_session::Admitted;
+use crate::response::problem::Problem;
+
+/// The presence of a client and of the server. Where a request came without a connection, both stay; where nobody has to
+/// say who they are, everybody is let in.
+pub(crate) struct Attendance {
+    tenure: Option<Tenure>,
+    departure: Option<Departure>,
+    admitted: Option<Admitted>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Attendance {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let extensions = &parts.extensions;
+        Ok(Self {
+            tenure: extensions.get().cloned(),
+            departure: extensions.get().cloned(),
+            admitted: extensions.get().cloned(),
+        })
+    }
+}
+
+impl Attendance {
+    /// Does something for as long as it is worth while.
+    pub(crate) async fn during<T>(&self, work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+        let done = tokio::select! {
+            done = work => done?,
+            denied = lost(self.admitted.as_ref()) => return Err(denied),
+            () = ending(self.tenure.as_ref()) => return Err(Problem::NotReady(NotReady::Ending)),
+            () = departed(self.departure.as_ref()) => return Err(Problem::Departed),
+        };
+        // Files are looked at now and then only, and nothing is answered in between.
+        self.check_admitted().await?;
+        Ok(done)
+    }
+
+    /// Fails if the credentials of the client are not valid any more.
+    pub(crate) async fn check_admitted(&self) -> Result<(), Problem> {
+        match &self.admitted {
+            Some(admitted) => admitted.check().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Waits until the client would not be let in any more, and says so.
+pub(crate) async fn lost(admitted: Option<&Admitted>) -> Problem {
+    match admitted {
+        Some(admitted) => admitted.lost().await,
+        None => pending().await,
+    }
+}
+
+/// Waits until the server begins to end.
+pub(crate) async fn ending(tenure: Option<&Tenure>) {
+    match tenure {
+        Some(tenure) => tenure.ending().await,
+        None => pending().await,
+    }
+}
+
+/// Waits until the client has left.
+pub(crate) async fn departed(departure: Option<&Departure>) {
+    match departure {
+        Some(departure) => departure.happened().await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,160 @@
+//! The same events as Server-Sent Events (HTML Standard, section 9.2): an answer that does not end while the client
+//! listens. A client that comes back says which event it heard last.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use restante_mailroom::events::{Event, Lagged, Position, Subscription, Told};
+use tokio::time::sleep;
+
+use crate::connection::disconnect::Departure;
+use crate::extractors::cancellation::departed;
+use crate::live::frame::Audience;
+use crate::live::{Notice, Open};
+use crate::response::json;
+use crate::response::problem::Problem;
+use crate::state::Server;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The first thing that is sent: how many milliseconds to wait before connecting again.
+const BEGINNING: &[u8] = b"retry: 1000\n\n";
+/// A comment, which keeps proxies from taking the connection for dead, and shows when it is.
+const KEEP_ALIVE: &[u8] = b":\n";
+/// After how long a quiet it is sent. With it goes the id from which the client can go on, which becomes old also when
+/// things happen elsewhere.
+const QUIET: Duration = Duration::from_secs(5);
+/// Tells the client that something is missing here.
+const LAGGED: &[u8] = b"event: lagged\ndata: {}\n\n";
+/// A comment that says why the stream ends. A client that connects again is refused with 401.
+const REVOKED: &[u8] = b": the credentials are not good any more\n\n";
+/// How many bytes of events are sent at once, before the last of them.
+const PIECE: usize = 16 * 1024;
+
+/// Where a client was cut off, from `Last-Event-ID` or, for clients that cannot send headers, `?lastEventId=`. A text that
+/// is no position is none that was given out here: such a client starts anew, as after a restart of the server.
+pub(crate) struct Resumption(pub(crate) Option<Position>);
+
+impl FromRequestParts<Arc<Server>> for Resumption {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, Problem> {
+        if let Some(id) = parts.headers.get(LAST_EVENT_ID) {
+            return Ok(Self(id.to_str().ok().and_then(|id| id.parse().ok())));
+        }
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
+            .map_err(|_| Problem::Malformed("The query cannot be read.".to_owned()))?;
+        let id = pairs.iter().find(|(name, _)| name == "lastEventId");
+        Ok(Self(id.and_then(|(_, id)| id.parse().ok())))
+    }
+}
+
+/// The answer to one who wants to listen.
+pub(crate) fn answer(
+    events: Subscription,
+    audience: Audience,
+    ending: impl Future<Output = Notice> + Send + 'static,
+    departure: Option<Departure>,
+    open: Open,
+) -> Response {
+    let ending = Box::pin(async move {
+        tokio::select! {
+            notice = ending => Some(notice),
+            () = departed(departure.as_ref()) => None,
+        }
+    });
+    let feed = Feed { events, audience, ending, open, has_begun: false, is_over: false };
+    let pieces = unfold(feed, async |mut feed| {
+        let piece = feed.piece().await?;
+        Some((Ok::<_, Infallible>(piece), feed))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A common proxy would otherwise collect events until it has a buffer full of them.
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+struct Feed {
+    events: Subscription,
+    audience: Audience,
+    /// Ready when the server ends, when the credentials become invalid, or, without a notice, when the client has disconnected.
+    ending: Pin<Box<dyn Future<Output = Option<Notice>> + Send>>,
+    open: Open,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl Feed {
+    /// What is sent next; `None` when there is nothing more to say. A client that fell behind comes back with the last id
+    /// that it got, and hears what it missed if that is still known.
+    async fn piece(&mut self) -> Option<Bytes> {
+        if self.is_over {
+            return None;
+        }
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let gap = if self.events.has_gap() { LAGGED } else { b"" };
+            return Some([BEGINNING, gap].concat().into());
+        }
+        let mut next = tokio::select! {
+            biased;
+            notice = &mut self.ending => {
+                self.is_over = true;
+                return (notice == Some(Notice::Revoked)).then(|| Bytes::from_static(REVOKED));
+            }
+            told = self.events.next() => told.map(Some),
+            // This also finds out how far things have come elsewhere.
+            () = sleep(QUIET) => self.events.try_next(),
+        };
+        if let Ok(None) = next {
+            return Some(self.sign_of_life());
+        }
+        let mut piece = Vec::new();
+        while let Ok(Some(told)) = &next {
+            write(&mut piece, &self.audience, told);
+            if piece.len() >= PIECE {
+                break;
+            }
+            next = self.events.try_next();
+        }
+        if let Err(Lagged) = next {
+            self.open.lagged();
+            self.is_over = true;
+            piece.extend_from_slice(LAGGED);
+        }
+        Some(piece.into())
+    }
+
+    fn sign_of_life(&self) -> Bytes {
+        let mut piece = KEEP_ALIVE.to_vec();
+        if let Some(position) = self.events.position() {
+            json::display(&mut piece, format_args!("id: {position}\n"));
+        }
+        piece.push(b'\n');
+        piece.into()
+    }
+}
+
+/// Appends an event. JSON as it is written here has no line feeds, so it is one line of data.
+fn write(out: &mut Vec<u8>, audience: &Audience, told: &Told) {
+    let Some(data) = audience.json(told) else { return };
+    let name = match told.event() {
+        Event::Stored(_) => "message-stored",
+        Event::Deleted(_) => "message-deleted",
+    };
+    json::display(out, format_args!("event: {name}\nid: {}\ndata: ", told.position()));
+    out.extend_from_slice(&data);
+    out.extend_from_slice(b"\n\n");
+}

@@ -1,0 +1,167 @@
+//! Who asks: the credentials of a request, and what is answered to one that has none or wrong ones. What they allow is looked
+//! at where the request names what it is about, in `target`. Without locks everybody may do everything.
+
+use std::net::IpAddr;
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use restante_access::{Denied, Grant, Locks, Pass, Reason};
+
+use crate::extractors::login_session::Admitted;
+use crate::extractors::request_context::{has_origin, template};
+use crate::middleware::credentials::Offered;
+use crate::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS};
+use crate::response::links::push_segment;
+use crate::response::problem::{Challenge, Problem};
+use crate::response::success::see_other;
+use crate::state::{Server, Settings};
+
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
+
+/// What anybody may ask for: whether the server is well, the way in, and what a browser needs to show it.
+const FREE: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOTS];
+
+/// Finds out who asks, and notes with the request what they are allowed; or the answer, when they are nobody.
+pub(crate) async fn identify(server: &Server, request: &mut Request, ip: Option<IpAddr>) -> Result<(), Response> {
+    let settings = &server.settings;
+    let Some(locks) = &settings.locks else {
+        request.extensions_mut().insert(Grant::EVERYTHING);
+        return Ok(());
+    };
+    if FREE.contains(&template(settings, request)) {
+        return Ok(());
+    }
+    let (offered, challenge) = (Offered::of(settings, request), challenge(request.headers()));
+    // A browser adds cookies by itself, so what changes something must say that it comes from a page of ours.
+    if matches!(offered, Offered::Cookies(_)) && !request.method().is_safe() && !has_origin(request.headers()) {
+        return Err(Problem::ForeignOrigin.into_response());
+    }
+    match check(locks, offered, ip).await {
+        Ok(pass) => {
+            request.extensions_mut().insert(pass.grant.clone());
+            request.extensions_mut().insert(Admitted::new(locks.clone(), pass, challenge));
+            Ok(())
+        }
+        Err(denied) => Err(refusal(settings, request, denied, challenge)),
+    }
+}
+
+async fn check(locks: &Locks, offered: Offered, ip: Option<IpAddr>) -> Result<Pass, Denied> {
+    let keeper = &locks.keeper;
+    match offered {
+        Offered::Nothing => Err(Reason::NoCredentials.into()),
+        Offered::Basic { user, password } => keeper.check(&user, &password, ip.into()).await,
+        Offered::Token(token) => keeper.check_token(&token, ip.into()).await,
+        Offered::Cookies(cookies) => {
+            let mut checked = Err(Reason::NoCredentials.into());
+            for cookie in cookies {
+                checked = keeper.check_cookie(&cookie).await;
+                if checked.is_ok() {
+                    break;
+                }
+            }
+            checked
+        }
+    }
+}
+
+/// The answer to one who is not let in. A person who looks at a page is led to the way in; that is no denial yet.
+fn refusal(settings: &Settings, request: &Request, denied: Denied, challenge: Challenge) -> Response {
+    let is_led = matches!(denied.reason, Reason::NoCredentials | Reason::Expired);
+    if is_led && is_visit(request.method(), request.headers()) {
+        return to_login(settings, request.uri()).unwrap_or_else(Problem::into_response);
+    }
+    Problem::Denied(denied, challenge).into_response()
+}
+
+/// Leads to the page with the form, which leads back. The way is relative, like all ways of the pages.
+fn to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
+    let below = uri.path().strip_prefix(&settings.base_path).filter(|rest| rest.starts_with('/')).unwrap_or(uri.path());
+    let here = below.trim_start_matches('/');
+    let up = "../".repeat(here.matches('/').count());
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let mut way = format!("./{up}login");
+    if !here.is_empty() || !query.is_empty() {
+        way.push_str("?next=");
+        push_segment(&mut way, &format!("{here}{query}"));
+    }
+    see_other(&way)
+}
+
+/// Whether a person opens a page, so that an answer for people is wanted.
+fn is_visit(method: &Method, headers: &HeaderMap) -> bool {
+    let is = |name, wanted: &str| headers.get(name).is_none_or(|value| value == wanted);
+    method.is_safe() && accepts_html(headers) && is(FETCH_MODE, "navigate") && is(FETCH_DEST, "document")
+}
+
+fn accepts_html(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.any(|value| value.split([',', ';']).any(|kind| kind.trim().eq_ignore_ascii_case("text/html")))
+}
+
+/// Browsers say where a request comes from only where they trust the connection, but they all call themselves so.
+fn challenge(headers: &HeaderMap) -> Challenge {
+    let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
+    let is_page = is_browser || headers.contains_key(FETCH_MODE) || headers.contains_key(REQUESTED_WITH);
+    if is_page { Challenge::Page } else { Challenge::Program }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn location(base: &str, uri: &str) -> String {
+        let settings = Settings { base_path: base.to_owned(), ..Settings::default() };
+        let response = to_login(&settings, &uri.parse().unwrap()).unwrap();
+        response.headers()[header::LOCATION].to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_way_to_the_form_and_back() {
+        let table = [
+            ("", "/", "./login"),
+            ("", "/monitor", "./login?next=monitor"),
+            ("", "/m/ann/7", "./../../login?next=m%2Fann%2F7"),
+            ("", "/m/ann?x=1&y=%2F", "./../login?next=m%2Fann%3Fx%3D1%26y%3D%252F"),
+            ("/base", "/base/m/ann", "./../login?next=m%2Fann"),
+            ("/base", "/base/", "./login"),
+            ("/base", "/m/ann", "./../login?next=m%2Fann"),
+            ("/base", "/based/x", "./../login?next=based%2Fx"),
+            ("", "//evil.example/x", "./../login?next=evil.example%2Fx"),
+        ];
+        for (base, uri, expected) in table {
+            assert_eq!(location(base, uri), expected, "{base} {uri}");
+        }
+    }
+
+    #[test]
+    fn people_and_programs() {
+        type Row = (&'static [(&'static str, &'static str)], bool, Challenge);
+        const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+        let headers = |pairs: &[(&'static str, &'static str)]| -> HeaderMap {
+            let value = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            pairs.iter().map(value).collect()
+        };
+        let table: &[Row] = &[
+            (&[], false, Challenge::Program),
+            (&[("accept", "*/*"), ("user-agent", "curl/8")], false, Challenge::Program),
+            (&[HTML], true, Challenge::Program),
+            (&[HTML, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")], true, Challenge::Page),
+            (&[HTML, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")], false, Challenge::Page),
+            (&[("accept", "*/*"), ("user-agent", "Mozilla/5.0 (X11)")], false, Challenge::Page),
+            (&[("x-requested-with", "XMLHttpRequest")], false, Challenge::Page),
+        ];
+        for (pairs, visit, expected) in table {
+            let headers = headers(pairs);
+            assert_eq!((is_visit(&Method::GET, &headers), challenge(&headers)), (*visit, *expected), "{pairs:?}");
+            assert!(!is_visit(&Method::POST, &headers));
+        }
+    }
+}

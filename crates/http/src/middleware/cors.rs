@@ -1,0 +1,91 @@
+//! Sharing with web pages of other origins (CORS, Fetch Standard section 3.2), where the operator lists some. Only the API
+//! is shared; our own pages, and the answers that a browser shows as documents, are not.
+//!
+//! Such a page comes without cookies, whatever its browser sends along: a session of ours belongs to our pages. It shows a
+//! token, where one is needed. `Cross-Origin-Resource-Policy` is not in its way: browsers ask that for what they load
+//! without CORS.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::extractors::request_context::Welcome;
+use crate::middleware::request_checks;
+use crate::state::{Server, Settings};
+
+/// What a page may do.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
+/// What it may say in the header of its request, beside what every page may.
+const HEADERS: HeaderValue = HeaderValue::from_static("Authorization, Content-Type, Last-Event-ID, If-None-Match");
+/// What it may read in the header of an answer, beside what every page may.
+const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Location, Retry-After");
+/// For how many seconds a browser need not ask again. Chromium believes no more than two hours.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
+const BY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
+
+/// Answers the question of a browser whether a page may ask something, and lets the page have its answer.
+pub(crate) async fn share(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
+    let settings = &server.settings;
+    if !is_shared(settings, request.uri().path()) {
+        return next.run(request).await;
+    }
+    let mut response = match allowed(settings, &request) {
+        None => next.run(request).await,
+        Some(origin) => {
+            let mut response = if is_preflight(&request) {
+                permission()
+            } else {
+                request.headers_mut().remove(header::COOKIE);
+                request.extensions_mut().insert(Welcome);
+                next.run(request).await
+            };
+            let headers = response.headers_mut();
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+            response
+        }
+    };
+    // Whoever keeps an answer must not give it to another page.
+    response.headers_mut().append(header::VARY, BY_ORIGIN);
+    response
+}
+
+fn is_shared(settings: &Settings, path: &str) -> bool {
+    let below = path.strip_prefix(settings.base_path.as_str()).unwrap_or(path);
+    [path, below].iter().any(|path| path.starts_with("/api/"))
+}
+
+/// The origin of the request, if it is another one than ours and allowed.
+fn allowed(settings: &Settings, request: &Request) -> Option<HeaderValue> {
+    let headers = request.headers();
+    let origin = only_origin(headers)?;
+    if !settings.cors.as_ref()?.allow(origin.to_str().ok()?) {
+        return None;
+    }
+    // A request that is not meant for us is refused by the door, whoever makes it.
+    let visit = request_checks::visit(settings, request).ok()?;
+    (!request_checks::is_own_page(settings, headers, &visit)).then(|| origin.clone())
+}
+
+fn only_origin(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let origin = origins.next()?;
+    origins.next().is_none().then_some(origin)
+}
+
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+fn permission() -> Response {
+    let mut response = (StatusCode::NO_CONTENT, Body::empty()).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    response
+}

@@ -1,0 +1,161 @@
+//! Clients behind a trusted proxy: who they are, and how many requests each may have open. Clients without one are
+//! counted by their connections, long before there is a request.
+
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName};
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use restante_metrics::Protocol;
+use restante_net::Place;
+
+use crate::connection::context::Peer;
+use crate::response::problem::Problem;
+use crate::state::Server;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// A client that a trusted proxy speaks for.
+pub(crate) struct Forwarded {
+    ip: IpAddr,
+    /// Its place among the requests of the same client, where these are limited.
+    place: Option<Arc<Place>>,
+}
+
+impl Forwarded {
+    /// The client, when the request comes by a trusted proxy that names one. An error means that it has too many requests
+    /// open already.
+    pub(crate) fn of(server: &Server, request: &Request) -> Result<Option<Self>, Problem> {
+        let settings = &server.settings;
+        let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
+        // What anybody else says about clients is not even looked at.
+        if !settings.trusts(peer) {
+            return Ok(None);
+        }
+        let is_proxy = |ip| settings.is_proxy(ip);
+        // The PROXY header of the connection stands in for the header of the request.
+        let by_connection = || peer.ip.filter(|ip| !is_proxy(*ip));
+        let Some(ip) = client(request.headers(), is_proxy).or_else(by_connection) else { return Ok(None) };
+        match settings.clients.admit(ip) {
+            Ok(place) => Ok(Some(Self { ip, place: place.map(Arc::new) })),
+            Err(too_many) => {
+                settings.metrics.connections(Protocol::Http).refuse();
+                if server.told.requests.is_due() {
+                    tracing::warn!(%ip, "too many requests of one client behind a proxy: its new ones are refused");
+                }
+                Err(too_many.into())
+            }
+        }
+    }
+
+    /// Its address.
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
+    /// Passes the request on as this client's. The place is held until the answer's body has ended. It is an extension of
+    /// the request too, so that whoever goes on when the answer has ended can hold it as well.
+    pub(crate) async fn serve(self, mut request: Request, next: Next) -> Response {
+        let extensions = request.extensions_mut();
+        let peer = extensions.get::<Peer>().copied().unwrap_or_default();
+        extensions.insert(Peer { ip: Some(self.ip), ..peer });
+        let Some(place) = self.place else { return next.run(request).await };
+        extensions.insert(place.clone());
+        next.run(request).await.map(|body| Body::new(Holding { body, _place: place }))
+    }
+}
+
+/// The last address of the list that is no trusted proxy's. Every proxy appends the address that it sees, so what stands
+/// further left was said by somebody who is not trusted. A trusted proxy that writes no address leaves us without one.
+fn client(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+    // Several lines are one list (RFC 9110 section 5.3).
+    let lines = headers.get_all(FORWARDED_FOR).iter().rev();
+    let entries = lines.flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));
+    for entry in entries.map(<[u8]>::trim_ascii).filter(|entry| !entry.is_empty()) {
+        let ip = address(str::from_utf8(entry).ok()?)?;
+        if !is_trusted(ip) {
+            return Some(ip);
+        }
+    }
+    None
+}
+
+/// An address, which some proxies write with the port.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).filter(|text| text.contains(':'));
+    let ip = bare.unwrap_or(text).parse().or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()));
+    ip.ok().map(|ip| ip.to_canonical())
+}
+
+/// A body that holds a client's place until it is dropped.
+struct Holding {
+    body: Body,
+    _place: Arc<Place>,
+}
+
+impl http_body::Body for Holding {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[test]
+    fn who_the_client_is() {
+        let table: [(&[&str], Option<&str>); 20] = [
+            (&[], None),
+            (&[""], None),
+            (&["192.0.2.1"], Some("192.0.2.1")),
+            (&["10.0.0.1"], None),
+            (&["192.0.2.1, 10.0.0.1 ,10.0.0.2"], Some("192.0.2.1")),
+            (&["192.0.2.9, 192.0.2.1"], Some("192.0.2.1")),
+            (&["127.0.0.1, 192.0.2.1, 10.0.0.1"], Some("192.0.2.1")),
+            (&["192.0.2.1", "10.0.0.1"], Some("192.0.2.1")),
+            (&["192.0.2.9", "192.0.2.1,10.0.0.2", "10.0.0.1"], Some("192.0.2.1")),
+            (&["192.0.2.1,, ,"], Some("192.0.2.1")),
+            (&["192.0.2.1:56324"], Some("192.0.2.1")),
+            (&["2001:db8::1"], Some("2001:db8::1")),
+            (&["[2001:db8::1]"], Some("2001:db8::1")),
+            (&["[2001:db8::1]:56324"], Some("2001:db8::1")),
+            (&["::ffff:192.0.2.1"], Some("192.0.2.1")),
+            (&["192.0.2.1, ::ffff:10.0.0.1"], Some("192.0.2.1")),
+            (&["192.0.2.1, unknown"], None),
+            (&["192.0.2.1, 10.0.0.256, 10.0.0.1"], None),
+            (&["192.0.2.1, [10.0.0.1]"], None),
+            (&["192.0.2.1, \u{e4}, 10.0.0.1"], None),
+        ];
+        for (lines, expected) in table {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(FORWARDED_FOR, HeaderValue::from_bytes(line.as_bytes()).unwrap());
+            }
+            let is_trusted = |ip: IpAddr| ip.to_string().starts_with("10.");
+            assert_eq!(client(&headers, is_trusted), expected.map(|ip| ip.parse().unwrap()), "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! Checks every request before it is routed: the Host header (DNS rebinding), Fetch Metadata and Origin (requests from web
+//! pages of other origins), and adds the security headers of the response. The address of the client is determined in
+//! `client`, its identity in `access`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use restante_access::{Denied, Grant};
+use restante_metrics::Protocol;
+use restante_store::StoreError;
+use tokio::time::sleep;
+
+use crate::connection::context::Peer;
+use crate::connection::disconnect::Departure;
+use crate::extractors::cancellation::departed;
+use crate::extractors::request_context::{FETCH_SITE, Visit, Welcome, template};
+use crate::middleware::authentication;
+use crate::middleware::forwarded::Forwarded;
+use crate::middleware::request_metrics::Asked;
+use crate::paths;
+use crate::paths::{ASSETS, LIVE, READY, cleaned, path_and_query};
+use crate::response::problem::Problem;
+use crate::response::success::{SAME_ORIGIN, moved};
+use crate::state::{Server, Settings};
+
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
+
+/// What links begin with for a client that names no host.
+const UNNAMED_HOST: &str = "localhost";
+/// The longest host name (RFC 1035 section 2.3.4).
+const MAX_HOST: usize = 255;
+/// Top-level domains that are reserved for use on one machine or network: RFC 6761 section 6.3, RFC 6762 section 3, ICANN's
+/// `internal`, and the domains of Kubernetes services, `svc` and `cluster.local`.
+const PRIVATE_DOMAINS: [&str; 4] = ["localhost", "local", "internal", "svc"];
+/// How long an answer may still take when its client has closed its side of the connection. A client that has only said
+/// its last word is as good as any other, but most that close have left.
+const AFTER_DEPARTURE: Duration = Duration::from_secs(2);
+
+/// Lets in the requests that are meant for this server, and answers the others.
+pub(crate) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
+    let asked = Asked::now(&server, &request);
+    let is_page = is_page(&server.settings, &request);
+    let mut response = match let_in(&server, &mut request) {
+        Ok(_) if let Some(path) = redirect_target(&server.settings, &request) => {
+            moved(path).unwrap_or_else(Problem::into_response)
+        }
+        Ok(client) => {
+            let departure = request.extensions().get().cloned();
+            unless_departed(departure.as_ref(), admitted(&server, request, client, next)).await
+        }
+        Err(problem) => problem.into_response(),
+    };
+    // Mail is hostile, and almost every response contains some: browsers must not sniff its type, resolve host names in it,
+    // show it in a frame of another site, or load it into a page of another origin.
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(DNS_PREFETCH, HeaderValue::from_static("off"));
+    headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("SAMEORIGIN"));
+    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
+    if is_page {
+        // A page that opened ours in a window could count the frames in it, and so learn what is in a mailbox.
+        headers.insert(OPENER_POLICY, SAME_ORIGIN);
+    }
+    asked.answered(&response);
+    if let Some(error) = response.extensions().get::<StoreError>() {
+        server.told.store_errors.log("HTTP request failed", None, error);
+    }
+    response
+}
+
+/// Goes on with an answer unless its client has left: then it gives its place among those who wait to somebody who is there. A
+/// change that has begun runs to its end all the same.
+async fn unless_departed(departure: Option<&Departure>, answer: impl Future<Output = Response>) -> Response {
+    tokio::select! {
+        biased;
+        response = answer => response,
+        () = async {
+            departed(departure).await;
+            sleep(AFTER_DEPARTURE).await;
+        } => Problem::Departed.into_response(),
+    }
+}
+
+/// Passes a request on as that of whoever it comes from, and tells of it when they are denied what they ask for.
+async fn admitted(server: &Server, mut request: Request, client: Option<Forwarded>, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
+    let ip = client.as_ref().map_or(peer.ip, |client| Some(client.ip()));
+    let asked = server.settings.locks.is_some().then(|| (request.method().clone(), request.uri().clone()));
+    let mut holder = None;
+    let response = match authentication::identify(server, &mut request, ip).await {
+        Ok(()) => {
+            holder = request.extensions().get::<Grant>().and_then(Grant::holder).map(str::to_owned);
+            match client {
+                Some(client) => client.serve(request, next).await,
+                None => next.run(request).await,
+            }
+        }
+        Err(answer) => answer,
+    };
+    if let (Some(locks), Some((method, uri)), Some(denied)) =
+        (&server.settings.locks, asked, response.extensions().get::<Denied>())
+    {
+        let denied = Denied::to(denied.holder.as_deref().or(holder.as_deref()), denied.reason);
+        // The query is left out: it may hold a token.
+        server.settings.metrics.denied(Protocol::Http, denied.reason);
+        locks.tell(Protocol::Http.name(), ip, &format_args!("{method} {}", uri.path()), &denied);
+    }
+    response
+}
+
+/// Returns where a read with repeated slashes or dot segments in its path is redirected to, as browsers see the path: a proxy
+/// may have replaced its beginning.
+fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
+    let path = if request.method().is_safe() { cleaned(request.uri().path())? } else { return None };
+    let path = match path.strip_prefix(&settings.base_path) {
+        Some(below) if below.starts_with('/') => format!("{}{below}", settings.public_path()),
+        _ => path,
+    };
+    Some(path_and_query(request.uri(), &path))
+}
+
+/// Checks a request and notes how its client sees the server. A probe may ask for any host, or none: supervisors know
+/// an address only, and the answer reveals nothing.
+fn let_in(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
+    check_destination(&server.settings, request)?;
+    if !is_probe(&server.settings, request) {
+        let visit = visit(&server.settings, request)?;
+        check_site(&server.settings, request, &visit)?;
+        request.extensions_mut().insert(visit);
+    }
+    Forwarded::of(server, request)
+}
+
+fn is_probe(settings: &Settings, request: &Request) -> bool {
+    [LIVE, READY].contains(&template(settings, request))
+}
+
+/// Refuses what a page wants to run, or to be shaped by, unless it is a file of the web interface: an attachment has the type
+/// that its sender gives it, and would be a script of our own origin. Browsers tell what an answer is for where they
+/// trust the connection, which is HTTPS and the same machine (Fetch Metadata, section 2.1).
+fn check_destination(settings: &Settings, request: &Request) -> Result<(), Problem> {
+    let destination = request.headers().get(FETCH_DEST).map(HeaderValue::as_bytes);
+    let is_code = matches!(
+        destination,
+        Some(
+            b"script"
+                | b"worker"
+                | b"sharedworker"
+                | b"serviceworker"
+                | b"audioworklet"
+                | b"paintworklet"
+                | b"style"
+                | b"xslt"
+                | b"manifest"
+                | b"object"
+                | b"embed"
+        )
+    );
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let is_asset = path == ASSETS || path.strip_prefix(&settings.base_path) == Some(ASSETS);
+    if is_code && !is_asset { Err(Problem::NotCode) } else { Ok(()) }
+}
+
+/// How the client sees the server, if the request is meant for it.
+pub(crate) fn visit(settings: &Settings, request: &Request) -> Result<Visit, Problem> {
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
+    let trusted = settings.trusts(peer);
+    let headers = request.headers();
+    let forwarded = |name| if trusted { last_of_list(headers, name) } else { None };
+
+    let authority = authority(settings, request, forwarded(FORWARDED_HOST))?;
+    if !trusted && !is_marked_by_browsers(settings, headers, peer, authority) {
+        return Err(Problem::Misdirected);
+    }
+    let scheme = match forwarded(FORWARDED_PROTO) {
+        Some(scheme) if scheme.eq_ignore_ascii_case("https") => "https",
+        Some(scheme) if scheme.eq_ignore_ascii_case("http") => "http",
+        _ => peer.scheme(),
+    };
+    Ok(Visit { scheme, authority: authority.into() })
+}
+
+/// What the client calls the server, by its own word or a trusted proxy's. A proxy may pass on what the client says, so
+/// what it forwards proves nothing about a request that is for another host: both must be ours.
+fn authority<'r>(settings: &Settings, request: &'r Request, forwarded: Option<&'r str>) -> Result<&'r str, Problem> {
+    let requested = requested_authority(request)?;
+    check_host(settings, requested)?;
+    let Some(forwarded) = forwarded else { return Ok(requested) };
+    check_host(settings, forwarded)?;
+    Ok(forwarded)
+}
+
+/// What the request is addressed to. A target in absolute form outranks the Host header (RFC 9112 section 3.2.2), but
+/// the header must be there in any case, and once (section 3.2). In HTTP/2 the authority stands in for it, and must not
+/// be another one (RFC 9113 section 8.3.1).
+fn requested_authority(request: &Request) -> Result<&str, Problem> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (host, authority) = (hosts.next(), request.uri().authority().map(Authority::as_str));
+    if hosts.next().is_some() {
+        return Err(Problem::BadHost);
+    }
+    match (host, authority) {
+        (None, Some(authority)) if request.version() == Version::HTTP_2 => Ok(authority),
+        (Some(host), Some(authority)) if request.version() == Version::HTTP_2 => {
+            let same = host.as_bytes().eq_ignore_ascii_case(authority.as_bytes());
+            if same { Ok(authority) } else { Err(Problem::BadHost) }
+        }
+        (Some(_), Some(authority)) => Ok(authority),
+        (Some(host), None) => host.to_str().map_err(|_| Problem::BadHost),
+        // HTTP/1.0 has no Host header (RFC 1945). No browser speaks it, so this is no way around the check.
+        (None, None) if request.version() <= Version::HTTP_10 => Ok(UNNAMED_HOST),
+        (None, _) => Err(Problem::BadHost),
+    }
+}
+
+/// The last element of a header that proxies append to: what the trusted one said. The others may be the client's own.
+fn last_of_list(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let list = headers.get_all(name).iter().next_back()?.to_str().ok()?;
+    list.rsplit(',').next().map(str::trim).filter(|last| !last.is_empty())
+}
+
+fn check_host(settings: &Settings, authority: &str) -> Result<(), Problem> {
+    let host = Host::parse(authority).ok_or(Problem::BadHost)?;
+    if answers_for(settings, host) { Ok(()) } else { Err(Problem::Misdirected) }
+}
+
+/// Returns whether requests for this host are answered: addresses, names that cannot be registered in the public DNS, and
+/// configured names.
+fn answers_for(settings: &Settings, host: Host<'_>) -> bool {
+    match host {
+        Host::Name(name) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            is_private(name) || settings.hosts.allows(name) || is_public_host(settings, name)
+        }
+        Host::Address(_) => true,
+    }
+}
+
+/// Returns whether a name cannot be registered in the public DNS, so that no outside attacker can point it at this server: a
+/// name without a dot, such as a service of Docker Compose, or a name under one of [`PRIVATE_DOMAINS`].
+fn is_private(name: &str) -> bool {
+    match name.rsplit_once('.') {
+        None => true,
+        Some((_, last_label)) => PRIVATE_DOMAINS.iter().any(|domain| last_label.eq_ignore_ascii_case(domain)),
+    }
+}
+
+/// Returns false for a request that a browser sends to this machine by a name or address that it does not take for this machine,
+/// such as `0.0.0.0` or an alias of the hosts file. Browsers do not send Fetch Metadata there, so it is not known which page
+/// sends the request. Programs are not affected, and a configured name is accepted.
+fn is_marked_by_browsers(settings: &Settings, headers: &HeaderMap, peer: Peer, authority: &str) -> bool {
+    let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
+    if !is_browser || headers.contains_key(FETCH_SITE) || peer.tls || !peer.via.is_some_and(|ip| ip.is_loopback()) {
+        return true;
+    }
+    match Host::parse(authority) {
+        Some(Host::Name(name)) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            is_localhost(name) || settings.hosts.allows(name) || is_public_host(settings, name)
+        }
+        Some(Host::Address(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// `localhost` and everything below it (RFC 6761 section 6.3).
+fn is_localhost(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|label| label.eq_ignore_ascii_case("localhost"))
+}
+
+fn public_authority(settings: &Settings) -> Option<&str> {
+    let (_, rest) = settings.public_url.as_deref()?.split_once("://")?;
+    rest.split('/').next()
+}
+
+fn is_public_host(settings: &Settings, name: &str) -> bool {
+    let public = public_authority(settings).and_then(Host::parse);
+    matches!(public, Some(Host::Name(public)) if public.eq_ignore_ascii_case(name))
+}
+
+/// Refuses requests of web pages of other origins, for every method: a page cannot read the response to a GET, but it can
+/// measure how long the response takes. CORS may allow an origin, and any site may link to a page.
+fn check_site(settings: &Settings, request: &Request, visit: &Visit) -> Result<(), Problem> {
+    let is_allowed = request.extensions().get::<Welcome>().is_some()
+        || is_own_page(settings, request.headers(), visit)
+        || is_page(settings, request) && is_top_level_navigation(request);
+    if is_allowed { Ok(()) } else { Err(Problem::ForeignOrigin) }
+}
+
+fn is_page(settings: &Settings, request: &Request) -> bool {
+    request.extensions().get::<MatchedPath>().is_some() && paths::is_page(template(settings, request))
+}
+
+/// Returns whether a browser loads the response as the document of a tab, not of a frame.
+fn is_top_level_navigation(request: &Request) -> bool {
+    let has = |name: &HeaderName, value: &[u8]| request.headers().get(name).is_some_and(|sent| sent == value);
+    request.method().is_safe() && has(&FETCH_MODE, b"navigate") && has(&FETCH_DEST, b"document")
+}
+
+/// Whether no web page of another origin asks. Browsers say where a request comes from in `Origin`, and newer ones in
+/// `Sec-Fetch-Site`; programs that are no browsers send neither.
+pub(crate) fn is_own_page(settings: &Settings, headers: &HeaderMap, visit: &Visit) -> bool {
+    let is_near = match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
+        None | Some(b"same-origin" | b"none") => true,
+        // Another port, or another name below the same domain. Behind a proxy it may be ours, and the origin tells.
+        Some(b"same-site") => headers.contains_key(header::ORIGIN),
+        Some(_) => false,
+    };
+    let is_ours = |origin: &HeaderValue| {
+        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        origin.is_some_and(|(_, origin)| {
+            same_authority(origin, &visit.authority)
+                || public_authority(settings).is_some_and(|public| same_authority(origin, public))
+        })
+    };
+    is_near && headers.get_all(header::ORIGIN).iter().all(is_ours)
+}
+
+/// Whether two authorities are the same, with the default port given or not. Which of the two default ports it is does
+/// not matter: behind a proxy that ends TLS, the page's scheme is not ours.
+fn same_authority(one: &str, other: &str) -> bool {
+    fn without_default_port(authority: &str) -> &str {
+        let stripped = authority.strip_suffix(":443").or_else(|| authority.strip_suffix(":80"));
+        stripped.unwrap_or(authority)
+    }
+    without_default_port(one).eq_ignore_ascii_case(without_default_port(other))
+}
+
+/// The host in an authority, without its port.
+#[derive(Clone, Copy, Debug)]
+enum Host<'a> {
+    /// A name, which can be made to point anywhere.
+    Name(&'a str),
+    /// An IP address, which cannot.
+    Address(IpAddr),
+}
+
+impl<'a> Host<'a> {
+    /// Takes `host` or `host:port`, nothing else: no user, no path, no list.
+    fn parse(authority: &'a str) -> Option<Self> {
+        if let Some(rest) = authority.strip_prefix('[') {
+            let (address, port) = rest.split_once(']')?;
+            let address = address.parse::<Ipv6Addr>().ok()?;
+            return is_port(port).then_some(Self::Address(address.into()));
+        }
+        let (host, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if host.is_empty() || host.len() > MAX_HOST || !host.bytes().all(allowed) || !is_port(port) {
+            return None;
+        }
+        Some(host.parse::<Ipv4Addr>().map_or(Self::Name(host), |address| Self::Address(address.into())))
+    }
+}
+
+/// Nothing, or a colon and a port, which may be left out behind the colon (RFC 3986 section 3.2.3).
+fn is_port(text: &str) -> bool {
+    match text.strip_prefix(':') {
+        Some(port) => {
+            port.bytes().all(|byte| byte.is_ascii_digit()) && (port.is_empty() || port.parse::<u16>().is_ok())
+        }
+        None => text.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use restante_settings::Hosts;
+
+    #[test]
+    fn hosts() {
+        let settings = Settings {
+            public_url: Some("https://Public.example:8443/mail".to_owned()),
+            hosts: Hosts::Only(vec!["mail.example.org".to_owned()]),
+            ..Settings::default()
+        };
+        // Some(true): ours, Some(false): not ours, None: no host at all
+        let table = [
+            ("localhost", Some(true)),
+            ("LocalHost:9000", Some(true)),
+            ("localhost.", Some(true)),
+            ("a.localhost", Some(true)),
+            ("localhost:", Some(true)),
+            ("127.0.0.1:9000", Some(true)),
+            ("192.0.2.7", Some(true)),
+            ("[::1]", Some(true)),
+            ("[2001:db8::1]:80", Some(true)),
+            ("mail.example.org", Some(true)),
+            ("MAIL.example.org.:9000", Some(true)),
+            ("public.example", Some(true)),
+            ("evil.example", Some(false)),
+            ("localhost.evil.example", Some(false)),
+            ("localhost.example", Some(false)),
+            ("inbucket", Some(true)),
+            ("restante:9000", Some(true)),
+            ("nas.local", Some(true)),
+            ("host.docker.internal", Some(true)),
+            ("restante.mail.svc", Some(true)),
+            ("restante.mail.svc.cluster.local:9000", Some(true)),
+            ("Local.INTERNAL.", Some(true)),
+            ("evil.notlocal", Some(false)),
+            ("svc.example", Some(false)),
+            ("internal.evil.example", Some(false)),
+            ("evil.example.", Some(false)),
+            (".", Some(true)),
+            ("127.0.0.1.evil.example", Some(false)),
+            ("", None),
+            (":80", None),
+            ("[::1", None),
+            ("[::1]x", None),
+            ("[evil]", None),
+            ("::1", None),
+            ("localhost:99999", None),
+            ("localhost:8x", None),
+            ("localhost:+80", None),
+            ("user@localhost", None),
+            ("localhost/x", None),
+            ("localhost, evil.example", None),
+            ("löcalhost", None),
+        ];
+        for (authority, expected) in table {
+            let answer = Host::parse(authority).map(|host| answers_for(&settings, host));
+            assert_eq!(answer, expected, "{authority:?}");
+        }
+        let any = Settings { hosts: Hosts::Any, ..Settings::default() };
+        assert!(Host::parse("evil.example").is_some_and(|host| answers_for(&any, host)));
+    }
+
+    #[test]
+    fn authorities_with_and_without_the_default_port() {
+        assert!(same_authority("Localhost:9000", "localhost:9000"));
+        assert!(same_authority("mail.example.org", "mail.example.org:443"));
+        assert!(same_authority("[::1]:80", "[::1]"));
+        assert!(!same_authority("localhost:3000", "localhost:9000"));
+        assert!(!same_authority("evil.example", "localhost"));
+    }
+}

@@ -1,0 +1,197 @@
+//! What the web interface asks about the server, beside what `/serve/status` tells clients of Inbucket: how to send mail
+//! here and how to fetch it, as the server really listens.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use jiff::Timestamp;
+use restante_access::Grant;
+use restante_settings::{Config, Tls};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::operations::status::build_date;
+use crate::response::problem::{Problem, fault};
+use crate::response::success;
+use crate::state::{Server, Settings};
+
+/// Where it is asked for.
+pub(crate) const ABOUT: &str = "/api/v2/server";
+
+/// About a server, as far as it stays the same while it runs.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct About {
+    version: &'static str,
+    #[schema(format = DateTime)]
+    build_date: String,
+    started_millis: i64,
+    /// `local`, `full` or `domain`: what mailboxes are named after.
+    mailbox_naming: String,
+    /// Whether the page shows the monitor and the list of mailboxes.
+    monitor_visible: bool,
+    smtp: Smtp,
+    pop3: Pop3,
+}
+
+/// How to send mail here.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+struct Smtp {
+    #[schema(required)]
+    port: Option<u16>,
+    domain: String,
+    /// `off`, `starttls` (offered) or `implicit`.
+    tls: &'static str,
+    auth_required: bool,
+    max_message_bytes: usize,
+    max_recipients: usize,
+}
+
+/// How to fetch mail from here.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+struct Pop3 {
+    #[schema(required)]
+    port: Option<u16>,
+    /// `off`, `starttls` (offered) or `implicit`.
+    tls: &'static str,
+}
+
+/// A TCP port that a mail protocol is served on.
+#[derive(Clone, Copy, Debug)]
+pub struct Port {
+    /// Its number.
+    pub number: u16,
+    /// Whether it speaks TLS from the first byte.
+    pub implicit_tls: bool,
+}
+
+impl About {
+    /// About a server with this configuration, which listens on these ports, if any, since then.
+    pub fn of(config: &Config, smtp: Option<Port>, pop3: Option<Port>, started: Timestamp) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            build_date: build_date(),
+            started_millis: started.as_millisecond(),
+            mailbox_naming: config.mailbox_naming.to_string(),
+            monitor_visible: config.web.monitor_visible,
+            smtp: Smtp {
+                port: smtp.map(|port| port.number),
+                domain: config.smtp.domain.clone(),
+                tls: tls(smtp, &config.smtp.tls),
+                auth_required: config.smtp.require_auth,
+                max_message_bytes: config.largest_message(),
+                max_recipients: config.smtp.max_recipients,
+            },
+            pop3: Pop3 { port: pop3.map(|port| port.number), tls: tls(pop3, &config.pop3.tls) },
+        }
+    }
+}
+
+/// How a client gets TLS at a port.
+fn tls(port: Option<Port>, tls: &Tls) -> &'static str {
+    match port {
+        Some(Port { implicit_tls: true, .. }) => "implicit",
+        Some(_) if tls.enabled => "starttls",
+        _ => "off",
+    }
+}
+
+/// How to send mail here and how to fetch it, and what takes part in it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Server)]
+pub(crate) struct Answer<'a> {
+    #[serde(flatten)]
+    about: &'a About,
+    // It may be another one since the start.
+    /// The name of the file of the Lua script that takes part.
+    #[schema(required)]
+    script: Option<String>,
+    /// How many webhooks there are.
+    webhooks: usize,
+    /// Who asks, where one has to say so.
+    #[schema(required)]
+    user: Option<&'a str>,
+    /// Whether one has to.
+    locked: bool,
+}
+
+/// About this server, as JSON.
+pub(crate) async fn about(
+    State(server): State<Arc<Server>>,
+    Extension(about): Extension<Arc<About>>,
+    Extension(grant): Extension<Grant>,
+) -> Result<Response, Problem> {
+    let Settings { extensions, locks, .. } = &server.settings;
+    let (script, webhooks) =
+        (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.targets()));
+    success::current(&Answer { about: &about, script, webhooks, user: grant.holder(), locked: locks.is_some() })
+        .map_err(|error| fault(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn about(config: &Config, smtp: Option<Port>, pop3: Option<Port>) -> Value {
+        let mut about = serde_json::to_value(About::of(config, smtp, pop3, Timestamp::UNIX_EPOCH)).expect("JSON");
+        let date = about["build-date"].take();
+        assert!(date.as_str().is_some_and(|date| date.parse::<Timestamp>().is_ok()), "{date}");
+        about
+    }
+
+    #[test]
+    fn the_shape_that_the_page_knows() {
+        let config = Config::default();
+        let port = |number| Some(Port { number, implicit_tls: false });
+        let expected = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "build-date": null,
+            "started-millis": 0,
+            "mailbox-naming": "local",
+            "monitor-visible": true,
+            "smtp": {
+                "port": 2500,
+                "domain": "localhost",
+                "tls": "off",
+                "auth-required": false,
+                "max-message-bytes": 10_240_000,
+                "max-recipients": 200,
+            },
+            "pop3": { "port": 1100, "tls": "off" },
+        });
+        assert_eq!(about(&config, port(2500), port(1100)), expected);
+    }
+
+    #[test]
+    fn tls_as_the_port_has_it() {
+        let mut config = Config::default();
+        let plain = Some(Port { number: 25, implicit_tls: false });
+        let secure = Some(Port { number: 465, implicit_tls: true });
+        let table = [
+            (false, plain, "off"),
+            (true, plain, "starttls"),
+            (true, secure, "implicit"),
+            (true, None, "off"),
+            (false, None, "off"),
+        ];
+        for (enabled, port, expected) in table {
+            config.smtp.tls.enabled = enabled;
+            config.pop3.tls.enabled = enabled;
+            let about = about(&config, port, port);
+            assert_eq!((&about["smtp"]["tls"], &about["pop3"]["tls"]), (&expected.into(), &expected.into()));
+            assert_eq!(about["smtp"]["port"], json!(port.map(|port| port.number)));
+        }
+    }
+
+    #[test]
+    fn the_largest_message_is_one_that_the_store_has_room_for() {
+        let mut config = Config::default();
+        config.storage.max_bytes = 64_000;
+        assert_eq!(about(&config, None, None)["smtp"]["max-message-bytes"], 63_000);
+    }
+}

@@ -1,0 +1,36 @@
+//! What the server tells about itself in numbers, to Prometheus and to clients of Inbucket, and the counting of requests.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use restante_metrics::Scrape;
+
+use crate::connection::work::Turn;
+use crate::extractors::parameters::Administrator;
+use crate::response::problem::{Problem, fault};
+use crate::response::success;
+use crate::state::Server;
+
+/// Where Prometheus looks.
+pub(crate) const METRICS: &str = "/metrics";
+/// Where the status page of Inbucket's web interface looks.
+pub(crate) const VARS: &str = "/debug/vars";
+
+/// Everything, for Prometheus.
+pub(crate) async fn metrics(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    let settings = &server.settings;
+    let scrape = Scrape::take(settings.metrics.clone(), &server.mailroom, settings.extensions.counts()).await;
+    let text = Turn::away(&server.scrapes).await?.work(move || scrape.into_text()).await?;
+    let mut response = Response::new(Body::from(text.map_err(|error| fault(&error))?));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Scrape::CONTENT_TYPE));
+    response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);
+    Ok(response)
+}
+
+/// What clients of Inbucket know.
+pub(crate) async fn vars(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
+    success::current(&server.settings.metrics.vars(&server.mailroom).await).map_err(|error| fault(&error))
+}

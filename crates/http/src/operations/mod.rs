@@ -1,0 +1,6 @@
+//! Health checks, metrics and descriptions of the server.
+
+pub(crate) mod about;
+pub(crate) mod metrics;
+pub(crate) mod probe;
+pub(crate) mod status;

@@ -1,0 +1,167 @@
+//! Content codings: which of them a client accepts, and which it likes best (RFC 9110 section 12.5.3).
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+
+/// The codings that we have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coding {
+    /// RFC 7932.
+    Brotli,
+    /// RFC 1952.
+    Gzip,
+    /// None at all.
+    Identity,
+}
+
+impl Coding {
+    /// What `Content-Encoding` calls it, unless that header is left out.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Brotli => Some("br"),
+            Self::Gzip => Some("gzip"),
+            Self::Identity => None,
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        // `x-gzip` is an old name of gzip (RFC 9110 section 8.4.1.3).
+        let table = [("br", Self::Brotli), ("gzip", Self::Gzip), ("x-gzip", Self::Gzip), ("identity", Self::Identity)];
+        table.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, coding)| coding)
+    }
+}
+
+/// How much a client likes a coding, in thousandths; none at all is 0.
+type Weight = u16;
+
+/// What a client accepts: `Accept-Encoding`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Accepted {
+    brotli: Option<Weight>,
+    gzip: Option<Weight>,
+    identity: Option<Weight>,
+    /// What the client says of everything that it does not name.
+    others: Option<Weight>,
+}
+
+impl Accepted {
+    fn of(headers: &HeaderMap) -> Self {
+        let mut accepted = Self::default();
+        let lines = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+        for element in lines.flat_map(|line| line.split(',')) {
+            let (name, parameter) = element.split_once(';').unwrap_or((element, "q=1"));
+            let Some(weight) = weight(parameter.trim()) else { continue };
+            let place = match (name.trim(), Coding::named(name.trim())) {
+                ("*", _) => &mut accepted.others,
+                (_, Some(Coding::Brotli)) => &mut accepted.brotli,
+                (_, Some(Coding::Gzip)) => &mut accepted.gzip,
+                (_, Some(Coding::Identity)) => &mut accepted.identity,
+                (_, None) => continue,
+            };
+            *place = Some(weight);
+        }
+        accepted
+    }
+
+    /// The form whose coding the client likes best; of several, a smaller one, the first of them. Where none is acceptable,
+    /// the header is treated as if it were not there (RFC 9110 section 12.4.1), and the plain form is taken.
+    pub(crate) fn best<'f, T>(&self, plain: &'f T, smaller: &'f [T], coding: impl Fn(&T) -> Coding) -> &'f T {
+        let weight = |form: &T| self.weight(coding(form));
+        // Of equals, the last one is the greatest.
+        let best = smaller.iter().rev().max_by_key(|form| weight(form));
+        best.filter(|best| weight(best) > 0 && weight(best) >= weight(plain)).unwrap_or(plain)
+    }
+
+    fn weight(&self, coding: Coding) -> Weight {
+        match coding {
+            Coding::Brotli => self.brotli.or(self.others).unwrap_or(0),
+            Coding::Gzip => self.gzip.or(self.others).unwrap_or(0),
+            // It is acceptable as long as it is not excluded, but what is asked for is better.
+            Coding::Identity => self.identity.or(self.others).unwrap_or(1),
+        }
+    }
+}
+
+/// `q=` and a number from 0 to 1 with at most three decimals (RFC 9110 section 12.4.2).
+fn weight(parameter: &str) -> Option<Weight> {
+    let value = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="))?;
+    let (whole, decimals) = value.split_once('.').unwrap_or((value, ""));
+    if decimals.len() > 3 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let thousandths = format!("{decimals:0<3}").parse().ok()?;
+    match whole {
+        "0" => Some(thousandths),
+        "1" if thousandths == 0 => Some(1000),
+        _ => None,
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Accepted {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn best(lines: &[&'static str], smaller: &[Coding]) -> &'static str {
+        let lines = lines.iter().map(|&line| (header::ACCEPT_ENCODING, HeaderValue::from_static(line)));
+        let accepted = Accepted::of(&lines.collect());
+        accepted.best(&Coding::Identity, smaller, |coding| *coding).name().unwrap_or("identity")
+    }
+
+    #[test]
+    fn what_a_client_likes_best() {
+        let table: [(&[&'static str], &str); 27] = [
+            (&[], "identity"),
+            (&[""], "identity"),
+            (&["gzip, deflate, br, zstd"], "br"),
+            (&["gzip, deflate"], "gzip"),
+            (&["x-gzip"], "gzip"),
+            (&["GZip;Q=1"], "gzip"),
+            (&["gzip", "br"], "br"),
+            (&["zstd"], "identity"),
+            (&["identity"], "identity"),
+            (&["*"], "br"),
+            (&["br;q=0, *"], "gzip"),
+            (&["*;q=0.1, gzip;q=0.2"], "gzip"),
+            (&["br;q=0.5, gzip;q=0.8"], "gzip"),
+            (&["br;q=0.8, gzip;q=0.8"], "br"),
+            (&["gzip ; q=0.001"], "gzip"),
+            (&["identity;q=0.5, gzip;q=0.4"], "identity"),
+            (&["identity, gzip;q=0.9"], "identity"),
+            (&["identity;q=0, gzip"], "gzip"),
+            (&["*;q=0, gzip"], "gzip"),
+            (&["br;q=0, gzip;q=0.000"], "identity"),
+            // Nothing that we have would do.
+            (&["identity;q=0"], "identity"),
+            (&["*;q=0"], "identity"),
+            (&["identity;q=0, zstd"], "identity"),
+            // What cannot be understood says nothing.
+            (&["br;q=2, gzip"], "gzip"),
+            (&["br;q=0.1234, gzip;q=0.1"], "gzip"),
+            (&["br;q=-1, gzip;q=x, ;;,=,"], "identity"),
+            (&["br;q=1.001"], "identity"),
+        ];
+        for (lines, expected) in table {
+            assert_eq!(best(lines, &[Coding::Brotli, Coding::Gzip]), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn forms_that_are_not_there() {
+        assert_eq!(best(&["br, gzip"], &[Coding::Gzip]), "gzip");
+        assert_eq!(best(&["br, gzip"], &[]), "identity");
+        assert_eq!(best(&["identity;q=0, br"], &[Coding::Gzip]), "identity");
+    }
+}

@@ -1,0 +1,264 @@
+//! The images that a mail brings along, by the names that its HTML calls them: in the document itself for the frame, as
+//! links for a page. A sender can call one image as often as it likes, so what all calls add together has a bound.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use restante_html::Inline;
+use restante_mail::message::Summary;
+use restante_mail::mime::{Attachment, Mime, Part, TransferEncoding};
+
+use crate::response::links;
+use crate::response::links::Purpose;
+
+/// What the images, or the links to them, may add to one document, in bytes. What does not fit is left out.
+const MOST: usize = 32 * 1024 * 1024;
+
+/// Images as `data:` URIs. The frame has an origin of its own, so our links would be those of another site to it.
+pub(crate) struct Embedded<'a> {
+    images: Images<'a>,
+    room: Room,
+}
+
+impl<'a> Embedded<'a> {
+    /// The images of a mail.
+    pub(crate) fn new(mime: &'a Mime) -> Self {
+        Self { images: Images::of(mime), room: Room::default() }
+    }
+
+    fn embed(&self, Image { kind, file, .. }: &Image<'_>) -> Option<String> {
+        let mut url = format!("data:{kind};base64,");
+        if !self.room.takes(url.len() + longest_encoded(file.part)) {
+            return None;
+        }
+        STANDARD.encode_string(file.content(), &mut url);
+        Some(url)
+    }
+}
+
+impl Inline for Embedded<'_> {
+    fn url(&self, content_id: &str) -> Option<String> {
+        self.embed(self.images.by_id.get(content_id)?)
+    }
+
+    fn located(&self, location: &str) -> Option<String> {
+        self.embed(self.images.by_location.get(location)?)
+    }
+}
+
+/// A bound of how long the content of a part becomes in base64, from what the mail holds of it. It also bounds the work:
+/// what is mostly line breaks has to be read as often as it is called.
+fn longest_encoded(part: &Part) -> usize {
+    match part.transfer_encoding {
+        // It has this form already; only the padding may be missing.
+        TransferEncoding::Base64 => part.body.len() + 4,
+        TransferEncoding::Identity | TransferEncoding::QuotedPrintable | TransferEncoding::Uuencode => {
+            part.body.len().div_ceil(3) * 4
+        }
+    }
+}
+
+/// Images as links to the attachments that they are.
+pub(crate) struct Links<'a> {
+    images: Images<'a>,
+    room: Room,
+    of: &'a Summary,
+    base_url: &'a str,
+}
+
+impl<'a> Links<'a> {
+    /// The images of a mail, with links that start with the base URL.
+    pub(crate) fn new(mime: &'a Mime, of: &'a Summary, base_url: &'a str) -> Self {
+        Self { images: Images::of(mime), room: Room::default(), of, base_url }
+    }
+
+    fn link(&self, Image { index, file, .. }: &Image<'_>) -> Option<String> {
+        let url = links::attachment(self.base_url, Purpose::View, self.of, *index, &file.filename);
+        self.room.takes(url.len()).then_some(url)
+    }
+}
+
+impl Inline for Links<'_> {
+    fn url(&self, content_id: &str) -> Option<String> {
+        self.link(self.images.by_id.get(content_id)?)
+    }
+
+    fn located(&self, location: &str) -> Option<String> {
+        self.link(self.images.by_location.get(location)?)
+    }
+}
+
+/// The images of a mail by their names; of two with the same name the first counts.
+#[derive(Default)]
+struct Images<'a> {
+    by_id: HashMap<&'a str, Image<'a>>,
+    by_location: HashMap<&'a str, Image<'a>>,
+}
+
+#[derive(Clone)]
+struct Image<'a> {
+    /// Its place in the list of attachments.
+    index: usize,
+    kind: &'static str,
+    file: Attachment<'a>,
+}
+
+impl<'a> Images<'a> {
+    fn of(mime: &'a Mime) -> Self {
+        let mut images = Self::default();
+        for (index, file) in mime.attachments().into_iter().enumerate() {
+            let Some(kind) = kind(&file.content_type) else { continue };
+            let part = file.part;
+            let image = Image { index, kind, file };
+            if let Some(location) = &part.content_location {
+                images.by_location.entry(location).or_insert_with(|| image.clone());
+            }
+            if let Some(id) = &part.content_id {
+                images.by_id.entry(id).or_insert(image);
+            }
+        }
+        images
+    }
+}
+
+/// The type of an image that browsers show; `None` for everything else.
+fn kind(content_type: &str) -> Option<&'static str> {
+    let kind = match content_type {
+        // A name that is none, and yet what many programs write.
+        "image/jpeg" | "image/jpg" => "image/jpeg",
+        "image/png" => "image/png",
+        "image/gif" => "image/gif",
+        "image/webp" => "image/webp",
+        "image/avif" => "image/avif",
+        "image/bmp" => "image/bmp",
+        // Browsers run nothing in an SVG that they show as an image.
+        "image/svg+xml" => "image/svg+xml",
+        _ => return None,
+    };
+    Some(kind)
+}
+
+/// What is left of the bound.
+struct Room(Cell<usize>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Cell::new(MOST))
+    }
+}
+
+impl Room {
+    /// Whether there was room for so many bytes, which are gone then.
+    fn takes(&self, bytes: usize) -> bool {
+        let left = self.0.get().checked_sub(bytes);
+        self.0.set(left.unwrap_or_else(|| self.0.get()));
+        left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use restante_mail::message::Headline;
+
+    use super::*;
+
+    fn mail(parts: &[(&str, &str)]) -> Mime {
+        let parts: String =
+            parts.iter().map(|(header, content)| ["--b\r\n", header, "\r\n\r\n", content, "\r\n"].concat()).collect();
+        let header = "Content-Type: multipart/related; boundary=b";
+        Mime::parse(format!("{header}\r\n\r\n--b\r\n\r\ntext\r\n{parts}--b--\r\n").into())
+    }
+
+    fn summary() -> Summary {
+        Summary {
+            mailbox: "test".to_owned().into(),
+            id: 17.into(),
+            headline: Headline::new("", [], ""),
+            received: Timestamp::UNIX_EPOCH,
+            size: 0,
+            seen: false,
+        }
+    }
+
+    #[test]
+    fn images_by_their_names() {
+        let mime = mail(&[
+            ("Content-Type: image/png\r\nContent-ID: <a@x>", "abc"),
+            ("Content-Type: image/jpg\r\nContent-ID: b\r\nContent-Transfer-Encoding: base64", "YW\r\nJj"),
+            ("Content-Type: image/svg+xml; charset=utf-8\r\nContent-ID: <c>", "abc"),
+            ("Content-Type: text/html\r\nContent-ID: <html>\r\nContent-Disposition: attachment", "abc"),
+            ("Content-Type: image/tiff\r\nContent-ID: <tiff>", "abc"),
+            ("Content-Type: image/gif\r\nContent-ID: <a@x>", "the second of this name"),
+            ("Content-Type: image/gif; name=\"\\\"><script>.gif\"\r\nContent-ID: <\"><script>>", "abc"),
+        ]);
+        let (embedded, summary) = (Embedded::new(&mime), summary());
+        let links = Links::new(&mime, &summary, "http://localhost");
+        let table = [
+            ("a@x", "data:image/png;base64,YWJj", "1/attachment-1.png"),
+            ("b", "data:image/jpeg;base64,YWJj", "2/attachment-2.jpg"),
+            ("c", "data:image/svg+xml;base64,YWJj", "3/attachment-3.svg"),
+            ("\"><script", "data:image/gif;base64,YWJj", "6/%22%3E%3Cscript%3E.gif"),
+        ];
+        for (name, data, link) in table {
+            assert_eq!(embedded.url(name).as_deref(), Some(data), "{name}");
+            assert_eq!(links.url(name), Some(format!("http://localhost/mailbox/vattach/test/17/{link}")), "{name}");
+        }
+        for name in ["html", "tiff", "", "A@x", "<a@x>"] {
+            assert_eq!((embedded.url(name), links.url(name)), (None, None), "{name}");
+        }
+    }
+
+    #[test]
+    fn images_by_their_places() {
+        let mime = mail(&[
+            ("Content-Type: image/png\r\nContent-ID: <a>\r\nContent-Location: http://example.org/a.png", "abc"),
+            ("Content-Type: image/gif\r\nContent-Location: b.gif", "abc"),
+            ("Content-Type: text/css\r\nContent-Location: c.css\r\nContent-Disposition: attachment", "abc"),
+        ]);
+        let (embedded, summary) = (Embedded::new(&mime), summary());
+        let links = Links::new(&mime, &summary, "");
+        let table = [
+            ("http://example.org/a.png", "data:image/png;base64,YWJj", "/mailbox/vattach/test/17/1/attachment-1.png"),
+            ("b.gif", "data:image/gif;base64,YWJj", "/mailbox/vattach/test/17/2/attachment-2.gif"),
+        ];
+        for (location, data, link) in table {
+            assert_eq!(embedded.located(location).as_deref(), Some(data));
+            assert_eq!(links.located(location).as_deref(), Some(link));
+            assert_eq!(embedded.url(location), None);
+        }
+        for location in ["a", "c.css", ""] {
+            assert_eq!((embedded.located(location), links.located(location)), (None, None), "{location}");
+        }
+    }
+
+    /// What all calls give together when each image is called ten thousand times.
+    fn called_often(inline: &dyn Inline, names: &[&str]) -> usize {
+        let calls = (0..10_000).flat_map(|_| names);
+        calls.filter_map(|name| inline.url(name)).map(|url| url.len()).sum()
+    }
+
+    #[test]
+    fn an_image_that_is_called_ten_thousand_times_does_not_multiply() {
+        let large = "x".repeat(10 << 20);
+        let long_name = format!("Content-Type: image/png; name=\"{}\"\r\nContent-ID: <b>", "é".repeat(1000));
+        let mime = mail(&[("Content-Type: image/png\r\nContent-ID: <a>", &large), (&long_name, "abc")]);
+        let embedded = called_often(&Embedded::new(&mime), &["a", "b"]);
+        assert!((20 << 20..=MOST).contains(&embedded), "{embedded}");
+        let summary = summary();
+        let links = called_often(&Links::new(&mime, &summary, "http://localhost"), &["a", "b"]);
+        assert!((1 << 20..=MOST).contains(&links), "{links}");
+    }
+
+    #[test]
+    fn an_image_of_nothing_is_not_read_over_and_over() {
+        let blanks = "\r\n".repeat(4 << 20);
+        let header = "Content-Type: image/png\r\nContent-ID: <a>\r\nContent-Transfer-Encoding: base64";
+        let mime = mail(&[(header, &blanks)]);
+        let embedded = Embedded::new(&mime);
+        let read = (0..10_000).filter(|_| embedded.url("a").is_some()).count();
+        assert_eq!(read, MOST / blanks.len() - 1);
+    }
+}

@@ -1,0 +1,104 @@
+//! Writing JSON straight into a buffer, without a tree in between and without a way to fail.
+
+use std::io::Write as _;
+
+/// Appends a string in quotes, escaped as RFC 8259 section 7 demands and no further.
+pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut written = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte >= b' ' && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&bytes[written..at]);
+        written = at + 1;
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => display(out, format_args!("\\u{byte:04x}")),
+        }
+    }
+    out.extend_from_slice(&bytes[written..]);
+    out.push(b'"');
+}
+
+/// A bound of what a string takes, which is close unless much has to be escaped.
+pub(crate) fn longest(text: &str) -> usize {
+    let escaped = text.bytes().filter(|&byte| byte < b' ' || byte == b'"' || byte == b'\\').count();
+    text.len() + "\\u0000".len() * escaped + 2
+}
+
+/// Appends the items in brackets, separated by commas.
+pub(crate) fn array<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, item: impl FnMut(&mut Vec<u8>, T)) {
+    out.push(b'[');
+    list(out, items, item);
+    out.push(b']');
+}
+
+/// Appends the members in braces, separated by commas.
+pub(crate) fn object<T>(out: &mut Vec<u8>, members: impl IntoIterator<Item = T>, member: impl FnMut(&mut Vec<u8>, T)) {
+    out.push(b'{');
+    list(out, members, member);
+    out.push(b'}');
+}
+
+fn list<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, mut item: impl FnMut(&mut Vec<u8>, T)) {
+    for (index, value) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        item(out, value);
+    }
+}
+
+/// Appends what the value displays, which must need no quotes and no escapes: a number, a truth value.
+pub(crate) fn display(out: &mut Vec<u8>, value: impl std::fmt::Display) {
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "{value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> String {
+        let mut out = Vec::new();
+        string(&mut out, text);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn strings() {
+        let table = [
+            ("", r#""""#),
+            ("plain", r#""plain""#),
+            ("say \"hi\" \\o/", r#""say \"hi\" \\o/""#),
+            ("a\r\n\tb", r#""a\r\n\tb""#),
+            ("\0\u{1f}\u{7f}", "\"\\u0000\\u001f\u{7f}\""),
+            ("Grüße 📬", "\"Grüße 📬\""),
+        ];
+        for (text, expected) in table {
+            assert_eq!(written(text), expected);
+        }
+    }
+
+    #[test]
+    fn arrays() {
+        let mut out = Vec::new();
+        array(&mut out, [1, 2, 3], display);
+        array(&mut out, [] as [u8; 0], display);
+        assert_eq!(out, b"[1,2,3][]");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_string_comes_back(text in ".*|[\\x00-\\x7f]*") {
+            proptest::prop_assert!(written(&text).len() <= longest(&text));
+            proptest::prop_assert_eq!(serde_json::from_str::<String>(&written(&text)).ok(), Some(text));
+        }
+    }
+}

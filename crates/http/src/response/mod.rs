@@ -1,0 +1,19 @@
+//! Responses: problem documents, entity tags, content coding, and the JSON of messages.
+//!
+//! - `problem`: everything that can be wrong, as a problem document (RFC 9457); `refuse`: the same before a request is read
+//! - `success`: headers and bodies of successful responses, and redirects
+//! - `etag`, `encoding`: conditional requests and content coding
+//! - `json`: a writer for JSON on hot paths; `message_json`: the JSON of messages
+//! - `links`: links to attachments; `inline_images`: the images in the HTML of a message
+//! - `embedded_assets`: the files of the web interface
+
+pub(crate) mod embedded_assets;
+pub(crate) mod encoding;
+pub(crate) mod etag;
+pub(crate) mod inline_images;
+pub(crate) mod json;
+pub(crate) mod links;
+pub(crate) mod message_json;
+pub(crate) mod problem;
+pub(crate) mod refuse;
+pub(crate) mod success;

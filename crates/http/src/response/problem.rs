@@ -1,0 +1,411 @@
+//! Everything that can be wrong with a request, and the one place where it becomes an answer: `application/problem+json`
+//! (RFC 9457). The client gets a plain sentence; what happened inside goes to the log, once, from here, or
+//! from `guard` where that could be too often.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use restante_access::{Denied, Reason, Scope};
+use restante_mail::envelope::Refusal;
+use restante_net::{NotReady, TooMany};
+use restante_search::{QueryError, SearchError};
+use restante_store::StoreError;
+
+use crate::connection::memory::Excess;
+use crate::connection::work::WorkError;
+use crate::response::json;
+
+/// Why a request is not answered as asked.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// The request is malformed; the sentence says where.
+    Malformed(String),
+    /// What is to be searched for, or waited for, is no question.
+    NoQuestion(QueryError),
+    /// The Host header is missing or malformed.
+    BadHost,
+    /// The request is for a host name that is not ours: perhaps a foreign name that was pointed at this address
+    /// (DNS rebinding).
+    Misdirected,
+    /// The request comes from a web page of another origin.
+    ForeignOrigin,
+    /// The client did not say who it is, or not the truth.
+    Denied(Denied, Challenge),
+    /// The client may not do things of this kind.
+    NotAllowed(Scope),
+    /// The client may not do anything with this mailbox.
+    OutOfReach,
+    /// A web page wants to use what may be mail as its own code.
+    NotCode,
+    /// There is nothing at this path.
+    NoSuchPath,
+    /// There is no such message in the mailbox.
+    NoSuchMessage,
+    /// The message has no attachment of this index.
+    NoSuchAttachment,
+    /// The message has no part of this index.
+    NoSuchPart,
+    /// Searching is switched off.
+    NoSearch,
+    /// A search could not be answered.
+    Search(SearchError),
+    /// The message is there, but what was said when it came is not, or never was.
+    NoTranscript,
+    /// There is no such session, or not any more.
+    NoSuchSession,
+    /// The path does not have this method.
+    MethodNotAllowed,
+    /// The path speaks WebSocket, and the request does not.
+    NoWebSocket,
+    /// The request's body did not arrive in time.
+    TooSlow,
+    /// The request's body is larger than any sensible one.
+    TooLarge,
+    /// The mail that the request's body makes is larger than those that are taken.
+    MailTooLarge {
+        /// How large it is.
+        bytes: usize,
+        /// How large one may be.
+        most: usize,
+    },
+    /// The request's body is no JSON, by its own account.
+    NotJson,
+    /// The request's body calls itself JSON and is none.
+    BrokenJson(serde_json::Error),
+    /// The request's body is JSON that does not say what is wanted, which is this.
+    WrongShape(&'static str),
+    /// The request's body is neither a mail nor the pieces of one, by its own account.
+    NotMail,
+    /// No mail can be made of the request's body, and this is why.
+    Unfit(String),
+    /// The policy or a hook does not want the mail.
+    Refused(Refusal),
+    /// Not all the messages came in time that were waited for.
+    NotEnough {
+        /// How many came.
+        came: usize,
+        /// How many were waited for.
+        wanted: usize,
+    },
+    /// A message came where none should.
+    Unexpected,
+    /// The client does not wait any longer.
+    Departed,
+    /// There are too many connections, or too many of this client.
+    TooMany(TooMany),
+    /// Too many listen to the live monitor.
+    TooManyMonitors,
+    /// Too many wait for mail.
+    TooManyWaits,
+    /// Too many large mails are being handed in.
+    TooManyUploads,
+    /// New work is not welcome now.
+    NotReady(NotReady),
+    /// Too many large answers are under way.
+    Busy(Excess),
+    /// Too much heavy work was to be done before.
+    Crowded,
+    /// The store did not do its work.
+    Store(StoreError),
+    /// We made a mistake.
+    Fault(String),
+}
+
+/// How credentials are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Challenge {
+    /// Of a program, which may know only the old way.
+    Program,
+    /// Of a page in a browser, which would put a window of its own before the page for the old way.
+    Page,
+}
+
+impl Challenge {
+    /// The header field that asks (RFC 9110 section 11.6.1).
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Program => "Bearer realm=\"Restante\", Basic realm=\"Restante\", charset=\"UTF-8\"",
+            Self::Page => "Bearer realm=\"Restante\"",
+        }
+    }
+}
+
+impl From<Excess> for Problem {
+    fn from(excess: Excess) -> Self {
+        Self::Busy(excess)
+    }
+}
+
+impl From<WorkError> for Problem {
+    fn from(error: WorkError) -> Self {
+        match error {
+            WorkError::Crowded => Self::Crowded,
+            WorkError::Failed(error) => Self::Fault(error),
+        }
+    }
+}
+
+impl From<TooMany> for Problem {
+    fn from(too_many: TooMany) -> Self {
+        Self::TooMany(too_many)
+    }
+}
+
+impl From<NotReady> for Problem {
+    fn from(why: NotReady) -> Self {
+        Self::NotReady(why)
+    }
+}
+
+impl From<SearchError> for Problem {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Store(error) => Self::Store(error),
+            other => Self::Search(other),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Problem {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Malformed(_) | Self::NoQuestion(_) | Self::BadHost | Self::Departed => StatusCode::BAD_REQUEST,
+            // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Self::Denied(Denied { reason: Reason::TooMany, .. }, _) | Self::TooMany(TooMany::FromPeer) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
+            Self::Denied(..) => StatusCode::UNAUTHORIZED,
+            // A refusal for now has a code below 500, as over SMTP.
+            Self::ForeignOrigin
+            | Self::NotAllowed(_)
+            | Self::OutOfReach
+            | Self::NotCode
+            | Self::Refused(Refusal { code: 500.., .. }) => StatusCode::FORBIDDEN,
+            Self::NoSuchPath
+            | Self::NoSuchMessage
+            | Self::NoSuchAttachment
+            | Self::NoSuchPart
+            | Self::NoSearch
+            | Self::NoTranscript
+            | Self::NoSuchSession => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NoWebSocket => StatusCode::UPGRADE_REQUIRED,
+            Self::TooSlow | Self::NotEnough { .. } => StatusCode::REQUEST_TIMEOUT,
+            Self::Unexpected => StatusCode::CONFLICT,
+            Self::TooLarge | Self::MailTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NotJson | Self::NotMail => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::BrokenJson(_) | Self::WrongShape(_) | Self::Unfit(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::TooMany(TooMany::InTotal)
+            | Self::Refused(_)
+            | Self::TooManyMonitors
+            | Self::TooManyWaits
+            | Self::TooManyUploads
+            | Self::NotReady(_)
+            | Self::Busy(_)
+            | Self::Crowded
+            | Self::Search(_)
+            | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Fault(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn detail(&self) -> Cow<'_, str> {
+        Cow::Borrowed(match self {
+            Self::Malformed(sentence) => return Cow::Borrowed(sentence),
+            Self::NoQuestion(error) => return Cow::Owned(error.to_string()),
+            Self::BadHost => "The Host header is missing or malformed.",
+            Self::Misdirected => {
+                "This server does not answer for the host name of the request. Add the name to the setting web.hosts."
+            }
+            Self::ForeignOrigin => {
+                "This request comes from a web page of another origin. Only origins that the setting web.corsorigins lists \
+                 may use the API. To open this address, type it into the address bar."
+            }
+            Self::NotAllowed(scope) => {
+                return Cow::Owned(format!("The credentials do not allow this: it needs the scope {scope}."));
+            }
+            Self::OutOfReach => "The credentials are not for this mailbox.",
+            Self::Denied(denied, _) => match denied.reason {
+                Reason::NoCredentials => "This server asks for credentials: a token, or a user name and a password.",
+                Reason::UnknownToken => "The token is not known here.",
+                Reason::Expired => "The token or the login has expired, or was revoked.",
+                Reason::TooMany => "Too many logins have failed. Try again later.",
+                Reason::WrongPassword | Reason::Scope | Reason::Mailbox => "The user name or the password is wrong.",
+            },
+            Self::NotCode => {
+                "Only the files of the web interface may be used as a script, a style or a plugin of a page."
+            }
+            Self::NoSuchPath => "There is nothing at this path.",
+            Self::NoSuchMessage => "The mailbox has no such message.",
+            Self::NoSuchAttachment => "The message has no such attachment.",
+            Self::NoSuchPart => "The message has no such part.",
+            Self::NoSearch => "Searching is switched off by the setting search.enabled.",
+            Self::Search(SearchError::TooLong) => {
+                "This search takes too long; one for words that are not in most messages is quicker."
+            }
+            Self::Search(SearchError::Busy) => {
+                "Others are searching at the moment, and there is no room for this search."
+            }
+            Self::Search(_) => "The search index cannot be used at the moment.",
+            Self::NoTranscript => "No transcript of the session that brought this message is kept.",
+            Self::NoSuchSession => "There is no such session, or nothing of it is kept any more.",
+            Self::MethodNotAllowed => "This path does not have this method; the Allow header lists those it has.",
+            Self::NoWebSocket => {
+                "This path speaks WebSocket, version 13, only. The same events without it are at /api/v2/events."
+            }
+            Self::TooSlow => "The body of the request did not arrive in time.",
+            Self::TooLarge => "The body of the request is too large.",
+            Self::MailTooLarge { bytes, most } => {
+                return Cow::Owned(format!("The mail is too large when it is made: {bytes} bytes, of at most {most}."));
+            }
+            Self::NotJson => "The body of the request must be application/json.",
+            Self::BrokenJson(error) => {
+                return Cow::Owned(format!("The body of the request is no valid JSON: {error}."));
+            }
+            Self::WrongShape(wanted) => return Cow::Owned(format!("The body of the request must be {wanted}.")),
+            Self::NotMail => "The body of the request must be message/rfc822 or application/json.",
+            Self::Unfit(why) => return Cow::Owned(format!("The body of the request makes no mail: {why}.")),
+            Self::Refused(Refusal { code, text }) => {
+                return Cow::Owned(format!("The mail is refused, as it is over SMTP: {code} {text}"));
+            }
+            Self::NotEnough { came, wanted } => {
+                return Cow::Owned(format!("{came} of {wanted} matching messages came in time."));
+            }
+            Self::Unexpected => "A matching message came, and none was expected.",
+            Self::Departed => {
+                "The client has closed its side of the connection, so its answer is not waited for any longer."
+            }
+            Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
+            Self::TooMany(TooMany::FromPeer) => "This client has too many connections or requests open.",
+            Self::TooManyMonitors => "Too many listen to the live monitor already.",
+            Self::TooManyWaits => "Too many wait for mail already.",
+            Self::TooManyUploads => {
+                "Other clients hand in large mails at the moment, and there is no room for this one."
+            }
+            Self::NotReady(NotReady::Ending) => "The server is about to end.",
+            Self::NotReady(NotReady::NotAccepting) => "The server cannot accept connections at the moment.",
+            Self::Busy(_) => "Other clients are taking large answers at the moment, and there is no room for this one.",
+            Self::Crowded => "Large messages are being read by others at the moment, and this one's turn did not come.",
+            Self::Store(StoreError::NoSpace(_)) => "The store is full.",
+            Self::Store(StoreError::Unavailable(_)) => "The store cannot be reached at the moment.",
+            Self::Store(StoreError::Broken(_)) => "The store could not do its work.",
+            Self::Fault(_) => "The server made a mistake.",
+        })
+    }
+
+    /// When it is worth while to ask again, in seconds; nothing where that is not known.
+    pub(crate) fn retry_after(&self) -> Option<&'static str> {
+        match self {
+            // Places come and go.
+            Self::TooMany(_) => Some("1"),
+            Self::Denied(Denied { reason: Reason::TooMany, .. }, _) => Some("10"),
+            Self::Busy(_)
+            | Self::Crowded
+            | Self::TooManyMonitors
+            | Self::TooManyWaits
+            | Self::TooManyUploads
+            | Self::Refused(Refusal { code: ..500, .. })
+            | Self::NotReady(NotReady::NotAccepting)
+            | Self::Search(SearchError::Busy | SearchError::Unavailable(_))
+            | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) => Some("5"),
+            _ => None,
+        }
+    }
+
+    /// The denial that this is, if it is one, for whoever tells of it.
+    fn denial(&self) -> Option<Denied> {
+        match self {
+            Self::Denied(denied, _) => Some(denied.clone()),
+            Self::NotAllowed(_) => Some(Reason::Scope.into()),
+            Self::OutOfReach => Some(Reason::Mailbox.into()),
+            _ => None,
+        }
+    }
+
+    /// Writes it into the log if it is a fault of the server. That the store failed is told of at the door: the answer carries
+    /// it there.
+    fn log(&self) {
+        match self {
+            Self::Search(error @ SearchError::Unavailable(_)) => tracing::error!(%error, "HTTP request failed"),
+            Self::Fault(error) => tracing::error!(%error, "HTTP request failed by a fault of the server"),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn body(&self) -> Vec<u8> {
+        let mut out = self.members();
+        out.extend_from_slice(b"}\n");
+        out
+    }
+
+    /// The body up to where members of its own may follow (RFC 9457 section 3.2).
+    pub(crate) fn opening(&self) -> Vec<u8> {
+        let mut out = self.members();
+        out.push(b',');
+        out
+    }
+
+    fn members(&self) -> Vec<u8> {
+        let status = self.status();
+        let mut out = Vec::with_capacity(256);
+        // A problem without a type of its own has the phrase of its status as title (RFC 9457 section 4.2.1).
+        out.extend_from_slice(b"{\"type\":\"about:blank\",\"title\":");
+        json::string(&mut out, status.canonical_reason().unwrap_or_default());
+        out.extend_from_slice(b",\"status\":");
+        json::display(&mut out, status.as_u16());
+        out.extend_from_slice(b",\"detail\":");
+        json::string(&mut out, &self.detail());
+        if let Self::NoQuestion(error) = self {
+            json::display(&mut out, format_args!(",\"position\":{}", error.position()));
+        }
+        out
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        self.log();
+        let mut response = Response::new(Body::from(self.body()));
+        *response.status_mut() = self.status();
+        if let Some(denied) = self.denial() {
+            response.extensions_mut().insert(denied);
+        }
+        if let Self::Store(error) = &self {
+            response.extensions_mut().insert(error.clone());
+        }
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        // What is missing now may be there at the next look.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = self.retry_after() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
+        }
+        if let Self::NoWebSocket = self {
+            // What is required must be named (RFC 9110 section 15.5.22, RFC 6455 section 4.4).
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        }
+        if let Self::Denied(_, challenge) = self
+            && response.status() == StatusCode::UNAUTHORIZED
+        {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge.text()));
+        }
+        response
+    }
+}
+
+/// Returns the problem for a bug of the server, with its cause for the log.
+pub(crate) fn fault(error: &dyn Display) -> Problem {
+    Problem::Fault(error.to_string())
+}

@@ -1,0 +1,165 @@
+//! The table of routes.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, get, post};
+use axum::{Extension, Router};
+use restante_mailroom::Mailroom;
+
+use crate::api::v1::mailbox;
+use crate::api::v2::{attachment_counts, batch, extract, inject, mailboxes, message, search, sessions, wait};
+use crate::live;
+use crate::middleware::{cors, request_checks};
+use crate::openapi;
+use crate::openapi::Description;
+use crate::operations::about::About;
+use crate::operations::status::Status;
+use crate::operations::{about, metrics, probe, status};
+use crate::paths;
+use crate::response::problem::Problem;
+use crate::state::{Server, Settings};
+use crate::web;
+use crate::web::greeting::Greeting;
+use crate::web::{assets, attachments, greeting, login, pages, preview};
+
+/// The whole service. It answers under the base path and at the root, because some clients drop the base path.
+pub fn router(mailroom: Arc<Mailroom>, settings: Settings, info: ServerInfo) -> Router {
+    routed(Arc::new(Server::new(mailroom, settings)), info)
+}
+
+pub(crate) fn routed(server: Arc<Server>, info: ServerInfo) -> Router {
+    let state = HandlerState::new(info);
+    let base = server.settings.base_path.as_str();
+    let mut routes = Routes::default();
+    if !base.is_empty() {
+        routes = below(base, routes.route(base, get(pages::to_home)), &state);
+    }
+    // Robots look at the root of a host only (RFC 9309 section 2.3), and so do browsers for an icon.
+    let routes =
+        below("", routes, &state).route(paths::ROBOTS, get(pages::robots)).route(paths::ICON, get(pages::icon));
+    let service = routes
+        .router
+        .fallback(async || Problem::NoSuchPath)
+        .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
+        .layer(from_fn_with_state(server.clone(), request_checks::admit));
+    let service = match server.settings.cors {
+        // Outside of the door: a browser asks without credentials whether it may ask with them.
+        Some(_) => service.layer(from_fn_with_state(server.clone(), cors::share)),
+        None => service,
+    };
+    service.with_state(server)
+}
+
+/// What the handlers that describe the server respond with.
+#[derive(Default)]
+pub struct ServerInfo {
+    /// The response for the web interface.
+    pub about: About,
+    /// The response for Inbucket's status page.
+    pub status: Status,
+    /// A file of HTML to show on the home page instead of the built-in text.
+    pub greeting_file: Option<PathBuf>,
+}
+
+/// The state of single handlers, which the others do not need.
+pub(crate) struct HandlerState {
+    about: Arc<About>,
+    status: Arc<Status>,
+    greeting: Arc<Greeting>,
+    description: Arc<Description>,
+}
+
+impl HandlerState {
+    pub(crate) fn new(info: ServerInfo) -> Self {
+        Self {
+            about: Arc::new(info.about),
+            status: Arc::new(info.status),
+            greeting: Arc::new(Greeting::new(info.greeting_file)),
+            description: Arc::default(),
+        }
+    }
+}
+
+/// Routes, of which the first one has a path that two of them want: a base path can have the name of anything that we
+/// serve, and so can what is below it.
+#[derive(Default)]
+pub(crate) struct Routes {
+    pub(crate) router: Router<Arc<Server>>,
+    pub(crate) taken: HashSet<String>,
+}
+
+impl Routes {
+    pub(crate) fn route(mut self, path: &str, answer: MethodRouter<Arc<Server>>) -> Self {
+        if self.taken.insert(path.to_owned()) {
+            self.router = self.router.route(path, answer);
+        }
+        self
+    }
+}
+
+/// Adds everything that is below the root, or below a base path.
+pub(crate) fn below(base: &str, routes: Routes, state: &HandlerState) -> Routes {
+    let path = |path: &str| format!("{base}{path}");
+    routes
+        .route(&path("/"), get(pages::at_root))
+        .route(&path("/m/{name}"), get(pages::below))
+        .route(&path("/m/{name}/{id}"), get(pages::two_below))
+        .route(&path("/monitor"), get(pages::at_root))
+        .route(&path("/status"), get(pages::at_root))
+        .route(&path("/search"), get(pages::at_root))
+        .route(&path("/sessions"), get(pages::at_root))
+        .route(&path("/m/"), get(pages::up))
+        .route(&path("/m/{name}/"), get(pages::without_slash))
+        .route(&path("/m/{name}/{id}/"), get(pages::without_slash))
+        .route(&path("/monitor/"), get(pages::without_slash))
+        .route(&path("/status/"), get(pages::without_slash))
+        .route(&path("/search/"), get(pages::without_slash))
+        .route(&path("/sessions/"), get(pages::without_slash))
+        .route(&path(paths::ASSETS), get(assets::asset))
+        .route(&path(paths::LOGIN), get(login::form).post(login::log_in))
+        .route(&path(paths::LOGOUT), post(login::log_out))
+        .route(&path("/api/v1/mailbox/{name}"), get(mailbox::list).delete(mailbox::purge))
+        .route(&path("/api/v1/mailbox/{name}/{id}"), get(mailbox::message).patch(mailbox::mark).delete(mailbox::remove))
+        // One of the clients in use deletes a message by the path of its source.
+        .route(&path("/api/v1/mailbox/{name}/{id}/source"), get(mailbox::source).delete(mailbox::remove))
+        .route(&path("/api/v1/monitor/messages"), get(live::summaries))
+        .route(&path("/api/v1/monitor/messages/{name}"), get(live::summaries))
+        .route(&path("/api/v2/mailboxes"), get(mailboxes::list).delete(mailboxes::purge))
+        .route(&path("/api/v2/mailbox/{name}"), post(inject::inject))
+        .route(&path("/api/v2/mailbox/{name}/wait"), get(wait::wait))
+        .route(&path("/api/v2/mailbox/{name}/attachments"), get(attachment_counts::counts))
+        .route(&path("/api/v2/mailbox/{name}/{id}"), get(message::details))
+        .route(&path("/api/v2/mailbox/{name}/{id}/links"), get(extract::links))
+        .route(&path("/api/v2/mailbox/{name}/{id}/codes"), get(extract::codes))
+        .route(&path("/api/v2/mailbox/{name}/{id}/unsubscribe"), get(extract::unsubscribe))
+        .route(&path("/api/v2/mailbox/{name}/{id}/parts"), get(extract::parts))
+        .route(&path("/api/v2/mailbox/{name}/{id}/parts/{index}"), get(extract::part_content))
+        .route(&path("/api/v2/mailbox/{name}/delete"), post(batch::delete))
+        .route(&path("/api/v2/mailbox/{name}/mark"), post(batch::mark))
+        .route(&path("/api/v2/search"), get(search::search))
+        .route(&path("/api/v2/mailbox/{name}/{id}/transcript"), get(sessions::transcript))
+        .route(&path("/api/v2/sessions"), get(sessions::list))
+        .route(&path("/api/v2/sessions/{id}"), get(sessions::session))
+        .route(&path("/api/v2/monitor/messages"), get(live::changes))
+        .route(&path("/api/v2/monitor/messages/{name}"), get(live::changes))
+        .route(&path("/api/v2/events"), get(live::events))
+        .route(&path("/api/v2/events/{name}"), get(live::events))
+        .route(&path(openapi::DOCUMENT), get(openapi::document).layer(Extension(state.description.clone())))
+        .route(&path(paths::DOCS), get(openapi::docs).layer(Extension(state.description.clone())))
+        .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachments::download))
+        .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachments::view))
+        .route(&path("/serve/mailbox/{name}/{id}"), get(web::message::compat))
+        .route(&path("/serve/mailbox/{name}/{id}/html"), get(preview::preview))
+        .route(&path("/serve/mailbox/{name}/{id}/source"), get(mailbox::source))
+        .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachments::view))
+        .route(&path(greeting::GREETING), get(greeting::greeting).layer(Extension(state.greeting.clone())))
+        .route(&path(status::STATUS), get(status::status).layer(Extension(state.status.clone())))
+        .route(&path(about::ABOUT), get(about::about).layer(Extension(state.about.clone())))
+        .route(&path(paths::LIVE), get(probe::live))
+        .route(&path(paths::READY), get(probe::ready))
+        .route(&path(metrics::METRICS), get(metrics::metrics))
+        .route(&path(metrics::VARS), get(metrics::vars))
+}

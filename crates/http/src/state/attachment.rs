@@ -1,0 +1,221 @@
+//! Attachments, to be saved or to be looked at, and parts of any kind. They are the sender's files served from our origin, so
+//! every answer keeps them from acting in it: sandboxed, not sniffed, not for other sites.
+
+use std::fmt::Write as _;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use restante_mail::message::Summary;
+use restante_mail::mime::{Mime, Part, Role};
+
+use crate::connection::memory::{Allowance, SMALL};
+use crate::response::etag::Known;
+use crate::response::links::{Purpose, push_segment};
+use crate::response::problem::Problem;
+use crate::response::success;
+use crate::response::success::Nothing;
+use crate::state::Server;
+use crate::state::message::source_length;
+
+const OCTETS: &str = "application/octet-stream";
+
+/// `sandbox` gives the document an origin of its own and forbids scripts, forms and plugins; the rest forbids to load
+/// anything, so that styles inside of an HTML or SVG file are harmless, and to be shown by other sites. What no policy
+/// forbids is to connect in advance: `<link rel=preconnect>` tells a host that somebody looks at the file.
+const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
+    "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'",
+);
+
+/// What is asked for: an attachment by its place in the list of them, or a part by its place in the tree.
+#[derive(Clone, Copy)]
+pub(crate) enum Piece {
+    Attachment(usize),
+    Part(usize),
+}
+
+/// What an answer says about a piece.
+struct File {
+    content_type: HeaderValue,
+    disposition: HeaderValue,
+    /// `None` when the client has it already.
+    content: Option<Bytes>,
+}
+
+impl Server {
+    /// Returns a piece of a message as a file to save or to look at, unless the client has it already.
+    pub(crate) async fn file(
+        &self,
+        of: &Summary,
+        piece: Piece,
+        known: &Known,
+        purpose: Purpose,
+    ) -> Result<Response, Problem> {
+        let tag = match piece {
+            Piece::Attachment(index) => self.tags.attachment(of.id, index),
+            Piece::Part(index) => self.tags.part(of.id, index),
+        };
+        let wanted = !known.includes(&tag);
+        let make = |allowance: Allowance| async move {
+            let turn = self.turn(source_length(of), SMALL).await?;
+            let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
+            turn.work(move || file(source.to_bytes(), piece, purpose, wanted.then_some(allowance))).await?
+        };
+        Ok(response(self.within_budget(make).await?, tag))
+    }
+}
+
+fn response(file: File, tag: HeaderValue) -> Response {
+    let wanted = file.content.is_some();
+    let mut response = Response::new(file.content.map_or_else(|| Body::new(Nothing), Body::from));
+    if !wanted {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, file.content_type);
+    headers.insert(header::CONTENT_DISPOSITION, file.disposition);
+    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
+    headers.insert(header::REFERRER_POLICY, success::NO_REFERRER);
+    headers.insert(header::CACHE_CONTROL, success::PRIVATE);
+    headers.insert(header::ETAG, tag);
+    response
+}
+
+/// Returns the decoded content of a part. A part that contains other parts has no encoding of its own (RFC 2045 section 6.4).
+pub(crate) fn content(mime: &Mime, part: &Part) -> Bytes {
+    if part.is_multipart() { mime.source().slice(part.body.clone()) } else { mime.content(part) }
+}
+
+/// A piece of a mail; with its content when there is an allowance for it.
+fn file(source: Bytes, piece: Piece, purpose: Purpose, allowance: Option<Allowance>) -> Result<File, Problem> {
+    let mime = Mime::parse(source);
+    let (part, filename) = find(&mime, piece)?;
+    let decoded = || without_the_rest(content(&mime, part), mime.source());
+    Ok(File {
+        content_type: content_type(&part.content_type, part.charset.as_deref()),
+        disposition: disposition(purpose, &filename),
+        content: allowance.map(|allowance| allowance.cover(decoded())).transpose()?,
+    })
+}
+
+/// The part that a piece is, and the name of the file that it makes. A part that is an attachment is called as that is.
+fn find(mime: &Mime, piece: Piece) -> Result<(&Part, String), Problem> {
+    let attachment = |place| mime.attachments().into_iter().nth(place).map(|file| (file.part, file.filename));
+    let index = match piece {
+        Piece::Attachment(place) => return attachment(place).ok_or(Problem::NoSuchAttachment),
+        Piece::Part(index) => index,
+    };
+    let extension = match mime.roles().get(index).ok_or(Problem::NoSuchPart)? {
+        Role::Attachment(place) => return attachment(*place).ok_or(Problem::NoSuchPart),
+        Role::Text => "txt",
+        Role::Html => "html",
+        Role::Multipart => "bin",
+    };
+    Ok((&mime.parts()[index], format!("part-{index}.{extension}")))
+}
+
+/// The content alone: where it is a part of the source, it would keep all of that in memory.
+fn without_the_rest(content: Bytes, source: &Bytes) -> Bytes {
+    if source.as_ptr_range().contains(&content.as_ptr()) { Bytes::copy_from_slice(&content) } else { content }
+}
+
+/// The content type of a part as a header. A type that is none, and one that would make the browser look for parts, is
+/// replaced; so is a charset that is none dropped.
+fn content_type(essence: &str, charset: Option<&str>) -> HeaderValue {
+    let valid = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
+    let essence = if valid && !essence.starts_with("multipart/") { essence } else { OCTETS };
+    let value = match charset {
+        Some(charset) if essence.starts_with("text/") && is_token(charset) => format!("{essence}; charset={charset}"),
+        _ => essence.to_owned(),
+    };
+    HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(OCTETS))
+}
+
+/// The disposition with the file name in the form that every client reads and, where that loses something, in the form
+/// of RFC 8187 (RFC 6266 section 4.3).
+fn disposition(purpose: Purpose, filename: &str) -> HeaderValue {
+    let kind = match purpose {
+        Purpose::Download => "attachment",
+        Purpose::View => "inline",
+    };
+    // Beside the characters that end or escape a quoted string, `%` is replaced: some clients decode it.
+    let plain = |c: char| if matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%' | '/') { c } else { '_' };
+    let ascii: String = filename.chars().map(plain).collect();
+    // Writing to a string cannot fail.
+    let mut value = String::new();
+    let _ = write!(value, "{kind}; filename=\"{ascii}\"");
+    if ascii != filename {
+        value.push_str("; filename*=UTF-8''");
+        push_segment(&mut value, filename);
+    }
+    HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static("attachment"))
+}
+
+/// Whether this is a token (RFC 9110 section 5.6.2).
+fn is_token(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::memory::Budget;
+
+    #[test]
+    fn content_types() {
+        let table = [
+            ("image/png", None, "image/png"),
+            ("text/html", Some("utf-8"), "text/html; charset=utf-8"),
+            ("image/svg+xml", Some("utf-8"), "image/svg+xml"),
+            ("text/plain", Some("x\r\nSet-Cookie: a=b"), "text/plain"),
+            ("text/plain", Some("a; b"), "text/plain"),
+            ("text", None, OCTETS),
+            ("text/", None, OCTETS),
+            ("text/ht ml", None, OCTETS),
+            ("text/html\r\nx: y", None, OCTETS),
+            ("text/html, text/plain", None, OCTETS),
+            ("texté/html", None, OCTETS),
+            ("multipart/x-mixed-replace", None, OCTETS),
+            ("", None, OCTETS),
+        ];
+        for (essence, charset, expected) in table {
+            assert_eq!(content_type(essence, charset), expected, "{essence:?} {charset:?}");
+        }
+    }
+
+    #[test]
+    fn an_attachment_does_not_keep_the_mail_in_memory() {
+        let encodings = [("7bit", "abc"), ("base64", "YWJj"), ("quoted-printable", "=61bc")];
+        for (encoding, content) in encodings {
+            let header = "Content-Type: image/png\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding";
+            let mail = Bytes::from(format!("{header}: {encoding}\r\n\r\n{content}"));
+            let allowance = Allowance::Rest(Budget::beside_cache(0));
+            let content =
+                file(mail.clone(), Piece::Attachment(0), Purpose::View, Some(allowance)).unwrap().content.unwrap();
+            assert_eq!(content, "abc", "{encoding}");
+            assert!(!mail.as_ptr_range().contains(&content.as_ptr()), "{encoding}");
+        }
+    }
+
+    #[test]
+    fn dispositions() {
+        let table = [
+            ("report.pdf", "attachment; filename=\"report.pdf\""),
+            ("a b;c.txt", "attachment; filename=\"a b;c.txt\""),
+            ("a\"b\\c", "attachment; filename=\"a_b_c\"; filename*=UTF-8''a%22b%5Cc"),
+            (
+                "x\r\nSet-Cookie: a=b",
+                "attachment; filename=\"x__Set-Cookie: a=b\"; filename*=UTF-8''x%0D%0ASet-Cookie%3A%20a%3Db",
+            ),
+            ("50%.txt", "attachment; filename=\"50_.txt\"; filename*=UTF-8''50%25.txt"),
+            ("Grüße.pdf", "attachment; filename=\"Gr__e.pdf\"; filename*=UTF-8''Gr%C3%BC%C3%9Fe.pdf"),
+            ("", "attachment; filename=\"\""),
+        ];
+        for (filename, expected) in table {
+            assert_eq!(disposition(Purpose::Download, filename), expected, "{filename:?}");
+        }
+        assert_eq!(disposition(Purpose::View, "a"), "inline; filename=\"a\"");
+    }
+}

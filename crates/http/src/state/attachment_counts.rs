@@ -1,0 +1,54 @@
+//! The number of attachments of messages. Arriving messages are not parsed, so they are counted on the first request and cached.
+
+use restante_cache::{Answer, Cache};
+use restante_mail::message::MessageId;
+use restante_mail::mime::Mime;
+use restante_mail::naming::MailboxName;
+use restante_store::Which;
+
+use crate::response::problem::Problem;
+use crate::state::Server;
+use crate::state::message::source_length;
+
+/// Messages up to this size are parsed on the network thread: a request is about many messages.
+const QUICK: usize = 4 * 1024;
+/// The size of the cache in bytes: some ten thousand numbers.
+const CACHE_BYTES: usize = 4 * 1024 * 1024;
+
+/// The numbers that are known.
+pub(super) struct AttachmentCounts(Cache<(MailboxName, MessageId), Count>);
+
+impl AttachmentCounts {
+    pub(super) fn new() -> Self {
+        Self(Cache::new(CACHE_BYTES))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Count(usize);
+
+impl Answer for Count {
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+impl Server {
+    /// Returns the number of attachments of a message, or `None` if there is no such message.
+    pub(crate) async fn attachment_count(
+        &self,
+        mailbox: &MailboxName,
+        id: MessageId,
+    ) -> Result<Option<usize>, Problem> {
+        let Some(summary) = self.mailroom.find(mailbox, Which::Id(id)).await? else { return Ok(None) };
+        let key = (mailbox.clone(), id);
+        if let Some(Count(count)) = self.attachment_counts.0.find(&key, 0) {
+            return Ok(Some(count));
+        }
+        let turn = self.turn(source_length(&summary), QUICK).await?;
+        let Some(source) = self.mailroom.source(mailbox, id).await? else { return Ok(None) };
+        let count = turn.work(move || Mime::parse(source.to_bytes()).attachment_count()).await?;
+        self.attachment_counts.0.remember(key, 0, Count(count));
+        Ok(Some(count))
+    }
+}

@@ -1,0 +1,140 @@
+//! Answers that are worth remembering, and the one way in which an answer about a message is made: off the network
+//! threads when it is work, within the budget, and remembered. What it says is the business of those who ask for it.
+
+use std::sync::Arc;
+
+use axum::http::HeaderValue;
+use axum::response::Response;
+use bytes::Bytes;
+use restante_html::Shown;
+use restante_mail::message::{MessageId, Summary};
+use restante_mail::mime::Mime;
+use restante_mail::naming::MailboxName;
+
+use crate::connection::memory::{Allowance, Excess, SMALL};
+use crate::response::etag::{Extract, Known, Tags};
+use crate::response::problem::Problem;
+use crate::response::success;
+use crate::state::Server;
+
+/// Up to so many bytes of mail are made into a form with its HTML where the request is answered. Making HTML harmless can
+/// take a microsecond for each byte, far longer than writing JSON.
+const QUICK_SHOWN: usize = 512;
+/// Up to so many bytes of mail are searched where the request is answered.
+const QUICK_SEARCHED: usize = 4 * 1024;
+
+/// What an answer that is worth remembering is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    /// The listing of a whole mailbox.
+    Listing(MailboxName),
+    /// A message.
+    Message {
+        /// The mailbox that holds it.
+        mailbox: MailboxName,
+        /// Its id.
+        id: MessageId,
+        /// What is told about it.
+        form: Form,
+    },
+}
+
+/// What is told about a message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Form {
+    /// The JSON of the REST API, version 1, with links that start with this.
+    Rest(Arc<str>),
+    /// The JSON of Inbucket's page.
+    Compat,
+    /// The JSON of our page.
+    Details,
+    /// The document for a frame.
+    Preview(Shown),
+    /// What was found in it.
+    Extract(Extract),
+}
+
+impl Form {
+    /// Up to how many bytes of mail it is quickly made.
+    fn quick(&self) -> usize {
+        match self {
+            Self::Rest(_) => SMALL,
+            Self::Compat | Self::Details | Self::Preview(_) => QUICK_SHOWN,
+            Self::Extract(_) => QUICK_SEARCHED,
+        }
+    }
+
+    /// The tag by which a client knows it.
+    pub(crate) fn tag(&self, tags: &Tags, of: &Summary) -> HeaderValue {
+        match self {
+            Self::Rest(_) => tags.message(of.id, of.seen),
+            Self::Compat => tags.compat(of.id, of.seen),
+            Self::Details => tags.details(of.id, of.seen),
+            Self::Preview(shown) => tags.preview(of.id, *shown),
+            Self::Extract(what) => tags.extract(of.id, *what),
+        }
+    }
+
+    /// What it depends on beside the mail itself.
+    fn state(&self, of: &Summary) -> u64 {
+        match self {
+            Self::Rest(_) | Self::Compat | Self::Details => of.seen.into(),
+            Self::Preview(_) | Self::Extract(_) => 0,
+        }
+    }
+}
+
+impl Server {
+    /// What is told about a message in JSON, unless the client has it already.
+    pub(crate) async fn tell_json<W>(
+        &self,
+        of: &Summary,
+        known: &Known,
+        form: Form,
+        write: W,
+    ) -> Result<Response, Problem>
+    where
+        W: Fn(&Summary, &Mime) -> Bytes + Clone + Send + 'static,
+    {
+        let tag = form.tag(&self.tags, of);
+        if known.includes(&tag) {
+            return Ok(success::not_modified(success::JSON, tag));
+        }
+        Ok(success::json(self.tell(of, form, write).await?, tag))
+    }
+
+    /// What is told about a message, remembered or written now.
+    pub(crate) async fn tell<W>(&self, of: &Summary, form: Form, write: W) -> Result<Bytes, Problem>
+    where
+        W: Fn(&Summary, &Mime) -> Bytes + Clone + Send + 'static,
+    {
+        let (state, quick) = (form.state(of), form.quick());
+        let key = Key::Message { mailbox: of.mailbox.clone(), id: of.id, form };
+        if let Some(body) = self.answers.find(&key, state) {
+            return Ok(body);
+        }
+        let (key, write) = (&key, &write);
+        let make = |allowance: Allowance| async move {
+            let turn = self.turn(source_length(of), quick).await?;
+            // Whoever had the turn before may have asked for the same.
+            if let Some(body) = self.answers.find(key, state) {
+                return Ok(body);
+            }
+            let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
+            let (summary, write, answers, key) = (of.clone(), write.clone(), self.answers.clone(), key.clone());
+            // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
+            let work = move || {
+                let body = allowance.cover(write(&summary, &Mime::parse(source.to_bytes())))?;
+                answers.remember(key, state, body.clone());
+                Ok::<_, Excess>(body)
+            };
+            Ok(turn.work(work).await??)
+        };
+        self.within_budget(make).await
+    }
+}
+
+/// The length of a message's source.
+pub(crate) fn source_length(of: &Summary) -> usize {
+    of.size.try_into().unwrap_or(usize::MAX)
+}

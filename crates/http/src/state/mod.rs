@@ -1,0 +1,223 @@
+//! The state that all requests share: settings, mailroom, caches and limits.
+//!
+//! - `message`: rendered responses about one message, and their cache
+//! - `attachment`: attachments and parts as files
+//! - `attachment_counts`: the number of attachments of messages, cached
+//! - `parsed_mail_cache`: messages that waiting requests compare with their queries
+
+pub(crate) mod attachment;
+pub(crate) mod attachment_counts;
+pub(crate) mod message;
+pub(crate) mod parsed_mail_cache;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use bytes::Bytes;
+use restante_access::Locks;
+use restante_cache::Cache;
+use restante_logging::LogThrottle;
+use restante_mailroom::Mailroom;
+use restante_mailroom::store_error_log::StoreErrorLog;
+use restante_metrics::{ExtensionCounts, Metrics};
+use restante_net::{Clients, Network, Readiness};
+use restante_script::Host;
+use restante_search::Search;
+use restante_settings::{Hosts, Origins};
+use restante_webhook::Webhooks;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::connection::context::Peer;
+use crate::connection::memory::{Allowance, Budget};
+use crate::connection::work::Turn;
+use crate::response::etag::Tags;
+use crate::response::problem::Problem;
+use attachment_counts::AttachmentCounts;
+use message::Key;
+use parsed_mail_cache::Readings;
+
+/// How much heavy work is done at the same time, on however many processors: rendering the worst of mails takes some
+/// twenty times its size.
+const MAX_HEAVY: usize = 4;
+/// The limit on requests that wait for messages. One connection can carry a hundred of them, so the limit on connections does not
+/// limit them.
+const MAX_WAITS: usize = 20_000;
+/// What all large mails that are being handed in may take together, beside the one that is waited for longest.
+pub(crate) const MAX_UPLOAD_BYTES: usize = 64 * 1024 * 1024;
+
+/// What the HTTP service is told at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What stands before every path: empty, or `/x/y` without a slash at the end.
+    pub base_path: String,
+    /// The URL under which clients see the server, without a slash at the end.
+    pub public_url: Option<String>,
+    /// The host names that requests may be addressed to, beside loopback names and IP addresses.
+    pub hosts: Hosts,
+    /// The origins whose web pages may use the API, beside our own.
+    pub cors: Option<Origins>,
+    /// Proxies whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: Vec<Network>,
+    /// Bytes of rendered answers to remember; 0 remembers none.
+    pub cache_bytes: usize,
+    /// How many may listen to the live monitor at the same time, unless that is not limited.
+    pub max_monitors: Option<usize>,
+    /// The limit on messages per mailbox, if there is one.
+    pub mailbox_cap: Option<usize>,
+    /// The largest message that is taken, in bytes, as over SMTP.
+    pub max_message_bytes: usize,
+    /// How many requests a client behind a trusted proxy may have open, beside its connections from elsewhere.
+    pub clients: Arc<Clients>,
+    /// Whether new work is welcome.
+    pub readiness: Arc<Readiness>,
+    /// What the server counts.
+    pub metrics: Arc<Metrics>,
+    /// The parts of the server that are optional.
+    pub extensions: Extensions,
+    /// What keeps out those who are not known; without it everybody is let in.
+    pub locks: Option<Arc<Locks>>,
+}
+
+/// The optional parts of the server. By default there are none.
+#[derive(Clone, Default)]
+pub struct Extensions {
+    /// The script.
+    pub script: Option<Arc<Host>>,
+    /// The webhooks.
+    pub webhooks: Option<Arc<Webhooks>>,
+    /// The search.
+    pub search: Option<Arc<Search>>,
+}
+
+impl Extensions {
+    /// Returns the name of the script's file, if a script is loaded.
+    pub(crate) fn script_name(&self) -> Option<String> {
+        let path = self.script.as_ref()?.loaded()?.path;
+        Some(path.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// Returns the counters of all parts.
+    pub(crate) fn counts(&self) -> ExtensionCounts {
+        ExtensionCounts {
+            script: self.script.as_ref().map(|script| script.counts()).unwrap_or_default(),
+            webhooks: self.webhooks.as_ref().map(|webhooks| webhooks.counts()).unwrap_or_default(),
+            search: self.search.as_ref().map(|search| search.counts()),
+        }
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extensions").field("script", &self.script_name()).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// Whether what a peer says about its clients is believed. It must be at the other end itself: the client that a
+    /// PROXY header names says in its requests what it likes.
+    pub(crate) fn trusts(&self, peer: Peer) -> bool {
+        peer.via.is_some_and(|ip| self.is_proxy(ip))
+    }
+
+    /// What links start with that are for a page of this server: they say the same whatever a client calls it.
+    pub(crate) fn root(&self) -> &str {
+        self.public_url.as_deref().unwrap_or(&self.base_path)
+    }
+
+    /// The path of the root as browsers see it: empty, or without a slash at the end.
+    pub(crate) fn public_path(&self) -> &str {
+        let Some((_, rest)) = self.public_url.as_deref().and_then(|url| url.split_once("://")) else {
+            return &self.base_path;
+        };
+        rest.find('/').map_or("", |at| &rest[at..])
+    }
+
+    pub(crate) fn is_proxy(&self, ip: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|network| network.contains(ip))
+    }
+}
+
+/// What all requests share.
+pub(crate) struct Server {
+    pub(crate) mailroom: Arc<Mailroom>,
+    pub(crate) settings: Settings,
+    pub(crate) answers: Arc<Cache<Key, Bytes>>,
+    attachment_counts: AttachmentCounts,
+    pub(crate) readings: Readings,
+    pub(crate) budget: Budget,
+    pub(crate) tags: Tags,
+    /// Bounds the heavy work that is being done, and with it the memory that takes.
+    pub(crate) heavy: Arc<Semaphore>,
+    /// Bounds the writing down of metrics, which must not wait for the work of others.
+    pub(crate) scrapes: Arc<Semaphore>,
+    /// Bounds the listings that read many mailboxes to find the few that a client may see.
+    pub(crate) scans: Arc<Semaphore>,
+    /// The places of those who listen to the live monitor, where these are limited.
+    pub(crate) monitors: Option<Arc<Semaphore>>,
+    /// The places of those who wait for mail.
+    pub(crate) waits: Semaphore,
+    /// The memory for mail that is being handed in. Answers have their own: who dawdles with the one must not stop the other.
+    pub(crate) uploads: Arc<restante_net::Budget>,
+    pub(crate) told: Told,
+}
+
+/// When the operator was told that requests were refused because there are too many of them, or because the store failed.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) requests: LogThrottle,
+    pub(crate) monitors: LogThrottle,
+    pub(crate) waits: LogThrottle,
+    pub(crate) store_errors: StoreErrorLog,
+}
+
+impl Server {
+    pub(crate) fn new(mailroom: Arc<Mailroom>, settings: Settings) -> Self {
+        Self {
+            mailroom,
+            answers: Arc::new(Cache::new(settings.cache_bytes)),
+            attachment_counts: AttachmentCounts::new(),
+            readings: Readings::new(),
+            budget: Budget::beside_cache(settings.cache_bytes),
+            tags: Tags::new(),
+            heavy: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).min(MAX_HEAVY))),
+            scrapes: Arc::new(Semaphore::new(1)),
+            scans: Arc::new(Semaphore::new(1)),
+            monitors: settings.max_monitors.map(|most| Arc::new(Semaphore::new(most))),
+            waits: Semaphore::new(MAX_WAITS),
+            uploads: restante_net::Budget::new(MAX_UPLOAD_BYTES),
+            told: Told::default(),
+            settings,
+        }
+    }
+
+    /// Makes an answer for which there is room. When there is none at first, `make` is called again once there is.
+    pub(crate) async fn within_budget<T, F>(&self, make: impl Fn(Allowance) -> F) -> Result<T, Problem>
+    where
+        F: Future<Output = Result<T, Problem>>,
+    {
+        match make(Allowance::Rest(self.budget.clone())).await {
+            Err(Problem::Busy(excess)) => make(Allowance::Granted(self.budget.room_for(excess).await?)).await,
+            answer => answer,
+        }
+    }
+
+    /// Waits for the turn to work on so many bytes, with which one is quickly done when they are few. What is worked on is
+    /// better fetched afterwards than held meanwhile.
+    pub(crate) async fn turn(&self, size: usize, quick: usize) -> Result<Turn, Problem> {
+        if size <= quick {
+            return Ok(Turn::Here);
+        }
+        Ok(Turn::away(&self.heavy).await?)
+    }
+
+    /// Returns a permit to wait for messages.
+    pub(crate) fn place_to_wait(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        let place = self.waits.try_acquire();
+        if place.is_err() && self.told.waits.is_due() {
+            tracing::warn!("too many wait for mail: new ones are refused");
+        }
+        place.map_err(|_| Problem::TooManyWaits)
+    }
+}

@@ -1,0 +1,183 @@
+//! Mails that were read for those who wait for one that fits a question. All who wait in a mailbox ask about the same mail when
+//! it comes, so it is read once and remembered for a while. They have a turn of their own: however many wait, those who read
+//! mail do not wait for them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::mime::Mime;
+use restante_mail::naming::MailboxName;
+use restante_search::{Contents, Query};
+use tokio::sync::Semaphore;
+
+use crate::connection::memory::SMALL;
+use crate::connection::work::Turn;
+use crate::response::problem::Problem;
+use crate::state::message::source_length;
+
+/// How many mails are remembered, and up to how many bytes of what can be searched in them, beside the last one.
+const MAX_KNOWN: usize = 256;
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// See the module's documentation. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Readings {
+    known: Arc<Mutex<Known>>,
+    /// One, so that who has it knows that nobody else reads the same mail.
+    turn: Arc<Semaphore>,
+}
+
+/// The last mails that were read, the latest at the end.
+#[derive(Default)]
+struct Known {
+    mails: VecDeque<(MailboxName, MessageId, Arc<Contents>)>,
+    bytes: usize,
+}
+
+impl Readings {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        Self { known: Arc::default(), turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Whether a message is what is asked for. Its source is fetched only when nobody has read it yet; a message without one is
+    /// not there any more.
+    pub(crate) async fn match_message(
+        &self,
+        query: &Arc<Query>,
+        summary: &Summary,
+        source: impl Future<Output = Result<Option<Source>, Problem>>,
+    ) -> Result<bool, Problem> {
+        let Some(contents) = self.contents(summary, source).await? else { return Ok(false) };
+        let turn = self.turn(contents.bytes()).await?;
+        let (query, summary) = (query.clone(), summary.clone());
+        Ok(turn.work(move || query.matches_contents(&summary, &contents)).await?)
+    }
+
+    async fn contents(
+        &self,
+        summary: &Summary,
+        source: impl Future<Output = Result<Option<Source>, Problem>>,
+    ) -> Result<Option<Arc<Contents>>, Problem> {
+        if let Some(contents) = self.known().find(summary) {
+            return Ok(Some(contents));
+        }
+        let turn = self.turn(source_length(summary)).await?;
+        // Whoever had the turn before may have read the same mail.
+        if let Some(contents) = self.known().find(summary) {
+            return Ok(Some(contents));
+        }
+        let Some(source) = source.await? else { return Ok(None) };
+        let (this, summary) = (self.clone(), summary.clone());
+        // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
+        let read = move || {
+            let contents = Arc::new(Contents::of(&summary, &Mime::parse(source.to_bytes())));
+            this.known().remember(&summary, contents.clone());
+            contents
+        };
+        Ok(Some(turn.work(read).await?))
+    }
+
+    /// Waits for the turn to look at so many bytes. Who waits for mail has the patience to.
+    async fn turn(&self, bytes: usize) -> Result<Turn, Problem> {
+        if bytes <= SMALL { Ok(Turn::Here) } else { Ok(Turn::in_time(&self.turn).await?) }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn find(&self, summary: &Summary) -> Option<Arc<Contents>> {
+        let mut latest_first = self.mails.iter().rev();
+        let found = latest_first.find(|(mailbox, id, _)| *id == summary.id && *mailbox == summary.mailbox);
+        found.map(|(_, _, contents)| contents.clone())
+    }
+
+    fn remember(&mut self, summary: &Summary, contents: Arc<Contents>) {
+        self.bytes += contents.bytes();
+        self.mails.push_back((summary.mailbox.clone(), summary.id, contents));
+        while self.mails.len() > 1
+            && (self.mails.len() > MAX_KNOWN || self.bytes > MAX_BYTES)
+            && let Some((_, _, forgotten)) = self.mails.pop_front()
+        {
+            self.bytes -= forgotten.bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::Bytes;
+    use jiff::Timestamp;
+    use restante_mail::message::Headline;
+    use restante_mail::naming::Naming;
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    fn summary(id: u64, size: usize) -> Summary {
+        Summary {
+            mailbox: Naming::Local.mailbox_named("ann").unwrap(),
+            id: id.into(),
+            headline: Headline::new("", [], ""),
+            received: Timestamp::UNIX_EPOCH,
+            size: size.try_into().unwrap(),
+            seen: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_mail_is_read_once_for_all_who_ask() {
+        let readings = Readings::new();
+        for (id, mail) in [(1, "\r\nneedle\r\n".to_owned()), (2, format!("\r\nneedle {}\r\n", "hay ".repeat(SMALL)))] {
+            let fetched = Arc::new(AtomicUsize::new(0));
+            let (summary, mail) = (summary(id, mail.len()), Bytes::from(mail));
+            let mut asking = JoinSet::new();
+            for (text, expected) in [("body:needle", true), ("body:pin", false)].repeat(30) {
+                let query = Arc::new(Query::parse(text, Timestamp::UNIX_EPOCH).unwrap());
+                let (readings, summary) = (readings.clone(), summary.clone());
+                let (fetched, source) = (fetched.clone(), Source { trace: Bytes::new(), body: mail.clone() });
+                asking.spawn(async move {
+                    let source = async {
+                        fetched.fetch_add(1, Ordering::Relaxed);
+                        Ok(Some(source))
+                    };
+                    let found = readings.match_message(&query, &summary, source).await.unwrap();
+                    assert_eq!(found, expected, "{text}");
+                });
+            }
+            asking.join_all().await;
+            assert_eq!(fetched.load(Ordering::Relaxed), 1, "mail {id}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_is_gone_is_not_found() {
+        let query = Arc::new(Query::parse("body:x", Timestamp::UNIX_EPOCH).unwrap());
+        let found = Readings::new().match_message(&query, &summary(1, 1), async { Ok(None) }).await;
+        assert!(!found.unwrap());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut known = Known::default();
+        let contents = |text: &str| {
+            let mime = Mime::parse(Bytes::from(format!("\r\n{text}\r\n")));
+            Arc::new(Contents::of(&summary(0, 0), &mime))
+        };
+        let (small, large) = (contents("word"), contents(&"word ".repeat(SMALL)));
+        for id in 0..1000 {
+            let summary = summary(id, 0);
+            known.remember(&summary, if id < 500 { small.clone() } else { large.clone() });
+            assert!(known.find(&summary).is_some(), "the last one always is");
+            assert!(known.mails.len() <= MAX_KNOWN && known.bytes <= MAX_BYTES);
+            assert_eq!(known.bytes, known.mails.iter().map(|(_, _, contents)| contents.bytes()).sum::<usize>());
+        }
+        assert!(known.find(&summary(0, 0)).is_none());
+    }
+}

@@ -1,0 +1,137 @@
+//! The greeting of the home page: a piece of HTML, the built-in one or the operator's. The page waits for it, so a file that
+//! cannot be read in time is not waited for.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use restante_logging::LogThrottle;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::connection::work::Turn;
+use crate::response::problem::Problem;
+use crate::response::success;
+
+/// Where it is asked for.
+pub(crate) const GREETING: &str = "/serve/greeting";
+
+/// The most bytes of the operator's file that are read.
+const MAX_BYTES: u64 = 1 << 20;
+/// How long it may take to read the file, with the turn that has to come first.
+const PATIENCE: Duration = Duration::from_secs(3);
+const BUILT_IN: &str = include_str!("greeting.html");
+
+/// The home page shows the greeting under its own policy. Who opens it by its address alone gets it without scripts, forms
+/// and an origin.
+const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
+    "sandbox; default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
+);
+
+/// Where the greeting comes from.
+pub(crate) struct Greeting {
+    /// The operator's file, if there is to be one.
+    file: Option<PathBuf>,
+    /// The file is read by one request at a time: a file system that hangs takes one thread with it, not all of them.
+    turn: Arc<Semaphore>,
+    /// What the file last held. Answers share it as long as it stays the same, however slowly they are taken.
+    last: Mutex<Option<Bytes>>,
+    told: LogThrottle,
+}
+
+impl Greeting {
+    /// The greeting in this file, or the built-in one.
+    pub(crate) fn new(file: Option<PathBuf>) -> Self {
+        Self { file, turn: Arc::new(Semaphore::new(1)), last: Mutex::default(), told: LogThrottle::default() }
+    }
+
+    /// What the file holds now, or what it last held if it does not say in time.
+    async fn text(self: &Arc<Self>) -> Result<Bytes, Problem> {
+        let Some(path) = &self.file else { return Ok(BUILT_IN.into()) };
+        let read = async {
+            let (this, path) = (self.clone(), path.clone());
+            Turn::away(&self.turn).await?.work(move || this.of_file(&path)).await
+        };
+        if let Ok(text) = timeout(PATIENCE, read).await {
+            return Ok(text?);
+        }
+        if self.told.is_due() {
+            tracing::warn!(path = %path.display(), "reading the greeting takes too long; the last one is shown");
+        }
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(last.clone().unwrap_or(BUILT_IN.into()))
+    }
+
+    /// What the file holds now; the built-in greeting where it cannot be read, which is told once.
+    fn of_file(&self, path: &Path) -> Bytes {
+        let read = read(path);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok(text) => match &*last {
+                Some(same) if *same == text => same.clone(),
+                _ => last.insert(text.into()).clone(),
+            },
+            Err(error) => {
+                // The operator knows of a file that was never there from the start of the server.
+                if last.take().is_some() {
+                    let path = path.display();
+                    tracing::warn!(%error, %path, "the greeting cannot be read any more; the built-in one is shown");
+                }
+                BUILT_IN.into()
+            }
+        }
+    }
+}
+
+/// The greeting, read anew.
+pub(crate) async fn greeting(Extension(greeting): Extension<Arc<Greeting>>) -> Result<Response, Problem> {
+    let mut response = Response::new(Body::from(greeting.text().await?));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, success::HTML);
+    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
+    headers.insert(header::REFERRER_POLICY, success::NO_REFERRER);
+    headers.insert(header::CACHE_CONTROL, success::NO_CACHE);
+    Ok(response)
+}
+
+/// The text of a file, made valid where it is not UTF-8. A pipe is not opened: that would wait for somebody who writes.
+fn read(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut content = Vec::new();
+    File::open(path)?.take(MAX_BYTES).read_to_end(&mut content)?;
+    Ok(String::from_utf8_lossy(&content).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_testdir::TestDir;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_cannot_be_read_in_time_is_not_waited_for() {
+        let dir = TestDir::new();
+        let path = dir.path().join("greeting.html");
+        let greeting = Arc::new(Greeting::new(Some(path.clone())));
+        for (content, expected) in [("", BUILT_IN), ("<p>Grüße", "<p>Grüße")] {
+            if !content.is_empty() {
+                fs::write(&path, content).unwrap();
+                assert_eq!(greeting.text().await.unwrap(), content);
+            }
+            let _hanging = greeting.turn.acquire().await.unwrap();
+            for _ in 0..3 {
+                let text = timeout(Duration::from_mins(1), greeting.text()).await.expect("an answer");
+                assert_eq!(text.unwrap(), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Logging in and out by a page. The cookie is for our own pages, by its `SameSite`: it comes along when a link in a mail or a
+//! chat leads here, which `Strict` would not allow, but not with what pages of others send or fetch.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::Response;
+use restante_access::{Denied, Locks, Reason};
+
+use crate::connection::context::Peer;
+use crate::extractors::body;
+use crate::extractors::request_context::Visit;
+use crate::middleware::credentials::{COOKIE, cookies};
+use crate::response::problem::{Problem, fault};
+use crate::response::success::see_other;
+use crate::state::{Server, Settings};
+use crate::web::login_page;
+
+/// The largest form that is read.
+const MAX_FORM: usize = 16 * 1024;
+/// The longest way back.
+const MAX_NEXT: usize = 2048;
+
+type Pairs = Vec<(String, String)>;
+
+/// The form.
+pub(crate) async fn form(State(server): State<Arc<Server>>, uri: Uri) -> Result<Response, Problem> {
+    locks(&server)?;
+    let Query(pairs) = Query::<Pairs>::try_from_uri(&uri).unwrap_or_default();
+    Ok(login_page::form(StatusCode::OK, field(&pairs, "next"), "", None))
+}
+
+/// Takes the form, and leads back to where its reader wanted to go.
+pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) -> Result<Response, Problem> {
+    let locks = locks(&server)?.clone();
+    let extensions = request.extensions();
+    let ip = extensions.get::<Peer>().and_then(|peer| peer.ip);
+    let is_secure = extensions.get::<Visit>().is_some_and(|visit| visit.scheme == "https");
+    let pairs = pairs(request).await?;
+    let (user, next) = (field(&pairs, "user"), field(&pairs, "next"));
+    let checked = locks.keeper.check(user, field(&pairs, "password"), ip.into()).await;
+    let pass = match checked {
+        Ok(pass) => pass,
+        Err(denied) => return Ok(refused(next, user, denied)),
+    };
+    let (cookie, lifetime) = locks.keeper.log_in(&pass).ok_or_else(|| fault(&"there are no random numbers"))?;
+    let mut response = see_other(&way_back(next))?;
+    set_cookie(&mut response, &server.settings, &cookie, lifetime.as_secs(), is_secure)?;
+    Ok(response)
+}
+
+/// Ends a login, and leads to the form.
+pub(crate) async fn log_out(State(server): State<Arc<Server>>, headers: HeaderMap) -> Result<Response, Problem> {
+    let locks = locks(&server)?;
+    cookies(&headers).for_each(|cookie| locks.keeper.log_out(cookie));
+    let mut response = see_other("./login")?;
+    set_cookie(&mut response, &server.settings, "", 0, false)?;
+    Ok(response)
+}
+
+fn locks(server: &Server) -> Result<&Arc<Locks>, Problem> {
+    server.settings.locks.as_ref().ok_or(Problem::NoSuchPath)
+}
+
+/// The form once more, which says why.
+fn refused(next: &str, user: &str, denied: Denied) -> Response {
+    let (status, sentence) = match denied.reason {
+        Reason::TooMany => (StatusCode::TOO_MANY_REQUESTS, "Too many logins have failed. Try again in a minute."),
+        Reason::Expired => (StatusCode::FORBIDDEN, "The token has expired."),
+        _ => (StatusCode::FORBIDDEN, "The user name or the password is wrong."),
+    };
+    let mut response = login_page::form(status, next, user, Some(sentence));
+    response.extensions_mut().insert(denied);
+    response
+}
+
+async fn pairs(request: Request) -> Result<Pairs, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, MAX_FORM).await?;
+    // A form is written as a query is (HTML Standard, section 4.10.22.7).
+    let query = Uri::try_from([b"/?", &body[..]].concat()).ok();
+    let pairs = query.and_then(|uri| Query::<Pairs>::try_from_uri(&uri).ok());
+    let Query(pairs) = pairs.ok_or_else(|| Problem::Malformed("The form cannot be read.".to_owned()))?;
+    Ok(pairs)
+}
+
+fn field<'p>(pairs: &'p Pairs, name: &str) -> &'p str {
+    pairs.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+}
+
+/// The way to where somebody wanted to go, when that is a place of ours; otherwise the start. It is relative and begins with
+/// a dot, so that whatever is behind that can name no other host.
+fn way_back(next: &str) -> String {
+    let path = next.split(['?', '#']).next().unwrap_or_default();
+    let climbs = path.split(['/', '\\']).any(|step| step == "..");
+    let is_printable = next.bytes().all(|byte| byte.is_ascii_graphic());
+    if climbs || !is_printable || next.len() > MAX_NEXT || path == "login" || path == "logout" {
+        return "./".to_owned();
+    }
+    format!("./{next}")
+}
+
+fn set_cookie(
+    response: &mut Response,
+    settings: &Settings,
+    value: &str,
+    seconds: u64,
+    is_secure: bool,
+) -> Result<(), Problem> {
+    let path = settings.public_path();
+    let path = if path.is_empty() { "/" } else { path };
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    response.headers_mut().insert(header::SET_COOKIE, HeaderValue::try_from(cookie).map_err(|error| fault(&error))?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_leads_to_no_other_host() {
+        for next in ["m/ann", "m/ann/7?x=1", "monitor#x", "status?next=../x", ""] {
+            assert_eq!(way_back(next), format!("./{next}"));
+        }
+        // They stay what they are behind a dot and a slash: a path of ours.
+        for next in
+            ["/evil.example", "//evil.example", "https://evil.example", "javascript:alert(1)", "\\\\evil.example"]
+        {
+            assert_eq!(way_back(next), format!("./{next}"));
+        }
+        for next in
+            ["../x", "a/../../x", "a\\..\\x", "a b", "a\r\nSet-Cookie: x", "jürgen", "login", "login?next=login"]
+        {
+            assert_eq!(way_back(next), "./", "{next}");
+        }
+        assert_eq!(way_back(&"x".repeat(MAX_NEXT + 1)), "./");
+    }
+}

@@ -1,0 +1,106 @@
+//! The document that a page shows in a frame: the mail's HTML made harmless, or its text when it has none. The answer
+//! carries the policy that keeps it harmless should something have been overlooked.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use restante_html::{self, Scheme, Shown};
+use restante_mail::mime::Mime;
+
+use crate::extractors::parameters::{OneMessage, query, text};
+use crate::response::etag::Known;
+use crate::response::inline_images::Embedded;
+use crate::response::problem::Problem;
+use crate::response::success;
+use crate::response::success::Nothing;
+use crate::state::Server;
+use crate::state::message::Form;
+
+/// What both policies begin with. `sandbox` gives the document an origin of its own and forbids scripts, forms and
+/// plugins; a link may still open a tab, and what is opened there is not in the sandbox.
+macro_rules! policy {
+    ($images:literal, $fonts:literal) => {
+        concat!(
+            "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src ",
+            $images,
+            "; style-src 'unsafe-inline'; font-src ",
+            $fonts,
+            "; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+        )
+    };
+}
+
+const POLICY: HeaderValue = HeaderValue::from_static(policy!("data:", "data:"));
+const POLICY_WITH_REMOTE: HeaderValue = HeaderValue::from_static(policy!("data: http: https:", "data: https:"));
+
+/// How the preview shall look, from the query.
+#[derive(Debug)]
+pub(crate) struct Wanted(Shown);
+
+impl<S: Sync> FromRequestParts<S> for Wanted {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        let wrong = |sentence: &str| Problem::Malformed(sentence.to_owned());
+        let remote = match text(&pairs, "remote")? {
+            None | Some("0") => false,
+            Some("1") => true,
+            Some(_) => return Err(wrong("The parameter remote must be 0 or 1.")),
+        };
+        let scheme = match text(&pairs, "scheme")? {
+            None => None,
+            Some("light") => Some(Scheme::Light),
+            Some("dark") => Some(Scheme::Dark),
+            Some(_) => return Err(wrong("The parameter scheme must be light or dark.")),
+        };
+        Ok(Self(Shown { remote, scheme }))
+    }
+}
+
+/// The preview of a message.
+pub(crate) async fn preview(
+    State(server): State<Arc<Server>>,
+    target: OneMessage,
+    Wanted(shown): Wanted,
+    known: Known,
+) -> Result<Response, Problem> {
+    let summary = server.find(&target).await?;
+    let form = Form::Preview(shown);
+    let tag = form.tag(&server.tags, &summary);
+    if known.includes(&tag) {
+        let mut response = framed(Body::new(Nothing), tag, shown);
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        return Ok(response);
+    }
+    let document = server.tell(&summary, form, move |_, mime| document(mime, shown)).await?;
+    Ok(framed(Body::from(document), tag, shown))
+}
+
+/// The document; a mail without HTML is shown as its text, so that the frame is never empty.
+fn document(mime: &Mime, shown: Shown) -> Bytes {
+    let html = if mime.has_html() {
+        mime.html()
+    } else {
+        format!("<div style=\"white-space:pre-wrap\">{}</div>", restante_html::linked(&mime.text()))
+    };
+    let mut document = restante_html::preview(&html, &Embedded::new(mime), shown);
+    document.shrink_to_fit();
+    document.into()
+}
+
+fn framed(document: Body, tag: HeaderValue, shown: Shown) -> Response {
+    let mut response = Response::new(document);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, success::HTML);
+    headers.insert(header::CONTENT_SECURITY_POLICY, if shown.remote { POLICY_WITH_REMOTE } else { POLICY });
+    headers.insert(header::REFERRER_POLICY, success::NO_REFERRER);
+    headers.insert(header::CACHE_CONTROL, success::PRIVATE);
+    headers.insert(header::ETAG, tag);
+    response
+}
