@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::address::Address;
+use crate::naming::NameError;
 
 /// The sender of a mail; `None` is the null reverse-path `<>` of bounces (RFC 5321 section 4.5.5).
 pub type ReversePath = Option<Address>;
@@ -27,23 +28,129 @@ pub struct Envelope {
     pub recipients: Vec<Address>,
 }
 
-/// A refusal in the words that the peer gets: an SMTP reply code and a sentence.
+/// A refusal as the peer gets it: an SMTP reply code and a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The reply code, 400 to 599.
     pub code: u16,
-    /// The text behind the code, which may open with an enhanced status code (RFC 3463).
+    /// The text after the code. It may begin with an enhanced status code (RFC 3463).
     pub text: String,
 }
 
 impl Refusal {
-    /// A refusal with this code and text.
+    /// Creates a refusal with this code and text.
     pub fn new(code: u16, text: impl Into<String>) -> Self {
         Self { code, text: text.into() }
+    }
+}
+
+/// Why a sender is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SenderRefusal {
+    /// The policy does not accept mail from the sender's domain.
+    Policy,
+    /// A hook refuses the sender and gives its own reply.
+    Hook(Refusal),
+}
+
+impl SenderRefusal {
+    /// Returns the reason that this refusal is counted under.
+    pub fn reason(&self) -> RefusalReason {
+        match self {
+            Self::Policy | Self::Hook(_) => RefusalReason::Policy,
+        }
+    }
+}
+
+/// Why a recipient is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecipientRefusal {
+    /// No mailbox can be named after the recipient.
+    UnusableName(NameError),
+    /// The client's credentials do not permit mail to the recipient's mailbox.
+    NotPermitted,
+    /// A hook refuses the recipient and gives its own reply.
+    Hook(Refusal),
+    /// The policy does not accept mail to the recipient's domain.
+    Policy,
+}
+
+impl RecipientRefusal {
+    /// Returns the reason that this refusal is counted under.
+    pub fn reason(&self) -> RefusalReason {
+        match self {
+            Self::UnusableName(_) => RefusalReason::Address,
+            Self::NotPermitted | Self::Hook(_) | Self::Policy => RefusalReason::Policy,
+        }
+    }
+}
+
+/// The reason of a refusal, as metrics count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// The policy, a hook or the client's credentials do not permit it.
+    Policy,
+    /// The mail is too long.
+    Size,
+    /// The mail has too many recipients.
+    Recipients,
+    /// The address is malformed, or no mailbox can be named after it.
+    Address,
+    /// The command is unknown, malformed or out of order.
+    Syntax,
+    /// A login failed or is missing.
+    Auth,
+    /// The store is full.
+    StoreFull,
+    /// The store failed.
+    StoreFailed,
+    /// There are too many connections, or there is no memory for one more mail.
+    Busy,
+}
+
+impl RefusalReason {
+    /// All reasons, in the order of their discriminants.
+    pub const ALL: [Self; 9] = [
+        Self::Policy,
+        Self::Size,
+        Self::Recipients,
+        Self::Address,
+        Self::Syntax,
+        Self::Auth,
+        Self::StoreFull,
+        Self::StoreFailed,
+        Self::Busy,
+    ];
+
+    /// Returns the name of the reason in metrics.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Size => "size",
+            Self::Recipients => "recipients",
+            Self::Address => "address",
+            Self::Syntax => "syntax",
+            Self::Auth => "auth",
+            Self::StoreFull => "store_full",
+            Self::StoreFailed => "store_failed",
+            Self::Busy => "busy",
+        }
     }
 }
 
 /// The text between the angle brackets of a reverse-path.
 pub fn reverse_path_text(from: &ReversePath) -> String {
     from.as_ref().map(Address::text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_reasons_are_in_the_order_of_their_discriminants() {
+        for (index, reason) in RefusalReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
+        }
+    }
 }

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::address::Address;
 use restante_mail::date::MailDate;
-use restante_mail::envelope::{Envelope, Refusal, ReversePath, reverse_path_text};
+use restante_mail::envelope::{Envelope, RecipientRefusal, ReversePath, SenderRefusal, reverse_path_text};
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::header_summary;
-use restante_mail::naming::{MailboxName, NameError};
+use restante_mail::naming::MailboxName;
 use restante_store::{NewCopy, NewMessage, StoreError};
 
 use crate::hooks::{Inbound, Point, Verdict};
@@ -26,30 +26,32 @@ pub enum Outcome {
 }
 
 impl Mailroom {
-    /// Whether a mail from this envelope's sender is taken.
-    pub async fn check_sender(&self, envelope: &Envelope) -> Result<(), Refusal> {
+    /// Decides whether mail from the envelope's sender is accepted. A hook may decide; otherwise the policy does.
+    pub async fn check_sender(&self, envelope: &Envelope) -> Result<(), SenderRefusal> {
         let verdict = match self.desk.hooks(Point::MailFrom) {
             Some(hooks) => hooks.before_mail_from_accepted(envelope).await,
             None => Verdict::Defer,
         };
         match verdict {
             Verdict::Allow => Ok(()),
-            Verdict::Defer => self.settings.policy.check_sender(&envelope.from),
-            Verdict::Deny(refusal) => Err(refusal),
+            Verdict::Defer if self.settings.policy.accepts_sender(&envelope.from) => Ok(()),
+            Verdict::Defer => Err(SenderRefusal::Policy),
+            Verdict::Deny(refusal) => Err(SenderRefusal::Hook(refusal)),
         }
     }
 
     /// Whether one more recipient is taken. A recipient that no mailbox can be named after never is.
-    pub async fn check_recipient(&self, envelope: &Envelope, candidate: &Address) -> Result<(), Refusal> {
-        self.settings.naming.mailbox_of(candidate).map_err(|error| unnameable(&error))?;
+    pub async fn check_recipient(&self, envelope: &Envelope, candidate: &Address) -> Result<(), RecipientRefusal> {
+        self.settings.naming.mailbox_of(candidate).map_err(RecipientRefusal::UnusableName)?;
         let verdict = match self.desk.hooks(Point::RcptTo) {
             Some(hooks) => hooks.before_rcpt_to_accepted(envelope, candidate).await,
             None => Verdict::Defer,
         };
         match verdict {
             Verdict::Allow => Ok(()),
-            Verdict::Defer => self.settings.policy.check_recipient(candidate),
-            Verdict::Deny(refusal) => Err(refusal),
+            Verdict::Defer if self.settings.policy.accepts_recipient(candidate) => Ok(()),
+            Verdict::Defer => Err(RecipientRefusal::Policy),
+            Verdict::Deny(refusal) => Err(RecipientRefusal::Hook(refusal)),
         }
     }
 
@@ -140,8 +142,4 @@ fn without_repetition(mailboxes: Vec<MailboxName>) -> Vec<MailboxName> {
         }
     }
     once
-}
-
-fn unnameable(error: &NameError) -> Refusal {
-    Refusal::new(553, format!("5.1.3 No mailbox here can have that name: {error}"))
 }

@@ -1,7 +1,7 @@
 //! The built-in rules about domains: who may send, who may receive, and whose mail is kept.
 
 use restante_mail::address::Address;
-use restante_mail::envelope::{Refusal, ReversePath};
+use restante_mail::envelope::ReversePath;
 use restante_mail::patterns::Patterns;
 
 /// What is done with the mail of which domains.
@@ -42,24 +42,18 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Whether mail from this sender is taken.
-    pub fn check_sender(&self, from: &ReversePath) -> Result<(), Refusal> {
-        match from {
-            Some(sender) if self.reject_origin_domains.contains(sender.domain()) => {
-                Err(Refusal::new(550, "5.7.1 Mail from this domain is not accepted here"))
-            }
-            _ => Ok(()),
-        }
+    /// Returns whether mail from this sender is accepted. Bounces always are.
+    pub fn accepts_sender(&self, from: &ReversePath) -> bool {
+        from.as_ref().is_none_or(|sender| !self.reject_origin_domains.contains(sender.domain()))
     }
 
-    /// Whether mail to this recipient is taken.
-    pub fn check_recipient(&self, recipient: &Address) -> Result<(), Refusal> {
-        let accepted = if self.default_accept {
+    /// Returns whether mail to this recipient is accepted.
+    pub fn accepts_recipient(&self, recipient: &Address) -> bool {
+        if self.default_accept {
             !self.reject_domains.contains(recipient.domain())
         } else {
             self.accept_domains.contains(recipient.domain())
-        };
-        if accepted { Ok(()) } else { Err(Refusal::new(550, "5.7.1 Mail to this domain is not accepted here")) }
+        }
     }
 
     /// Whether mail to this recipient is kept.
@@ -97,8 +91,8 @@ mod tests {
             ("ALLOW.com", true, true),
         ];
         for (domain, by_open, by_closed) in table {
-            assert_eq!(open.check_recipient(&at(domain)).is_ok(), by_open, "{domain}");
-            assert_eq!(closed.check_recipient(&at(domain)).is_ok(), by_closed, "{domain}");
+            assert_eq!(open.accepts_recipient(&at(domain)), by_open, "{domain}");
+            assert_eq!(closed.accepts_recipient(&at(domain)), by_closed, "{domain}");
         }
     }
 
@@ -117,8 +111,8 @@ mod tests {
     #[test]
     fn senders_are_refused_by_origin_and_bounces_never() {
         let policy = Policy { reject_origin_domains: list(&["*.spam.com"]), ..Policy::default() };
-        assert_eq!(policy.check_sender(&Some(at("a.spam.com"))).unwrap_err().code, 550);
-        assert!(policy.check_sender(&Some(at("spam.com"))).is_ok());
-        assert!(policy.check_sender(&None).is_ok());
+        assert!(!policy.accepts_sender(&Some(at("a.spam.com"))));
+        assert!(policy.accepts_sender(&Some(at("spam.com"))));
+        assert!(policy.accepts_sender(&None));
     }
 }

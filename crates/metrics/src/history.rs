@@ -6,13 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use restante_mail::envelope::RefusalReason;
 use restante_mailroom::{Cause, Counts, Mailroom};
 use restante_store::Usage;
 use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::{Metrics, Protocol, Reason};
+use super::{Metrics, Protocol};
 
 /// How often a sample is taken.
 const INTERVAL: Duration = Duration::from_mins(1);
@@ -144,8 +145,9 @@ impl Metrics {
     /// What cannot be said is as it was last.
     fn sample(&self, counts: &Counts, usage: Option<Usage>) -> Sample {
         let last = self.history.last();
-        let errors = [Reason::StoreFull, Reason::StoreFailed].map(|reason| self.refused_for(reason)).iter().sum();
-        let refusals: u64 = Reason::ALL.map(|reason| self.refused_for(reason)).iter().sum();
+        let errors =
+            [RefusalReason::StoreFull, RefusalReason::StoreFailed].map(|reason| self.refused_for(reason)).iter().sum();
+        let refusals: u64 = RefusalReason::ALL.map(|reason| self.refused_for(reason)).iter().sum();
         Sample {
             connects: self.of_smtp_and_lmtp(|metrics, protocol| metrics.connections(protocol).accepted_total()),
             received: counts.received,
@@ -213,9 +215,9 @@ mod tests {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
         let metrics = Metrics::default();
-        metrics.refusal(Reason::StoreFull);
+        metrics.refusal(RefusalReason::StoreFull);
         for _ in 0..3 {
-            metrics.refusal(Reason::Policy);
+            metrics.refusal(RefusalReason::Policy);
         }
         let two_and_a_half = Duration::from_secs(150);
         assert!(tokio::time::timeout(two_and_a_half, metrics.keep_history(&mailroom)).await.is_err());

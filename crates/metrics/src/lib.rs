@@ -8,7 +8,6 @@ mod denials;
 mod history;
 mod page;
 mod process;
-mod reason;
 mod requests;
 mod scrape;
 mod session;
@@ -20,13 +19,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
+use restante_mail::envelope::RefusalReason;
 use restante_net::Tally;
 
 use denials::Denials;
 use history::History;
 pub use history::Vars;
 use process::Sources;
-pub use reason::{Reason, refusal};
 pub use requests::{Requests, Route, method_label};
 pub use scrape::{ExtensionCounts, Scrape};
 pub use session::Ending;
@@ -42,7 +41,7 @@ pub struct Metrics {
     started: Timestamp,
     retention_period: Option<Duration>,
     protocols: [Counters; Protocol::ALL.len()],
-    refusals: [AtomicU64; Reason::ALL.len()],
+    refusals: [AtomicU64; RefusalReason::ALL.len()],
     delivery: Histogram,
     searches: Histogram,
     /// The requests over HTTP.
@@ -167,15 +166,8 @@ impl Metrics {
         self.of(protocol).endings.count(ending);
     }
 
-    /// Counts the refusals among SMTP replies.
-    pub fn replies(&self, replies: &[u8]) {
-        for reason in Reason::all_in(replies) {
-            self.refusal(reason);
-        }
-    }
-
-    /// Counts one refusal.
-    pub fn refusal(&self, reason: Reason) {
+    /// Counts one refusal over SMTP or LMTP.
+    pub fn refusal(&self, reason: RefusalReason) {
         self.refusals[reason as usize].fetch_add(1, Relaxed);
     }
 
@@ -193,7 +185,7 @@ impl Metrics {
         &self.protocols[protocol as usize]
     }
 
-    fn refused_for(&self, reason: Reason) -> u64 {
+    fn refused_for(&self, reason: RefusalReason) -> u64 {
         self.refusals[reason as usize].load(Relaxed)
     }
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
+use restante_mail::envelope::RefusalReason;
 use restante_mailroom::{Cause, Counts, Mailroom};
 use restante_net::Header;
 use restante_script::{Event, Outcome};
@@ -17,7 +18,7 @@ use restante_store::Usage;
 use super::denials;
 use super::page::Page;
 use super::process::Process;
-use super::{Attempts, Counters, Ending, Metrics, Protocol, Reason};
+use super::{Attempts, Counters, Ending, Metrics, Protocol};
 
 /// What one answer to Prometheus is made from.
 #[derive(Debug)]
@@ -82,7 +83,7 @@ impl Scrape {
         page.counters(
             "restante_messages_rejected_total",
             "Replies that refused a sender, a recipient, a mail or a command over SMTP or LMTP, by reason.",
-            Reason::ALL.map(|reason| ([("reason", reason.label())], self.metrics.refused_for(reason))),
+            RefusalReason::ALL.map(|reason| ([("reason", reason.label())], self.metrics.refused_for(reason))),
         )?;
         page.counters(
             "restante_messages_deleted_total",

@@ -9,8 +9,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use restante_access::{Denied, Reason, Scope};
-use restante_mail::envelope::Refusal;
+use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
 use restante_net::{NotReady, TooMany};
+use restante_proto::smtp;
 use restante_search::{QueryError, SearchError};
 use restante_store::StoreError;
 
@@ -165,6 +166,21 @@ impl From<SearchError> for Problem {
         match error {
             SearchError::Store(error) => Self::Store(error),
             other => Self::Search(other),
+        }
+    }
+}
+
+impl From<SenderRefusal> for Problem {
+    fn from(refusal: SenderRefusal) -> Self {
+        Self::Refused(smtp::sender_refusal(refusal))
+    }
+}
+
+impl From<RecipientRefusal> for Problem {
+    fn from(refusal: RecipientRefusal) -> Self {
+        match refusal {
+            RecipientRefusal::NotPermitted => Self::OutOfReach,
+            refusal => Self::Refused(smtp::recipient_refusal(refusal)),
         }
     }
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use restante_access::{Denied, Grant, Scope};
 use restante_mail::address::Address;
-use restante_mail::envelope::{Envelope, Refusal};
-use restante_mailroom::Outcome;
-use restante_metrics::{Ending, Reason};
+use restante_mail::envelope::{Envelope, RecipientRefusal};
+use restante_mailroom::{Outcome, StoreError};
+use restante_metrics::Ending;
 use restante_net::{GRACE, Heard, Patience, Reservation};
-use restante_proto::smtp::{Action, Proof, Session};
+use restante_proto::smtp::{Action, LoginRefusal, Proof, Session, StoreRefusal};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Scribe, Server, refusal};
+use super::{Scribe, Server};
 use crate::{Call, unique_id};
 
 /// How much is read at once while commands are exchanged.
@@ -70,7 +70,6 @@ impl<'a> Connection<'a> {
 
     /// Says that there is too much to do, and closes.
     pub(super) async fn refuse(self) -> io::Result<Ending> {
-        self.server.host.metrics.refusal(Reason::Busy);
         self.session.refuse_busy();
         self.part(Ending::Refused).await
     }
@@ -104,23 +103,22 @@ impl<'a> Connection<'a> {
                     if let (Some(scribe), Some(envelope)) = (&mut self.scribe, self.session.envelope()) {
                         scribe.sender(&envelope.from, self.session.parameters());
                     }
-                    let verdict = match self.session.envelope() {
-                        Some(envelope) => self.server.host.mailroom.check_sender(envelope).await,
-                        None => Err(no_mail_under_way()),
-                    };
-                    self.session.sender(verdict);
+                    // There is an envelope whenever the session asks.
+                    if let Some(envelope) = self.session.envelope() {
+                        let answer = self.server.host.mailroom.check_sender(envelope).await;
+                        self.session.sender(answer);
+                    }
                 }
                 Action::Recipient(candidate) => {
                     self.take_down(Instant::now());
-                    let verdict = match self.session.envelope() {
-                        Some(envelope) => self.server.host.mailroom.check_recipient(envelope, &candidate).await,
-                        None => Err(no_mail_under_way()),
-                    };
-                    let verdict = verdict.and_then(|()| self.reach(&candidate));
-                    if let (Some(scribe), Ok(())) = (&mut self.scribe, &verdict) {
-                        scribe.recipient(&candidate, self.session.parameters());
+                    if let Some(envelope) = self.session.envelope() {
+                        let answer = self.server.host.mailroom.check_recipient(envelope, &candidate).await;
+                        let answer = answer.and_then(|()| self.reach(&candidate));
+                        if let (Some(scribe), Ok(())) = (&mut self.scribe, &answer) {
+                            scribe.recipient(&candidate, self.session.parameters());
+                        }
+                        self.session.recipient(answer);
                     }
-                    self.session.recipient(verdict);
                 }
                 Action::Challenge => {
                     let challenge = unique_id(&self.server.settings.domain);
@@ -131,7 +129,7 @@ impl<'a> Connection<'a> {
                         self.session.shut_down();
                         break Ending::Shutdown;
                     };
-                    if let (Some(scribe), Ok(true)) = (&mut self.scribe, &answer) {
+                    if let (Some(scribe), Ok(())) = (&mut self.scribe, &answer) {
                         scribe.logged_in(user);
                     }
                     self.session.authenticated(answer);
@@ -167,7 +165,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Checks a login, which may take its time; none when the server ends meanwhile.
-    async fn log_in(&mut self, user: &str, proof: &Proof) -> Option<Result<bool, Refusal>> {
+    async fn log_in(&mut self, user: &str, proof: &Proof) -> Option<Result<(), LoginRefusal>> {
         let Server { host, login, .. } = self.server;
         let checked = tokio::select! {
             biased;
@@ -178,21 +176,21 @@ impl<'a> Connection<'a> {
         let denied = match checked {
             Ok(grant) => {
                 self.grant = Some(grant);
-                return Some(Ok(true));
+                return Some(Ok(()));
             }
             Err(denied) => denied,
         };
         host.metrics.denied(host.protocol, denied.reason);
         login.locks().tell(host.protocol.name(), self.ip, &"AUTH", &denied);
-        Some(match denied.reason {
-            restante_access::Reason::TooMany => Err(refusal::too_many_logins()),
-            restante_access::Reason::Scope => Err(refusal::not_allowed()),
-            _ => Ok(false),
-        })
+        Some(Err(match denied.reason {
+            restante_access::Reason::TooMany => LoginRefusal::TooManyFailures,
+            restante_access::Reason::Scope => LoginRefusal::NotPermitted,
+            _ => LoginRefusal::WrongCredentials,
+        }))
     }
 
     /// Whether a client that has logged in may write to the mailbox of a recipient.
-    fn reach(&self, recipient: &Address) -> Result<(), Refusal> {
+    fn reach(&self, recipient: &Address) -> Result<(), RecipientRefusal> {
         let Some(grant) = self.grant.as_ref().filter(|grant| !grant.allows_everywhere(Scope::Write)) else {
             return Ok(());
         };
@@ -203,10 +201,10 @@ impl<'a> Connection<'a> {
         let denied = Denied::to(grant.holder(), restante_access::Reason::Mailbox);
         host.metrics.denied(host.protocol, denied.reason);
         self.server.login.locks().tell(host.protocol.name(), self.ip, &"RCPT", &denied);
-        Err(refusal::out_of_reach())
+        Err(RecipientRefusal::NotPermitted)
     }
 
-    async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), Refusal> {
+    async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), StoreRefusal> {
         let begun = Instant::now();
         let outcome = self.server.host.mailroom.deliver(envelope, body).await;
         self.server.host.metrics.delivery(begun.elapsed());
@@ -226,7 +224,7 @@ impl<'a> Connection<'a> {
             }
             Err(error) => {
                 self.call.store_failed("mail could not be stored", &error);
-                Err(refusal::of(&error))
+                Err(store_refusal(&error))
             }
         }
     }
@@ -286,7 +284,9 @@ impl<'a> Connection<'a> {
         if !self.session.replies().is_empty() {
             let now = Instant::now();
             self.take_down(now);
-            self.server.host.metrics.replies(self.session.replies());
+            for reason in self.session.take_refusals() {
+                self.server.host.metrics.refusal(reason);
+            }
             self.call.wire.write(now, self.session.replies()).await?;
             // Only a complete command is answered. A line that is too long and never ends is none, although it is read and
             // thrown away all the time; and within a mail no answer gains time.
@@ -304,8 +304,11 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// The session asks about a sender or recipient only while it has an envelope. Should that ever fail, nobody is let in
-/// unasked.
-fn no_mail_under_way() -> Refusal {
-    Refusal::new(451, "4.3.0 The mail cannot be taken because of a fault here")
+/// Returns why a mail is refused that the store did not take.
+fn store_refusal(error: &StoreError) -> StoreRefusal {
+    match error {
+        StoreError::NoSpace(_) => StoreRefusal::Full,
+        StoreError::Unavailable(_) => StoreRefusal::Unavailable,
+        StoreError::Broken(_) => StoreRefusal::Broken,
+    }
 }

@@ -3,7 +3,6 @@
 
 mod connection;
 mod login;
-pub(crate) mod refusal;
 mod scribe;
 
 use std::net::IpAddr;

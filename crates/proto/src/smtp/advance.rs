@@ -12,6 +12,7 @@ use super::chunk::Chunk;
 use super::command;
 use super::data::DataReader;
 use super::fault::Fault;
+use super::reply::ErrorReply;
 use super::session::Session;
 use super::state::{Client, Idle, State, Transaction};
 use super::{Action, Dialect, reply};
@@ -126,7 +127,7 @@ impl Session {
             self.end_of_mail(mail, body.finish())
         } else if body.is_too_long() {
             self.state = State::Idle(Idle::Ready(mail.into_client()));
-            self.reply(reply::TOO_LONG);
+            self.refuse(reply::TOO_LONG);
             self.mark(Stage::Refused);
             None
         } else {
@@ -141,7 +142,7 @@ impl Session {
         &mut self,
         idle: Idle,
         mut chunk: Chunk,
-        reply: &'static str,
+        reply: ErrorReply,
         input: &[u8],
     ) -> (usize, Option<Action>) {
         let taken = chunk.take(input).len();
@@ -151,7 +152,7 @@ impl Session {
             return (taken, Some(Action::Read));
         }
         self.state = State::Idle(idle);
-        self.reply(reply);
+        self.refuse(reply);
         (taken, None)
     }
 
@@ -163,7 +164,7 @@ impl Session {
         };
         let Ok(body) = body else {
             self.state = State::Idle(Idle::Ready(mail.into_client()));
-            (0..replies).for_each(|_| self.reply(reply::TOO_LONG));
+            (0..replies).for_each(|_| self.refuse(reply::TOO_LONG));
             self.mark(Stage::Refused);
             return None;
         };
@@ -172,12 +173,12 @@ impl Session {
         Some(Action::Deliver { envelope: mail.envelope, body })
     }
 
-    fn line_too_long(&mut self, text: &'static str) {
+    fn line_too_long(&mut self, reply: ErrorReply) {
         self.mask.line_was_lost();
         if let Some(recording) = &mut self.recording {
             recording.too_long();
         }
-        self.fail(&Fault::Bad(text));
+        self.fail(&Fault::Bad(reply));
     }
 
     /// Ends the session because the input is not that of a mail client. Nothing that follows is executed.

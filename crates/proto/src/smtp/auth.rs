@@ -74,7 +74,7 @@ impl Exchange {
     /// Takes the peer's next line.
     pub(crate) fn respond(self, line: &[u8]) -> Result<Progress, Fault> {
         if line == b"*" {
-            return Err(Fault::Refused(reply::AUTH_CANCELLED));
+            return Err(Fault::Cancelled);
         }
         let response = decode(line).ok_or(Fault::Bad(reply::AUTH_MALFORMED))?;
         match self {
@@ -123,7 +123,7 @@ mod tests {
             ("PLAIN AHUA/A==", Ok(done("u", "\u{fffd}"))),
             ("PLAIN AGH/AGI=", Ok(done("a\u{fffd}", "b"))),
             ("PLAIN ???", malformed()),
-            ("PLAIN *", Err(Fault::Refused(reply::AUTH_CANCELLED))),
+            ("PLAIN *", Err(Fault::Cancelled)),
             ("PLAIN AAA= AAA=", syntax()),
             ("Login", Ok(Progress::Ask(Exchange::LoginUser, reply::CHALLENGE_USER))),
             (
@@ -159,7 +159,7 @@ mod tests {
             ("dGlt", malformed()),
             ("dGltIGI5MTM=", malformed()),
             ("", malformed()),
-            ("*", Err(Fault::Refused(reply::AUTH_CANCELLED))),
+            ("*", Err(Fault::Cancelled)),
         ];
         for (line, expected) in table {
             assert_eq!(respond(line), expected, "{line}");

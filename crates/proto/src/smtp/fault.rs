@@ -1,16 +1,20 @@
-//! What can be wrong with a command before anybody is asked about it. The words for it are in [`super::reply`].
+//! Why a command is refused without asking the driver. The texts are in [`super::reply`].
 
 use restante_mail::address::AddressError;
 
-/// Why a command is refused before anybody is asked.
+use super::reply::ErrorReply;
+
+/// Why a command is refused without asking the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The reply to a command that counts as a bad one.
-    Bad(&'static str),
-    /// The reply to a command that is well-formed but cannot be.
-    Refused(&'static str),
-    /// The sender is no address.
+    /// The command counts as a bad one.
+    Bad(ErrorReply),
+    /// The command is well-formed but cannot be executed.
+    Refused(ErrorReply),
+    /// The sender is not an address.
     Sender(AddressError),
-    /// The recipient is no address.
+    /// The recipient is not an address.
     Recipient(AddressError),
+    /// The client cancelled AUTH (RFC 4954 section 4). The reply is an error, but nothing was refused.
+    Cancelled,
 }

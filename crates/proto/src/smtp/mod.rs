@@ -51,7 +51,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 
 use crate::Secret;
-pub use reply::{FAREWELLS, split_enhanced_code};
+pub use reply::{recipient_refusal, sender_refusal};
 pub use session::Session;
 
 /// What every session of one listener knows.
@@ -100,6 +100,28 @@ pub enum Proof {
         /// The digest, as sent.
         digest: [u8; 16],
     },
+}
+
+/// Why a login is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginRefusal {
+    /// The user name or the password is wrong. This counts as a bad command.
+    WrongCredentials,
+    /// Too many logins have failed, so this one is not checked (RFC 4954 section 6).
+    TooManyFailures,
+    /// The token is valid but does not permit sending mail.
+    NotPermitted,
+}
+
+/// Why the store did not take a mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreRefusal {
+    /// The store is full.
+    Full,
+    /// The store cannot be reached.
+    Unavailable,
+    /// The store or its data is damaged.
+    Broken,
 }
 
 /// What the driver does next. After an answered question it calls [`Session::step`] again with the input left over.

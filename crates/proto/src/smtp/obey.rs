@@ -12,6 +12,7 @@ use super::chunk::Chunk;
 use super::command::{self, Mail, Verb};
 use super::data::DataReader;
 use super::fault::Fault;
+use super::reply::ErrorReply;
 use super::session::Session;
 use super::state::{Client, Idle, State, Transaction, Trust};
 use super::{Action, Dialect, reply};
@@ -101,7 +102,7 @@ impl Session {
             Idle::Mail(_) | Idle::Chunked(..) => return self.fault(idle, &Fault::Bad(reply::MAIL_TWICE)),
         };
         if self.settings.require_auth && client.trust == Trust::Anonymous {
-            return self.stay(Idle::Ready(client), reply::AUTH_REQUIRED);
+            return self.fault(Idle::Ready(client), &Fault::Refused(reply::AUTH_REQUIRED));
         }
         let mail = match Mail::parse(arguments, self.settings.strict) {
             Ok(mail) => mail,
@@ -110,7 +111,7 @@ impl Session {
         // RFC 1870 section 6.1: what is announced as too long need not be sent.
         let announced = match usize::try_from(mail.parameters.size) {
             Ok(size) if size <= self.settings.max_message_bytes => size,
-            _ => return self.stay(Idle::Ready(client), reply::TOO_LONG),
+            _ => return self.fault(Idle::Ready(client), &Fault::Refused(reply::TOO_LONG)),
         };
         self.mark(Stage::Begun);
         self.note_parameters(mail.parameter_text);
@@ -127,15 +128,15 @@ impl Session {
         let mail = match idle {
             Idle::Mail(mail) => mail,
             Idle::Fresh => return self.fault(idle, &Fault::Bad(reply::HELLO_FIRST)),
-            Idle::Ready(_) => return self.stay(idle, reply::MAIL_FIRST),
-            Idle::Chunked(..) => return self.stay(idle, reply::CHUNKS_BEGUN),
+            Idle::Ready(_) => return self.fault(idle, &Fault::Refused(reply::MAIL_FIRST)),
+            Idle::Chunked(..) => return self.fault(idle, &Fault::Refused(reply::CHUNKS_BEGUN)),
         };
         let (recipient, parameters) = match command::parse_rcpt(arguments, mail.alphabet, &self.settings) {
             Ok(parsed) => parsed,
             Err(fault) => return self.fault(Idle::Mail(mail), &fault),
         };
         if mail.envelope.recipients.len() >= self.settings.max_recipients {
-            return self.stay(Idle::Mail(mail), reply::TOO_MANY_RECIPIENTS);
+            return self.fault(Idle::Mail(mail), &Fault::Refused(reply::TOO_MANY_RECIPIENTS));
         }
         self.note_parameters(parameters);
         self.state = State::Recipient(mail, recipient.clone());
@@ -146,10 +147,10 @@ impl Session {
         let mail = match idle {
             _ if !arguments.is_empty() => return self.fault(idle, &Fault::Bad(reply::NO_ARGUMENT)),
             Idle::Mail(mail) if !mail.envelope.recipients.is_empty() => mail,
-            Idle::Mail(_) => return self.stay(idle, reply::RCPT_FIRST),
+            Idle::Mail(_) => return self.fault(idle, &Fault::Refused(reply::RCPT_FIRST)),
             Idle::Fresh => return self.fault(idle, &Fault::Bad(reply::HELLO_FIRST)),
-            Idle::Ready(_) => return self.stay(idle, reply::MAIL_FIRST),
-            Idle::Chunked(..) => return self.stay(idle, reply::CHUNKS_BEGUN),
+            Idle::Ready(_) => return self.fault(idle, &Fault::Refused(reply::MAIL_FIRST)),
+            Idle::Chunked(..) => return self.fault(idle, &Fault::Refused(reply::CHUNKS_BEGUN)),
         };
         let body = Body::new(self.settings.max_message_bytes, mail.announced);
         self.state = State::Data(mail, DataReader::new(body));
@@ -233,7 +234,7 @@ impl Session {
         Some(Action::Quit)
     }
 
-    fn swallow(&mut self, idle: Idle, chunk: Chunk, reply: &'static str) -> Option<Action> {
+    fn swallow(&mut self, idle: Idle, chunk: Chunk, reply: ErrorReply) -> Option<Action> {
         self.state = State::Swallow(idle, chunk, reply);
         None
     }

@@ -7,19 +7,17 @@ use std::io::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_mail::address::AddressError;
-use restante_mail::envelope::Refusal;
+use restante_mail::envelope::{RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
 
 use crate::foreign::Foreign;
 use crate::wording::{line, printable};
 
-use super::{Dialect, Settings};
+use super::{Dialect, LoginRefusal, Settings, StoreRefusal};
 
 /// The longest text behind the code of a refusal, so that the line keeps within the 512 of RFC 5321 section 4.5.3.1.5.
 const MAX_TEXT: usize = 450;
 
-/// The words of the replies that announce the end of a session, behind the name of the server.
-pub const FAREWELLS: [&str; 7] =
-    [TIMED_OUT, SHUTTING_DOWN, BUSY, TOO_MANY_ERRORS, NOT_HTTP, NOT_TLS, FIRST_LINE_TOO_LONG];
+/// The texts of the 421 replies that end a session, after the name of the server.
 const TIMED_OUT: &str = "Waited too long for you, closing";
 const SHUTTING_DOWN: &str = "Shutting down";
 const BUSY: &str = "Too many connections, try again later";
@@ -41,7 +39,8 @@ pub(crate) const GO_AHEAD_TLS: &str = "220 2.0.0 Ready to start TLS\r\n";
 pub(crate) const GO_AHEAD_DATA: &str = "354 End the mail with a dot on a line of its own\r\n";
 
 pub(crate) const AUTHENTICATED: &str = "235 2.7.0 Authenticated\r\n";
-pub(crate) const NOT_AUTHENTICATED: &str = "535 5.7.8 Wrong user name or password\r\n";
+pub(crate) const NOT_AUTHENTICATED: ErrorReply =
+    ErrorReply::new(RefusalReason::Auth, "535 5.7.8 Wrong user name or password\r\n");
 /// An empty challenge: RFC 4954 section 4 wants the space.
 pub(crate) const CHALLENGE_EMPTY: &str = "334 \r\n";
 /// "Username:" in base64, as every client of AUTH LOGIN expects it.
@@ -49,42 +48,78 @@ pub(crate) const CHALLENGE_USER: &str = "334 VXNlcm5hbWU6\r\n";
 /// "Password:" in base64.
 pub(crate) const CHALLENGE_PASSWORD: &str = "334 UGFzc3dvcmQ6\r\n";
 pub(crate) const AUTH_CANCELLED: &str = "501 5.7.0 Authentication cancelled\r\n";
-pub(crate) const AUTH_MALFORMED: &str = "501 5.5.2 Cannot decode the response\r\n";
-pub(crate) const AUTH_UNKNOWN: &str = "504 5.5.4 Unknown authentication mechanism; EHLO lists the known ones\r\n";
-pub(crate) const AUTH_LINE_TOO_LONG: &str = "500 5.5.6 Authentication line too long\r\n";
-pub(crate) const AUTH_TWICE: &str = "503 5.5.1 Already authenticated\r\n";
-pub(crate) const AUTH_IN_MAIL: &str = "503 5.5.1 No AUTH in the middle of a mail\r\n";
-pub(crate) const AUTH_REQUIRED: &str = "530 5.7.0 Authentication required\r\n";
+pub(crate) const AUTH_MALFORMED: ErrorReply = ErrorReply::syntax("501 5.5.2 Cannot decode the response\r\n");
+pub(crate) const AUTH_UNKNOWN: ErrorReply =
+    ErrorReply::syntax("504 5.5.4 Unknown authentication mechanism; EHLO lists the known ones\r\n");
+pub(crate) const AUTH_LINE_TOO_LONG: ErrorReply = ErrorReply::syntax("500 5.5.6 Authentication line too long\r\n");
+pub(crate) const AUTH_TWICE: ErrorReply = ErrorReply::syntax("503 5.5.1 Already authenticated\r\n");
+pub(crate) const AUTH_IN_MAIL: ErrorReply = ErrorReply::syntax("503 5.5.1 No AUTH in the middle of a mail\r\n");
+pub(crate) const TOO_MANY_LOGINS: ErrorReply =
+    ErrorReply::new(RefusalReason::Auth, "454 4.7.0 Too many logins have failed, try again later\r\n");
+pub(crate) const LOGIN_NOT_PERMITTED: ErrorReply =
+    ErrorReply::new(RefusalReason::Auth, "535 5.7.8 The token does not allow this\r\n");
+pub(crate) const AUTH_REQUIRED: ErrorReply =
+    ErrorReply::new(RefusalReason::Auth, "530 5.7.0 Authentication required\r\n");
 
-pub(crate) const UNKNOWN: &str = "500 5.5.1 Unknown command\r\n";
-pub(crate) const CONTROL_CHARACTER: &str = "500 5.5.2 Control character in the command\r\n";
-pub(crate) const LINE_TOO_LONG: &str = "500 5.5.2 Line too long\r\n";
-pub(crate) const NOT_IMPLEMENTED: &str = "502 5.5.1 Command not implemented\r\n";
-pub(crate) const SMTP_ONLY: &str = "502 5.5.1 This is SMTP: use EHLO or HELO\r\n";
-pub(crate) const LMTP_ONLY: &str = "502 5.5.1 This is LMTP: use LHLO\r\n";
-pub(crate) const NO_TLS: &str = "502 5.5.1 TLS is not available\r\n";
+pub(crate) const UNKNOWN: ErrorReply = ErrorReply::syntax("500 5.5.1 Unknown command\r\n");
+pub(crate) const CONTROL_CHARACTER: ErrorReply = ErrorReply::syntax("500 5.5.2 Control character in the command\r\n");
+pub(crate) const LINE_TOO_LONG: ErrorReply = ErrorReply::syntax("500 5.5.2 Line too long\r\n");
+pub(crate) const NOT_IMPLEMENTED: ErrorReply = ErrorReply::syntax("502 5.5.1 Command not implemented\r\n");
+pub(crate) const SMTP_ONLY: ErrorReply = ErrorReply::syntax("502 5.5.1 This is SMTP: use EHLO or HELO\r\n");
+pub(crate) const LMTP_ONLY: ErrorReply = ErrorReply::syntax("502 5.5.1 This is LMTP: use LHLO\r\n");
+pub(crate) const NO_TLS: ErrorReply = ErrorReply::syntax("502 5.5.1 TLS is not available\r\n");
 
-pub(crate) const SYNTAX_HELLO: &str = "501 5.5.4 Syntax: EHLO, HELO or LHLO, and one host name\r\n";
-pub(crate) const SYNTAX_MAIL: &str = "501 5.5.4 Syntax: MAIL FROM:<address> [parameters]\r\n";
-pub(crate) const SYNTAX_RCPT: &str = "501 5.5.4 Syntax: RCPT TO:<address> [parameters]\r\n";
-pub(crate) const SYNTAX_BDAT: &str = "501 5.5.4 Syntax: BDAT size [LAST]\r\n";
-pub(crate) const SYNTAX_VRFY: &str = "501 5.5.4 Syntax: VRFY address\r\n";
-pub(crate) const SYNTAX_AUTH: &str = "501 5.5.4 Syntax: AUTH mechanism [initial-response]\r\n";
-pub(crate) const NO_ARGUMENT: &str = "501 5.5.4 This command takes no argument\r\n";
-pub(crate) const PARAMETER_MALFORMED: &str = "501 5.5.4 Malformed parameter\r\n";
-pub(crate) const PARAMETER_TWICE: &str = "501 5.5.4 Parameter given twice\r\n";
-pub(crate) const PARAMETER_UNKNOWN: &str = "555 5.5.4 Unknown parameter\r\n";
+pub(crate) const SYNTAX_HELLO: ErrorReply =
+    ErrorReply::syntax("501 5.5.4 Syntax: EHLO, HELO or LHLO, and one host name\r\n");
+pub(crate) const SYNTAX_MAIL: ErrorReply = ErrorReply::syntax("501 5.5.4 Syntax: MAIL FROM:<address> [parameters]\r\n");
+pub(crate) const SYNTAX_RCPT: ErrorReply = ErrorReply::syntax("501 5.5.4 Syntax: RCPT TO:<address> [parameters]\r\n");
+pub(crate) const SYNTAX_BDAT: ErrorReply = ErrorReply::syntax("501 5.5.4 Syntax: BDAT size [LAST]\r\n");
+pub(crate) const SYNTAX_VRFY: ErrorReply = ErrorReply::syntax("501 5.5.4 Syntax: VRFY address\r\n");
+pub(crate) const SYNTAX_AUTH: ErrorReply =
+    ErrorReply::syntax("501 5.5.4 Syntax: AUTH mechanism [initial-response]\r\n");
+pub(crate) const NO_ARGUMENT: ErrorReply = ErrorReply::syntax("501 5.5.4 This command takes no argument\r\n");
+pub(crate) const PARAMETER_MALFORMED: ErrorReply = ErrorReply::syntax("501 5.5.4 Malformed parameter\r\n");
+pub(crate) const PARAMETER_TWICE: ErrorReply = ErrorReply::syntax("501 5.5.4 Parameter given twice\r\n");
+pub(crate) const PARAMETER_UNKNOWN: ErrorReply = ErrorReply::syntax("555 5.5.4 Unknown parameter\r\n");
 
-pub(crate) const HELLO_FIRST: &str = "503 5.5.1 Say hello first\r\n";
-pub(crate) const MAIL_FIRST: &str = "503 5.5.1 Need MAIL first\r\n";
-pub(crate) const RCPT_FIRST: &str = "503 5.5.1 Need a valid recipient first\r\n";
-pub(crate) const MAIL_TWICE: &str = "503 5.5.1 Sender already given\r\n";
-pub(crate) const CHUNKS_BEGUN: &str = "503 5.5.1 Only BDAT or RSET once BDAT has begun\r\n";
-pub(crate) const TLS_TWICE: &str = "503 5.5.1 TLS is already on\r\n";
+pub(crate) const HELLO_FIRST: ErrorReply = ErrorReply::syntax("503 5.5.1 Say hello first\r\n");
+pub(crate) const MAIL_FIRST: ErrorReply = ErrorReply::syntax("503 5.5.1 Need MAIL first\r\n");
+pub(crate) const RCPT_FIRST: ErrorReply = ErrorReply::syntax("503 5.5.1 Need a valid recipient first\r\n");
+pub(crate) const MAIL_TWICE: ErrorReply = ErrorReply::syntax("503 5.5.1 Sender already given\r\n");
+pub(crate) const CHUNKS_BEGUN: ErrorReply = ErrorReply::syntax("503 5.5.1 Only BDAT or RSET once BDAT has begun\r\n");
+pub(crate) const TLS_TWICE: ErrorReply = ErrorReply::syntax("503 5.5.1 TLS is already on\r\n");
 
-pub(crate) const TOO_MANY_RECIPIENTS: &str = "452 4.5.3 Too many recipients\r\n";
-pub(crate) const TOO_LONG: &str = "552 5.3.4 Mail too long\r\n";
-pub(crate) const ADDRESS_NOT_ASCII: &str = "553 5.6.7 Address is not ASCII; MAIL with SMTPUTF8 allows UTF-8\r\n";
+pub(crate) const TOO_MANY_RECIPIENTS: ErrorReply =
+    ErrorReply::new(RefusalReason::Recipients, "452 4.5.3 Too many recipients\r\n");
+pub(crate) const TOO_LONG: ErrorReply = ErrorReply::new(RefusalReason::Size, "552 5.3.4 Mail too long\r\n");
+pub(crate) const ADDRESS_NOT_ASCII: ErrorReply =
+    ErrorReply::new(RefusalReason::Address, "553 5.6.7 Address is not ASCII; MAIL with SMTPUTF8 allows UTF-8\r\n");
+
+pub(crate) const STORE_FULL: ErrorReply =
+    ErrorReply::new(RefusalReason::StoreFull, "452 4.3.1 No room for this mail at the moment\r\n");
+pub(crate) const STORE_UNAVAILABLE: ErrorReply =
+    ErrorReply::new(RefusalReason::StoreFailed, "451 4.3.0 The mail cannot be stored at the moment\r\n");
+pub(crate) const STORE_BROKEN: ErrorReply =
+    ErrorReply::new(RefusalReason::StoreFailed, "451 4.3.5 The mail cannot be stored because of a fault here\r\n");
+
+/// A fixed reply that refuses something, and the reason of the refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ErrorReply {
+    /// The reason.
+    pub(crate) reason: RefusalReason,
+    /// The reply with its CRLF.
+    pub(crate) line: &'static str,
+}
+
+impl ErrorReply {
+    const fn new(reason: RefusalReason, line: &'static str) -> Self {
+        Self { reason, line }
+    }
+
+    const fn syntax(line: &'static str) -> Self {
+        Self::new(RefusalReason::Syntax, line)
+    }
+}
 
 pub(crate) fn greeting(out: &mut Vec<u8>, settings: &Settings) {
     let protocol = match settings.dialect {
@@ -150,6 +185,44 @@ pub(crate) fn foreign(out: &mut Vec<u8>, domain: &str, foreign: Foreign) {
     line(out, format_args!("421 4.7.0 {domain} {text}"));
 }
 
+/// Returns the reply to a sender that is refused.
+pub fn sender_refusal(refusal: SenderRefusal) -> Refusal {
+    match refusal {
+        SenderRefusal::Policy => Refusal::new(550, "5.7.1 Mail from this domain is not accepted here"),
+        SenderRefusal::Hook(refusal) => refusal,
+    }
+}
+
+/// Returns the reply to a recipient that is refused.
+pub fn recipient_refusal(refusal: RecipientRefusal) -> Refusal {
+    match refusal {
+        RecipientRefusal::UnusableName(error) => {
+            Refusal::new(553, format!("5.1.3 No mailbox here can have that name: {error}"))
+        }
+        RecipientRefusal::NotPermitted => Refusal::new(550, "5.7.1 The credentials are not for this mailbox"),
+        RecipientRefusal::Policy => Refusal::new(550, "5.7.1 Mail to this domain is not accepted here"),
+        RecipientRefusal::Hook(refusal) => refusal,
+    }
+}
+
+/// Returns the reply to a login that is refused.
+pub(crate) fn login_refusal(refusal: LoginRefusal) -> ErrorReply {
+    match refusal {
+        LoginRefusal::WrongCredentials => NOT_AUTHENTICATED,
+        LoginRefusal::TooManyFailures => TOO_MANY_LOGINS,
+        LoginRefusal::NotPermitted => LOGIN_NOT_PERMITTED,
+    }
+}
+
+/// Returns the reply to a mail that the store did not take. The sender keeps it and tries again (RFC 5321 section 4.2).
+pub(crate) fn store_refusal(refusal: StoreRefusal) -> ErrorReply {
+    match refusal {
+        StoreRefusal::Full => STORE_FULL,
+        StoreRefusal::Unavailable => STORE_UNAVAILABLE,
+        StoreRefusal::Broken => STORE_BROKEN,
+    }
+}
+
 /// A refusal in somebody else's words, made fit for the wire: a code of failure, an enhanced code of the same class if
 /// there is one, and one line of printable ASCII.
 pub(crate) fn refusal(out: &mut Vec<u8>, refusal: &Refusal) {
@@ -166,7 +239,7 @@ pub(crate) fn refusal(out: &mut Vec<u8>, refusal: &Refusal) {
 }
 
 /// Splits `5.7.1 text` into `7.1` and `text` (RFC 3463 section 2).
-pub fn split_enhanced_code(text: &str) -> (Option<&str>, &str) {
+fn split_enhanced_code(text: &str) -> (Option<&str>, &str) {
     let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
     let number = |digits: &str| (1..=3).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
     let is_code =

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use restante_mail::envelope::{Envelope, Refusal};
+use restante_mail::envelope::{Envelope, RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
 
 use crate::line::LineReader;
 use crate::link::Link;
@@ -13,8 +13,9 @@ use crate::record::{Dialogue, Recording, Scope, Stage};
 use super::auth::Exchange;
 use super::fault::Fault;
 use super::mask::Mask;
+use super::reply::ErrorReply;
 use super::state::{Idle, State, Trust};
-use super::{Action, Settings, reply};
+use super::{Action, LoginRefusal, Settings, StoreRefusal, reply};
 
 /// Replies beyond so many bytes are written before more commands are obeyed.
 const MAX_REPLIES: usize = 16 * 1024;
@@ -28,6 +29,8 @@ pub struct Session {
     pub(super) state: State,
     pub(super) lines: LineReader,
     replies: Vec<u8>,
+    /// The reasons of the refusals among the replies, until the driver takes them.
+    refusals: Vec<RefusalReason>,
     bad_commands: usize,
     pub(super) recording: Option<Recording>,
     pub(super) mask: Mask,
@@ -47,6 +50,7 @@ impl Session {
             state: State::Idle(Idle::Fresh),
             lines: LineReader::default(),
             replies: Vec::new(),
+            refusals: Vec::new(),
             bad_commands: 0,
             recording: None,
             mask: Mask::default(),
@@ -84,6 +88,12 @@ impl Session {
         &mut self.replies
     }
 
+    /// Takes the reasons of the refusals since the last call, one for each reply that refuses something. The driver takes
+    /// them when it writes the replies.
+    pub fn take_refusals(&mut self) -> impl Iterator<Item = RefusalReason> {
+        self.refusals.drain(..)
+    }
+
     /// The mail under way: the peer, the sender (also while it is asked about), and the recipients accepted so far.
     pub fn envelope(&self) -> Option<&Envelope> {
         match &self.state {
@@ -119,7 +129,7 @@ impl Session {
     }
 
     /// Answers [`Action::Sender`].
-    pub fn sender(&mut self, answer: Result<(), Refusal>) {
+    pub fn sender(&mut self, answer: Result<(), SenderRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::Sender(mail) => match answer {
                 Ok(()) => {
@@ -127,7 +137,9 @@ impl Session {
                     State::Idle(Idle::Mail(mail))
                 }
                 Err(refusal) => {
-                    let state = self.refuse(&refusal, 1, Idle::Ready(mail.into_client()));
+                    let reason = refusal.reason();
+                    let idle = Idle::Ready(mail.into_client());
+                    let state = self.answer_refusal(reason, &reply::sender_refusal(refusal), idle);
                     self.mark(Stage::Refused);
                     state
                 }
@@ -137,7 +149,7 @@ impl Session {
     }
 
     /// Answers [`Action::Recipient`].
-    pub fn recipient(&mut self, answer: Result<(), Refusal>) {
+    pub fn recipient(&mut self, answer: Result<(), RecipientRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::Recipient(mut mail, recipient) => match answer {
                 Ok(()) => {
@@ -145,7 +157,10 @@ impl Session {
                     mail.envelope.recipients.push(recipient);
                     State::Idle(Idle::Mail(mail))
                 }
-                Err(refusal) => self.refuse(&refusal, 1, Idle::Mail(mail)),
+                Err(refusal) => {
+                    let reason = refusal.reason();
+                    self.answer_refusal(reason, &reply::recipient_refusal(refusal), Idle::Mail(mail))
+                }
             },
             other => other,
         };
@@ -162,8 +177,8 @@ impl Session {
         };
     }
 
-    /// Answers [`Action::Authenticate`]: whether the password is right, or why that cannot be said now.
-    pub fn authenticated(&mut self, answer: Result<bool, Refusal>) {
+    /// Answers [`Action::Authenticate`]: the login is accepted, or why not.
+    pub fn authenticated(&mut self, answer: Result<(), LoginRefusal>) {
         let mut client = match std::mem::replace(&mut self.state, State::Closed) {
             State::Login(client) => client,
             other => {
@@ -171,35 +186,33 @@ impl Session {
                 return;
             }
         };
+        if answer.is_ok() {
+            client.trust = Trust::Authenticated;
+        }
+        self.state = State::Idle(Idle::Ready(client));
         match answer {
-            Ok(true) => {
-                client.trust = Trust::Authenticated;
-                self.state = State::Idle(Idle::Ready(client));
-                self.reply(reply::AUTHENTICATED);
-            }
-            Ok(false) => {
-                self.state = State::Idle(Idle::Ready(client));
-                self.fail(&Fault::Bad(reply::NOT_AUTHENTICATED));
-            }
-            Err(refusal) => self.state = self.refuse(&refusal, 1, Idle::Ready(client)),
+            Ok(()) => self.reply(reply::AUTHENTICATED),
+            Err(refusal @ LoginRefusal::WrongCredentials) => self.fail(&Fault::Bad(reply::login_refusal(refusal))),
+            Err(refusal) => self.refuse(reply::login_refusal(refusal)),
         }
     }
 
     /// Answers [`Action::Deliver`]: the mail is stored for all recipients, or for none.
-    pub fn delivered(&mut self, answer: Result<(), Refusal>) {
+    pub fn delivered(&mut self, answer: Result<(), StoreRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
-            State::Delivering(client, replies) => match answer {
-                Ok(()) => {
-                    (0..replies).for_each(|_| self.reply(reply::DELIVERED));
-                    self.mark(Stage::Accepted);
-                    State::Idle(Idle::Ready(client))
+            State::Delivering(client, replies) => {
+                match answer {
+                    Ok(()) => {
+                        (0..replies).for_each(|_| self.reply(reply::DELIVERED));
+                        self.mark(Stage::Accepted);
+                    }
+                    Err(refusal) => {
+                        (0..replies).for_each(|_| self.refuse(reply::store_refusal(refusal)));
+                        self.mark(Stage::Refused);
+                    }
                 }
-                Err(refusal) => {
-                    let state = self.refuse(&refusal, replies, Idle::Ready(client));
-                    self.mark(Stage::Refused);
-                    state
-                }
-            },
+                State::Idle(Idle::Ready(client))
+            }
             other => other,
         };
     }
@@ -228,6 +241,7 @@ impl Session {
 
     /// Ends the session, instead of a greeting, because there are too many.
     pub fn refuse_busy(&mut self) {
+        self.refusals.push(RefusalReason::Busy);
         self.say(|out, settings| reply::busy(out, &settings.domain));
         self.state = State::Closed;
     }
@@ -266,6 +280,12 @@ impl Session {
         self.say(|out, _| out.extend_from_slice(text.as_bytes()));
     }
 
+    /// Queues a reply that refuses something.
+    pub(super) fn refuse(&mut self, reply: ErrorReply) {
+        self.refusals.push(reply.reason);
+        self.reply(reply.line);
+    }
+
     /// Queues what the function writes.
     pub(super) fn say(&mut self, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
         let start = self.replies.len();
@@ -293,24 +313,33 @@ impl Session {
     /// Answers a command that cannot be obeyed. One bad command too many ends the session instead.
     pub(super) fn fail(&mut self, fault: &Fault) {
         match fault {
-            Fault::Bad(text) => {
+            Fault::Bad(reply) => {
                 self.bad_commands += 1;
                 if self.bad_commands == self.settings.max_bad_commands {
                     self.say(|out, settings| reply::too_many_errors(out, &settings.domain));
                     self.state = State::Closed;
                 } else {
-                    self.reply(text);
+                    self.refuse(*reply);
                 }
             }
-            Fault::Refused(text) => self.reply(text),
-            Fault::Sender(error) => self.say(|out, _| reply::bad_sender(out, error)),
-            Fault::Recipient(error) => self.say(|out, _| reply::bad_recipient(out, error)),
+            Fault::Refused(reply) => self.refuse(*reply),
+            Fault::Sender(error) => {
+                self.refusals.push(RefusalReason::Address);
+                self.say(|out, _| reply::bad_sender(out, error));
+            }
+            Fault::Recipient(error) => {
+                self.refusals.push(RefusalReason::Address);
+                self.say(|out, _| reply::bad_recipient(out, error));
+            }
+            Fault::Cancelled => self.reply(reply::AUTH_CANCELLED),
         }
     }
 
-    /// Says no, so many times, and what the session is then: 421 announces that it ends (RFC 5321 section 3.8).
-    fn refuse(&mut self, refusal: &Refusal, replies: usize, then: Idle) -> State {
-        (0..replies).for_each(|_| self.say(|out, _| reply::refusal(out, refusal)));
+    /// Queues a refusal that has its own code and text, and returns the next state. The code 421 ends the session (RFC 5321
+    /// section 3.8).
+    fn answer_refusal(&mut self, reason: RefusalReason, refusal: &Refusal, then: Idle) -> State {
+        self.refusals.push(reason);
+        self.say(|out, _| reply::refusal(out, refusal));
         if refusal.code == 421 { State::Closed } else { State::Idle(then) }
     }
 }

@@ -8,6 +8,7 @@ use super::auth::Exchange;
 use super::body::Body;
 use super::chunk::Chunk;
 use super::data::DataReader;
+use super::reply::ErrorReply;
 
 /// Where the conversation stands; see the tables of [`super`].
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(super) enum State {
     Recipient(Transaction, Address),
     Data(Transaction, DataReader),
     Chunk(Transaction, Body, Chunk),
-    Swallow(Idle, Chunk, &'static str),
+    Swallow(Idle, Chunk, ErrorReply),
     /// With the number of replies that the peer waits for.
     Delivering(Client, usize),
     Tls,

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use restante_mail::envelope::Refusal;
-use restante_proto::smtp::{Action, Dialect, Session, Settings};
+use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
+use restante_proto::smtp::{Action, LoginRefusal, Session, Settings, StoreRefusal};
 use restante_proto::{Scope, Speaker};
 
 use crate::driver::{Driver, Policy, Wants, default_settings};
@@ -107,7 +107,7 @@ fn starttls_injection() {
 fn reply_injection_by_the_peers_name_and_by_refusals() {
     let mut session = Session::new(Arc::new(default_settings()), None, true);
     session.step(b"EHLO evil\r250-STARTTLS\r\nEHLO client.test\r\nMAIL FROM:<a@x.test>\r\n");
-    session.sender(Err(Refusal::new(250, "denied\r\n250 Ok")));
+    session.sender(Err(SenderRefusal::Hook(Refusal::new(250, "denied\r\n250 Ok"))));
     let replies = String::from_utf8(session.replies().clone()).unwrap();
     assert!(replies.starts_with("500 5.5.2 Control character in the command\r\n250-mx.test greets client.test\r\n"));
     assert!(replies.ends_with("\r\n550 denied  250 Ok\r\n"));
@@ -209,7 +209,7 @@ fn an_open_question_stops_the_session() {
     // Answers to questions that were not asked are ignored.
     session.recipient(Ok(()));
     session.delivered(Ok(()));
-    session.authenticated(Ok(true));
+    session.authenticated(Ok(()));
     session.tls_started();
     session.sender(Ok(()));
     assert_eq!(session.step(&input[consumed..]), (6, Action::Quit));
@@ -225,60 +225,47 @@ fn a_mail_that_cannot_be_stored_is_refused_and_the_session_lives_on() {
     let (_, action) = session.step(b"DATA\r\nx\r\n.\r\n");
     assert!(matches!(action, Action::Deliver { .. }));
     session.replies().clear();
-    session.delivered(Err(Refusal::new(451, "4.3.0 Cannot store the mail now")));
+    session.delivered(Err(StoreRefusal::Unavailable));
     assert_eq!(session.step(b"DATA\r\n"), (6, Action::Read));
     let replies = String::from_utf8(session.replies().clone()).unwrap();
-    assert_eq!(replies, "451 4.3.0 Cannot store the mail now\r\n503 5.5.1 Need MAIL first\r\n");
-}
-
-/// A session up to the question that the last of these lines leads to.
-fn asked(settings: Settings, lines: &[&str]) -> (Session, Action) {
-    let mut session = Session::new(Arc::new(settings), None, false);
-    let mut asked = Action::Read;
-    for line in lines {
-        match asked {
-            Action::Sender => session.sender(Ok(())),
-            Action::Recipient(_) => session.recipient(Ok(())),
-            _ => {}
-        }
-        asked = session.step(format!("{line}\r\n").as_bytes()).1;
-    }
-    session.replies().clear();
-    (session, asked)
+    assert_eq!(replies, "451 4.3.0 The mail cannot be stored at the moment\r\n503 5.5.1 Need MAIL first\r\n");
 }
 
 #[test]
-fn a_refusal_by_421_ends_the_session_behind_the_reply() {
-    let bye = || Err(Refusal::new(421, "Come back tomorrow"));
-    let mail = ["EHLO client.test", "MAIL FROM:<a@x.test>", "RCPT TO:<b@y.test>", "DATA\r\nx\r\n."];
-    let login = ["EHLO client.test", "AUTH PLAIN AGEAYg=="];
-    for lines in [&mail[..2], &mail[..3], &mail[..], &login[..]] {
-        let (mut session, asked) = asked(default_settings(), lines);
-        match asked {
-            Action::Sender => session.sender(bye()),
-            Action::Recipient(_) => session.recipient(bye()),
-            Action::Deliver { .. } => session.delivered(bye()),
-            Action::Authenticate { .. } => session.authenticated(bye().map(|()| true)),
-            other => panic!("{other:?}"),
+fn a_hook_that_refuses_with_421_ends_the_session() {
+    let bye = || Refusal::new(421, "Come back tomorrow");
+    let to_sender = b"EHLO client.test\r\nMAIL FROM:<a@x.test>\r\n";
+    for is_recipient in [false, true] {
+        let mut session = Session::new(Arc::new(default_settings()), None, false);
+        assert_eq!(session.step(to_sender).1, Action::Sender);
+        if is_recipient {
+            session.sender(Ok(()));
+            session.step(b"RCPT TO:<b@y.test>\r\n");
+            session.replies().clear();
+            session.recipient(Err(RecipientRefusal::Hook(bye())));
+        } else {
+            session.replies().clear();
+            session.sender(Err(SenderRefusal::Hook(bye())));
         }
-        // What was sent in advance is not obeyed any more.
-        assert_eq!(session.step(b"RSET\r\nNOOP\r\n").1, Action::Close, "{lines:?}");
-        assert_eq!(session.replies().as_slice(), b"421 Come back tomorrow\r\n", "{lines:?}");
+        // Commands that were sent in advance are not executed.
+        assert_eq!(session.step(b"RSET\r\nNOOP\r\n").1, Action::Close, "{is_recipient}");
+        assert_eq!(session.replies().as_slice(), b"421 Come back tomorrow\r\n", "{is_recipient}");
     }
-    let settings = Settings { dialect: Dialect::Lmtp, ..default_settings() };
-    let lines = ["LHLO client.test", "MAIL FROM:<a@x.test>", "RCPT TO:<b@y.test>", "RCPT TO:<c@y.test>", mail[3]];
-    let (mut session, _) = asked(settings, &lines);
-    session.delivered(bye());
-    assert_eq!(session.step(b"NOOP\r\n").1, Action::Close);
-    assert_eq!(session.replies().as_slice(), b"421 Come back tomorrow\r\n421 Come back tomorrow\r\n");
 }
 
 #[test]
-fn a_login_that_cannot_be_checked_gets_the_reason() {
-    let mut session = Session::new(Arc::new(default_settings()), None, false);
-    let (_, action) = session.step(b"EHLO client.test\r\nAUTH PLAIN AGEAYg==\r\n");
-    assert!(matches!(action, Action::Authenticate { .. }));
-    session.replies().clear();
-    session.authenticated(Err(Refusal::new(454, "4.7.0 Try again later")));
-    assert_eq!(session.replies().as_slice(), b"454 4.7.0 Try again later\r\n");
+fn a_login_that_is_refused_gets_the_reason() {
+    let table = [
+        (LoginRefusal::WrongCredentials, "535 5.7.8 Wrong user name or password\r\n"),
+        (LoginRefusal::TooManyFailures, "454 4.7.0 Too many logins have failed, try again later\r\n"),
+        (LoginRefusal::NotPermitted, "535 5.7.8 The token does not allow this\r\n"),
+    ];
+    for (refusal, expected) in table {
+        let mut session = Session::new(Arc::new(default_settings()), None, false);
+        let (_, action) = session.step(b"EHLO client.test\r\nAUTH PLAIN AGEAYg==\r\n");
+        assert!(matches!(action, Action::Authenticate { .. }));
+        session.replies().clear();
+        session.authenticated(Err(refusal));
+        assert_eq!(String::from_utf8(session.replies().clone()).unwrap(), expected);
+    }
 }

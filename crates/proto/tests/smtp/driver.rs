@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use restante_mail::address::Address;
-use restante_mail::envelope::{Envelope, Refusal};
+use restante_mail::envelope::{Envelope, RecipientRefusal, RefusalReason, SenderRefusal};
 use restante_proto::Speaker;
-use restante_proto::smtp::{Action, Dialect, Proof, Session, Settings};
+use restante_proto::smtp::{Action, Dialect, LoginRefusal, Proof, Session, Settings};
 
 /// What the questions of the session are answered from.
 #[derive(Clone, Debug, Default)]
@@ -108,12 +108,12 @@ impl Driver {
                 }
                 Action::Sender => {
                     let from = self.session.envelope().expect("a mail is under way").from.as_ref();
-                    let answer = check(from, &self.policy.reject_origin_domains);
-                    self.session.sender(answer);
+                    let is_rejected = from.is_some_and(|from| has_domain(from, &self.policy.reject_origin_domains));
+                    self.session.sender(if is_rejected { Err(SenderRefusal::Policy) } else { Ok(()) });
                 }
                 Action::Recipient(to) => {
-                    let answer = check(Some(&to), &self.policy.reject_domains);
-                    self.session.recipient(answer);
+                    let is_rejected = has_domain(&to, &self.policy.reject_domains);
+                    self.session.recipient(if is_rejected { Err(RecipientRefusal::Policy) } else { Ok(()) });
                 }
                 Action::Challenge => self.session.challenge("<1.2@mx.test>".to_owned()),
                 Action::Authenticate { user, proof } => {
@@ -123,7 +123,8 @@ impl Driver {
                         // Which digest is right is tested with the driver of the program.
                         Proof::CramMd5 { .. } => false,
                     };
-                    self.session.authenticated(Ok(known.is_empty() || is_known));
+                    let is_accepted = known.is_empty() || is_known;
+                    self.session.authenticated(if is_accepted { Ok(()) } else { Err(LoginRefusal::WrongCredentials) });
                 }
                 Action::Deliver { envelope, body } => {
                     assert!(!envelope.recipients.is_empty());
@@ -148,9 +149,13 @@ impl Driver {
         let replies = std::mem::take(self.session.replies());
         String::from_utf8(replies).expect("replies are ASCII")
     }
+
+    /// The reasons of the refusals since the last time.
+    pub(crate) fn refusals(&mut self) -> Vec<RefusalReason> {
+        self.session.take_refusals().collect()
+    }
 }
 
-fn check(address: Option<&Address>, rejected: &[String]) -> Result<(), Refusal> {
-    let is_rejected = |address: &Address| rejected.iter().any(|domain| domain.eq_ignore_ascii_case(address.domain()));
-    if address.is_some_and(is_rejected) { Err(Refusal::new(550, "5.7.1 Mail denied by policy")) } else { Ok(()) }
+fn has_domain(address: &Address, domains: &[String]) -> bool {
+    domains.iter().any(|domain| domain.eq_ignore_ascii_case(address.domain()))
 }

@@ -6,6 +6,7 @@ mod conversations;
 mod cuts;
 mod driver;
 mod record;
+mod refusals;
 #[path = "../script/mod.rs"]
 mod script;
 mod soup;

@@ -1,6 +1,7 @@
 //! Random input: whatever comes in whatever pieces, the session goes on or ends, and says the same.
 
 use proptest::prelude::*;
+use restante_mail::envelope::RefusalReason;
 use restante_proto::smtp::{Dialect, Settings};
 use restante_proto::{Scope, Speaker};
 
@@ -75,8 +76,8 @@ fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
-/// What a session says, the mails it took, what is on record of it, and what it wants then.
-type Deeds = (String, Vec<Vec<u8>>, Vec<(Speaker, String)>, Wants);
+/// What a session says, the mails it took, what is on record of it, what it wants then, and the reasons of its refusals.
+type Deeds = (String, Vec<Vec<u8>>, Vec<(Speaker, String)>, Wants, Vec<RefusalReason>);
 
 /// Everything that the session did, with the input cut at these places.
 fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> Deeds {
@@ -92,7 +93,25 @@ fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> Deeds {
     }
     let replies = driver.replies();
     let record = driver.record();
-    (replies, driver.delivered.into_iter().map(|(_, body)| body).collect(), record, driver.wants)
+    let refusals = driver.refusals();
+    (replies, driver.delivered.into_iter().map(|(_, body)| body).collect(), record, driver.wants, refusals)
+}
+
+/// The reason that the enhanced status code of a reply stands for; `None` if the reply refuses nothing.
+fn expected_reason(reply: &str) -> Option<RefusalReason> {
+    let (code, text) = reply.split_at(3);
+    if !code.starts_with(['4', '5']) || code == "421" || text.starts_with(" 5.7.0 Authentication cancelled") {
+        return None;
+    }
+    Some(match &text[3..6] {
+        "3.4" => RefusalReason::Size,
+        "5.3" => RefusalReason::Recipients,
+        "1.3" | "1.7" | "6.7" => RefusalReason::Address,
+        "7.0" | "7.8" => RefusalReason::Auth,
+        "7.1" => RefusalReason::Policy,
+        "5.1" | "5.2" | "5.4" | "5.6" => RefusalReason::Syntax,
+        other => panic!("unexpected code {other} in {reply:?}"),
+    })
 }
 
 proptest! {
@@ -108,6 +127,8 @@ proptest! {
             let code = line.get(..4).unwrap_or_default();
             prop_assert!(code[..3].bytes().all(|byte| byte.is_ascii_digit()) && line.len() <= 510, "{:?}", line);
         }
+        let expected: Vec<_> = whole.0.split_terminator("\r\n").filter_map(expected_reason).collect();
+        prop_assert_eq!(&whole.4, &expected);
         prop_assert!(whole.2.iter().all(|(_, line)| !line.contains(PASSWORD) && !line.contains(PASSWORD_BASE64)));
         prop_assert_eq!(whole, converse(settings, &input, &cuts));
     }

@@ -58,8 +58,8 @@ pub(crate) async fn inject(
     attendance.check_admitted().await?;
     let from = sender.unwrap_or_else(|| written_by(&mail));
     let mut envelope = Envelope { peer: peer(ip), from, recipients: Vec::new() };
-    server.mailroom.check_sender(&envelope).await.map_err(Problem::Refused)?;
-    server.mailroom.check_recipient(&envelope, &recipient).await.map_err(Problem::Refused)?;
+    server.mailroom.check_sender(&envelope).await?;
+    server.mailroom.check_recipient(&envelope, &recipient).await?;
     envelope.recipients.push(recipient);
     let mailroom = server.mailroom.clone();
     // The store takes the mail also when the client leaves meanwhile, and until it has it, it counts.
