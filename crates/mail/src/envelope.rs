@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::address::Address;
-use crate::naming::NameError;
+use crate::naming::{MailboxName, NameError, Naming};
 
 /// The sender of a mail; `None` is the null reverse-path `<>` of bounces (RFC 5321 section 4.5.5).
 pub type ReversePath = Option<Address>;
@@ -25,7 +25,24 @@ pub struct Envelope {
     /// The sender, from MAIL.
     pub from: ReversePath,
     /// The accepted recipients in the order of RCPT; never empty when a mail is delivered.
-    pub recipients: Vec<Address>,
+    pub recipients: Vec<Recipient>,
+}
+
+/// A recipient and the mailbox that its mail goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipient {
+    /// The address, from RCPT.
+    pub address: Address,
+    /// The mailbox that is named after the address.
+    pub mailbox: MailboxName,
+}
+
+impl Recipient {
+    /// Names the mailbox of a recipient. Fails if no mailbox can be named after the address.
+    pub fn new(address: Address, naming: Naming) -> Result<Self, NameError> {
+        let mailbox = naming.mailbox_of(&address)?;
+        Ok(Self { address, mailbox })
+    }
 }
 
 /// A refusal as the peer gets it: an SMTP reply code and a text.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::address::Address;
 use restante_mail::date::MailDate;
-use restante_mail::envelope::{Envelope, RecipientRefusal, ReversePath, SenderRefusal, reverse_path_text};
+use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, ReversePath, SenderRefusal, reverse_path_text};
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::header_summary;
 use restante_mail::naming::MailboxName;
@@ -40,16 +40,29 @@ impl Mailroom {
         }
     }
 
-    /// Whether one more recipient is taken. A recipient that no mailbox can be named after never is.
-    pub async fn check_recipient(&self, envelope: &Envelope, candidate: &Address) -> Result<(), RecipientRefusal> {
-        self.settings.naming.mailbox_of(candidate).map_err(RecipientRefusal::UnusableName)?;
+    /// Decides whether one more recipient is accepted. This is the only place that decides it, in this order:
+    ///
+    /// 1. A mailbox can be named after the recipient.
+    /// 2. The client may write to that mailbox, as `is_permitted` says.
+    /// 3. A hook accepts or refuses the recipient, or leaves the decision to the policy.
+    /// 4. The policy accepts the recipient's domain.
+    pub async fn check_recipient(
+        &self,
+        envelope: &Envelope,
+        candidate: Address,
+        is_permitted: impl FnOnce(&MailboxName) -> bool,
+    ) -> Result<Recipient, RecipientRefusal> {
+        let recipient = Recipient::new(candidate, self.settings.naming).map_err(RecipientRefusal::UnusableName)?;
+        if !is_permitted(&recipient.mailbox) {
+            return Err(RecipientRefusal::NotPermitted);
+        }
         let verdict = match self.desk.hooks(Point::RcptTo) {
-            Some(hooks) => hooks.before_rcpt_to_accepted(envelope, candidate).await,
+            Some(hooks) => hooks.before_rcpt_to_accepted(envelope, &recipient.address).await,
             None => Verdict::Defer,
         };
         match verdict {
-            Verdict::Allow => Ok(()),
-            Verdict::Defer if self.settings.policy.accepts_recipient(candidate) => Ok(()),
+            Verdict::Allow => Ok(recipient),
+            Verdict::Defer if self.settings.policy.accepts_recipient(&recipient.address) => Ok(recipient),
             Verdict::Defer => Err(RecipientRefusal::Policy),
             Verdict::Deny(refusal) => Err(RecipientRefusal::Hook(refusal)),
         }
@@ -83,13 +96,15 @@ impl Mailroom {
         to_the_end(change).await
     }
 
-    /// Finds the mailboxes of a message, and the summary that its header gives or its envelope stands in for.
+    /// Collects the mailboxes that keep the message, and its summary. The summary is from the header; the envelope replaces
+    /// missing fields.
     fn address(&self, envelope: &Envelope, body: Bytes) -> Inbound {
-        let kept = envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(recipient));
-        let mailboxes = kept.filter_map(|recipient| self.settings.naming.mailbox_of(recipient).ok()).collect();
+        let kept = envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
+        let mailboxes = kept.map(|recipient| recipient.mailbox.clone()).collect();
         let header = header_summary(&body);
         let from = header.from.unwrap_or_else(|| in_brackets(&envelope.from));
-        let to = header.to.unwrap_or_else(|| envelope.recipients.iter().map(|to| format!("<{to}>")).collect());
+        let to =
+            header.to.unwrap_or_else(|| envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect());
         Inbound {
             mailboxes: without_repetition(mailboxes),
             headline: Headline::new(&from, to.iter().map(String::as_str), &header.subject),

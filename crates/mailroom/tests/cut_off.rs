@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::events::{Event, Subscription};
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{Cause, Mailroom, Outcome, Settings};
@@ -116,7 +116,7 @@ fn envelope() -> Envelope {
     Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
         from: Some(address("ann@x.org")),
-        recipients: vec![address("bob@x.org")],
+        recipients: vec![Recipient::new(address("bob@x.org"), Naming::Local).unwrap()],
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer, RecipientRefusal, Refusal, SenderRefusal};
+use restante_mail::envelope::{Envelope, Peer, Recipient, RecipientRefusal, Refusal, SenderRefusal};
 use restante_mail::message::{Headline, Summary};
-use restante_mail::naming::{NameError, Naming};
+use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_mailroom::events::{Event, Lagged};
 use restante_mailroom::hooks::{Extensions, Hooks, Inbound, Observer, Point, Verdict};
 use restante_mailroom::policy::Policy;
@@ -26,7 +26,7 @@ fn envelope(from: &str, to: &[&str]) -> Envelope {
     Envelope {
         peer: Peer { ip: Some([192, 0, 2, 7].into()), helo: "client.test".into() },
         from: (!from.is_empty()).then(|| address(from)),
-        recipients: to.iter().map(|to| address(to)).collect(),
+        recipients: to.iter().map(|to| Recipient::new(address(to), Naming::Local).unwrap()).collect(),
     }
 }
 
@@ -108,7 +108,7 @@ async fn discarded_mail_is_accepted_and_not_kept() {
 #[tokio::test]
 async fn a_recipient_that_needs_quotes_is_refused() {
     let room = room(settings(), Limits::default(), None);
-    let answer = room.check_recipient(&envelope("a@x.org", &[]), &address("\"a b\"@x.org")).await;
+    let answer = room.check_recipient(&envelope("a@x.org", &[]), address("\"a b\"@x.org"), |_| true).await;
     assert_eq!(answer, Err(RecipientRefusal::UnusableName(NameError::NeedsQuotes)));
 }
 
@@ -227,7 +227,8 @@ impl Hooks for Script {
         self.sender.clone().unwrap_or(Verdict::Defer)
     }
 
-    async fn before_rcpt_to_accepted(&self, _: &Envelope, _: &Address) -> Verdict {
+    async fn before_rcpt_to_accepted(&self, _: &Envelope, candidate: &Address) -> Verdict {
+        self.heard.lock().unwrap().push(format!("recipient {candidate}"));
         self.recipient.clone().unwrap_or(Verdict::Defer)
     }
 
@@ -265,9 +266,55 @@ async fn hooks_overrule_the_policy() {
         let hooks = Script { sender: verdict.clone(), recipient: verdict, ..Script::default() };
         let room = room(Settings { policy: strict.clone(), ..settings() }, Limits::default(), Some(Arc::new(hooks)));
         let envelope = envelope("a@x.org", &[]);
-        let answers = (room.check_sender(&envelope).await, room.check_recipient(&envelope, &address("b@y.org")).await);
-        assert_eq!(answers, expected);
+        let sender = room.check_sender(&envelope).await;
+        let recipient = room.check_recipient(&envelope, address("b@y.org"), |_| true).await;
+        assert_eq!((sender, recipient.map(|_| ())), expected);
     }
+}
+
+#[tokio::test]
+async fn a_recipient_is_checked_by_name_then_permission_then_hook_then_policy() {
+    let strict = Policy { reject_domains: ["closed.org"].into_iter().collect(), ..Policy::default() };
+    let later = Refusal::new(451, "later");
+    let (unusable, usable) = ("\"a b\"@closed.org", "Bob+tag@closed.org");
+    let denies = Some(Verdict::Deny(later.clone()));
+    let needs_quotes = RecipientRefusal::UnusableName(NameError::NeedsQuotes);
+    // The candidate, whether it is permitted, what the hook says, the answer, and whether the hook is asked.
+    let table = [
+        (unusable, false, denies.clone(), Err(needs_quotes), false),
+        (usable, false, denies.clone(), Err(RecipientRefusal::NotPermitted), false),
+        (usable, false, Some(Verdict::Allow), Err(RecipientRefusal::NotPermitted), false),
+        (usable, true, denies, Err(RecipientRefusal::Hook(later)), true),
+        (usable, true, Some(Verdict::Defer), Err(RecipientRefusal::Policy), true),
+        (usable, true, Some(Verdict::Allow), Ok("bob"), true),
+        (usable, true, None, Err(RecipientRefusal::Policy), false),
+    ];
+    for (candidate, permitted, verdict, expected, asked) in table {
+        let about = format!("{candidate} {permitted} {verdict:?}");
+        let hooks = Arc::new(Script { recipient: verdict, ..Script::default() });
+        let room = room(Settings { policy: strict.clone(), ..settings() }, Limits::default(), Some(hooks.clone()));
+        let is_permitted = |mailbox: &MailboxName| {
+            assert_eq!(mailbox.as_str(), "bob", "{about}");
+            permitted
+        };
+        let answer = room.check_recipient(&envelope("a@x.org", &[]), address(candidate), is_permitted).await;
+        if let Ok(recipient) = &answer {
+            assert_eq!(recipient.address, address(candidate));
+        }
+        let mailbox = answer.map(|recipient| recipient.mailbox.to_string());
+        assert_eq!(mailbox, expected.map(str::to_owned), "{about}");
+        let heard = hooks.heard.lock().unwrap().clone();
+        assert_eq!(heard, Vec::from_iter(asked.then(|| format!("recipient {candidate}"))), "{about}");
+    }
+}
+
+#[tokio::test]
+async fn mail_goes_to_the_mailboxes_that_the_envelope_names() {
+    let room = room(settings(), Limits::default(), None);
+    let mut envelope = envelope("a@x.org", &["bob@x.org"]);
+    envelope.recipients[0].mailbox = Naming::Full.mailbox_named("bob@x.org").unwrap();
+    let copies = stored(&room, &envelope, MAIL).await;
+    assert_eq!(copies.iter().map(|copy| copy.mailbox.as_str()).collect::<Vec<_>>(), ["bob@x.org"]);
 }
 
 #[tokio::test]

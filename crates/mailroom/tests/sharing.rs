@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{MessageId, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::events::{Event, Lagged, Subscription};
 use restante_mailroom::hooks::{Extensions, Observer};
 use restante_mailroom::{Cause, Mailroom, Outcome, Settings};
@@ -109,10 +109,11 @@ impl Room {
 }
 
 async fn deliver(mailroom: &Mailroom, to: &str, subject: &str) -> Summary {
+    let address = Address::parse(&format!("{to}@x.org"), Alphabet::Ascii).unwrap();
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
         from: None,
-        recipients: vec![Address::parse(&format!("{to}@x.org"), Alphabet::Ascii).unwrap()],
+        recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
     };
     match mailroom.deliver(&envelope, format!("Subject: {subject}\r\n\r\n").into()).await.unwrap() {
         Outcome::Stored(mut copies) => copies.remove(0),

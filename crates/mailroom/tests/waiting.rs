@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::MessageId;
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::events::Event;
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{Arrivals, MailboxPage, Mailroom, Outcome, Settings};
@@ -27,10 +27,11 @@ fn mailbox(name: &str) -> MailboxName {
 }
 
 async fn deliver(room: &Mailroom, to: &str) -> MessageId {
+    let address = Address::parse(&format!("{to}@x.org"), Alphabet::Ascii).unwrap();
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "test".to_owned() },
         from: None,
-        recipients: vec![Address::parse(&format!("{to}@x.org"), Alphabet::Ascii).unwrap()],
+        recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
     };
     match room.deliver(&envelope, Bytes::from_static(b"Subject: Hello\r\n\r\n")).await.unwrap() {
         Outcome::Stored(copies) => copies[0].id,

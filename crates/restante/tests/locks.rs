@@ -255,6 +255,25 @@ fn smtp_takes_users_tokens_and_its_own_credentials() {
 }
 
 #[test]
+fn a_script_is_not_asked_about_recipients_that_the_token_does_not_permit() {
+    let place = Place::new();
+    let writer = place.token(&["w", "--scope=write", "--mailbox=ci-*"]);
+    let script = place.0.path().join("deny.lua");
+    let deny = "function restante.before.rcpt_to_accepted(session) return smtp.deny(421, 'Says the script') end";
+    fs::write(&script, deny).unwrap();
+    let server = place.server(&["--lua-path", &script.display().to_string(), "--smtp-rejectdomains=closed.org"]);
+    let mut talk = server.talk();
+    talk.expect("220");
+    talk.say("EHLO client.test", "250");
+    talk.say(&plain("", "any", &writer), "235");
+    talk.say("MAIL FROM:<a@x.org>", "250");
+    for recipient in ["bob@x.org", "bob@closed.org"] {
+        talk.say(&format!("RCPT TO:<{recipient}>"), "550 5.7.1 The credentials are not for this mailbox");
+    }
+    talk.say("RCPT TO:<ci-1@x.org>", "421 Says the script");
+}
+
+#[test]
 fn pop3_opens_mailboxes_to_those_who_may_read_them() {
     let place = Place::new();
     let (reader, writer) = (place.token(&["r", "--mailbox=bob"]), place.token(&["w", "--scope=read,write"]));

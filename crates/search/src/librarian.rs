@@ -197,8 +197,9 @@ mod tests {
 
     use bytes::Bytes;
     use restante_mail::address::{Address, Alphabet};
-    use restante_mail::envelope::{Envelope, Peer};
+    use restante_mail::envelope::{Envelope, Peer, Recipient};
     use restante_mail::message::Summary;
+    use restante_mail::naming::Naming;
     use restante_mailroom::hooks::Extensions;
     use restante_mailroom::{Mailroom, Outcome, Settings};
     use restante_store::Limits;
@@ -213,7 +214,8 @@ mod tests {
 
     async fn deliver(mailroom: &Mailroom) -> Summary {
         let peer = Peer { ip: None, helo: "client.test".into() };
-        let recipients = vec![Address::parse("ann@x.org", Alphabet::Ascii).unwrap()];
+        let address = Address::parse("ann@x.org", Alphabet::Ascii).unwrap();
+        let recipients = vec![Recipient::new(address, Naming::Local).unwrap()];
         let envelope = Envelope { peer, from: None, recipients };
         match mailroom.deliver(&envelope, Bytes::from_static(b"Subject: x\r\n\r\n")).await.unwrap() {
             Outcome::Stored(mut copies) => copies.remove(0),

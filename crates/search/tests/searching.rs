@@ -8,8 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::Naming;
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{Mailroom, Outcome, Settings};
 use restante_search::{Answer, Query, Question, Search};
@@ -53,10 +54,11 @@ impl Room {
     }
 
     async fn deliver(&self, mailbox: &str, text: &str) -> Summary {
+        let address = Address::parse(&format!("{mailbox}@x.org"), Alphabet::Ascii).unwrap();
         let envelope = Envelope {
             peer: Peer { ip: None, helo: "client.test".into() },
             from: None,
-            recipients: vec![Address::parse(&format!("{mailbox}@x.org"), Alphabet::Ascii).unwrap()],
+            recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
         };
         let mail = Bytes::from(format!("Subject: about {text}\r\n\r\nHello, this says {text}.\r\n"));
         match self.mailroom.deliver(&envelope, mail).await.unwrap() {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{self, Envelope};
+use restante_mail::envelope::{self, Envelope, Recipient};
 use restante_mail::message::MessageId;
+use restante_mail::naming::Naming;
 use restante_mailroom::Outcome;
 use restante_mailroom::hooks::Extensions;
 use restante_metrics::Monitors;
@@ -61,10 +62,11 @@ impl Office {
 
     /// Delivers a mail with this subject to `{to}@example.org`; returns its id.
     pub(super) async fn deliver(&self, to: &str, subject: &str) -> MessageId {
+        let address = Address::parse(&format!("{to}@example.org"), Alphabet::Ascii).unwrap();
         let envelope = Envelope {
             peer: envelope::Peer { ip: None, helo: "client.test".into() },
             from: None,
-            recipients: vec![Address::parse(&format!("{to}@example.org"), Alphabet::Ascii).unwrap()],
+            recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
         };
         let mail = format!("Subject: {subject}\r\n\r\n");
         let Outcome::Stored(copies) = self.mailroom.deliver(&envelope, mail.into()).await.unwrap() else { panic!() };

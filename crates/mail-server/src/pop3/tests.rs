@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use restante_access::Locks;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::envelope::{Envelope, Peer, Recipient};
+use restante_mail::naming::Naming;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Extensions;
 use restante_metrics::Protocol;
@@ -33,10 +34,11 @@ fn mailroom() -> Arc<Mailroom> {
 }
 
 async fn deliver(mailroom: &Mailroom, to: &str, mail: Bytes) {
+    let address = Address::parse(to, Alphabet::Ascii).unwrap();
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
         from: None,
-        recipients: vec![Address::parse(to, Alphabet::Ascii).unwrap()],
+        recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
     };
     mailroom.deliver(&envelope, mail).await.unwrap();
 }

@@ -9,6 +9,7 @@ use bytes::{Buf as _, Bytes};
 use restante_access::{Denied, Grant, Scope};
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, RecipientRefusal};
+use restante_mail::naming::MailboxName;
 use restante_mailroom::{Outcome, StoreError};
 use restante_metrics::Ending;
 use restante_net::{GRACE, Heard, Patience, Reservation};
@@ -111,14 +112,7 @@ impl<'a> Connection<'a> {
                 }
                 Action::Recipient(candidate) => {
                     self.take_down(Instant::now());
-                    if let Some(envelope) = self.session.envelope() {
-                        let answer = self.server.host.mailroom.check_recipient(envelope, &candidate).await;
-                        let answer = answer.and_then(|()| self.reach(&candidate));
-                        if let (Some(scribe), Ok(())) = (&mut self.scribe, &answer) {
-                            scribe.recipient(&candidate, self.session.parameters());
-                        }
-                        self.session.recipient(answer);
-                    }
+                    self.check_recipient(candidate).await;
                 }
                 Action::Challenge => {
                     let challenge = unique_id(&self.server.settings.domain);
@@ -189,19 +183,28 @@ impl<'a> Connection<'a> {
         }))
     }
 
-    /// Whether a client that has logged in may write to the mailbox of a recipient.
-    fn reach(&self, recipient: &Address) -> Result<(), RecipientRefusal> {
-        let Some(grant) = self.grant.as_ref().filter(|grant| !grant.allows_everywhere(Scope::Write)) else {
-            return Ok(());
-        };
+    /// Asks the mailroom about a recipient and answers the session.
+    async fn check_recipient(&mut self, candidate: Address) {
         let host = &self.server.host;
-        if host.mailroom.mailbox_of(recipient).is_ok_and(|mailbox| grant.allows(Scope::Write, &mailbox)) {
-            return Ok(());
+        // There is an envelope whenever the session asks.
+        let Some(envelope) = self.session.envelope() else { return };
+        let grant = self.grant.as_ref();
+        let is_permitted = |mailbox: &MailboxName| grant.is_none_or(|grant| grant.allows(Scope::Write, mailbox));
+        let answer = host.mailroom.check_recipient(envelope, candidate, is_permitted).await;
+        match &answer {
+            Ok(recipient) => {
+                if let Some(scribe) = &mut self.scribe {
+                    scribe.recipient(&recipient.address, self.session.parameters());
+                }
+            }
+            Err(RecipientRefusal::NotPermitted) => {
+                let denied = Denied::to(grant.and_then(Grant::holder), restante_access::Reason::Mailbox);
+                host.metrics.denied(host.protocol, denied.reason);
+                self.server.login.locks().tell(host.protocol.name(), self.ip, &"RCPT", &denied);
+            }
+            Err(_) => {}
         }
-        let denied = Denied::to(grant.holder(), restante_access::Reason::Mailbox);
-        host.metrics.denied(host.protocol, denied.reason);
-        self.server.login.locks().tell(host.protocol.name(), self.ip, &"RCPT", &denied);
-        Err(RecipientRefusal::NotPermitted)
+        self.session.recipient(answer);
     }
 
     async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), StoreRefusal> {

@@ -34,7 +34,7 @@ impl Session {
             waiting @ (State::Challenging(_)
             | State::Login(_)
             | State::Sender(_)
-            | State::Recipient(..)
+            | State::Recipient(_)
             | State::Delivering(..)) => {
                 self.state = waiting;
                 (0, Some(Action::Read))

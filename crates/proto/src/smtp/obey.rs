@@ -139,7 +139,7 @@ impl Session {
             return self.fault(Idle::Mail(mail), &Fault::Refused(reply::TOO_MANY_RECIPIENTS));
         }
         self.note_parameters(parameters);
-        self.state = State::Recipient(mail, recipient.clone());
+        self.state = State::Recipient(mail);
         Some(Action::Recipient(recipient))
     }
 

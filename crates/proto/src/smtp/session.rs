@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use restante_mail::envelope::{Envelope, RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
+use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
 
 use crate::line::LineReader;
 use crate::link::Link;
@@ -98,7 +98,7 @@ impl Session {
     pub fn envelope(&self) -> Option<&Envelope> {
         match &self.state {
             State::Sender(mail)
-            | State::Recipient(mail, _)
+            | State::Recipient(mail)
             | State::Data(mail, _)
             | State::Chunk(mail, ..)
             | State::Idle(Idle::Mail(mail) | Idle::Chunked(mail, _))
@@ -148,11 +148,11 @@ impl Session {
         };
     }
 
-    /// Answers [`Action::Recipient`].
-    pub fn recipient(&mut self, answer: Result<(), RecipientRefusal>) {
+    /// Answers [`Action::Recipient`]: the recipient that was asked about, with its mailbox, or why it is refused.
+    pub fn recipient(&mut self, answer: Result<Recipient, RecipientRefusal>) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
-            State::Recipient(mut mail, recipient) => match answer {
-                Ok(()) => {
+            State::Recipient(mut mail) => match answer {
+                Ok(recipient) => {
                     self.reply(reply::RECIPIENT_OK);
                     mail.envelope.recipients.push(recipient);
                     State::Idle(Idle::Mail(mail))

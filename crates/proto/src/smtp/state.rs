@@ -1,7 +1,7 @@
 //! Where a conversation can stand, as the tables of [`super`] say. What is known exists only in the states in which it
 //! is valid: there is no sender without MAIL and no name without a greeting.
 
-use restante_mail::address::{Address, Alphabet};
+use restante_mail::address::Alphabet;
 use restante_mail::envelope::{Envelope, Peer};
 
 use super::auth::Exchange;
@@ -20,7 +20,7 @@ pub(super) enum State {
     Challenging(Client),
     Login(Client),
     Sender(Transaction),
-    Recipient(Transaction, Address),
+    Recipient(Transaction),
     Data(Transaction, DataReader),
     Chunk(Transaction, Body, Chunk),
     Swallow(Idle, Chunk, ErrorReply),

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use restante_mail::address::Address;
 use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
 use restante_proto::smtp::{Action, LoginRefusal, Session, Settings, StoreRefusal};
 use restante_proto::{Scope, Speaker};
 
-use crate::driver::{Driver, Policy, Wants, default_settings};
+use crate::driver::{Driver, Policy, Wants, default_settings, recipient};
 
 fn driver(settings: Settings) -> Driver {
     let mut driver = Driver::new(settings, Policy::default());
@@ -207,7 +208,7 @@ fn an_open_question_stops_the_session() {
     assert_eq!(session.envelope().unwrap().peer.helo, "client.test");
     assert_eq!(session.step(&input[consumed..]), (0, Action::Read));
     // Answers to questions that were not asked are ignored.
-    session.recipient(Ok(()));
+    session.recipient(recipient(Address::at("b", "y.test")));
     session.delivered(Ok(()));
     session.authenticated(Ok(()));
     session.tls_started();
@@ -220,8 +221,9 @@ fn a_mail_that_cannot_be_stored_is_refused_and_the_session_lives_on() {
     let mut session = Session::new(Arc::new(default_settings()), None, false);
     session.step(b"HELO client.test\r\nMAIL FROM:<a@x.test>\r\n");
     session.sender(Ok(()));
-    session.step(b"RCPT TO:<b@y.test>\r\n");
-    session.recipient(Ok(()));
+    let (_, action) = session.step(b"RCPT TO:<b@y.test>\r\n");
+    let Action::Recipient(to) = action else { panic!("{action:?}") };
+    session.recipient(recipient(to));
     let (_, action) = session.step(b"DATA\r\nx\r\n.\r\n");
     assert!(matches!(action, Action::Deliver { .. }));
     session.replies().clear();

@@ -51,7 +51,7 @@ fn run(name: &str, text: &str, cut: Cut) {
 
 /// The mail in the words of a script.
 fn describe(envelope: &Envelope, body: &[u8]) -> String {
-    let recipients: Vec<String> = envelope.recipients.iter().map(|to| format!("<{to}>")).collect();
+    let recipients: Vec<String> = envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect();
     let from = reverse_path_text(&envelope.from);
     format!("from=<{from}> to={} body=\"{}\"", recipients.join(","), String::from_utf8_lossy(body))
 }

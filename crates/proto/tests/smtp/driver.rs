@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use restante_mail::address::Address;
-use restante_mail::envelope::{Envelope, RecipientRefusal, RefusalReason, SenderRefusal};
+use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, RefusalReason, SenderRefusal};
+use restante_mail::naming::Naming;
 use restante_proto::Speaker;
 use restante_proto::smtp::{Action, Dialect, LoginRefusal, Proof, Session, Settings};
 
@@ -113,7 +114,8 @@ impl Driver {
                 }
                 Action::Recipient(to) => {
                     let is_rejected = has_domain(&to, &self.policy.reject_domains);
-                    self.session.recipient(if is_rejected { Err(RecipientRefusal::Policy) } else { Ok(()) });
+                    let refusal = if is_rejected { Err(RecipientRefusal::Policy) } else { Ok(()) };
+                    self.session.recipient(refusal.and_then(|()| recipient(to)));
                 }
                 Action::Challenge => self.session.challenge("<1.2@mx.test>".to_owned()),
                 Action::Authenticate { user, proof } => {
@@ -154,6 +156,11 @@ impl Driver {
     pub(crate) fn refusals(&mut self) -> Vec<RefusalReason> {
         self.session.take_refusals().collect()
     }
+}
+
+/// Names the mailbox of a recipient.
+pub(crate) fn recipient(to: Address) -> Result<Recipient, RecipientRefusal> {
+    Recipient::new(to, Naming::Local).map_err(RecipientRefusal::UnusableName)
 }
 
 fn has_domain(address: &Address, domains: &[String]) -> bool {

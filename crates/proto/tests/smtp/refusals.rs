@@ -6,7 +6,7 @@ use restante_mail::envelope::{RecipientRefusal, Refusal, RefusalReason, SenderRe
 use restante_mail::naming::NameError;
 use restante_proto::smtp::{Action, Dialect, LoginRefusal, Session, Settings, StoreRefusal};
 
-use crate::driver::{Driver, Policy, default_settings};
+use crate::driver::{Driver, Policy, default_settings, recipient};
 
 const EHLO: &str = "EHLO client.test\r\n";
 const TO_RCPT: &str = "EHLO client.test\r\nMAIL FROM:<a@x.test>\r\n";
@@ -118,7 +118,7 @@ fn session_at(input: &str, dialect: Dialect) -> (Session, Action) {
     for line in input.split_inclusive("\r\n") {
         match action {
             Action::Sender => session.sender(Ok(())),
-            Action::Recipient(_) => session.recipient(Ok(())),
+            Action::Recipient(to) => session.recipient(recipient(to)),
             _ => {}
         }
         action = session.step(line.as_bytes()).1;

@@ -19,9 +19,11 @@ mod tables;
 mod values;
 mod verdict;
 
+use std::net::IpAddr;
+
 use mlua::{Function, IntoLua as _, Lua, Table, UserData, Value};
 use restante_mail::address::Address;
-use restante_mail::envelope::Envelope;
+use restante_mail::envelope::{Envelope, ReversePath};
 use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
@@ -64,14 +66,15 @@ pub(crate) fn is_inbucket(value: &Value) -> bool {
     inbucket::is_inbucket(value)
 }
 
-/// The argument for functions that judge a sender or, with a candidate, a recipient.
-pub(crate) fn session(lua: &Lua, envelope: &Envelope, candidate: Option<&Address>) -> mlua::Result<Value> {
-    makers::new_session(lua, &session::text(envelope, candidate)).map(Value::Table)
+/// Creates the argument for functions that judge a sender or a recipient. The recipient to judge is the last of `to`.
+pub(crate) fn session(lua: &Lua, from: &ReversePath, ip: Option<IpAddr>, to: &[Address]) -> mlua::Result<Value> {
+    makers::new_session(lua, &session::text(from, ip, to.iter())).map(Value::Table)
 }
 
-/// The same as a text, which becomes a session in what [`judge`] makes of the function.
+/// Creates the same argument as text. The function that [`judge`] returns makes a session of it.
 pub(crate) fn session_text(lua: &Lua, envelope: &Envelope, candidate: Option<&Address>) -> mlua::Result<Value> {
-    lua.create_string(session::text(envelope, candidate)).map(Value::String)
+    let to = envelope.recipients.iter().map(|recipient| &recipient.address).chain(candidate);
+    lua.create_string(session::text(&envelope.from, envelope.peer.ip, to)).map(Value::String)
 }
 
 /// The function with [`session_text`] for its argument, in place of [`session()`].

@@ -1,10 +1,11 @@
 //! The object `smtp_session`: what is known of a mail before it is sent.
 
 use std::fmt::{Display, Write as _};
+use std::net::IpAddr;
 
 use mlua::{Lua, Table};
 use restante_mail::address::Address;
-use restante_mail::envelope::Envelope;
+use restante_mail::envelope::ReversePath;
 
 use super::field::{Field, Kind};
 use super::makers;
@@ -21,13 +22,13 @@ pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// What is known when `candidate`, if any, is the next recipient: a line each for the sender, the peer and every recipient.
-/// There are no line breaks in addresses.
-pub(super) fn text(envelope: &Envelope, candidate: Option<&Address>) -> String {
+/// Writes a session as text: a line each for the sender, the peer and every recipient. There are no line breaks in
+/// addresses.
+pub(super) fn text<'a>(from: &ReversePath, ip: Option<IpAddr>, to: impl Iterator<Item = &'a Address>) -> String {
     let mut text = String::with_capacity(128);
-    add_line(&mut text, envelope.from.as_ref());
-    add_line(&mut text, envelope.peer.ip);
-    for recipient in envelope.recipients.iter().chain(candidate) {
+    add_line(&mut text, from.as_ref());
+    add_line(&mut text, ip);
+    for recipient in to {
         add_line(&mut text, Some(recipient));
     }
     text

@@ -1,11 +1,13 @@
 //! Sessions and mail as tests describe them, made into values of the server. Whatever a test does not say gets a default
 //! that makes sense. Errors are sentences for the author of the test.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use jiff::Timestamp;
 use mlua::Value;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::envelope::ReversePath;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::mime::{Mailbox, header_summary};
 use restante_mail::naming::{MailboxName, Naming};
@@ -20,18 +22,25 @@ const REMOTE_ADDR: &str = "192.0.2.1";
 const SUBJECT: &str = "Hello";
 const TEXT: &str = "Hello";
 
-/// The envelope that a test describes.
-pub(super) fn envelope(value: &Value) -> Result<Envelope, String> {
+/// A session that a test describes. Its recipients need not have mailboxes.
+pub(super) struct Session {
+    pub(super) from: ReversePath,
+    pub(super) ip: Option<IpAddr>,
+    pub(super) to: Vec<Address>,
+}
+
+/// Reads the session that a test describes.
+pub(super) fn session(value: &Value) -> Result<Session, String> {
     let said = Said::new(value, "a session", &["remote_addr", "from", "to"])?;
     let from = said.person("from")?.unwrap_or_else(|| Mailbox::new("", SENDER));
     let from = if from.address.is_empty() { None } else { Some(address("from", &from)?) };
     let to = said.people("to")?.unwrap_or_else(|| vec![Mailbox::new("", RECIPIENT)]);
-    let recipients = to.iter().map(|to| address("to", to)).collect::<Result<_, _>>()?;
+    let to = to.iter().map(|to| address("to", to)).collect::<Result<_, _>>()?;
     let ip = match said.text("remote_addr")?.as_deref().unwrap_or(REMOTE_ADDR) {
         "" => None,
         text => Some(text.parse().map_err(|_| format!("remote_addr is no IP address: {text:?}"))?),
     };
-    Ok(Envelope { peer: Peer { ip, helo: "client.example.com".to_owned() }, from, recipients })
+    Ok(Session { from, ip, to })
 }
 
 /// The message on its way to the store that a test describes.

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use mlua::{
     AnyUserData, FromLua as _, FromLuaMulti, Function, IntoLua as _, IntoLuaMulti, Lua, ObjectLike as _, Table, Value,
 };
-use restante_mail::envelope::Envelope;
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::Mailbox;
 use restante_mailroom::hooks::Inbound;
@@ -68,22 +67,20 @@ pub(super) fn install(lua: &Lua, world: &Arc<World>) -> mlua::Result<Value> {
 }
 
 fn session(lua: &Lua, _: &World, value: &Value) -> Told {
-    told(draft::envelope(value), |envelope| objects::session(lua, &envelope, None))
+    told(draft::session(value), |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
 }
 
 /// The session as it is when its sender is judged: there are no recipients yet.
 fn sender(lua: &Lua, _: &World, value: &Value) -> Told {
-    let envelope = draft::envelope(value).map(|envelope| Envelope { recipients: Vec::new(), ..envelope });
-    told(envelope, |envelope| objects::session(lua, &envelope, None))
+    told(draft::session(value), |draft| objects::session(lua, &draft.from, draft.ip, &[]))
 }
 
 /// The session as it is when its last recipient is judged.
 fn candidate(lua: &Lua, _: &World, value: &Value) -> Told {
-    let split = draft::envelope(value).and_then(|mut envelope| {
-        let candidate = envelope.recipients.pop().ok_or("the session has no recipient to judge")?;
-        Ok((envelope, candidate))
+    let draft = draft::session(value).and_then(|draft| {
+        if draft.to.is_empty() { Err("the session has no recipient to judge".to_owned()) } else { Ok(draft) }
     });
-    told(split, |(envelope, candidate)| objects::session(lua, &envelope, Some(&candidate)))
+    told(draft, |draft| objects::session(lua, &draft.from, draft.ip, &draft.to))
 }
 
 /// A message for a test.

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer};
+use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{MessageId, Summary};
+use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Extensions, Observer as _};
 use restante_mailroom::{Mailroom, Outcome};
 use restante_store::Limits;
@@ -82,7 +83,7 @@ async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
         from: None,
-        recipients: vec![address(&format!("{mailbox}@x.org"))],
+        recipients: vec![Recipient::new(address(&format!("{mailbox}@x.org")), Naming::Local).unwrap()],
     };
     match mailroom.deliver(&envelope, Bytes::from_static(b"Subject: Hello\r\n\r\n")).await.unwrap() {
         Outcome::Stored(copies) => copies[0].clone(),

@@ -17,11 +17,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::Timestamp;
+use restante_access::Scope;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, Draft, Mark};
 use restante_mail::envelope::{self, Envelope, ReversePath};
 use restante_mail::message::Summary;
 use restante_mail::mime::{Mailbox, header_summary};
+use restante_mail::naming::MailboxName;
 use restante_mailroom::Outcome;
 use restante_net::Reservation;
 use serde::de::value::MapAccessDeserializer;
@@ -59,7 +61,8 @@ pub(crate) async fn inject(
     let from = sender.unwrap_or_else(|| written_by(&mail));
     let mut envelope = Envelope { peer: peer(ip), from, recipients: Vec::new() };
     server.mailroom.check_sender(&envelope).await?;
-    server.mailroom.check_recipient(&envelope, &recipient).await?;
+    let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);
+    let recipient = server.mailroom.check_recipient(&envelope, recipient, is_permitted).await?;
     envelope.recipients.push(recipient);
     let mailroom = server.mailroom.clone();
     // The store takes the mail also when the client leaves meanwhile, and until it has it, it counts.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::Bytes;
 use restante_mail::address::Address;
-use restante_mail::envelope::{Envelope, Peer, Refusal};
+use restante_mail::envelope::{Envelope, Peer, Recipient, Refusal};
 use restante_mail::message::Headline;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Inbound, Verdict};
@@ -17,7 +17,7 @@ pub(super) fn envelope() -> Envelope {
     Envelope {
         peer: Peer { ip: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), helo: "client".to_owned() },
         from: Some(Address::at("ann", "example.org")),
-        recipients: vec![Address::at("bob", "example.org")],
+        recipients: vec![Recipient::new(Address::at("bob", "example.org"), Naming::Local).unwrap()],
     }
 }
 

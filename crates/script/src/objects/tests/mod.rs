@@ -13,7 +13,6 @@ use jiff::Timestamp;
 use mlua::{Lua, Value};
 use restante_courier::{Failure, Http, Request, Response};
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::envelope::{Envelope, Peer};
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::Inbound;
@@ -91,14 +90,6 @@ fn name(text: &str) -> MailboxName {
 
 fn address(text: &str) -> Address {
     Address::parse(text, Alphabet::Ascii).unwrap()
-}
-
-fn envelope(from: Option<&str>, recipients: &[&str]) -> Envelope {
-    Envelope {
-        peer: Peer { ip: Some([192, 0, 2, 7].into()), helo: "client".to_owned() },
-        from: from.map(address),
-        recipients: recipients.iter().copied().map(address).collect(),
-    }
 }
 
 fn message() -> Inbound {

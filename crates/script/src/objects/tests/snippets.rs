@@ -3,7 +3,7 @@
 use mlua::Lua;
 
 use super::super::{handler, metadata, session};
-use super::{address, check, envelope, shown, state, summary, with_message};
+use super::{address, check, shown, state, summary, with_message};
 use crate::event::Event;
 
 const KNOWN: &str = "functions can be given to inbucket.before.mail_from_accepted, inbucket.before.rcpt_to_accepted, \
@@ -82,13 +82,12 @@ fn what_is_behind_addresses_and_sessions_is_not_for_scripts() {
 #[test]
 fn sessions() {
     let prepare = |lua: &Lua| {
-        let from_jane = envelope(Some("jane@x.org"), &["a@y.org", "\"b c\"@y.org"]);
+        let (jane, ip) = (Some(address("jane@x.org")), Some([192, 0, 2, 7].into()));
+        let to = ["a@y.org", "\"b c\"@y.org", "d@z.org"].map(address);
         let globals = lua.globals();
-        globals.set("s", session(lua, &from_jane, Some(&address("d@z.org"))).unwrap()).unwrap();
-        globals.set("bounce", session(lua, &envelope(None, &[]), None).unwrap()).unwrap();
-        let mut local = envelope(None, &[]);
-        local.peer.ip = None;
-        globals.set("unix", session(lua, &local, None).unwrap()).unwrap();
+        globals.set("s", session(lua, &jane, ip, &to).unwrap()).unwrap();
+        globals.set("bounce", session(lua, &None, ip, &[]).unwrap()).unwrap();
+        globals.set("unix", session(lua, &None, None, &[]).unwrap()).unwrap();
     };
     check(
         prepare,
