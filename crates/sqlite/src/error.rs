@@ -1,0 +1,117 @@
+//! What errors of SQLite mean, and why a file cannot be opened.
+
+use std::{fmt, io};
+
+use rusqlite::{ErrorCode, ffi};
+
+/// What an error of SQLite means to the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The disk is full.
+    Full,
+    /// Another connection holds a lock.
+    Busy,
+    /// The file cannot be read or written now. The file itself can be in order.
+    Unavailable,
+    /// The file is damaged or is no database.
+    Damaged,
+    /// The program interrupted the statement.
+    Interrupted,
+    /// Anything else: a fault of the program, or a file whose tables are not as expected.
+    Other,
+}
+
+impl ErrorKind {
+    /// Classifies an error.
+    pub fn of(error: &rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::DatabaseBusy) => Self::Busy,
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::ReadOnly
+                | ErrorCode::OutOfMemory
+                | ErrorCode::PermissionDenied
+                | ErrorCode::FileLockingProtocolFailed,
+            ) => Self::Unavailable,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged,
+            Some(ErrorCode::OperationInterrupted) => Self::Interrupted,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Why a file cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// A later version of this program wrote the file.
+    Newer {
+        /// The version of the file.
+        found: i64,
+        /// The latest version that is known.
+        known: i64,
+    },
+    /// The file belongs to another program, or has a version that is not supported any more.
+    Foreign,
+    /// The pages of the file are damaged.
+    Damaged(String),
+    /// SQLite reported an error.
+    Sqlite(rusqlite::Error),
+    /// The file could not be created or removed.
+    File(io::Error),
+    /// The file is unusable and could not be renamed.
+    NotRenamed {
+        /// Why the file is unusable.
+        error: Box<OpenError>,
+        /// Why it could not be renamed.
+        rename: io::Error,
+    },
+}
+
+impl OpenError {
+    /// Classifies the error. Files of other programs and other versions count as damaged.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Newer { .. } | Self::Foreign | Self::Damaged(_) => ErrorKind::Damaged,
+            Self::Sqlite(error) => ErrorKind::of(error),
+            Self::File(_) => ErrorKind::Unavailable,
+            Self::NotRenamed { error, .. } => error.kind(),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Newer { .. } | Self::Foreign => {
+                f.write_str("it belongs to another program, or to another version of this one")
+            }
+            Self::Damaged(problem) => f.write_str(problem),
+            Self::Sqlite(error) => error.fmt(f),
+            Self::File(error) => error.fmt(f),
+            Self::NotRenamed { error, rename } => write!(f, "{error}, nor moved aside: {rename}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+/// Keeps the text and the [`ErrorKind`], for callers that open and use a file and report both kinds of errors alike.
+impl From<OpenError> for rusqlite::Error {
+    fn from(error: OpenError) -> Self {
+        let code = match error {
+            OpenError::Sqlite(error) => return error,
+            OpenError::File(_) => ffi::SQLITE_CANTOPEN,
+            _ => ffi::SQLITE_CORRUPT,
+        };
+        Self::SqliteFailure(ffi::Error::new(code), Some(error.to_string()))
+    }
+}

@@ -1,0 +1,189 @@
+//! Opening, migrating and replacing files.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use restante_testdir::TestDir;
+
+use super::*;
+
+const FIRST: Migration = Migration { from: 0, to: 1, sql: "CREATE TABLE notes (text TEXT)" };
+const SECOND: Migration = Migration { from: 1, to: 2, sql: "INSERT INTO notes VALUES ('two')" };
+const BROKEN: Migration = Migration { from: 2, to: 3, sql: "broken" };
+
+const SCHEMA: Schema = Schema {
+    application_id: 7,
+    migrations: &[FIRST, SECOND],
+    incremental_vacuum: true,
+    synchronous: Synchronous::Normal,
+    checkpoint_pages: Some(100),
+    max_wal_bytes: 1 << 20,
+    cache_bytes: Some(256 << 10),
+    busy_timeout: Duration::from_secs(1),
+    quick_check: true,
+    unusable: Unusable::Keep,
+};
+
+fn with(migrations: &'static [Migration]) -> Schema {
+    Schema { migrations, ..SCHEMA }
+}
+
+fn notes(connection: &Connection) -> i64 {
+    connection.query_row("SELECT count(*) FROM notes", [], |row| row.get(0)).unwrap()
+}
+
+fn pragma<T: rusqlite::types::FromSql>(connection: &Connection, name: &str) -> T {
+    connection.pragma_query_value(None, name, |row| row.get(0)).unwrap()
+}
+
+fn names(dir: &TestDir) -> Vec<String> {
+    let entries = fs::read_dir(dir.path()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn migrations_run_once_and_in_order() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    with(&[FIRST]).migrate(&mut connection).unwrap();
+    assert_eq!((SCHEMA.found_version(&connection).unwrap(), notes(&connection)), (1, 0));
+    for _ in 0..2 {
+        SCHEMA.migrate(&mut connection).unwrap();
+        assert_eq!((SCHEMA.found_version(&connection).unwrap(), notes(&connection)), (2, 1));
+    }
+}
+
+#[test]
+fn a_migration_that_fails_changes_nothing() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    with(&[FIRST]).migrate(&mut connection).unwrap();
+    with(&[FIRST, SECOND, BROKEN]).migrate(&mut connection).unwrap_err();
+    assert_eq!((SCHEMA.found_version(&connection).unwrap(), notes(&connection)), (1, 0));
+}
+
+#[test]
+fn newer_and_foreign_databases_are_refused() {
+    let mut newer = SCHEMA.open_in_memory().unwrap();
+    let refused = with(&[FIRST]).migrate(&mut newer);
+    assert!(matches!(refused, Err(OpenError::Newer { found: 2, known: 1 })), "{refused:?}");
+
+    let mut unnamed = Connection::open_in_memory().unwrap();
+    unnamed.execute_batch("CREATE TABLE other (x)").unwrap();
+    assert!(matches!(SCHEMA.migrate(&mut unnamed), Err(OpenError::Foreign)));
+
+    let mut named = SCHEMA.open_in_memory().unwrap();
+    let other = Schema { application_id: 8, ..SCHEMA };
+    assert!(matches!(other.migrate(&mut named), Err(OpenError::Foreign)));
+}
+
+#[test]
+fn a_version_without_a_migration_is_refused() {
+    let mut earlier = with(&[FIRST]).open_in_memory().unwrap();
+    let current = with(&[Migration { from: 0, to: 2, sql: "CREATE TABLE other (x)" }]);
+    assert!(matches!(current.migrate(&mut earlier), Err(OpenError::Foreign)));
+}
+
+#[test]
+fn a_new_file_is_private_and_configured() {
+    let dir = TestDir::new();
+    let path = dir.path().join("notes.db");
+    let connection = SCHEMA.open(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(pragma::<i64>(&connection, "application_id"), 7);
+    assert_eq!(pragma::<i64>(&connection, "user_version"), 2);
+    assert_eq!(pragma::<i64>(&connection, "auto_vacuum"), 2, "incremental");
+    assert_eq!(pragma::<String>(&connection, "journal_mode"), "wal");
+    assert_eq!(pragma::<i64>(&connection, "synchronous"), 1, "normal");
+    assert_eq!(pragma::<i64>(&connection, "wal_autocheckpoint"), 100);
+    assert_eq!(pragma::<i64>(&connection, "journal_size_limit"), 1 << 20);
+    assert_eq!(pragma::<i64>(&connection, "cache_size"), -256);
+    assert!(wal_path(&path).exists());
+
+    let reader = open_reader(&path, Duration::ZERO).unwrap();
+    assert_eq!(notes(&reader), 1);
+    reader.execute("DELETE FROM notes", []).unwrap_err();
+}
+
+#[test]
+fn a_refused_file_is_not_changed() {
+    let dir = TestDir::new();
+    let path = dir.path().join("notes.db");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
+    let before = fs::read(&path).unwrap();
+    assert!(matches!(SCHEMA.open(&path), Err(OpenError::Foreign)));
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn an_unusable_file_is_replaced_as_the_schema_says() {
+    let garbage = |path: &Path| fs::write(path, "not a database. ".repeat(1000)).unwrap();
+    let damaged = |path: &Path| {
+        SCHEMA.open(path).unwrap();
+        let mut bytes = fs::read(path).unwrap();
+        bytes[4096..].fill(0xff);
+        fs::write(path, bytes).unwrap();
+    };
+    let spoilers: [&dyn Fn(&Path); 2] = [&garbage, &damaged];
+    for spoil in spoilers {
+        for unusable in [Unusable::Keep, Unusable::Delete, Unusable::Rename] {
+            let (dir, schema) = (TestDir::new(), Schema { unusable, ..SCHEMA });
+            let path = dir.path().join("notes.db");
+            spoil(&path);
+            let error = schema.open(&path).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+            let replaced = schema.replace(&path, error);
+            match unusable {
+                Unusable::Keep => {
+                    replaced.unwrap_err();
+                    assert_eq!(names(&dir), ["notes.db"]);
+                    continue;
+                }
+                Unusable::Delete => {
+                    assert_eq!(replaced.unwrap().renamed_to, None);
+                    assert!(names(&dir).is_empty());
+                }
+                Unusable::Rename => {
+                    let renamed = replaced.unwrap().renamed_to.unwrap();
+                    let name = renamed.file_name().unwrap().to_str().unwrap();
+                    assert!(name.starts_with("notes.db.unusable-"), "{name}");
+                    assert_eq!(names(&dir), [name]);
+                }
+            }
+            assert_eq!(notes(&schema.open(&path).unwrap()), 1);
+        }
+    }
+}
+
+#[test]
+fn a_file_is_not_replaced_because_of_another_error() {
+    let dir = TestDir::new();
+    let path = dir.path().join("notes.db");
+    let connection = SCHEMA.open(&path).unwrap();
+    let missing = || OpenError::from(connection.prepare("SELECT * FROM missing").unwrap_err());
+    let delete = Schema { unusable: Unusable::Delete, ..SCHEMA };
+    assert_eq!(delete.replace(&path, missing()).unwrap_err().kind(), ErrorKind::Other);
+    assert!(path.exists(), "a missing table does not prove damage");
+
+    let rename = Schema { unusable: Unusable::Rename, busy_timeout: Duration::ZERO, ..SCHEMA };
+    connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; DELETE FROM notes").unwrap();
+    let busy = rename.open(&path).unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::Busy, "{busy}");
+    assert_eq!(rename.replace(&path, busy).unwrap_err().kind(), ErrorKind::Busy);
+    assert!(path.exists());
+
+    let replaced = rename.replace(&path, missing()).unwrap();
+    assert!(replaced.renamed_to.unwrap().exists() && !path.exists());
+}
+
+#[test]
+fn an_error_of_opening_keeps_its_kind_and_text() {
+    for error in [OpenError::Foreign, OpenError::Damaged("a page is lost".to_owned())] {
+        let text = error.to_string();
+        let converted = rusqlite::Error::from(error);
+        assert_eq!((ErrorKind::of(&converted), converted.to_string()), (ErrorKind::Damaged, text));
+    }
+    let dir = TestDir::new();
+    let converted = rusqlite::Error::from(SCHEMA.open(dir.path()).unwrap_err());
+    assert_eq!(ErrorKind::of(&converted), ErrorKind::Unavailable);
+}
