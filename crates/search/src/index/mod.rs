@@ -16,7 +16,8 @@ use std::time::Instant;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
-use rusqlite::{Connection, Error, ErrorCode, Result, Transaction, params, params_from_iter};
+use restante_sqlite::ErrorKind;
+use rusqlite::{Connection, Error, Result, Transaction, params, params_from_iter};
 
 use crate::document::{Column, Document};
 use crate::query::Query;
@@ -206,12 +207,12 @@ impl Reader {
 
 /// Whether the file itself makes no sense, so that another one must be made.
 pub(crate) fn is_damage(error: &Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    ErrorKind::of(error) == ErrorKind::Damaged
 }
 
 /// Whether a question was given up because it took too long, or because nobody waits for it.
 pub(crate) fn is_interruption(error: &Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+    ErrorKind::of(error) == ErrorKind::Interrupted
 }
 
 fn find(connection: &mut Connection, question: &Asked<'_>) -> Result<Found> {

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use restante_sqlite::{ErrorKind, wal_path};
+use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
-use rusqlite::{Connection, ErrorCode};
 
-use super::directory::log_of;
 use super::segment::{Graves, Segments};
 use super::{Durability, OpenError, schema};
 
@@ -94,7 +94,7 @@ impl Checkpoints {
         // When the patience cannot be set, it stays as it is, which only costs time.
         let _ = database.busy_timeout(Duration::ZERO);
         let home = bring_home(database, CheckpointMode::TRUNCATE);
-        let _ = database.busy_timeout(schema::PATIENCE);
+        let _ = database.busy_timeout(schema::BUSY_TIMEOUT);
         self.too_many = if home == Home::Whole { TOO_MANY_PAGES } else { self.too_many + TOO_MANY_PAGES };
     }
 
@@ -153,7 +153,7 @@ pub(super) fn bring_home(database: &Connection, mode: CheckpointMode) -> Home {
     match database.wal_checkpoint_v2(rusqlite::MAIN_DB.into(), mode) {
         Ok((pages, home)) if pages == home => Home::Whole,
         Ok(_) => Home::Partly,
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Home::Partly,
+        Err(error) if ErrorKind::of(&error) == ErrorKind::Busy => Home::Partly,
         Err(error) => {
             tracing::error!(%error, "the log of the database cannot be brought home; trying again");
             Home::Failed
@@ -242,7 +242,7 @@ impl Helper {
 
 /// Makes the log of a database durable.
 pub(super) fn sync_log(database: &Path) -> io::Result<()> {
-    match File::open(log_of(database)) {
+    match File::open(wal_path(database)) {
         Ok(log) => log.sync_data(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

@@ -6,6 +6,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use restante_sqlite::{ErrorKind, create_file, wal_path};
+
 use super::segment::{Segments, sync_dir};
 
 /// The files of a store.
@@ -17,13 +19,6 @@ pub(super) struct Directory {
 /// Held for as long as a server uses the directory. The system lets it go when the process ends, however it ends.
 pub(super) struct Lock {
     _file: File,
-}
-
-/// The log of a database.
-pub(super) fn log_of(database: &Path) -> PathBuf {
-    let mut log = database.as_os_str().to_owned();
-    log.push("-wal");
-    log.into()
 }
 
 /// Which file it is, whatever its name.
@@ -58,7 +53,7 @@ impl Directory {
 
     /// How long the log of the database is. It goes when the database is closed.
     pub(super) fn log_bytes(&self) -> u64 {
-        fs::metadata(log_of(&self.database())).map_or(0, |log| log.len())
+        fs::metadata(wal_path(&self.database())).map_or(0, |log| log.len())
     }
 
     pub(super) fn segments(&self) -> PathBuf {
@@ -95,8 +90,7 @@ impl Directory {
         if !found.is_empty() {
             return Err(OpenError::Orphaned(self.path.clone()));
         }
-        let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-        made.map(|_| ()).map_err(|error| self.error("cannot write to", &error))
+        create_file(&path).map_err(|error| self.error("cannot write to", &error))
     }
 
     /// How much room the file system has.
@@ -186,9 +180,9 @@ pub enum OpenError {
     /// A later version of the program has made it.
     TooNew {
         /// The version of the schema that was found.
-        found: usize,
+        found: i64,
         /// The latest version that is known.
-        known: usize,
+        known: i64,
     },
     /// The database is another program's.
     Foreign,
@@ -257,10 +251,20 @@ impl std::error::Error for OpenError {}
 
 impl From<rusqlite::Error> for OpenError {
     fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-        match error.sqlite_error_code() {
-            Some(DatabaseCorrupt | NotADatabase) => Self::Damaged(error.to_string()),
+        match ErrorKind::of(&error) {
+            ErrorKind::Damaged => Self::Damaged(error.to_string()),
             _ => Self::Database(error.to_string()),
+        }
+    }
+}
+
+impl From<restante_sqlite::OpenError> for OpenError {
+    fn from(error: restante_sqlite::OpenError) -> Self {
+        use restante_sqlite::OpenError as Sqlite;
+        match error {
+            Sqlite::Newer { found, known } => Self::TooNew { found, known },
+            Sqlite::Foreign => Self::Foreign,
+            other => rusqlite::Error::from(other).into(),
         }
     }
 }

@@ -39,6 +39,7 @@ use jiff::Timestamp;
 use restante_cache::{Answer, Cache};
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_sqlite::Synchronous;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
@@ -313,11 +314,11 @@ impl Shared {
 }
 
 impl Durability {
-    /// How careful SQLite has to be: `NORMAL` keeps the database sound in any case, and syncs only now and then.
-    fn synchronous(self) -> &'static str {
+    /// When SQLite syncs a commit.
+    fn synchronous(self) -> Synchronous {
         match self {
-            Self::Full => "FULL",
-            Self::Relaxed => "NORMAL",
+            Self::Full => Synchronous::Full,
+            Self::Relaxed => Synchronous::Normal,
         }
     }
 }

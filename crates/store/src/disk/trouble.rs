@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rusqlite::ErrorCode;
+use restante_sqlite::ErrorKind;
 
 use super::OpenError;
 use crate::StoreError;
@@ -10,19 +10,10 @@ use crate::StoreError;
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let cause = format!("database: {error}");
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => Self::NoSpace(cause),
-            Some(
-                ErrorCode::SystemIoFailure
-                | ErrorCode::CannotOpen
-                | ErrorCode::DatabaseBusy
-                | ErrorCode::DatabaseLocked
-                | ErrorCode::ReadOnly
-                | ErrorCode::OutOfMemory
-                | ErrorCode::PermissionDenied
-                | ErrorCode::FileLockingProtocolFailed,
-            ) => Self::Unavailable(cause),
-            _ => Self::Broken(cause),
+        match ErrorKind::of(&error) {
+            ErrorKind::Full => Self::NoSpace(cause),
+            ErrorKind::Busy | ErrorKind::Unavailable => Self::Unavailable(cause),
+            ErrorKind::Damaged | ErrorKind::Interrupted | ErrorKind::Other => Self::Broken(cause),
         }
     }
 }

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use restante_mail::message::MessageId;
-use rusqlite::{Connection, ErrorCode};
+use restante_sqlite::ErrorKind;
+use rusqlite::Connection;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
@@ -280,7 +281,7 @@ impl Writer {
             self.shared.recent().end([]);
             self.tail.give_up();
             self.reclaim.leftovers = true;
-            let full = error.sqlite_error_code() == Some(ErrorCode::DiskFull);
+            let full = ErrorKind::of(&error) == ErrorKind::Full;
             return Err(if full { Failure::Undone(error.into()) } else { Failure::InDoubt(error.into()) });
         }
         let entries = changes.into_entries();

@@ -1,30 +1,30 @@
 //! The file: its tables, how it is opened, and how pieces come into it and go.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, io};
 
 use jiff::Timestamp;
-use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, params};
+use restante_sqlite::{Migration, OpenError, Schema, Synchronous, Unusable, open_reader};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use crate::journal::{Piece, SessionId};
 
-/// Says that a database is ours: the letters `rses`.
-const APPLICATION: i64 = 0x7273_6573;
-/// Files of another version are not read: nobody needs what was said long ago.
-const VERSION: i64 = 1;
-/// When the log begins anew, its file is not kept longer than this.
-const MAX_LOG: i64 = 1 << 20;
-/// How much of the file is held in memory, in KiB.
-const CACHE: i64 = 512;
-/// What the writer waits for somebody who looks into the file.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The file. It is deleted if it is damaged or has another version: what was said long ago is of little use.
+const SCHEMA: Schema = Schema {
+    application_id: 0x7273_6573, // "rses"
+    migrations: &[Migration { from: 0, to: 1, sql: TABLES }],
+    incremental_vacuum: false,
+    synchronous: Synchronous::Normal,
+    checkpoint_pages: None,
+    max_wal_bytes: 1 << 20,
+    cache_bytes: Some(512 << 10),
+    busy_timeout: Duration::from_secs(1),
+    quick_check: true,
+    unusable: Unusable::Delete,
+};
 
-const SCHEMA: &str = "
+const TABLES: &str = "
     CREATE TABLE sessions (
         id INTEGER PRIMARY KEY,
         dialect TEXT NOT NULL,
@@ -123,85 +123,28 @@ impl File {
         Ok(())
     }
 
-    fn open_as(path: &Path, read: impl Fn(&Path) -> rusqlite::Result<Self>) -> Result<Self, String> {
-        let told = |error: &dyn std::fmt::Display| format!("{} cannot be used: {error}", path.display());
-        make(path).map_err(|error| told(&error))?;
-        match read(path) {
+    fn open_as(path: &Path, read: impl Fn(&Path) -> Result<Self, OpenError>) -> Result<Self, String> {
+        let problem = |error: OpenError| format!("{} cannot be used: {error}", path.display());
+        let error = match read(path) {
             Ok(file) => return Ok(file),
-            Err(error) if !is_damage(&error) => return Err(told(&error)),
-            Err(error) => tracing::warn!(problem = told(&error), "the transcripts of earlier sessions are thrown away"),
-        }
-        throw_away(path).map_err(|error| told(&error))?;
-        make(path).map_err(|error| told(&error))?;
-        read(path).map_err(|error| told(&error))
+            Err(error) => error,
+        };
+        let replaced = SCHEMA.replace(path, error).map_err(problem)?;
+        tracing::warn!(problem = problem(replaced.error), "the transcripts of earlier sessions are thrown away");
+        read(path).map_err(problem)
     }
 
-    fn read(path: &Path) -> rusqlite::Result<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(PATIENCE)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "NORMAL")?;
-        connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
-        connection.pragma_update(None, "cache_size", -CACHE)?;
-        prepare(&mut connection)?;
+    fn read(path: &Path) -> Result<Self, OpenError> {
+        let connection = SCHEMA.open(path)?;
         let bytes = connection.query_row("SELECT coalesce(sum(bytes), 0) FROM pieces", [], |row| row.get(0))?;
         let last = connection.query_row("SELECT coalesce(max(id), 0) FROM sessions", [], |row| row.get::<_, u64>(0))?;
         Ok(Self { connection, bytes, last_session: last.into() })
     }
 }
 
-/// A connection that only reads.
+/// Opens the file for reading, beside its writer.
 pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(PATIENCE)?;
-    Ok(connection)
-}
-
-/// Makes an empty file where there is none. SQLite would let everybody read it.
-fn make(path: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(|_| ())
-}
-
-fn throw_away(path: &Path) -> io::Result<()> {
-    for suffix in ["-wal", "-shm", ""] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        match fs::remove_file(PathBuf::from(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether the file is to blame, and not who wants to read it.
-fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
-}
-
-/// Fills an empty file, and makes sure that another one is ours and whole.
-fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
-    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    match (number("application_id")?, number("user_version")?) {
-        (0, 0) => {
-            let transaction = connection.transaction()?;
-            transaction.execute_batch(SCHEMA)?;
-            transaction.pragma_update(None, "application_id", APPLICATION)?;
-            transaction.pragma_update(None, "user_version", VERSION)?;
-            transaction.commit()
-        }
-        (APPLICATION, VERSION) => {
-            let health: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-            if health == "ok" { Ok(()) } else { Err(damaged(health)) }
-        }
-        _ => Err(damaged("it belongs to another program, or to another version of this one".to_owned())),
-    }
-}
-
-fn damaged(why: String) -> rusqlite::Error {
-    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), Some(why))
+    open_reader(path, SCHEMA.busy_timeout)
 }
 
 fn insert(transaction: &Transaction<'_>, piece: &Piece) -> rusqlite::Result<()> {
