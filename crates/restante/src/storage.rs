@@ -10,6 +10,7 @@ use restante_store::disk::{self, DiskStore, Durability};
 use restante_store::journal::Journal;
 use restante_store::journal::disk::DiskJournal;
 use restante_store::journal::memory::MemoryJournal;
+use restante_store::journal::postgres::PostgresJournal;
 use restante_store::memory::MemoryStore;
 use restante_store::postgres::{self, Access, PostgresStore};
 use restante_store::{Limits, Result, Store, Usage};
@@ -118,7 +119,7 @@ pub fn open_journal(config: &Config, opened: &Opened) -> Option<Arc<dyn Journal>
     }
     let in_memory = || Arc::new(MemoryJournal::new(max_bytes));
     let journal: io::Result<Arc<dyn Journal>> = match (&opened.database, &config.storage.path) {
-        (Some(database), _) => database.journal(max_bytes).map(|journal| Arc::new(journal) as _),
+        (Some(database), _) => PostgresJournal::open(database, max_bytes).map(|journal| Arc::new(journal) as _),
         (None, Some(dir)) => DiskJournal::open(dir, max_bytes).map(|journal| Arc::new(journal) as _),
         (None, None) => return Some(in_memory()),
     };

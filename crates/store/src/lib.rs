@@ -11,7 +11,7 @@ mod error;
 pub mod feed;
 pub mod journal;
 pub mod memory;
-mod numbers;
+pub mod numbers;
 pub mod postgres;
 
 use async_trait::async_trait;

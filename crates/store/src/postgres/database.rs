@@ -27,10 +27,10 @@ const SILENCE: Duration = Duration::from_secs(10);
 const DOUBT: Duration = Duration::from_secs(1);
 
 /// What is sent along with a question.
-pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// See the file's documentation.
-pub(crate) struct Database {
+/// Connections to one schema of a database: one pool for changes and one for queries.
+pub struct Database {
     config: Config,
     tls: MakeRustlsConnect,
     schema: String,
@@ -60,7 +60,7 @@ impl Database {
     }
 
     /// The same database by one connection of its own, for whatever is asked.
-    pub(crate) fn apart(&self) -> Result<Self> {
+    pub fn apart(&self) -> Result<Self> {
         let own = pool(&self.config, &self.tls, &self.schema, 1)?;
         let (config, tls, schema) = (self.config.clone(), self.tls.clone(), self.schema.clone());
         Ok(Self { writers: own.clone(), readers: own, config, tls, schema })
@@ -77,7 +77,7 @@ impl Database {
     }
 
     /// Asks a question. One that fails for want of a connection is asked once more, which changes nothing.
-    pub(crate) async fn ask(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+    pub async fn ask(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         match self.query(&self.readers, question, parameters).await {
             Err(Trouble { is_cut_off: true, is_late: false, .. }) => {
                 Ok(self.query(&self.readers, question, parameters).await?)
@@ -87,7 +87,7 @@ impl Database {
     }
 
     /// Makes a change, once. After a failure it may have been made nevertheless.
-    pub(crate) async fn change(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+    pub async fn change(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
         Ok(self.query(&self.writers, change, parameters).await?)
     }
 

@@ -6,12 +6,12 @@
 
 mod address;
 mod broom;
-pub(crate) mod database;
+mod database;
 mod follow;
 mod follower;
 mod knowledge;
 mod reader;
-pub(crate) mod rows;
+pub mod rows;
 mod schema;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -20,7 +20,6 @@ mod trouble;
 mod writer;
 
 use std::hash::Hash;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,14 +33,13 @@ use tokio::task::JoinSet;
 
 pub use self::address::{Address, Url};
 use self::broom::Broom;
-use self::database::{Database, Parameters};
+pub use self::database::{Database, Parameters};
 use self::follow::Task;
 use self::follower::Follower;
 pub use self::schema::OpenError;
 pub use self::tls::ReadFile;
 use self::writer::{Job, LANES, Reply};
 use crate::feed::Feed;
-use crate::journal::postgres::PostgresJournal;
 use crate::numbers::{integer, key, nanoseconds};
 use crate::{
     Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
@@ -135,10 +133,9 @@ impl PostgresStore {
         })
     }
 
-    /// The journal of sessions in the same database, which holds so many bytes of all nodes. It takes one connection more. The
-    /// error says that there can be no thread for it.
-    pub fn journal(&self, max_bytes: usize) -> io::Result<PostgresJournal> {
-        PostgresJournal::open(self.database.clone(), max_bytes)
+    /// Returns the database, for other tables in the same schema.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
     }
 
     /// Hands a job to the writer and waits until it is durable.

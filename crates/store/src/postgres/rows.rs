@@ -11,12 +11,12 @@ use crate::numbers::time;
 use crate::{Result, StoreError};
 
 /// A value of a row, which is of the type that the schema gives it.
-pub(crate) fn value<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, column: &str) -> Result<T> {
+pub fn value<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, column: &str) -> Result<T> {
     row.try_get(column).map_err(|error| StoreError::Broken(format!("column {column}: {error}")))
 }
 
 /// A number, which ours never are below zero.
-pub(crate) fn number(row: &Row, column: &str) -> Result<u64> {
+pub fn number(row: &Row, column: &str) -> Result<u64> {
     value::<i64>(row, column).map(unsigned)
 }
 

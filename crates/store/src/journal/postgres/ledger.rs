@@ -14,8 +14,8 @@ use crate::journal::waiting::Batch;
 use crate::journal::writer::Shelf;
 use crate::journal::{Numbers, Piece};
 use crate::numbers::{integer, key};
-use crate::postgres::database::{Database, Parameters};
 use crate::postgres::rows::{number, value};
+use crate::postgres::{Database, Parameters};
 use crate::{Result, StoreError};
 
 /// How often this node says that it lives. One of which nothing was heard for a minute is taken for dead.

@@ -25,7 +25,7 @@ use super::waiting::{Stage, Waiting};
 use super::writer::Writing;
 use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
 use crate::Result;
-use crate::postgres::database::Database;
+use crate::postgres::{Database, PostgresStore};
 
 /// So many numbers there are for nodes, with the one of those that have none yet: as `journal.sql` says.
 const NODES: u64 = 64;
@@ -39,8 +39,10 @@ pub struct PostgresJournal {
 }
 
 impl PostgresJournal {
-    /// The journal in this database, whose tables are there. It is written by a connection of its own.
-    pub(crate) fn open(database: Arc<Database>, max_bytes: usize) -> io::Result<Self> {
+    /// Opens the journal in the database of a store. All nodes together keep at most `max_bytes`. The journal is written through
+    /// a connection of its own. Fails if the thread for that cannot be started.
+    pub fn open(store: &PostgresStore, max_bytes: usize) -> io::Result<Self> {
+        let database = store.database().clone();
         let (waiting, numbers) = (Arc::new(Waiting::new(max_bytes)), Arc::new(Numbers::of_nodes(NODES)));
         // Whoever asks need not wait for the thread.
         waiting.tell(Stage::Usable);

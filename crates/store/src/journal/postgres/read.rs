@@ -15,7 +15,7 @@ use crate::Result;
 use crate::journal::fresh::Part;
 use crate::journal::{End, Lines, MAX_LISTED_PIECES, Piece, SessionId, SessionPage, Transcript};
 use crate::numbers::{integer, key};
-use crate::postgres::database::Database;
+use crate::postgres::Database;
 use crate::postgres::rows::{number, value};
 
 /// Sessions below `$1`, `$2` of them, the highest first. They are found one after the other in the index, past all their pieces.

@@ -19,7 +19,7 @@ const PLENTY: usize = 1 << 20;
 async fn open(address: &Address, schema: &str, max_bytes: usize) -> PostgresJournal {
     let settings = Settings { schema: schema.to_owned(), ..Settings::default() };
     let store = PostgresStore::open(address, settings).await.expect("the database is there");
-    store.journal(max_bytes).expect("there is a thread for it")
+    PostgresJournal::open(&store, max_bytes).expect("there is a thread for it")
 }
 
 /// A piece of a session that this node has.
