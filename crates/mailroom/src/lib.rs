@@ -22,11 +22,11 @@ mod waiters;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use restante_journal::Journal;
 use restante_mail::address::Address;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_store::feed::Feed;
-use restante_store::journal::Journal;
 use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
 /// What readers ask with, and what they get when the store cannot answer.
 pub use restante_store::{MailboxPage, Page, StoreError, Which};

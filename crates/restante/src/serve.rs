@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use restante_access::Locks;
+use restante_journal::Journal;
 use restante_mailroom::{Mailroom, Settings};
 use restante_metrics::Metrics;
 use restante_net::{Readiness, ShutdownTrigger, Tls};
 use restante_script::ScriptError;
 use restante_settings::{Config, Loaded};
 use restante_store::Store;
-use restante_store::journal::Journal;
 use tokio::runtime::Runtime;
 
 use crate::extensions::Extensions;

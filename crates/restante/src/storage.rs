@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, fs, io};
 
+use restante_journal::Journal;
+use restante_journal::disk::DiskJournal;
+use restante_journal::memory::MemoryJournal;
+use restante_journal::postgres::PostgresJournal;
 use restante_settings::{Config, Storage};
 use restante_store::disk::{self, DiskStore, Durability};
-use restante_store::journal::Journal;
-use restante_store::journal::disk::DiskJournal;
-use restante_store::journal::memory::MemoryJournal;
-use restante_store::journal::postgres::PostgresJournal;
 use restante_store::memory::MemoryStore;
 use restante_store::postgres::{self, Access, PostgresStore};
 use restante_store::{Limits, Result, Store, Usage};

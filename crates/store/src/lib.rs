@@ -9,7 +9,6 @@ mod conformance;
 pub mod disk;
 mod error;
 pub mod feed;
-pub mod journal;
 pub mod memory;
 pub mod numbers;
 pub mod postgres;

@@ -8,11 +8,11 @@ use std::time::Duration;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use restante_access::{Grant, Scope};
+use restante_journal::{SessionId, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, canonical_prefix};
 use restante_settings::parse_duration;
-use restante_store::journal::{SessionId, SessionPage};
 use restante_store::{MailboxPage, Page, Which};
 use serde::de::DeserializeOwned;
 

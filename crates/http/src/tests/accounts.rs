@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::stream;
 use restante_access::tokens::{self, Wish};
 use restante_access::{Locks, Scope, users};
-use restante_store::journal::memory::MemoryJournal;
-use restante_store::journal::{Journal, Piece, Recipient, Side};
+use restante_journal::memory::MemoryJournal;
+use restante_journal::{Journal, Piece, Recipient, Side};
 use restante_testdir::TestDir;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -147,8 +147,7 @@ async fn the_transcript_of_a_message_names_no_recipient_that_the_token_is_not_fo
     ];
     let recipient = |name: &str| Recipient { address: format!("{name}@example.org"), parameters: format!("X={name}") };
     let brought = mail(&[("ci-1", id(0)), ("bob", 7)]);
-    let transaction =
-        Some(restante_store::journal::Transaction { to: vec![recipient("Bob"), recipient("ci-1")], ..brought });
+    let transaction = Some(restante_journal::Transaction { to: vec![recipient("Bob"), recipient("ci-1")], ..brought });
     accounts.journal.note(Piece { transaction, ..piece(FIRST, 1, cover(FIRST), &lines) });
 
     let path = format!("GET /api/v2/mailbox/ci-1/{}/transcript", id(0));

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use restante_store::journal::memory::MemoryJournal;
-use restante_store::journal::{
-    Cover, Dialect, End, Journal, Line, Lines, Outcome, Piece, Recipient, Side, Tls, Transaction,
-};
+use restante_journal::memory::MemoryJournal;
+use restante_journal::{Cover, Dialect, End, Journal, Line, Lines, Outcome, Piece, Recipient, Side, Tls, Transaction};
 use serde_json::json;
 
 use super::*;

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use restante_journal::{
+    Cover, Dialect, End, Journal, Line, Lines, Outcome, Piece, Recipient, SessionId, Side, Tls, Transaction,
+};
 use restante_mail::address::Address;
 use restante_mail::envelope::{ReversePath, reverse_path_text};
 use restante_mail::message::{MessageId, Summary};
@@ -16,9 +19,6 @@ use restante_metrics::Ending;
 use restante_net::Agreed;
 use restante_proto::smtp::{self, Session};
 use restante_proto::{Recorded, Speaker, Stage};
-use restante_store::journal::{
-    Cover, Dialect, End, Journal, Line, Lines, Outcome, Piece, Recipient, SessionId, Side, Tls, Transaction,
-};
 use tokio::time::Instant;
 
 use crate::Parting;

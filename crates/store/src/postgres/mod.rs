@@ -14,7 +14,7 @@ mod reader;
 pub mod rows;
 mod schema;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod tls;
 mod trouble;
 mod writer;

@@ -14,12 +14,12 @@ use super::*;
 use crate::conformance::{self, message};
 
 /// A database for all tests of this program, in which each has schemas of its own; none where PostgreSQL is not installed.
-pub(crate) fn address() -> Option<Address> {
+fn address() -> Option<Address> {
     Postgres::shared().map(|server| server.url().parse().expect("a URL of our own"))
 }
 
 /// A name that no other test has.
-pub(crate) fn fresh_schema() -> String {
+fn fresh_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }

@@ -8,10 +8,10 @@ use axum::response::Response;
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_access::Grant;
+use restante_journal::{Cover, Line, SessionId, SessionPage, Side, Transaction, Transcript};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Mailroom;
-use restante_store::journal::{Cover, Line, SessionId, SessionPage, Side, Transaction, Transcript};
 
 use crate::connection::memory::{Allowance, SMALL};
 use crate::extractors::parameters::{Administrator, OneMessage, OneSession, Permitted, SomeSessions};

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use futures_util::stream::pending;
+use restante_journal::memory::MemoryJournal;
+use restante_journal::{Journal as _, Piece, Side};
 use restante_search::Search;
 use restante_settings::Config;
 use restante_store::StoreError;
-use restante_store::journal::memory::MemoryJournal;
-use restante_store::journal::{Journal as _, Piece, Side};
 
 use super::super::access::Locked;
 use super::super::trouble::{Failing, over};

@@ -25,8 +25,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, NoSuchId};
 use restante_mail::naming::MailboxName;
+use restante_store::Result;
 
-use crate::Result;
 pub use lines::{Line, Lines, Side};
 
 /// The most pieces of each session that a list of sessions shows: the last ones.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 
-use crate::journal::{Cover, Dialect, End, Outcome, Piece, Recipient, Tls, Transaction};
+use crate::{Cover, Dialect, End, Outcome, Piece, Recipient, Tls, Transaction};
 
 /// What begins otherwise is of another version.
 const VERSION: u8 = 1;
@@ -163,7 +163,7 @@ fn owned(text: &str) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::conformance::{mail, piece};
+    use crate::conformance::{mail, piece};
 
     /// A mail that never was, from a sender that is not to be believed.
     fn strange() -> Piece {

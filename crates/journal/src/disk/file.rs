@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use restante_sqlite::{Migration, OpenError, Schema, Synchronous, Unusable, open_reader};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use crate::journal::{Piece, SessionId};
+use crate::{Piece, SessionId};
 
 /// The file. It is deleted if it is damaged or has another version: what was said long ago is of little use.
 const SCHEMA: Schema = Schema {
@@ -232,7 +232,7 @@ impl Oldest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::conformance::piece;
+    use crate::conformance::piece;
     use restante_testdir::TestDir;
 
     #[test]

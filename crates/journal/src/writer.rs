@@ -187,8 +187,8 @@ fn step_back() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::conformance::{mail, piece};
-    use crate::journal::waiting::MAX_WAITING;
+    use crate::conformance::{mail, piece};
+    use crate::waiting::MAX_WAITING;
 
     /// A shelf that counts.
     #[derive(Default)]

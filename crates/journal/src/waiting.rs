@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::journal::Piece;
+use crate::Piece;
 
 /// The most that waits, in bytes, beside what is being written.
 pub(super) const MAX_WAITING: usize = 16 << 20;
@@ -250,7 +250,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::conformance::piece;
+    use crate::conformance::piece;
 
     /// The sessions that wait, and whether the shelf counts beside them.
     fn seen(waiting: &Waiting) -> (Vec<u64>, bool) {

@@ -18,14 +18,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
+use restante_store::Result;
+use restante_store::postgres::{Database, PostgresStore};
 
 use self::ledger::Ledger;
 use super::fresh::{Fresh, Part};
 use super::waiting::{Stage, Waiting};
 use super::writer::Writing;
 use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
-use crate::Result;
-use crate::postgres::{Database, PostgresStore};
 
 /// So many numbers there are for nodes, with the one of those that have none yet: as `journal.sql` says.
 const NODES: u64 = 64;

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
+use restante_store::{Result, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::file::open_to_read;
-use crate::journal::fresh::{Fresh, Part};
-use crate::journal::waiting::Waiting;
-use crate::journal::{
+use crate::fresh::{Fresh, Part};
+use crate::waiting::Waiting;
+use crate::{
     Cover, Dialect, End, Lines, MAX_LISTED_PIECES, Outcome, Piece, Recipient, SessionId, SessionPage, Tls, Transaction,
     Transcript,
 };
-use crate::{Result, StoreError};
 
 /// Everything there is at one moment.
 pub(super) struct Reading {

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
+use restante_store::Result;
+use restante_store::numbers::{integer, key};
+use restante_store::postgres::Database;
+use restante_store::postgres::rows::{number, value};
 use tokio_postgres::Row;
 
 use super::ledger::small;
 use super::record;
-use crate::Result;
-use crate::journal::fresh::Part;
-use crate::journal::{End, Lines, MAX_LISTED_PIECES, Piece, SessionId, SessionPage, Transcript};
-use crate::numbers::{integer, key};
-use crate::postgres::Database;
-use crate::postgres::rows::{number, value};
+use crate::fresh::Part;
+use crate::{End, Lines, MAX_LISTED_PIECES, Piece, SessionId, SessionPage, Transcript};
 
 /// Sessions below `$1`, `$2` of them, the highest first. They are found one after the other in the index, past all their pieces.
 macro_rules! sessions {

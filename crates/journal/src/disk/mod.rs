@@ -17,12 +17,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
+use restante_store::{Result, StoreError};
 use tokio::task::spawn_blocking;
 
 use super::waiting::{Batch, Waiting};
 use super::writer::{Shelf, Writing};
 use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
-use crate::{Result, StoreError};
 use file::File;
 use read::Reading;
 
@@ -120,7 +120,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::journal::conformance::{self, mail, piece};
+    use crate::conformance::{self, mail, piece};
     use restante_testdir::TestDir;
 
     #[tokio::test]

@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
+use restante_store::Result;
 
 use super::{Cover, Journal, MAX_LISTED_PIECES, Numbers, Piece, SessionId, SessionPage, Transcript};
-use crate::Result;
 
 /// A [`Journal`] in memory.
 #[derive(Debug)]
@@ -171,7 +171,7 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::conformance;
+    use crate::conformance;
 
     #[tokio::test]
     async fn it_is_a_journal() {

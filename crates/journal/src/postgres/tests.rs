@@ -1,19 +1,30 @@
 //! What a journal in PostgreSQL promises, with a real server.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use restante_store::postgres::{Address, PostgresStore, Settings};
 use restante_testpg::{Line, Postgres};
 
 use super::*;
-use crate::journal::End;
-use crate::journal::conformance::{self, mail, piece};
-use crate::postgres::tests::{address, fresh_schema};
-use crate::postgres::{Address, PostgresStore, Settings};
+use crate::End;
+use crate::conformance::{self, mail, piece};
 
 /// What takes longer does not happen at all.
 const LONG: Duration = Duration::from_mins(1);
 const MOMENT: Duration = Duration::from_millis(20);
 const PLENTY: usize = 1 << 20;
+
+/// Returns a database for all tests of this program; each has schemas of its own. `None` if PostgreSQL is not installed.
+fn address() -> Option<Address> {
+    Postgres::shared().map(|server| server.url().parse().expect("a URL of our own"))
+}
+
+/// Returns a name that no other test has.
+fn fresh_schema() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("journal_{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
 
 /// The journal of a new node.
 async fn open(address: &Address, schema: &str, max_bytes: usize) -> PostgresJournal {

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use restante_store::numbers::{integer, key};
+use restante_store::postgres::rows::{number, value};
+use restante_store::postgres::{Database, Parameters};
+use restante_store::{Result, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::Row;
 
 use super::record;
-use crate::journal::waiting::Batch;
-use crate::journal::writer::Shelf;
-use crate::journal::{Numbers, Piece};
-use crate::numbers::{integer, key};
-use crate::postgres::rows::{number, value};
-use crate::postgres::{Database, Parameters};
-use crate::{Result, StoreError};
+use crate::waiting::Batch;
+use crate::writer::Shelf;
+use crate::{Numbers, Piece};
 
 /// How often this node says that it lives. One of which nothing was heard for a minute is taken for dead.
 const ATTENDANCE: Duration = Duration::from_secs(10);
