@@ -26,9 +26,9 @@ pub(super) enum Part {
 impl Fresh {
     /// What waits now, and whether anything is written beside it.
     pub(super) fn look(waiting: &Waiting) -> (Self, bool) {
-        let (line, has_shelf) = waiting.look();
-        let fresh = line.pieces().cloned().collect();
-        drop(line);
+        let (contents, has_shelf) = waiting.look();
+        let fresh = contents.queue.pieces().cloned().collect();
+        drop(contents);
         (Self(fresh), has_shelf)
     }
 

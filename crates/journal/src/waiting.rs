@@ -1,12 +1,12 @@
 //! What waits to be written: it grows under the hands of those who bring mail, who must not be held up, and is handed to the
 //! one thread that writes it, batch by batch.
 
-use std::collections::VecDeque;
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 
 use crate::Piece;
 
@@ -23,16 +23,13 @@ const TARDINESS: SignedDuration = SignedDuration::from_secs(5);
 pub(super) struct Waiting {
     /// What the journal holds, here and on the shelf.
     max_bytes: usize,
-    line: Mutex<Line>,
-    changed: Condvar,
+    inbox: Inbox<Line>,
 }
 
 /// Everything behind the lock.
-#[derive(Default)]
 pub(super) struct Line {
-    /// What waits, without what is being written.
-    pieces: VecDeque<Arc<Piece>>,
-    bytes: usize,
+    /// What waits, without what is being written. Sizes are bytes.
+    pieces: BoundedQueue<Arc<Piece>>,
     /// What is being written, or could not be and will be tried again. All of it was noted before what waits.
     writing: Option<Arc<Chunk>>,
     /// What waits is all that there is room for, so that the shelf as it is counts for nothing.
@@ -42,11 +39,10 @@ pub(super) struct Line {
     /// What was noted before goes; and what the thread knows of it.
     deadline: Option<Timestamp>,
     kept_deadline: Option<Timestamp>,
-    shelf: Stage,
+    shelf: ShelfState,
 }
 
 /// Pieces that are written together.
-#[derive(Default)]
 pub(super) struct Chunk {
     pub(super) pieces: Vec<Arc<Piece>>,
     bytes: usize,
@@ -73,35 +69,38 @@ pub(super) enum Next {
     End,
 }
 
-/// What the shelf is good for.
+/// Whether the shelf can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ShelfState {
     #[default]
     Opening,
-    Usable,
-    Closing,
-    /// The thread has ended: what was noted stays where it is.
+    Open,
+    /// It could not be opened, or everything is written and it was closed. What was noted stays in memory.
     Closed,
 }
 
 impl Waiting {
     pub(super) fn new(max_bytes: usize) -> Self {
-        Self { max_bytes, line: Mutex::default(), changed: Condvar::new() }
+        let line = Line {
+            pieces: BoundedQueue::new(max_bytes.min(MAX_WAITING)),
+            writing: None,
+            outgrown: false,
+            lost: 0,
+            deadline: None,
+            kept_deadline: None,
+            shelf: ShelfState::Opening,
+        };
+        Self { max_bytes, inbox: Inbox::new(line) }
     }
 
     /// Lets a piece wait. The first of those that wait go when there are too many.
     pub(super) fn add(&self, piece: Piece) {
-        // What goes is freed after the lock is let go.
-        let (mut gone, mut overtaken) = (Vec::new(), None);
-        let piece = Arc::new(piece);
-        let mut line = self.line();
-        line.bytes += piece.bytes();
-        line.pieces.push_back(piece);
-        while line.bytes > self.max_bytes.min(MAX_WAITING) {
-            let Some(first) = line.pieces.pop_front() else { break };
-            line.bytes -= first.bytes();
-            gone.push(first);
-        }
+        let (piece, mut overtaken) = (Arc::new(piece), None);
+        let bytes = piece.bytes();
+        let mut contents = self.inbox.lock();
+        let line = &mut contents.queue;
+        // What goes is freed after the lock is released.
+        let gone = line.pieces.push_evicting(piece, bytes);
         if !gone.is_empty() && self.max_bytes <= MAX_WAITING {
             // The journal is full of what waits: whatever is older goes before it.
             line.outgrown = true;
@@ -110,68 +109,64 @@ impl Waiting {
             line.lost += gone.len() as u64;
         }
         if line.pieces.len() == 1 {
-            self.changed.notify_all();
+            self.inbox.notify();
         }
-        drop(line);
-        drop(overtaken);
+        drop(contents);
+        drop((gone, overtaken));
     }
 
     pub(super) fn forget_before(&self, deadline: Timestamp) {
         let mut gone = Vec::new();
-        let mut line = self.line();
+        let mut contents = self.inbox.lock();
+        let line = &mut contents.queue;
         while let Some(first) = line.pieces.pop_front_if(|first| first.at < deadline) {
-            line.bytes -= first.bytes();
             gone.push(first);
         }
         line.deadline = Some(deadline);
         if line.is_overdue() {
-            self.changed.notify_all();
+            self.inbox.notify();
         }
-        drop(line);
+        drop(contents);
     }
 
     /// Nothing more comes.
     pub(super) fn close(&self) {
-        let mut line = self.line();
-        if line.shelf != Stage::Closed {
-            line.shelf = Stage::Closing;
-        }
-        drop(line);
-        self.changed.notify_all();
+        self.inbox.close();
     }
 
     /// Waits a moment, after nothing more comes, until everything is written. Whether it is.
     pub(super) fn is_closed_soon(&self) -> bool {
-        let closed = self.changed.wait_timeout_while(self.line(), PATIENCE, |line| line.shelf == Stage::Closing);
-        !closed.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+        let is_closed = |contents: &mut Contents<Line>| contents.queue.shelf == ShelfState::Closed;
+        self.inbox.wait_until(Some(Instant::now() + PATIENCE), is_closed).1
     }
 
-    /// What waits, and whether there is a shelf beside it, once that is known.
-    pub(super) fn look(&self) -> (MutexGuard<'_, Line>, bool) {
-        let line = self.changed.wait_while(self.line(), |line| line.shelf == Stage::Opening);
-        let line = line.unwrap_or_else(PoisonError::into_inner);
-        let is_full = line.bytes + line.writing.as_ref().map_or(0, |chunk| chunk.bytes) > self.max_bytes;
-        let has_shelf = line.shelf == Stage::Usable && !line.outgrown && !is_full;
-        (line, has_shelf)
+    /// Locks what waits, once it is known whether there is a shelf beside it. Returns the latter too.
+    pub(super) fn look(&self) -> (MutexGuard<'_, Contents<Line>>, bool) {
+        let is_known = |contents: &mut Contents<Line>| {
+            contents.queue.shelf != ShelfState::Opening || contents.stage != Stage::Open
+        };
+        let (contents, _) = self.inbox.wait_until(None, is_known);
+        let line = &contents.queue;
+        let is_full = line.pieces.size() + line.writing.as_ref().map_or(0, |chunk| chunk.bytes) > self.max_bytes;
+        let is_open = line.shelf == ShelfState::Open && contents.stage == Stage::Open;
+        let has_shelf = is_open && !line.outgrown && !is_full;
+        (contents, has_shelf)
     }
 
-    /// Tells what the shelf is good for now. That it is closing stays true until it is closed.
-    pub(super) fn tell(&self, stage: Stage) {
-        let mut line = self.line();
-        if line.shelf != Stage::Closing || stage == Stage::Closed {
-            line.shelf = stage;
-        }
-        drop(line);
-        self.changed.notify_all();
+    /// Notes whether the shelf can be read now.
+    pub(super) fn set_shelf(&self, state: ShelfState) {
+        self.inbox.lock().queue.shelf = state;
+        self.inbox.notify();
     }
 
     /// Waits for something to do, but not for longer than this. What could not be written comes first.
     pub(super) fn take(&self, time: Duration) -> Batch {
-        let idle = |line: &mut Line| {
-            line.pieces.is_empty() && line.writing.is_none() && !line.is_overdue() && line.shelf != Stage::Closing
+        let has_work = |contents: &mut Contents<Line>| {
+            let line = &contents.queue;
+            !line.pieces.is_empty() || line.writing.is_some() || line.is_overdue() || contents.stage != Stage::Open
         };
-        let waited = self.changed.wait_timeout_while(self.line(), time, idle);
-        let (mut line, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (mut contents, _) = self.inbox.wait_until(Instant::now().checked_add(time), has_work);
+        let line = &mut contents.queue;
         let chunk = line.writing.take().unwrap_or_else(|| Arc::new(line.first()));
         line.writing = Some(chunk.clone());
         let lost = mem::take(&mut line.lost);
@@ -179,40 +174,35 @@ impl Waiting {
             chunk,
             anew: line.outgrown,
             deadline: line.deadline,
-            room: self.max_bytes.saturating_sub(line.bytes),
+            room: self.max_bytes.saturating_sub(line.pieces.size()),
             lost,
         }
     }
 
     /// The batch that was taken last is on the shelf.
     pub(super) fn written(&self, batch: &Batch) -> Next {
-        let mut line = self.line();
+        let mut contents = self.inbox.lock();
+        let (stage, line) = (contents.stage, &mut contents.queue);
         // What was overtaken meanwhile counts for nothing, and neither does the shelf that it is on.
         if line.writing.take().is_some() {
             line.outgrown = false;
         }
         line.kept_deadline = batch.deadline;
-        match (line.shelf, line.bytes) {
-            (Stage::Closing, 0) => Next::End,
-            (_, bytes) if bytes >= BATCH => Next::GoOn,
+        match line.pieces.size() {
+            0 if stage != Stage::Open => Next::End,
+            BATCH.. => Next::GoOn,
             _ => Next::Rest,
         }
     }
 
     /// Rests, but not when it is the end.
     pub(super) fn rest(&self, time: Duration) {
-        let rested = self.changed.wait_timeout_while(self.line(), time, |line| line.shelf != Stage::Closing);
-        drop(rested.unwrap_or_else(PoisonError::into_inner));
+        self.inbox.pause(time);
     }
 
     /// Whether nothing more comes.
     pub(super) fn is_closing(&self) -> bool {
-        self.line().shelf == Stage::Closing
-    }
-
-    /// A panic elsewhere must not take the journal with it: no change of [`Line`] stops half-way.
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inbox.is_closed()
     }
 }
 
@@ -222,20 +212,13 @@ impl Line {
         // Writing may take long, or fail again and again; what is too old is not told meanwhile.
         let is_due = |piece: &&Arc<Piece>| self.deadline.is_some_and(|deadline| piece.at < deadline);
         let writing = self.writing.iter().flat_map(|chunk| &chunk.pieces);
-        writing.skip_while(is_due).chain(&self.pieces)
+        writing.skip_while(is_due).chain(self.pieces.iter())
     }
 
     /// Takes out what is to be written next.
     fn first(&mut self) -> Chunk {
-        let mut chunk = Chunk::default();
-        while chunk.bytes < BATCH
-            && let Some(piece) = self.pieces.pop_front()
-        {
-            chunk.bytes += piece.bytes();
-            chunk.pieces.push(piece);
-        }
-        self.bytes -= chunk.bytes;
-        chunk
+        let (pieces, bytes) = self.pieces.take(usize::MAX, BATCH);
+        Chunk { pieces, bytes }
     }
 
     /// Whether the thread has something to forget that it does not know of.
@@ -254,9 +237,9 @@ mod tests {
 
     /// The sessions that wait, and whether the shelf counts beside them.
     fn seen(waiting: &Waiting) -> (Vec<u64>, bool) {
-        waiting.tell(Stage::Usable);
-        let (line, has_shelf) = waiting.look();
-        (line.pieces().map(|piece| piece.session.number()).collect(), has_shelf)
+        waiting.set_shelf(ShelfState::Open);
+        let (contents, has_shelf) = waiting.look();
+        (contents.queue.pieces().map(|piece| piece.session.number()).collect(), has_shelf)
     }
 
     fn add(waiting: &Waiting, sessions: std::ops::RangeInclusive<u64>) {
@@ -281,7 +264,7 @@ mod tests {
         let batch = waiting.take(Duration::MAX);
         assert!(batch.anew, "what was written before 3 goes");
         waiting.written(&batch);
-        assert_eq!((seen(&waiting), waiting.line().lost), ((vec![], true), 0));
+        assert_eq!((seen(&waiting), waiting.inbox.lock().queue.lost), ((vec![], true), 0));
     }
 
     #[test]
@@ -308,6 +291,6 @@ mod tests {
         waiting.forget_before(Timestamp::from_second(5).unwrap());
         assert_eq!(seen(&waiting), (vec![5], true));
         waiting.written(&batch);
-        assert!(waiting.line().is_overdue(), "the shelf does not know of it");
+        assert!(waiting.inbox.lock().queue.is_overdue(), "the shelf does not know of it");
     }
 }

@@ -3,10 +3,14 @@
 use std::io;
 use std::mem;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::waiting::{Batch, Next, Stage, Waiting};
+use restante_worker::{Worker, lower_priority};
+
+use super::waiting::{Batch, Next, ShelfState, Waiting};
+
+/// The name of the thread.
+const THREAD: &str = "journal";
 
 /// How long the thread rests between batches, so that a few sessions now and then are written together. It does not when
 /// there is enough for another batch.
@@ -41,7 +45,7 @@ pub(super) trait Shelf: Send + 'static {
 pub(super) struct Writing<S: Shelf> {
     waiting: Arc<Waiting>,
     /// None once it is closed.
-    thread: Option<JoinHandle<Option<Writer<S>>>>,
+    thread: Option<Worker<Option<Writer<S>>>>,
 }
 
 impl<S: Shelf> Writing<S> {
@@ -52,7 +56,7 @@ impl<S: Shelf> Writing<S> {
         open: impl FnOnce() -> Result<S, String> + Send + 'static,
     ) -> io::Result<Self> {
         let shared = waiting.clone();
-        let thread = named_thread().spawn(move || run(shared, open))?;
+        let thread = Worker::spawn(THREAD, move || run(shared, open))?;
         Ok(Self { waiting, thread: Some(thread) })
     }
 }
@@ -61,20 +65,16 @@ impl<S: Shelf> Drop for Writing<S> {
     fn drop(&mut self) {
         self.waiting.close();
         let Some(thread) = self.thread.take() else { return };
-        // The thread has stepped back for good; the end would wait for it when others keep the processors busy.
-        let finish = || {
+        // A lowered priority cannot be raised again, so another thread finishes. The old one could take long on busy processors.
+        let finish = move || {
             if let Ok(Some(writer)) = thread.join() {
                 writer.finish();
             }
         };
-        if named_thread().spawn(finish).is_err() || !self.waiting.is_closed_soon() {
+        if Worker::spawn(THREAD, finish).is_err() || !self.waiting.is_closed_soon() {
             tracing::warn!("some transcripts of sessions could not be written in time");
         }
     }
-}
-
-fn named_thread() -> thread::Builder {
-    thread::Builder::new().name("journal".to_owned())
 }
 
 /// Writes until nothing more comes. What is left then is for [`Writer::finish`], where there is a shelf.
@@ -83,13 +83,15 @@ fn run<S: Shelf>(waiting: Arc<Waiting>, open: impl FnOnce() -> Result<S, String>
         Ok(shelf) => shelf,
         Err(problem) => {
             tracing::error!(problem, "transcripts of sessions are kept in memory only");
-            waiting.tell(Stage::Closed);
+            waiting.set_shelf(ShelfState::Closed);
             return None;
         }
     };
-    waiting.tell(Stage::Usable);
-    // Not before: whoever asks waits until the shelf is open.
-    step_back();
+    waiting.set_shelf(ShelfState::Open);
+    // Not earlier: requests wait until the shelf is open.
+    if let Err(error) = lower_priority() {
+        tracing::debug!(%error, "transcripts of sessions are written at the usual priority");
+    }
     let mut writer = Writer { shelf, waiting, losses: Losses::default() };
     writer.keep_writing();
     Some(writer)
@@ -143,7 +145,7 @@ impl<S: Shelf> Writer<S> {
         }
         // Whoever waits for the end may open the same journal next.
         self.shelf.close();
-        self.waiting.tell(Stage::Closed);
+        self.waiting.set_shelf(ShelfState::Closed);
     }
 
     /// Writes a batch and then lets it wait no longer.
@@ -173,14 +175,6 @@ impl Losses {
         }
         self.told = Some(now);
         Some(mem::take(&mut self.pieces))
-    }
-}
-
-/// Leaves the processors to those who bring mail or ask for it.
-fn step_back() {
-    const NICEST: i32 = 19;
-    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICEST) {
-        tracing::debug!(%error, "transcripts of sessions are written at the usual priority");
     }
 }
 
@@ -220,7 +214,7 @@ mod tests {
         }
         // Some 6 MB: five batches, and what is left waits for more.
         assert_eq!(steps, [Next::GoOn, Next::GoOn, Next::GoOn, Next::GoOn, Next::Rest]);
-        waiting.tell(Stage::Closing);
+        waiting.close();
         assert_eq!(writer.write(&waiting.take(Duration::MAX)), Ok(Next::End));
         assert_eq!((writer.shelf.0, writer.losses.pieces, writer.losses.told), (101, 0, None));
     }

@@ -1,13 +1,12 @@
 //! The box between deliveries, which must not wait, and the librarian: what happened, as little of it as will do. It is bounded. What
 //! does not fit is forgotten, but not that something was: the librarian then asks the store.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
+use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 use tokio::sync::{Notify, watch};
 
 /// How much fits into the box.
@@ -59,16 +58,16 @@ pub(crate) struct Batch {
 pub(crate) struct Intake {
     /// Whether somebody empties the box.
     is_open: AtomicBool,
-    state: Mutex<State>,
-    bell: Condvar,
+    inbox: Inbox<State>,
     /// Rings when a higher id was heard of.
     higher: Notify,
     progress: watch::Sender<Progress>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    news: VecDeque<News>,
+    /// The size of each is one.
+    news: BoundedQueue<News>,
     missed: Option<Missed>,
     /// How much was ever put in.
     count: u64,
@@ -76,17 +75,20 @@ struct State {
     highest: MessageId,
     /// Whether somebody waits for what is in the box.
     is_urgent: bool,
-    is_closed: bool,
-    /// See [`Intake::abandon`].
-    is_abandoned: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let news = BoundedQueue::new(MAX_NEWS);
+        Self { news, missed: None, count: 0, highest: MessageId::ZERO, is_urgent: false }
+    }
 }
 
 impl Default for Intake {
     fn default() -> Self {
         Self {
             is_open: AtomicBool::new(false),
-            state: Mutex::default(),
-            bell: Condvar::new(),
+            inbox: Inbox::default(),
             higher: Notify::new(),
             progress: watch::channel(Progress::default()).0,
         }
@@ -105,9 +107,11 @@ impl Intake {
             return;
         }
         let news = news();
-        let mut state = self.lock();
-        if state.is_closed {
-            // Nobody takes it out any more, but the index must not be thought to know of it.
+        let mut contents = self.inbox.lock();
+        let is_closed = contents.stage != Stage::Open;
+        let state = &mut contents.queue;
+        if is_closed {
+            // The indexer does not take it any more, but the index must not count as complete.
             state.miss(&news);
             return;
         }
@@ -116,73 +120,73 @@ impl Intake {
             state.highest = state.highest.max(id);
             self.higher.notify_waiters();
         }
-        if state.news.len() >= MAX_NEWS {
+        if let Err(news) = state.news.push(news, 1) {
             state.miss(&news);
             self.progress.send_if_modified(|progress| std::mem::take(&mut progress.is_caught_up));
             return;
         }
-        state.news.push_back(news);
         state.count += 1;
         if state.news.len() == 1 {
-            self.bell.notify_all();
+            self.inbox.notify();
         }
     }
 
     /// Notes that something was missed.
     pub(crate) fn miss(&self, missed: Missed) {
-        let mut state = self.lock();
+        let mut contents = self.inbox.lock();
+        let state = &mut contents.queue;
         state.missed = Some(state.missed.map_or(missed, |before| before.and(missed)));
         self.progress.send_if_modified(|progress| std::mem::take(&mut progress.is_caught_up));
-        self.bell.notify_all();
+        self.inbox.notify();
     }
 
     /// A message with this id was stored some time, or none was.
     pub(crate) fn hear_of(&self, id: MessageId) {
-        let mut state = self.lock();
-        state.highest = state.highest.max(id);
+        let mut contents = self.inbox.lock();
+        contents.queue.highest = contents.queue.highest.max(id);
         self.higher.notify_waiters();
     }
 
     /// The librarian's: waits for news, gathers for a while what follows unless somebody waits for it, and takes out so many. When
     /// there is other work to do, it does not wait.
     pub(crate) fn next(&self, most: usize, gather: Duration, is_busy: bool) -> Batch {
-        let mut state = self.lock();
-        let has_nothing = |state: &State| state.news.is_empty() && state.missed.is_none() && !state.is_closed;
-        while !is_busy && has_nothing(&state) {
-            state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+        if !is_busy {
+            let has_work = |Contents { queue, stage }: &mut Contents<State>| {
+                !queue.news.is_empty() || queue.missed.is_some() || *stage != Stage::Open
+            };
+            drop(self.inbox.wait_until(None, has_work));
+            let has_enough = |Contents { queue, stage }: &mut Contents<State>| {
+                queue.is_urgent || *stage != Stage::Open || queue.news.len() >= most
+            };
+            drop(self.inbox.wait_until(Some(Instant::now() + gather), has_enough));
         }
-        let deadline = Instant::now() + gather;
-        while !is_busy && !state.is_urgent && !state.is_closed && state.news.len() < most {
-            let time = deadline.saturating_duration_since(Instant::now());
-            if time.is_zero() {
-                break;
-            }
-            state = self.bell.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        let count = most.min(state.news.len());
-        let news: Vec<News> = state.news.drain(..count).collect();
-        if state.news.is_empty() {
-            state.is_urgent = false;
+        let mut contents = self.inbox.lock();
+        let (stage, queue) = (contents.stage, &mut contents.queue);
+        let (news, _) = queue.news.take(most, usize::MAX);
+        if queue.news.is_empty() {
+            queue.is_urgent = false;
         }
         // What is in the box may be what was missed, so it goes first, unless there is nothing to put it into.
-        let is_next = state.news.is_empty() || state.missed == Some(Missed::Index);
-        let missed = if is_next { state.missed.take() } else { None };
+        let is_next = queue.news.is_empty() || queue.missed == Some(Missed::Index);
+        let missed = if is_next { queue.missed.take() } else { None };
         // There is no time to ask the store for anything at the end.
-        let is_over = state.is_abandoned || state.is_closed && (news.is_empty() || missed.is_some());
-        Batch { is_over, is_clean: !state.is_abandoned, news, missed }
+        let is_over = match stage {
+            Stage::Open => false,
+            Stage::Closed => news.is_empty() || missed.is_some(),
+            Stage::Stopped => true,
+        };
+        Batch { is_over, is_clean: stage != Stage::Stopped, news, missed }
     }
 
     /// The librarian's: waits for so long, or for the end. Whether that has come.
     pub(crate) fn pause(&self, time: Duration) -> bool {
-        let state = self.lock();
-        let waited = self.bell.wait_timeout_while(state, time, |state| !state.is_closed);
-        waited.unwrap_or_else(PoisonError::into_inner).0.is_closed
+        self.inbox.pause(time)
     }
 
     /// The librarian's: so many news are in the index now, and nothing else is under way, or something is.
     pub(crate) fn done(&self, count: usize, is_caught_up: bool) {
-        let state = self.lock();
-        let is_caught_up = is_caught_up && state.missed.is_none();
+        let contents = self.inbox.lock();
+        let is_caught_up = is_caught_up && contents.queue.missed.is_none();
         self.progress.send_modify(|progress| {
             progress.done += count as u64;
             progress.is_caught_up = is_caught_up;
@@ -206,10 +210,10 @@ impl Intake {
     /// Waits until what has happened so far is in the index. Whether it is in time.
     pub(crate) async fn follow(&self, patience: Duration) -> bool {
         let count = {
-            let mut state = self.lock();
-            state.is_urgent = true;
-            self.bell.notify_all();
-            state.count
+            let mut contents = self.inbox.lock();
+            contents.queue.is_urgent = true;
+            self.inbox.notify();
+            contents.queue.count
         };
         let mut progress = self.progress.subscribe();
         let followed = progress.wait_for(|progress| progress.is_caught_up && progress.done >= count);
@@ -218,28 +222,22 @@ impl Intake {
 
     /// Takes no news any more.
     pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
-        self.bell.notify_all();
+        self.inbox.close();
     }
 
     /// Nobody waits for what is still in the box, or knows whether it is everything.
     pub(crate) fn abandon(&self) {
-        self.lock().is_abandoned = true;
-        self.bell.notify_all();
+        self.inbox.stop();
     }
 
     /// The highest id of a stored message that was heard of.
     pub(crate) fn highest(&self) -> MessageId {
-        self.lock().highest
+        self.inbox.lock().queue.highest
     }
 
     /// How much waits.
     pub(crate) fn waiting(&self) -> usize {
-        self.lock().news.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inbox.lock().queue.news.len()
     }
 }
 

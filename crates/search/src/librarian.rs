@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use restante_mail::message::MessageId;
+use restante_worker::lower_priority;
 
 use crate::catch_up::CatchUp;
 use crate::filing::{Filing, Trouble};
@@ -40,7 +41,9 @@ impl Librarian {
 
     /// Works until the intake is closed.
     pub(crate) fn run(mut self) {
-        step_back();
+        if let Err(error) = lower_priority() {
+            tracing::debug!(%error, "the search index is filled at the usual priority");
+        }
         while !self.open() {
             if self.intake.pause(self.patience) {
                 return;
@@ -178,14 +181,6 @@ impl Librarian {
         if let Err(error) = index.close(self.intake.highest()) {
             tracing::warn!(%error, "the search index was not closed in good order");
         }
-    }
-}
-
-/// Leaves the processors to those who bring mail or ask for it.
-fn step_back() {
-    const NICEST: i32 = 19;
-    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICEST) {
-        tracing::debug!(%error, "the search index is filled at the usual priority");
     }
 }
 

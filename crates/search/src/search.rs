@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::{self, JoinHandle, available_parallelism};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use restante_mail::message::{MessageId, Summary};
@@ -10,6 +10,7 @@ use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::hooks::Observer;
 use restante_mailroom::{Mailroom, Which};
+use restante_worker::Worker;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
@@ -38,8 +39,6 @@ const LIMIT: Duration = Duration::from_secs(10);
 const MAX_AT_ONCE: usize = 4;
 /// How many bytes of mail are read for the snippets of one answer.
 const MAX_SNIPPETS: u64 = 16 << 20;
-/// How often one looks whether the librarian has left.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// See the crate's documentation.
 pub struct Search {
@@ -54,7 +53,7 @@ pub struct Search {
 struct Desk {
     mailroom: Weak<Mailroom>,
     runtime: Option<Handle>,
-    librarian: Option<JoinHandle<()>>,
+    librarian: Option<Worker>,
     has_started: bool,
 }
 
@@ -117,12 +116,9 @@ impl Search {
         }
         let librarian = self.desk.lock().unwrap_or_else(PoisonError::into_inner).librarian.take();
         let Some(librarian) = librarian else { return };
-        let deadline = Instant::now() + patience;
-        while !librarian.is_finished() && Instant::now() < deadline {
-            thread::sleep(LOOK);
-        }
+        let has_ended = librarian.wait_until(Instant::now() + patience);
         self.intake.abandon();
-        if librarian.is_finished() {
+        if has_ended {
             // It may have ended by a fault of the program, which was told then.
             let _ = librarian.join();
         } else {
@@ -139,8 +135,8 @@ impl Search {
         self.intake.open();
         let filing = Filing::new(self.shelf.clone(), desk.mailroom.clone(), runtime);
         let librarian = Librarian::new(self.intake.clone(), filing);
-        match thread::Builder::new().name("librarian".to_owned()).spawn(move || librarian.run()) {
-            Ok(thread) => desk.librarian = Some(thread),
+        match Worker::spawn("librarian", move || librarian.run()) {
+            Ok(worker) => desk.librarian = Some(worker),
             Err(error) => tracing::error!(%error, "no thread for the search index; there is no search"),
         }
     }
@@ -325,7 +321,7 @@ mod tests {
             let work = move |asker: Weak<()>| {
                 begun.send(()).unwrap();
                 while asker.strong_count() > 0 {
-                    thread::sleep(LOOK);
+                    std::thread::sleep(Duration::from_millis(5));
                 }
             };
             turn.away(work).await

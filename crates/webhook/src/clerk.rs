@@ -10,7 +10,7 @@ use restante_mail::message::Summary;
 use tokio::sync::oneshot;
 
 use crate::Event;
-use crate::intake::{Batch, Intake, News, Stage};
+use crate::intake::{Batch, Intake, News};
 use crate::lane::Lane;
 use crate::line::Item;
 use crate::notice::Notice;
@@ -90,19 +90,19 @@ impl Clerk {
         loop {
             let is_restless = self.shelf.is_some() || self.is_understaffed;
             let batch = self.intake.next(is_restless.then_some(self.habits.patience));
-            let stage = batch.stage;
+            let (is_over, is_clean) = (batch.is_over, batch.is_clean);
             if let Some(beginning) = batch.beginning {
                 self.begin(beginning);
             }
             let lines = self.work_off(batch);
-            if matches!(stage, Stage::Over { .. }) {
+            if is_over {
                 // The last chance to write.
                 self.retry = None;
             }
             self.write();
             self.push(lines);
-            if let Stage::Over { clean } = stage {
-                return self.leave(clean);
+            if is_over {
+                return self.leave(is_clean);
             }
         }
     }

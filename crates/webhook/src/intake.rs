@@ -3,10 +3,10 @@
 
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use restante_mail::message::{MessageId, Summary};
+use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 
 use crate::Event;
 
@@ -42,8 +42,7 @@ pub(crate) enum Refused {
 /// See the file's documentation.
 #[derive(Debug, Default)]
 pub(crate) struct Intake {
-    state: Mutex<State>,
-    bell: Condvar,
+    inbox: Inbox<State>,
     /// The highest id of a stored message that was ever heard of, whether somebody wants to be told or not.
     highest: AtomicU64,
     /// Whether what waits is written down.
@@ -60,38 +59,34 @@ pub(crate) struct Batch {
     pub(crate) is_caught_up: bool,
     /// Rows of the outbox that are done with.
     pub(crate) settled: Vec<i64>,
-    /// How it goes on.
-    pub(crate) stage: Stage,
+    /// Whether the clerk is to leave.
+    pub(crate) is_over: bool,
+    /// Whether this is an end in good order.
+    pub(crate) is_clean: bool,
 }
 
-/// How far it has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// The server does not serve yet. The clerk leaves everything as it is.
-    #[default]
-    Waiting,
-    /// Everything is taken.
-    Open,
-    /// No news is taken any more; lanes may still be done with something.
-    Closed,
-    /// The clerk is to leave.
-    Over {
-        /// Whether this is an end in good order.
-        clean: bool,
-    },
-}
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    beginning: Option<u64>,
-    news: Vec<News>,
-    bytes: usize,
+    start: Start,
+    /// Sizes are bytes.
+    news: BoundedQueue<News>,
     is_caught_up: bool,
     settled: Vec<i64>,
-    stage: Stage,
     /// Whether news came after the box was closed.
     was_late: bool,
+    /// Whether the end was requested in good order.
+    is_clean: bool,
     clerk: Progress,
+}
+
+/// The start of the server. Until it serves, the clerk leaves everything as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Pending,
+    /// The server serves. This is the last id that was given before.
+    After(u64),
+    /// The clerk knows that id.
+    Reported,
 }
 
 /// How far the clerk has come.
@@ -105,19 +100,25 @@ enum Progress {
     Left,
 }
 
-impl State {
-    fn is_closed(&self) -> bool {
-        matches!(self.stage, Stage::Closed | Stage::Over { .. })
+impl Start {
+    /// Returns the last id before the start, once.
+    fn take(&mut self) -> Option<u64> {
+        let Self::After(last) = *self else { return None };
+        *self = Self::Reported;
+        Some(last)
     }
+}
 
-    /// Whether there is something for the clerk to do.
-    fn is_busy(&self) -> bool {
-        match self.stage {
-            Stage::Waiting => false,
-            Stage::Over { .. } => true,
-            Stage::Open | Stage::Closed => {
-                self.beginning.is_some() || !self.news.is_empty() || !self.settled.is_empty()
-            }
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            start: Start::Pending,
+            news: BoundedQueue::new(MAX_BYTES),
+            is_caught_up: false,
+            settled: Vec::new(),
+            was_late: false,
+            is_clean: false,
+            clerk: Progress::Working,
         }
     }
 }
@@ -126,41 +127,39 @@ impl Intake {
     /// The server serves from now on; this is the last id that was given before.
     pub(crate) fn begin(&self, last: MessageId) {
         self.heard_of(last);
-        let mut state = self.lock();
-        if state.stage == Stage::Waiting {
-            state.stage = Stage::Open;
-            state.beginning = Some(last.number());
+        let mut contents = self.inbox.lock();
+        if contents.stage == Stage::Open && contents.queue.start == Start::Pending {
+            contents.queue.start = Start::After(last.number());
         }
-        self.bell.notify_all();
+        self.inbox.notify();
     }
 
     /// Puts news in, if there is room.
     pub(crate) fn put(&self, news: News) -> Result<(), Refused> {
-        let mut state = self.lock();
-        if state.is_closed() {
-            state.was_late = true;
+        let mut contents = self.inbox.lock();
+        if contents.stage != Stage::Open {
+            contents.queue.was_late = true;
             return Err(Refused::Closed);
         }
         let bytes = news.bytes();
-        if state.bytes + bytes > MAX_BYTES {
-            return Err(Refused::Full);
-        }
-        state.bytes += bytes;
-        state.news.push(news);
-        self.bell.notify_all();
+        contents.queue.news.push(news, bytes).map_err(|_| Refused::Full)?;
+        self.inbox.notify();
         Ok(())
     }
 
     /// Puts in all that was missed before this start, whose size is bounded elsewhere; all of it or, when it is too late,
     /// nothing.
     pub(crate) fn put_missed(&self, news: Vec<News>) -> Result<(), Vec<News>> {
-        let mut state = self.lock();
-        if state.is_closed() {
+        let mut contents = self.inbox.lock();
+        if contents.stage != Stage::Open {
             return Err(news);
         }
-        state.news.extend(news);
-        state.is_caught_up = true;
-        self.bell.notify_all();
+        for news in news {
+            // An item of size zero always fits.
+            let _ = contents.queue.news.push(news, 0);
+        }
+        contents.queue.is_caught_up = true;
+        self.inbox.notify();
         Ok(())
     }
 
@@ -186,81 +185,66 @@ impl Intake {
 
     /// A row of the outbox is done with. There are never more of them than events that wait.
     pub(crate) fn settle(&self, row: i64) {
-        let mut state = self.lock();
-        if state.clerk < Progress::Left {
-            state.settled.push(row);
-            self.bell.notify_all();
+        let mut contents = self.inbox.lock();
+        if contents.queue.clerk < Progress::Left {
+            contents.queue.settled.push(row);
+            self.inbox.notify();
         }
     }
 
     /// The clerk's: waits until there is something to do, or for so long.
     pub(crate) fn next(&self, wait: Option<Duration>) -> Batch {
         let deadline = wait.map(|wait| Instant::now() + wait);
-        let mut state = self.lock();
-        loop {
-            if state.is_closed() && state.news.is_empty() && state.clerk < Progress::Flushed {
-                state.clerk = Progress::Flushed;
-                self.bell.notify_all();
+        let has_begun =
+            |Contents { queue, stage }: &mut Contents<State>| queue.start != Start::Pending || *stage != Stage::Open;
+        drop(self.inbox.wait_until(None, has_begun));
+        let has_work = |Contents { queue, stage }: &mut Contents<State>| {
+            if *stage != Stage::Open && queue.news.is_empty() && queue.clerk < Progress::Flushed {
+                queue.clerk = Progress::Flushed;
+                self.inbox.notify();
             }
-            let is_time = state.stage != Stage::Waiting && deadline.is_some_and(|deadline| deadline <= Instant::now());
-            if state.is_busy() || is_time {
-                state.bytes = 0;
-                return Batch {
-                    beginning: state.beginning.take(),
-                    news: std::mem::take(&mut state.news),
-                    is_caught_up: state.is_caught_up,
-                    settled: std::mem::take(&mut state.settled),
-                    stage: state.stage,
-                };
-            }
-            let deadline = deadline.filter(|_| state.stage != Stage::Waiting);
-            state = self.wait(state, deadline);
+            let has_input =
+                matches!(queue.start, Start::After(_)) || !queue.news.is_empty() || !queue.settled.is_empty();
+            has_input || *stage == Stage::Stopped
+        };
+        let (mut contents, _) = self.inbox.wait_until(deadline, has_work);
+        let (stage, queue) = (contents.stage, &mut contents.queue);
+        Batch {
+            beginning: queue.start.take(),
+            news: queue.news.take(usize::MAX, usize::MAX).0,
+            is_caught_up: queue.is_caught_up,
+            settled: std::mem::take(&mut queue.settled),
+            is_over: stage == Stage::Stopped,
+            is_clean: queue.is_clean,
         }
     }
 
     /// The clerk's: nothing is taken out any more.
     pub(crate) fn leave(&self) {
-        let mut state = self.lock();
-        *state = State { stage: state.stage, clerk: Progress::Left, ..State::default() };
-        self.bell.notify_all();
+        self.inbox.lock().queue = State { clerk: Progress::Left, ..State::default() };
+        self.inbox.notify();
     }
 
     /// Takes no news any more, and waits until the clerk has worked off what was there. Whether it has in time.
     pub(crate) fn close(&self, deadline: Instant) -> bool {
-        let mut state = self.lock();
-        if !state.is_closed() {
-            state.stage = Stage::Closed;
-        }
-        self.bell.notify_all();
-        while state.clerk < Progress::Flushed && Instant::now() < deadline {
-            state = self.wait(state, Some(deadline));
-        }
-        state.clerk >= Progress::Flushed
+        self.inbox.close();
+        self.wait_for(Progress::Flushed, deadline)
     }
 
     /// Lets the clerk leave, and waits for that. Whether it has in time. An end that came too early for some news is not in
     /// good order.
     pub(crate) fn finish(&self, clean: bool, deadline: Instant) -> bool {
-        let mut state = self.lock();
-        if !matches!(state.stage, Stage::Over { .. }) {
-            state.stage = Stage::Over { clean: clean && !state.was_late };
+        let mut contents = self.inbox.lock();
+        if contents.stage != Stage::Stopped {
+            contents.queue.is_clean = clean && !contents.queue.was_late;
+            contents.stage = Stage::Stopped;
         }
-        self.bell.notify_all();
-        while state.clerk < Progress::Left && Instant::now() < deadline {
-            state = self.wait(state, Some(deadline));
-        }
-        state.clerk >= Progress::Left
+        drop(contents);
+        self.inbox.notify();
+        self.wait_for(Progress::Left, deadline)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, deadline: Option<Instant>) -> MutexGuard<'a, State> {
-        let Some(deadline) = deadline else {
-            return self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
-        };
-        let time = deadline.saturating_duration_since(Instant::now());
-        self.bell.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn wait_for(&self, progress: Progress, deadline: Instant) -> bool {
+        self.inbox.wait_until(Some(deadline), |contents| contents.queue.clerk >= progress).1
     }
 }

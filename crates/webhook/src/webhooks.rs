@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use restante_courier::{Answers, Courier, Http, Rules};
 use restante_mail::message::{MessageId, Summary};
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;
+use restante_worker::Worker;
 use tokio::sync::oneshot;
 
 use crate::clerk::{Clerk, Gap, Habits};
@@ -69,7 +69,8 @@ impl Webhooks {
         let habits = Habits { render, give_up_after, grace: pace.longest, patience: pace.outbox };
         let (searcher, gap) = oneshot::channel();
         let clerk = Clerk::new(lanes.clone(), intake.clone(), shelf, habits, searcher);
-        let started = thread::Builder::new().name("webhook-clerk".to_owned()).spawn(move || clerk.run());
+        // The end is waited for through the intake.
+        let started = Worker::spawn("webhook-clerk", move || clerk.run());
         started.map_err(|error| format!("no thread for webhooks: {error}"))?;
         let most_missed = queue.saturating_mul(lanes.len());
         Ok(Arc::new(Self { lanes, intake, timeout, most_missed, gap: Mutex::new(Some(gap)) }))

@@ -23,7 +23,7 @@ use restante_store::postgres::{Database, PostgresStore};
 
 use self::ledger::Ledger;
 use super::fresh::{Fresh, Part};
-use super::waiting::{Stage, Waiting};
+use super::waiting::{ShelfState, Waiting};
 use super::writer::Writing;
 use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
 
@@ -45,7 +45,7 @@ impl PostgresJournal {
         let database = store.database().clone();
         let (waiting, numbers) = (Arc::new(Waiting::new(max_bytes)), Arc::new(Numbers::of_nodes(NODES)));
         // Whoever asks need not wait for the thread.
-        waiting.tell(Stage::Usable);
+        waiting.set_shelf(ShelfState::Open);
         let (apart, ours) = (database.apart().map_err(io::Error::other)?, numbers.clone());
         let thread = Writing::start(waiting.clone(), move || Ledger::open(apart, ours))?;
         Ok(Self { database, numbers, waiting, _writing: thread })

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use restante_sqlite::{ErrorKind, wal_path};
+use restante_worker::Worker;
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
@@ -34,7 +34,7 @@ pub(super) struct Checkpoints {
     asked_at: i32,
     /// With so many, readers have to pause.
     too_many: i32,
-    helper: Option<(SyncSender<()>, JoinHandle<()>)>,
+    helper: Option<(SyncSender<()>, Worker)>,
 }
 
 #[derive(Default)]
@@ -68,8 +68,7 @@ impl Checkpoints {
         let progress = Arc::new(Progress::default());
         let (ask, asked) = sync_channel(1);
         let helper = Helper { path: database, segments, durability, progress: progress.clone(), database: None };
-        let thread = std::thread::Builder::new().name("checkpoint".to_owned());
-        let thread = thread.spawn(move || helper.run(&asked))?;
+        let thread = Worker::spawn("checkpoint", move || helper.run(&asked))?;
         Ok(Self { progress, asked_at: 0, too_many: TOO_MANY_PAGES, helper: Some((ask, thread)) })
     }
 

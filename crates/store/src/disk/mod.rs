@@ -31,7 +31,6 @@ use std::hash::Hash;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -40,6 +39,7 @@ use restante_cache::{Answer, Cache};
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_sqlite::Synchronous;
+use restante_worker::Worker;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
@@ -56,7 +56,8 @@ use crate::{
     Which,
 };
 
-/// How many changes may wait for the writer before those who ask have to wait themselves.
+/// How many changes may wait for the writer. Tasks with further changes wait for room, which an async channel does without
+/// blocking their threads.
 const QUEUE: usize = 1024;
 /// How long the writer may take to finish and to close the database.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -98,7 +99,7 @@ pub struct DiskStore {
     summaries: Cache<(MailboxName, Which), Summary>,
     sources: Cache<(MailboxName, MessageId), Source>,
     /// None when the directory is only read.
-    writer: Option<(mpsc::Sender<Job>, JoinHandle<()>)>,
+    writer: Option<(mpsc::Sender<Job>, Worker)>,
 }
 
 /// What writer and readers both know.
@@ -122,7 +123,7 @@ impl DiskStore {
         let shared = Arc::new(Shared::new(&directory, Recent::default(), share));
         let writer = Writer::open(directory, settings, shared.clone(), lock)?;
         let (sender, queue) = mpsc::channel(QUEUE);
-        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run(queue));
+        let thread = Worker::spawn("store", move || writer.run(queue));
         let thread = thread.map_err(|error| OpenError::Database(format!("no thread for the writer: {error}")))?;
         let (summaries, sources) = (Cache::new(share / 2), Cache::new(share / 2));
         Ok(Self { shared, summaries, sources, writer: Some((sender, thread)) })
@@ -160,7 +161,7 @@ impl Drop for DiskStore {
         self.shared.readers.close();
         if let Some((queue, thread)) = self.writer.take() {
             drop(queue);
-            if !pulse::ends_within(CLOSING, &thread) {
+            if !thread.wait_until(Instant::now() + CLOSING) {
                 let patience = CLOSING.as_secs();
                 tracing::error!(
                     "the disk did not let the store close within {patience} s; what was acknowledged is kept"

@@ -2,7 +2,6 @@
 //! it: the writer notes when it takes up a piece of work, and whoever wants to know looks how long ago that was.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::{Result, StoreError};
@@ -53,18 +52,6 @@ impl Pulse {
     }
 }
 
-/// Waits for the end of a thread; false when it does not come in time.
-pub(super) fn ends_within(patience: Duration, thread: &JoinHandle<()>) -> bool {
-    let deadline = Instant::now() + patience;
-    while !thread.is_finished() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,14 +71,5 @@ mod tests {
         pulse.check(at(108)).expect("it got on");
         pulse.rest();
         pulse.check(at(200)).expect("it has no work");
-    }
-
-    #[test]
-    fn a_thread_that_does_not_end() {
-        let (end, told) = std::sync::mpsc::channel::<()>();
-        let thread = std::thread::spawn(move || assert!(told.recv().is_err()));
-        assert!(!ends_within(Duration::ZERO, &thread));
-        drop(end);
-        assert!(ends_within(Duration::from_mins(1), &thread));
     }
 }

@@ -20,7 +20,7 @@ use restante_teststore::SharedStore;
 use rusqlite::Connection;
 
 use super::support::{FAST, Targets, counts, eventually, message, settings, start, target};
-use crate::intake::{Intake, News, Refused, Stage};
+use crate::intake::{Intake, News, Refused};
 use crate::{Event, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
@@ -293,7 +293,8 @@ fn an_end_that_comes_too_early_for_some_news_is_none_in_good_order() {
             assert_eq!(intake.put(news), Err(Refused::Closed));
         }
         intake.finish(true, Instant::now());
-        assert_eq!(intake.next(None).stage, Stage::Over { clean: expected });
+        let batch = intake.next(None);
+        assert_eq!((batch.is_over, batch.is_clean), (true, expected));
     }
 }
 
