@@ -7,11 +7,11 @@
 #[cfg(test)]
 mod conformance;
 pub mod disk;
-mod error;
 pub mod feed;
 pub mod memory;
-pub mod numbers;
 pub mod postgres;
+
+use std::fmt;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,7 +19,6 @@ use jiff::Timestamp;
 use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 
-pub use error::{Result, StoreError};
 use feed::Feed;
 
 /// Mailboxes and the messages in them.
@@ -215,4 +214,56 @@ pub struct Usage {
     pub mailboxes: u64,
     /// Bytes of message source, a body in several mailboxes counted once.
     pub bytes: u64,
+}
+
+/// The result of asking a store. None of its errors is the peer's fault: a missing message is an answer, not an error.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// Why a store could not do its work. The text is for the log; peers get a plain sentence.
+#[derive(Clone, Debug)]
+pub enum StoreError {
+    /// There is no room: the disk is full or a quota is reached. The operator can help, and the peer may try again.
+    NoSpace(String),
+    /// It cannot be reached or does not answer now. The peer may try again.
+    Unavailable(String),
+    /// What it holds is damaged, or we made a mistake.
+    Broken(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSpace(cause) => write!(f, "no space left in the store: {cause}"),
+            Self::Unavailable(cause) => write!(f, "store unavailable: {cause}"),
+            Self::Broken(cause) => write!(f, "store broken: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// How ids, counts and times are numbers in a database.
+pub mod numbers {
+    use jiff::Timestamp;
+    use restante_mail::message::MessageId;
+
+    /// A number for the database, which has only signed ones. What does not fit is more than was ever stored.
+    pub fn integer(number: impl TryInto<i64>) -> i64 {
+        number.try_into().unwrap_or(i64::MAX)
+    }
+
+    /// An id for the database.
+    pub fn key(id: MessageId) -> i64 {
+        integer(id.number())
+    }
+
+    /// A time as it is stored. Times beyond the year 2262 do not fit and are moved there.
+    pub fn nanoseconds(time: Timestamp) -> i64 {
+        i64::try_from(time.as_nanosecond()).unwrap_or(if time < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
+    }
+
+    /// The time that was stored.
+    pub fn time(nanoseconds: i64) -> Timestamp {
+        Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
 }

@@ -9,11 +9,11 @@ use rusqlite::wal::CheckpointMode;
 
 use super::changes::Changes;
 use super::checkpoint::bring_home;
+use super::error::of_segment;
 use super::reclaim::MANY_ROWS;
 use super::record::Record;
 use super::segment::Location;
 use super::sweep::Sweep;
-use super::trouble;
 use super::writer::{Failure, Writer};
 use crate::{Result, StoreError};
 
@@ -122,7 +122,7 @@ impl Writer {
         // Nothing has to be looked at when nothing is in use.
         let offset = if book.live == 0 { book.end } else { 0 };
         let file = File::open(self.shared.segments.path(segment));
-        let file = file.map_err(|error| trouble::of_segment("reading a segment", &error))?;
+        let file = file.map_err(|error| of_segment("reading a segment", &error))?;
         Ok(Some(Sweep { segment, file, offset, end: book.end }))
     }
 

@@ -1,13 +1,13 @@
-//! The data directory: where its files are, the lock that keeps a second server out, and why it cannot be opened.
+//! The data directory: where its files are, and the lock that keeps a second server out.
 
-use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use restante_sqlite::{ErrorKind, create_file, wal_path};
+use restante_sqlite::{create_file, wal_path};
 
+use super::error::OpenError;
 use super::segment::{Segments, sync_dir};
 
 /// The files of a store.
@@ -142,129 +142,5 @@ impl Directory {
     fn error(&self, what: &'static str, error: &io::Error) -> OpenError {
         let error = io::Error::new(error.kind(), error.to_string());
         OpenError::Directory { what, dir: self.path.clone(), error }
-    }
-}
-
-/// Why a data directory cannot be used. The text is a sentence for the operator.
-#[derive(Debug)]
-pub enum OpenError {
-    /// The system does not let us make, read or write it.
-    Directory {
-        /// What was tried.
-        what: &'static str,
-        /// The data directory.
-        dir: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// There is no store to read.
-    Missing(PathBuf),
-    /// There is mail, but no database that says whose it is.
-    Orphaned(PathBuf),
-    /// It belongs to another user, whom files that we make would shut out.
-    Owner {
-        /// The data directory.
-        dir: PathBuf,
-        /// The user it belongs to.
-        owner: u32,
-        /// The user of this process.
-        us: u32,
-    },
-    /// Another process uses it.
-    Locked {
-        /// The data directory.
-        dir: PathBuf,
-        /// The other process.
-        owner: Option<u32>,
-    },
-    /// A later version of the program has made it.
-    TooNew {
-        /// The version of the schema that was found.
-        found: i64,
-        /// The latest version that is known.
-        known: i64,
-    },
-    /// The database is another program's.
-    Foreign,
-    /// The database is damaged.
-    Damaged(String),
-    /// The database cannot be opened now.
-    Database(String),
-}
-
-impl OpenError {
-    /// Whether it stays like this until somebody does something about it: trying again by itself does not help.
-    pub fn is_permanent(&self) -> bool {
-        use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
-        match self {
-            Self::Directory { error, .. } => {
-                matches!(error.kind(), NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem)
-            }
-            Self::Locked { .. } | Self::Database(_) => false,
-            Self::Missing(_)
-            | Self::Orphaned(_)
-            | Self::Owner { .. }
-            | Self::TooNew { .. }
-            | Self::Foreign
-            | Self::Damaged(_) => true,
-        }
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directory { what, dir, error } => write!(f, "{what} the data directory {}: {error}", dir.display()),
-            Self::Missing(dir) => write!(f, "there is no store in {}", dir.display()),
-            Self::Orphaned(dir) => write!(
-                f,
-                "{} holds mail, but its database restante.db is missing or empty; put it back, or move the data \
-                 directory away to start with an empty one",
-                dir.display()
-            ),
-            Self::Owner { dir, owner, us } => write!(
-                f,
-                "the data directory {} belongs to user {owner}, whom files made by user {us} would shut out; run this \
-                 as user {owner}",
-                dir.display()
-            ),
-            Self::Locked { dir, owner } => {
-                write!(f, "the data directory {} is in use by another server", dir.display())?;
-                owner.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
-            }
-            Self::TooNew { found, known } => write!(
-                f,
-                "the database was made by a later version of Restante: its schema is {found}, this version knows {known}"
-            ),
-            Self::Foreign => f.write_str("the file restante.db is a database of another program"),
-            Self::Damaged(cause) => write!(
-                f,
-                "the database restante.db is damaged ({cause}); restore it from a backup, or move the data directory \
-                 away to start with an empty one"
-            ),
-            Self::Database(cause) => write!(f, "the database restante.db cannot be opened: {cause}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-impl From<rusqlite::Error> for OpenError {
-    fn from(error: rusqlite::Error) -> Self {
-        match ErrorKind::of(&error) {
-            ErrorKind::Damaged => Self::Damaged(error.to_string()),
-            _ => Self::Database(error.to_string()),
-        }
-    }
-}
-
-impl From<restante_sqlite::OpenError> for OpenError {
-    fn from(error: restante_sqlite::OpenError) -> Self {
-        use restante_sqlite::OpenError as Sqlite;
-        match error {
-            Sqlite::Newer { found, known } => Self::TooNew { found, known },
-            Sqlite::Foreign => Self::Foreign,
-            other => rusqlite::Error::from(other).into(),
-        }
     }
 }

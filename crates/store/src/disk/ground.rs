@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::books::SegmentBook;
-use super::trouble;
+use super::error::of_segment;
 use super::writer::{Checked, Writer};
 use crate::{Result, StoreError};
 
@@ -38,7 +38,7 @@ impl Writer {
         }
         self.checked = None;
         self.check_identity()?;
-        let room = self.directory.room().map_err(|error| trouble::of_segment("looking for room", &error))?;
+        let room = self.directory.room().map_err(|error| of_segment("looking for room", &error))?;
         if room.free < room.reserve() {
             self.make_room();
             let (free, reserve) = (room.free >> 20, room.reserve() >> 20);
@@ -47,7 +47,7 @@ impl Writer {
         self.tail.check();
         self.tail.prepare().map_err(|error| {
             self.reclaim.leftovers = true;
-            trouble::of_segment("beginning a segment", &error)
+            of_segment("beginning a segment", &error)
         })?;
         self.checked = Some(Checked { at: Instant::now(), room: room.free - room.reserve() });
         Ok(())

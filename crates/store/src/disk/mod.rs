@@ -10,6 +10,7 @@ mod changes;
 mod checkpoint;
 mod compact;
 mod directory;
+mod error;
 mod ground;
 mod job;
 mod pulse;
@@ -24,7 +25,6 @@ mod sweep;
 mod tail;
 #[cfg(test)]
 mod tests;
-mod trouble;
 mod writer;
 
 use std::hash::Hash;
@@ -45,7 +45,7 @@ use tokio::sync::mpsc;
 
 use self::books::{Counters, Moment, Recent};
 use self::directory::Directory;
-pub use self::directory::OpenError;
+pub use self::error::OpenError;
 use self::job::{Job, Reply};
 use self::pulse::Pulse;
 use self::reader::Readers;

@@ -10,10 +10,11 @@ use restante_mail::naming::MailboxName;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::Semaphore;
 
+use super::error::of_segment;
 use super::record::View;
 use super::rows::{self, Copy, columns, number};
+use super::schema;
 use super::segment::{Location, Segments};
-use super::{schema, trouble};
 use crate::numbers::{integer, key, time};
 use crate::{Listing, MailboxPage, MailboxState, Newest, Page, Result, StoreError, Version, Which};
 
@@ -179,7 +180,7 @@ pub(super) fn source(
         {
             return Err(error);
         }
-        let read = segments.read(at).map_err(|error| trouble::of_segment("reading mail", &error));
+        let read = segments.read(at).map_err(|error| of_segment("reading mail", &error));
         match read.and_then(|record| take_apart(record, mailbox, id, at)) {
             Ok(source) => return Ok(Some((version, Some(source)))),
             // It may have gone between the two looks, or was written again elsewhere.

@@ -27,12 +27,13 @@ use super::books::Books;
 use super::changes::{Changes, Entries};
 use super::checkpoint::{Checkpoints, sync_log};
 use super::directory::{Directory, Identity, Lock};
+use super::error::of_segment;
 use super::job::Job;
 use super::reclaim::Reclaim;
 use super::record::Record;
 use super::segment::Location;
 use super::tail::Tail;
-use super::{Durability, OpenError, Settings, Shared, schema, trouble};
+use super::{Durability, OpenError, Settings, Shared, schema};
 use crate::numbers::nanoseconds;
 use crate::{Result, StoreError};
 
@@ -251,7 +252,7 @@ impl Writer {
     ) -> Result<(), Failure> {
         let locations = self.tail.append(records).map_err(|error| {
             self.reclaim.leftovers = true;
-            trouble::of_segment("writing mail", &error)
+            of_segment("writing mail", &error)
         })?;
         if self.settings.durability == Durability::Full
             && !records.is_empty()
@@ -259,7 +260,7 @@ impl Writer {
         {
             self.tail.give_up();
             self.reclaim.leftovers = true;
-            return Err(trouble::of_segment("syncing mail", &error).into());
+            return Err(of_segment("syncing mail", &error).into());
         }
         // What is taken out here is put back only when all went well: a transaction that did not ends with its connection.
         let database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;

@@ -1,0 +1,163 @@
+//! The errors of the disk store: why a data directory cannot be opened, and what errors of the disk and of SQLite mean.
+
+use std::path::PathBuf;
+use std::{fmt, io};
+
+use restante_sqlite::ErrorKind;
+
+use crate::StoreError;
+
+/// Why a data directory cannot be used. The text is a sentence for the operator.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The system does not let us make, read or write it.
+    Directory {
+        /// What was tried.
+        what: &'static str,
+        /// The data directory.
+        dir: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// There is no store to read.
+    Missing(PathBuf),
+    /// There is mail, but no database that says whose it is.
+    Orphaned(PathBuf),
+    /// It belongs to another user, whom files that we make would shut out.
+    Owner {
+        /// The data directory.
+        dir: PathBuf,
+        /// The user it belongs to.
+        owner: u32,
+        /// The user of this process.
+        us: u32,
+    },
+    /// Another process uses it.
+    Locked {
+        /// The data directory.
+        dir: PathBuf,
+        /// The other process.
+        owner: Option<u32>,
+    },
+    /// A later version of the program has made it.
+    TooNew {
+        /// The version of the schema that was found.
+        found: i64,
+        /// The latest version that is known.
+        known: i64,
+    },
+    /// The database is another program's.
+    Foreign,
+    /// The database is damaged.
+    Damaged(String),
+    /// The database cannot be opened now.
+    Database(String),
+}
+
+impl OpenError {
+    /// Whether it stays like this until somebody does something about it: trying again by itself does not help.
+    pub fn is_permanent(&self) -> bool {
+        use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+        match self {
+            Self::Directory { error, .. } => {
+                matches!(error.kind(), NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem)
+            }
+            Self::Locked { .. } | Self::Database(_) => false,
+            Self::Missing(_)
+            | Self::Orphaned(_)
+            | Self::Owner { .. }
+            | Self::TooNew { .. }
+            | Self::Foreign
+            | Self::Damaged(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory { what, dir, error } => write!(f, "{what} the data directory {}: {error}", dir.display()),
+            Self::Missing(dir) => write!(f, "there is no store in {}", dir.display()),
+            Self::Orphaned(dir) => write!(
+                f,
+                "{} holds mail, but its database restante.db is missing or empty; put it back, or move the data \
+                 directory away to start with an empty one",
+                dir.display()
+            ),
+            Self::Owner { dir, owner, us } => write!(
+                f,
+                "the data directory {} belongs to user {owner}, whom files made by user {us} would shut out; run this \
+                 as user {owner}",
+                dir.display()
+            ),
+            Self::Locked { dir, owner } => {
+                write!(f, "the data directory {} is in use by another server", dir.display())?;
+                owner.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
+            }
+            Self::TooNew { found, known } => write!(
+                f,
+                "the database was made by a later version of Restante: its schema is {found}, this version knows {known}"
+            ),
+            Self::Foreign => f.write_str("the file restante.db is a database of another program"),
+            Self::Damaged(cause) => write!(
+                f,
+                "the database restante.db is damaged ({cause}); restore it from a backup, or move the data directory \
+                 away to start with an empty one"
+            ),
+            Self::Database(cause) => write!(f, "the database restante.db cannot be opened: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        match ErrorKind::of(&error) {
+            ErrorKind::Damaged => Self::Damaged(error.to_string()),
+            _ => Self::Database(error.to_string()),
+        }
+    }
+}
+
+impl From<restante_sqlite::OpenError> for OpenError {
+    fn from(error: restante_sqlite::OpenError) -> Self {
+        use restante_sqlite::OpenError as Sqlite;
+        match error {
+            Sqlite::Newer { found, known } => Self::TooNew { found, known },
+            Sqlite::Foreign => Self::Foreign,
+            other => rusqlite::Error::from(other).into(),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let cause = format!("database: {error}");
+        match ErrorKind::of(&error) {
+            ErrorKind::Full => Self::NoSpace(cause),
+            ErrorKind::Busy | ErrorKind::Unavailable => Self::Unavailable(cause),
+            ErrorKind::Damaged | ErrorKind::Interrupted | ErrorKind::Other => Self::Broken(cause),
+        }
+    }
+}
+
+impl From<OpenError> for StoreError {
+    fn from(error: OpenError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+/// An error at a segment file.
+pub(super) fn of_segment(what: &str, error: &io::Error) -> StoreError {
+    let cause = format!("{what}: {error}");
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            StoreError::NoSpace(cause)
+        }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::NotFound => {
+            StoreError::Broken(cause)
+        }
+        _ => StoreError::Unavailable(cause),
+    }
+}
