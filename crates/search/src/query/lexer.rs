@@ -1,7 +1,7 @@
 //! A question in pieces: parentheses, `or`, minus signs, and terms, each of which is a field, a text and maybe a star. What a field
 //! means is not known here.
 
-use super::error::QueryError;
+use super::QueryError;
 
 /// A piece, and the byte it starts at.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 //! A text goes through the `lexer` and the parser (`parse`), which has each term read by `term`. What comes out is a list of steps
 //! for a small stack machine: there is no tree, and nothing here or elsewhere recurses over a question.
 
-mod error;
 mod lexer;
 mod parse;
 mod term;
@@ -12,13 +11,14 @@ mod tests;
 mod time;
 mod volume;
 
+use std::fmt;
+
 use jiff::Timestamp;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 
 use crate::document::{Contents, Document};
 
-pub use error::QueryError;
 pub(crate) use term::{Phrase, Term};
 
 /// A question, ready to be asked. The default one is answered by every message.
@@ -131,3 +131,31 @@ impl Query {
         })
     }
 }
+
+/// Why a text is no question. Its text is a sentence that names the place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryError {
+    position: usize,
+    problem: String,
+}
+
+impl QueryError {
+    /// This problem at this byte of the text.
+    fn new(text: &str, at: usize, problem: impl Into<String>) -> Self {
+        let before = &text[..text.floor_char_boundary(at)];
+        Self { position: before.chars().count(), problem: problem.into() }
+    }
+
+    /// How many characters stand before the place.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "At character {} of the query: {}.", self.position + 1, self.problem)
+    }
+}
+
+impl std::error::Error for QueryError {}

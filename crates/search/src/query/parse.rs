@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::error::QueryError;
+use super::QueryError;
 use super::lexer::{Lexer, Piece, Token};
 use super::{Query, Step, term};
 

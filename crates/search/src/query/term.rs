@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use restante_mail::naming::canonical_prefix;
 
-use super::error::QueryError;
+use super::QueryError;
 use super::lexer::RawTerm;
 use super::{time, volume};
 use crate::document::{Column, Document, field_mark, field_word};
