@@ -2,16 +2,14 @@
 //! times is said by `RESTANTE_CRASH_ROUNDS`; a run that failed is repeated with the seed that it printed, in
 //! `RESTANTE_CRASH_SEED`, as far as threads can be repeated.
 
-mod support;
-
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use support::Server;
-use support::chance::{Chance, setting};
-use support::disk::Disk;
-use support::promises::{Client, Promises, eventually};
+use crate::support::Server;
+use crate::support::chance::{Chance, setting};
+use crate::support::disk::Disk;
+use crate::support::promises::{Client, Promises, eventually};
 
 const ROUNDS: u64 = 8;
 const SENDERS: usize = 4;

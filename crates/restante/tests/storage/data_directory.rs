@@ -1,14 +1,13 @@
 //! The real program with a data directory: what it kept is there again, and a directory that it cannot use is refused in
 //! plain words.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use restante_testdir::TestDir;
 use serde_json::Value;
-use support::{Server, command};
+
+use crate::support::{Server, command};
 
 /// A directory that is gone when the test ends.
 struct Scratch(TestDir);

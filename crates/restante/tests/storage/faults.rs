@@ -1,13 +1,9 @@
 //! The disk fails at every step of a delivery, once or for a while: nothing is acknowledged that is not kept, nothing
 //! that was acknowledged is lost, the server lives, and when the disk works again so does the server, by itself.
 
-#![cfg(all(target_os = "linux", target_env = "gnu"))]
-
-mod support;
-
-use support::Server;
-use support::disk::{ANY, Disk, Plan, SPACE};
-use support::promises::{Client, Promises, eventually};
+use crate::support::Server;
+use crate::support::disk::{ANY, Disk, Plan, SPACE};
+use crate::support::promises::{Client, Promises, eventually};
 
 const FAULTS: [&str; 4] = ["ENOSPC", "EIO", "SHORT", "EDQUOT"];
 

@@ -2,15 +2,12 @@
 //! allow mounting one, the test is skipped, or fails if `REQUIRE_FULL_DISK` is set. No preloaded library can replace it: the
 //! server asks the kernel directly for the free space. `faults.rs` tests the same refusals with made-up errors.
 
-#![cfg(target_os = "linux")]
-
-mod support;
-
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use restante_testdir::{TestDir, skip};
-use support::{LONG, Server, command};
+
+use crate::support::{LONG, Server, command};
 
 /// The options of `unshare` that may allow mounting a file system: for any user, and for root in a container without user
 /// namespaces.

@@ -1,17 +1,16 @@
 //! The program with its mail in PostgreSQL: a real server, a line to it that is cut or hangs, and nodes beside each other. Without
 //! PostgreSQL on this machine these tests say that they were skipped.
 
-mod support;
-
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use restante_testdir::TestDir;
 use restante_testpg::{Line, Postgres};
-use support::monitor::{Ear, EventStream};
-use support::pop3::Pop3;
-use support::{LONG, Server, Talk, command, connect};
+
+use crate::support::monitor::{Ear, EventStream};
+use crate::support::pop3::Pop3;
+use crate::support::{LONG, Server, Talk, command, connect};
 
 /// Longer than the program waits for an answer of the database.
 const LONGER: Duration = Duration::from_mins(1);

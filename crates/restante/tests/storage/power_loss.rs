@@ -3,17 +3,13 @@
 //! of a write. `RESTANTE_POWER_ROUNDS` asks for every step, and says how often the power goes under load;
 //! `RESTANTE_POWER_SEED` repeats a run.
 
-#![cfg(all(target_os = "linux", target_env = "gnu"))]
-
-mod support;
-
 use std::io;
 use std::process::Output;
 
-use support::chance::{Chance, setting};
-use support::disk::{Disk, Plan, STRICT};
-use support::promises::{Client, Promises, eventually};
-use support::{Server, command};
+use crate::support::chance::{Chance, setting};
+use crate::support::disk::{Disk, Plan, STRICT};
+use crate::support::promises::{Client, Promises, eventually};
+use crate::support::{Server, command};
 
 const ROUNDS: u64 = 10;
 const RELAXED: [&str; 2] = ["--storage-durability", "relaxed"];

@@ -1,4 +1,4 @@
-//! A data directory on a disk that fails on demand. The library that does it is `faults/disk.c`, which says what a plan
+//! A data directory on a disk that fails on demand. The library that does it is `disk.c`, which says what a plan
 //! can ask for; here it is built, loaded into the real program, and told what to do.
 
 use std::fs;
@@ -148,7 +148,7 @@ impl Disk {
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/disk.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/disk.c");
         let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("disk-{}.so", std::process::id()));
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let output = Command::new(compiler)

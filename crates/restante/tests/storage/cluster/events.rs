@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use restante_testpg::Balancer;
 
-use crate::end::End;
-use crate::letters::{Letters, Postman};
-use crate::listeners::{END, Heard, Listener, Way, number, what_is_left};
-use crate::nodes::{Cluster, Node, local};
+use super::listeners::{END, Heard, Listener, Way, number, what_is_left};
+use super::messages::{Letters, Postman};
+use super::nodes::{Cluster, Node, local};
+use super::stop_flag::StopFlag;
 use crate::support::chance::Chance;
 use crate::support::monitor::EventStream;
 
@@ -103,7 +103,7 @@ fn listeners(node: &Node) -> Vec<Listener> {
 
 /// Mail is sent to these ports, and deleted at any node, for as long as something happens, and then the last letter.
 fn bustle(cluster: &Cluster, letters: &Letters, smtp: &[u16], happens: impl FnOnce()) {
-    let end = End::default();
+    let end = StopFlag::default();
     thread::scope(|scope| {
         for place in 0..4 {
             let (end, smtp) = (&end, local(smtp[place % smtp.len()]));
@@ -114,7 +114,7 @@ fn bustle(cluster: &Cluster, letters: &Letters, smtp: &[u16], happens: impl FnOn
                     postman.send(&format!("{place}-{round}"), mailboxes, 100);
                     // It need not be much.
                     thread::sleep(Duration::from_millis(20));
-                    if end.has_come() {
+                    if end.is_set() {
                         return;
                     }
                 }
@@ -124,16 +124,16 @@ fn bustle(cluster: &Cluster, letters: &Letters, smtp: &[u16], happens: impl FnOn
             let end = &end;
             scope.spawn(move || delete(cluster, mailbox, Chance(seed), end));
         }
-        let _end = end.comes_behind();
+        let _end = end.set_on_drop();
         happens();
     });
     Postman::new(letters, local(smtp[0])).send(END, &MAILBOXES, 100);
 }
 
 /// Finds mail at one node, and deletes it at another one.
-fn delete(cluster: &Cluster, mailbox: &str, mut chance: Chance, end: &End) {
+fn delete(cluster: &Cluster, mailbox: &str, mut chance: Chance, end: &StopFlag) {
     let readers: Vec<_> = cluster.nodes.iter().map(Node::reader).collect();
-    while !end.has_come() {
+    while !end.is_set() {
         thread::sleep(Duration::from_millis(20));
         let [finder, deleter] = [chance.below(readers.len()), chance.below(readers.len())];
         let Ok(list) = readers[finder].list(mailbox) else { continue };

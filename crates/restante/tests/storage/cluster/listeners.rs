@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::nodes::Node;
+use super::nodes::Node;
 use crate::support::monitor::{Ear, EventStream};
 use crate::support::promises::eventually;
 use crate::support::reader::Reader;

@@ -2,13 +2,11 @@
 //! hangs meanwhile. Every test has a database and nodes of its own. Without PostgreSQL on this machine they say that they were
 //! skipped.
 
-mod end;
 mod events;
-mod letters;
 mod listeners;
+mod messages;
 mod nodes;
+mod random_failures;
 mod reading;
 mod retention;
-mod storms;
-#[path = "../support/mod.rs"]
-mod support;
+mod stop_flag;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use restante_testpg::Balancer;
 
-use crate::end::End;
-use crate::letters::{Letters, Postman, is_whole, list, subject};
-use crate::nodes::{Cluster, Node, local};
+use super::messages::{Letters, Postman, is_whole, list, subject};
+use super::nodes::{Cluster, Node, local};
+use super::stop_flag::StopFlag;
 use crate::support::chance::{Chance, setting};
 use crate::support::reader::Reader;
 
@@ -43,7 +43,7 @@ fn what_was_acknowledged_survives_every_storm() {
             let (chance, letters, sky) = (chance.fork(), &letters, &sky);
             scope.spawn(move || watch(local(port), letters, chance, sky));
         }
-        let _end = sky.is_clear.comes_behind();
+        let _end = sky.is_clear.set_on_drop();
         let rounds = storm(&cluster, &mut chance);
         println!("{rounds} rounds of {:?}", Trouble::ALL);
     });
@@ -58,7 +58,7 @@ fn what_was_acknowledged_survives_every_storm() {
 /// What all who work in the storm share.
 #[derive(Default)]
 struct Sky {
-    is_clear: End,
+    is_clear: StopFlag,
     /// The number of the next letter.
     next: AtomicUsize,
     /// How often a mailbox could be looked at.
@@ -120,7 +120,7 @@ fn moment(chance: &mut Chance) -> Duration {
 
 /// Sends small letters and large ones, to one mailbox or to two, and every third to the crowded one as well.
 fn send(mut postman: Postman<'_>, mut chance: Chance, sky: &Sky) {
-    while !sky.is_clear.has_come() {
+    while !sky.is_clear.is_set() {
         let number = sky.next.fetch_add(1, Ordering::Relaxed);
         let (first, second) = (mailbox(number), format!("second-{}", mailbox(number)));
         let mut mailboxes = vec![first.as_str()];
@@ -143,7 +143,7 @@ fn mailbox(number: usize) -> String {
 /// Looks at mailboxes: whoever can answer knows all that was acknowledged before it was asked, and keeps the cap.
 fn watch(http: SocketAddr, letters: &Letters, mut chance: Chance, sky: &Sky) {
     let reader = Reader::new(http);
-    while !sky.is_clear.has_come() {
+    while !sky.is_clear.is_set() {
         thread::sleep(Duration::from_millis(20));
         let newest = sky.next.load(Ordering::Relaxed);
         let mailbox = mailbox(newest.saturating_sub(chance.below(3 * LETTERS)));

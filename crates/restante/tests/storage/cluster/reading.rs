@@ -4,8 +4,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::letters::{Letters, Postman};
-use crate::nodes::{Cluster, Node};
+use super::messages::{Letters, Postman};
+use super::nodes::{Cluster, Node};
 use crate::support::reader::Reader;
 
 const LETTERS: usize = 200;

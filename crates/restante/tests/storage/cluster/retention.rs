@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use crate::letters::{Letters, Postman};
-use crate::listeners::{Heard, Listener, Way, what_is_left};
-use crate::nodes::{Cluster, Node};
+use super::listeners::{Heard, Listener, Way, what_is_left};
+use super::messages::{Letters, Postman};
+use super::nodes::{Cluster, Node};
 use crate::support::receiver::{Receiver, Told};
 
 /// More than go at once.

@@ -1,25 +1,26 @@
-//! The end of work that several threads do until one of them says so.
+//! A flag that ends the loops of several threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A flag that is set once.
 #[derive(Default)]
-pub(crate) struct End(AtomicBool);
+pub(crate) struct StopFlag(AtomicBool);
 
-/// When it is dropped, also by a panic, the end has come.
-pub(crate) struct Until<'a>(&'a End);
+/// Sets the flag when it is dropped, also by a panic.
+pub(crate) struct SetOnDrop<'a>(&'a StopFlag);
 
-impl End {
-    pub(crate) fn has_come(&self) -> bool {
+impl StopFlag {
+    pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lets the end come with the end of what is returned.
-    pub(crate) fn comes_behind(&self) -> Until<'_> {
-        Until(self)
+    /// Returns a guard that sets the flag.
+    pub(crate) fn set_on_drop(&self) -> SetOnDrop<'_> {
+        SetOnDrop(self)
     }
 }
 
-impl Drop for Until<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
