@@ -2,15 +2,13 @@
 //! their tests along. A machine may lack what they need, and then nothing is tested, unless `REQUIRE_CLIENTS` is set, as it
 //! is in CI.
 
-mod support;
-
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::Server;
-use support::disk::Disk;
-use support::program::{is_there, skip};
+use crate::support::Server;
+use crate::support::disk::Disk;
+use crate::support::program::{is_there, skip};
 
 /// A dot at the start of a line, a letter that is none of ASCII, and an empty line.
 const MAIL: &[u8] = "Subject: Grüße\r\n\r\nfirst\r\n.second\r\n..\r\n\r\nlast\r\n".as_bytes();
@@ -39,7 +37,7 @@ fn python_poplib() {
     let source = disk.data().with_extension("eml");
     let id = &server.ids("james")[0];
     std::fs::write(&source, server.bytes(&format!("/api/v1/mailbox/james/{id}/source"))).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/pop3.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mail/clients/pop3.py");
     let ports = [plain.port().to_string(), encrypted.port().to_string()];
     let output = Command::new("python3").arg(script).args(ports).arg(&source).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,17 +1,16 @@
 //! The conversations of `restante-proto`, held with the real program: over TCP, and over TLS from the first byte. The
 //! same text files run on the bare state machines there.
 
-#[path = "../../proto/tests/script/mod.rs"]
+#[path = "../../../proto/tests/script/mod.rs"]
 mod script;
-mod support;
-
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use script::{Script, Turn};
-use support::tls::Wire;
-use support::{Server, Talk, connect, pop3};
+
+use crate::support::tls::Wire;
+use crate::support::{Server, Talk, connect, pop3};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {

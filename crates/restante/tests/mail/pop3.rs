@@ -1,16 +1,14 @@
 //! POP3 from the outside: what arrived by SMTP is read and deleted, and what POP3 says agrees with the REST interface.
 
-mod support;
-
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-use support::disk::Disk;
-use support::exposition::Exposition;
-use support::pop3::{Pop3, digest};
-use support::promises::eventually;
-use support::tls::Wire;
-use support::{Server, Talk, connect};
+use crate::support::disk::Disk;
+use crate::support::exposition::Exposition;
+use crate::support::pop3::{Pop3, digest};
+use crate::support::promises::eventually;
+use crate::support::tls::Wire;
+use crate::support::{Server, Talk, command, connect};
 
 const MAIL: &[u8] = b"Subject: Hello\r\n\r\nHi\r\n";
 const TLS: [&str; 2] = ["--pop3-tlsenabled", "--pop3-tlscert=self-signed"];
@@ -297,7 +295,7 @@ fn pop3_can_be_switched_off() {
 #[test]
 fn a_user_who_names_no_mailbox_stops_the_start() {
     let arguments = ["--pop3-credentials=ann:x,first last:s3cret"];
-    let output = support::command().args(arguments).output().unwrap();
+    let output = command().args(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("pop3-credentials") && text.contains("the user of entry 2 names no mailbox"), "{text}");

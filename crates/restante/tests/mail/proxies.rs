@@ -1,16 +1,15 @@
 //! Clients as the program sees them: behind proxies, by PROXY headers and by `X-Forwarded-For`, and too many of them.
 
-mod support;
-
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use restante_testdir::TestDir;
-use support::exposition::Exposition;
-use support::tls::Wire;
-use support::{LONG, Server, Talk, command, connect};
+
+use crate::support::exposition::Exposition;
+use crate::support::tls::Wire;
+use crate::support::{LONG, Server, Talk, command, connect};
 
 /// Tries again for a while: a place is free a moment after its connection is closed.
 fn sooner_or_later(mut attempt: impl FnMut() -> bool) -> bool {

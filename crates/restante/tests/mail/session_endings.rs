@@ -1,10 +1,8 @@
 //! How sessions end, by what the log says of them: everybody who comes has an end, and the reason is the right one.
 
-mod support;
-
 use std::net::SocketAddr;
 
-use support::{Server, Talk, connect};
+use crate::support::{Server, Talk, connect};
 
 /// A protocol with sessions, by the word that its settings begin with.
 #[derive(Clone, Copy, Debug)]

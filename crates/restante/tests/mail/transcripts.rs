@@ -1,15 +1,14 @@
 //! What the real program tells about the sessions that brought mail, and about those that did not.
 
-mod support;
-
 use std::fs;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use restante_testdir::TestDir;
 use serde_json::{Value, json};
-use support::tls::Wire;
-use support::{LONG, Server, Talk, connect};
+
+use crate::support::tls::Wire;
+use crate::support::{LONG, Server, Talk, connect};
 
 /// The lines of a transcript, each with who said it: `C: QUIT`.
 fn lines(told: &Value) -> Vec<String> {

@@ -54,7 +54,7 @@ fn every_way_to_delete_is_told() {
     folder.notes(4);
     let id = &server.ids("bob")[0];
     assert_eq!(ureq::delete(server.url(&format!("/api/v1/mailbox/bob/{id}"))).call().unwrap().status(), 200);
-    let mut pop3 = super::support::pop3::Pop3::login(&mut server, "bob");
+    let mut pop3 = crate::support::pop3::Pop3::login(&mut server, "bob");
     pop3.ok("DELE 1");
     pop3.ok("QUIT");
     let notes = folder.sorted_notes(6);

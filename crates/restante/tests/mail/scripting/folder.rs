@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use restante_testdir::TestDir;
 
-use super::support::exposition::Exposition;
-use super::support::{LONG, Server, command};
+use crate::support::exposition::Exposition;
+use crate::support::{LONG, Server, command};
 
 /// What scripts get by `require("note")` and `require("hold")`.
 const BESIDE: [(&str, &str); 2] = [("note.lua", include_str!("note.lua")), ("hold.lua", include_str!("hold.lua"))];

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::folder::{Folder, subjects};
-use super::support::Server;
+
+use crate::support::Server;
 
 const SCRIPT: &str = include_str!("inbucket.lua");
 

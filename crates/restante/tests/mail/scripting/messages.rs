@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::folder::{Folder, send, subjects, wait_for_calls};
-use super::support::exposition::Exposition;
+
+use crate::support::exposition::Exposition;
 
 /// The subject says what the script does.
 const CHANGES: &str = r#"

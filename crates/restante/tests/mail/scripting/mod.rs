@@ -1,8 +1,10 @@
 //! Scripts in the real program: every test has a folder with a script, a server that runs it there, and looks at it as
 //! senders, readers and operators do.
 
-mod after;
 mod commands;
+mod decisions;
+mod errors;
+mod events;
 mod folder;
 mod inbucket;
 mod limits;
@@ -10,8 +12,4 @@ mod messages;
 mod modules;
 mod objects;
 mod reload;
-mod starts;
-#[path = "../support/mod.rs"]
-mod support;
-mod trouble;
-mod verdicts;
+mod start;

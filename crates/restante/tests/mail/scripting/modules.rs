@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, channel};
 
 use super::folder::{Folder, send, subjects};
-use super::support::{LONG, Talk};
+
+use crate::support::{LONG, Talk};
 
 #[test]
 fn scripts_write_to_the_log() {

@@ -79,7 +79,7 @@ fn a_script_that_does_not_work_leaves_the_old_one() {
 #[test]
 fn a_script_that_comes_later_is_found() {
     let folder = Folder::empty("late");
-    let mut server = super::support::Server::spawn(&mut folder.command());
+    let mut server = crate::support::Server::spawn(&mut folder.command());
     send(&server, "bob@x.org", "a");
     folder.write("lib/tag.lua", "return ''");
     folder.write("inbucket.lua", &version(1));
@@ -100,7 +100,7 @@ fn no_mail_is_lost_or_half_done_while_scripts_change() {
     let done = AtomicBool::new(false);
     let sent: Vec<usize> = std::thread::scope(|scope| {
         let send_on = |sender: usize| {
-            let mut talk = super::support::Talk::new(super::support::connect(smtp));
+            let mut talk = crate::support::Talk::new(crate::support::connect(smtp));
             talk.expect("220");
             talk.say("EHLO client.test", "250");
             let mut sent = 0;

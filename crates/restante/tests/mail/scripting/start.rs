@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::folder::{Folder, metric, send};
-use super::support::Server;
+
+use crate::support::Server;
 
 /// A script that notes its name for every sender.
 fn signed(name: &str) -> String {
