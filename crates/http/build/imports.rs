@@ -1,6 +1,6 @@
 //! Whether every module that another one imports is there. A browser would find out late, and show an empty page.
 
-use crate::files::File;
+use super::files::File;
 
 /// Follows the imports of all modules, by their text.
 pub(crate) fn check(files: &[File]) -> Result<(), String> {

@@ -10,7 +10,7 @@ use brotli::enc::BrotliEncoderParams;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-use crate::files::File;
+use super::files::File;
 
 /// The best that there is.
 const BROTLI_QUALITY: i32 = 11;

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use crate::files::{File, Interface, TEMPLATE};
+use super::files::{File, Interface, TEMPLATE};
 
 /// The ways to the root of the interface, from `/`, from `/m/{mailbox}` and from `/m/{mailbox}/{id}`.
 const ROOTS: [&str; 3] = ["./", "../", "../../"];

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::files::{File, ICON};
-use crate::pack::{Form, Packer};
-use crate::shell::Shells;
+use super::files::{File, ICON};
+use super::pack::{Form, Packer};
+use super::shell::Shells;
 
 /// Packs everything and writes the table.
 pub(crate) fn write(packer: &mut Packer, assets: &[File], shells: &Shells, hash: &str) -> Result<String, String> {

@@ -1,8 +1,6 @@
 //! Accounts from the outside: the commands that write their files, the throttle for failed logins that all protocols share, and
 //! the end of streams that were opened with a login.
 
-mod support;
-
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -16,9 +14,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_testdir::TestDir;
 
-use support::monitor::EventStream;
-use support::pop3::{Pop3, digest};
-use support::{LONG, Server, Talk, connect};
+use crate::support::monitor::EventStream;
+use crate::support::pop3::{Pop3, digest};
+use crate::support::{LONG, Server, Talk, connect};
 
 /// Runs a command with the files of users and tokens in this directory, and this on its standard input.
 fn run(dir: &Path, arguments: &[&str], input: &str) -> Output {

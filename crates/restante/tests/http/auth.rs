@@ -1,7 +1,5 @@
 //! The locks from the outside, on every door of the real program: users, tokens and logins over HTTP, SMTP and POP3.
 
-mod support;
-
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
@@ -15,10 +13,10 @@ use base64::engine::general_purpose::STANDARD;
 use restante_testdir::TestDir;
 use serde_json::Value;
 
-use support::exposition::Exposition;
-use support::monitor::{Ear, EventStream, Heard};
-use support::pop3::{Pop3, digest};
-use support::{LONG, Server, connect};
+use crate::support::exposition::Exposition;
+use crate::support::monitor::{Ear, EventStream, Heard};
+use crate::support::pop3::{Pop3, digest};
+use crate::support::{LONG, Server, command, connect};
 
 const MAIL: &[u8] = b"Subject: Hello\r\n\r\nHi\r\n";
 
@@ -400,6 +398,6 @@ fn what_locks_the_doors_and_what_does_not() {
     assert_eq!(status(locked.http, list, ""), 401);
     drop(locked);
     fs::write(place.users(), "ann:plain text\n").unwrap();
-    let (code, log) = Server::try_spawn(support::command().args(["--auth-users", &place.users()])).err().unwrap();
+    let (code, log) = Server::try_spawn(command().args(["--auth-users", &place.users()])).err().unwrap();
     assert!(code.code() == Some(2) && log.contains("line 1: the hash must be of the kind"), "{log}");
 }

@@ -1,11 +1,11 @@
 //! What test suites do: wait for mail, hand it in over HTTP, and throw all of it away. Against the real program.
 
-mod support;
-
 use std::net::TcpStream;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
-use support::{Server, Talk, connect};
+
+use crate::support::{Server, Talk, connect};
 
 const MAIL: &[u8] = b"From: Ann <ann@x.org>\r\nSubject: Welcome\r\n\r\nYour code is 4711.\r\n";
 
@@ -67,6 +67,9 @@ fn mail_that_comes_and_mail_that_does_not() {
 #[test]
 fn the_end_of_the_server_under_a_thousand_waiters() {
     let mut server = Server::start(&["--web-maxconnections", "3000"]);
+    // A thousand connections and those of the tests beside this one are more than a usual limit of 1024 allows.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let crowd: Vec<_> = (0..1000)
         .map(|number| begin(&server, &format!("/api/v2/mailbox/box{}/wait?timeout=10m", number % 500)))
         .collect();

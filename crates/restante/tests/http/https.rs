@@ -1,17 +1,15 @@
 //! HTTPS with the real program: its listeners, its certificate, and those who come without TLS. What HTTP/2 does inside is
 //! tested in the library.
 
-mod support;
-
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 
-use support::disk::Disk;
-use support::program::is_there;
-use support::tls::Wire;
-use support::{LONG, Server, Talk, command, connect};
+use crate::support::disk::Disk;
+use crate::support::program::is_there;
+use crate::support::tls::Wire;
+use crate::support::{LONG, Server, Talk, command, connect};
 
 /// The variable that does not put up with a client that is missing.
 const REQUIRED: &str = "REQUIRE_CLIENTS";

@@ -1,16 +1,15 @@
 //! What the real program tells about itself: its metrics move when things happen, and whatever is made from them, be it
 //! the dashboard, the alerts or the manual, speaks of metrics that exist.
 
-mod support;
-
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::exposition::Exposition;
-use support::tls::Wire;
-use support::{LONG, Server, Talk, connect};
+
+use crate::support::exposition::Exposition;
+use crate::support::tls::Wire;
+use crate::support::{LONG, Server, Talk, connect};
 
 /// Settings with which every metric has a value. Nothing is sent to the webhook, because no mail comes.
 const EVERYTHING: [&str; 2] = ["--webhook-urls", "https://ci.test/hook"];

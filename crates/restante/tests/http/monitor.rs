@@ -1,13 +1,12 @@
 //! The live monitor of the real program: mail comes in and goes, by every way there is, and those who listen hear of it.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::monitor::{Ear, EventStream, Heard};
-use support::pop3::Pop3;
-use support::{LONG, Server};
+
+use crate::support::monitor::{Ear, EventStream, Heard};
+use crate::support::pop3::Pop3;
+use crate::support::{LONG, Server};
 
 const V1: &str = "/api/v1/monitor/messages";
 const V2: &str = "/api/v2/monitor/messages";

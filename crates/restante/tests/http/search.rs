@@ -1,14 +1,13 @@
 //! The real program is asked for mail by what is in it: in memory, in a data directory, after a restart, after a crash, and with an
 //! index that makes no sense.
 
-mod support;
-
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use support::disk::Disk;
-use support::exposition::Exposition;
-use support::{LONG, Server};
+
+use crate::support::disk::Disk;
+use crate::support::exposition::Exposition;
+use crate::support::{LONG, Server};
 
 fn send(server: &Server, mailbox: &str, subject: &str, text: &str) {
     let mail = format!("From: Ann <ann@x.org>\r\nSubject: {subject}\r\nX-Run: {text}\r\n\r\n{text}\r\n");

@@ -1,8 +1,6 @@
 //! The real program tells other programs of its mail: who hears what, what happens when nobody is there to hear it, and
 //! what outlives the program.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Mutex;
@@ -11,11 +9,12 @@ use std::time::{Duration, Instant, SystemTime};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
-use support::disk::Disk;
-use support::exposition::Exposition;
-use support::promises::{Client, Promises, eventually};
-use support::receiver::{Receiver, Told, status};
-use support::{LONG, Server, Talk, command, connect};
+
+use crate::support::disk::Disk;
+use crate::support::exposition::Exposition;
+use crate::support::promises::{Client, Promises, eventually};
+use crate::support::receiver::{Receiver, Told, status};
+use crate::support::{LONG, Server, Talk, command, connect};
 
 /// A server that tells these.
 fn start(entries: &[String], arguments: &[&str]) -> Server {

@@ -1,0 +1,14 @@
+//! Tests of the real program over HTTP: the REST API, HTTPS, logins, live events, search, metrics and webhooks, and of the build of
+//! the web interface.
+
+mod accounts;
+mod auth;
+mod automation;
+mod https;
+mod metrics;
+mod monitor;
+mod search;
+#[path = "../support/mod.rs"]
+mod support;
+mod ui_build;
+mod webhooks;
