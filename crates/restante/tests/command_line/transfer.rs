@@ -1,7 +1,5 @@
 //! `restante export` and `restante import` as an operator meets them: the real program, real folders, a real server.
 
-mod support;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -10,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use restante_testdir::TestDir;
-use support::{Server, command};
+
+use crate::support::{LONG, Server, command};
 
 /// A directory that is gone when the test ends.
 struct Scratch(TestDir);
@@ -271,7 +270,7 @@ fn an_operator_who_stops_it_keeps_what_was_imported() {
     // Each mail is complete when the next one begins; the last one stays open.
     let mut input = import.stdin.take().unwrap();
     input.write_all("From a Thu Jan 15 12:00:00 2026\nSubject: x\n\n".repeat(3).as_bytes()).unwrap();
-    let deadline = Instant::now() + support::LONG;
+    let deadline = Instant::now() + LONG;
     let stored =
         |turn| scratch.run(&["export", "--data", "data", &format!("out{turn}")]).1.contains("exported 2 messages");
     let turns = (0..).take_while(|_| Instant::now() < deadline);
@@ -332,13 +331,8 @@ fn what_cannot_be_done() {
 #[test]
 fn help_shows_what_matters_and_no_more() {
     let scratch = Scratch::new();
-    for (command, flags) in [("export", 6), ("import", 9)] {
-        let shown = support::command()
-            .args([command, "-h"])
-            .current_dir(scratch.0.path())
-            .stdout(Stdio::piped())
-            .output()
-            .unwrap();
+    for (name, flags) in [("export", 6), ("import", 9)] {
+        let shown = command().args([name, "-h"]).current_dir(scratch.0.path()).stdout(Stdio::piped()).output().unwrap();
         let help = String::from_utf8(shown.stdout).unwrap();
         assert!(shown.status.success() && help.contains("--data <DIR>"), "{help}");
         assert_eq!(help.lines().filter(|line| line.trim_start().starts_with("--")).count(), flags, "{help}");

@@ -1,7 +1,7 @@
 //! Codes and links of real mails.
 
+use super::{done, restante, run};
 use crate::support::Server;
-use crate::{done, restante, run};
 
 #[test]
 fn a_script_gets_the_code_alone() {

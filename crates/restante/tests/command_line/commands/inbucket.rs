@@ -1,7 +1,7 @@
 //! Command lines that were written for Inbucket's client.
 
+use super::{done, restante, run};
 use crate::support::Server;
-use crate::{done, restante, run};
 
 #[test]
 fn scripts_of_inbucket_work_unchanged() {

@@ -2,17 +2,14 @@
 
 mod extracting;
 mod inbucket;
-mod manual;
 mod reading;
+mod reference;
 mod sending;
-#[path = "../support/mod.rs"]
-mod support;
-
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use support::Server;
+use crate::support::Server;
 
 /// The program under a name, with an environment in which only this server is named.
 fn program(path: &Path, server: &str) -> Command {

@@ -3,8 +3,8 @@
 use std::io::Read as _;
 use std::process::Stdio;
 
+use super::{done, restante, run};
 use crate::support::Server;
-use crate::{done, restante, run};
 
 /// With a sequence in the subject that would clear the screen.
 const MAIL: &[u8] = b"From: Shop <shop@x.org>\r\nTo: ann@x.org\r\nSubject: Your =?utf-8?B?G1sySuKAruOBqA==?= code\r\n\r\nIt is 123456\r\n\x9b2J\r\n";

@@ -5,7 +5,7 @@ use std::process::Command;
 use restante::manual::reference;
 use restante_testdir::TestDir;
 
-use crate::run;
+use super::run;
 
 fn plain() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
@@ -15,7 +15,7 @@ fn plain() -> Command {
 
 #[test]
 fn the_reference_page_is_up_to_date() {
-    let stored = include_str!("../../../../docs/cli.md");
+    let stored = include_str!("../../../../../docs/cli.md");
     assert!(stored == reference(), "docs/cli.md is old: write the output of `restante docs` into it");
     assert_eq!(run(plain().arg("docs")), (0, stored.to_owned(), String::new()));
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 
 use restante_testdir::TestDir;
 
+use super::{done, program, restante, run, run_with};
 use crate::support::Server;
-use crate::{done, program, restante, run, run_with};
 
 #[test]
 fn a_mail_is_composed_and_arrives() {

@@ -3,7 +3,7 @@
 use restante::command_line::{Command, Script, ScriptTask};
 use restante_net::Certificate;
 
-use crate::{World, flags};
+use super::{World, flags};
 
 #[test]
 fn lists_of_proxies_that_leave_nobody_out() {

@@ -3,7 +3,7 @@
 use restante_settings::StoreKind;
 use restante_testdir::TestDir;
 
-use crate::{World, env, file, flags};
+use super::{World, env, file, flags};
 
 #[test]
 fn bad_files() {

@@ -1,10 +1,10 @@
 //! The configuration as an operator meets it: command line, environment and file in, a configuration or a text out.
 
-mod refused;
-mod shown;
+mod combinations;
+mod errors;
+mod output;
 mod sources;
 mod storage;
-mod together;
 
 use std::ffi::OsString;
 use std::io;

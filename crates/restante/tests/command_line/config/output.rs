@@ -3,7 +3,7 @@
 use restante_net::ListenAddr;
 use restante_settings::{Level, SETTINGS, Status, docs};
 
-use crate::{World, env, file, flags};
+use super::{World, env, file, flags};
 
 #[test]
 fn secrets_are_masked_everywhere() {
@@ -87,7 +87,7 @@ fn help_and_version() {
 
 #[test]
 fn the_reference_page_is_fresh() {
-    let stored = include_str!("../../../../docs/config.md");
+    let stored = include_str!("../../../../../docs/config.md");
     assert!(stored == docs(), "docs/config.md is old: write the output of `restante config docs` into it");
     let printed = flags(&["config", "docs"]).exit();
     assert_eq!((printed.code, printed.text.as_str()), (0, stored));

@@ -9,7 +9,7 @@ use restante_net::ListenAddr;
 use restante_settings::{Hosts, Level, LogOutput, SETTINGS, Scripting, Webhooks};
 use restante_webhook::{Event, Target};
 
-use crate::{World, env, file, flags, place};
+use super::{World, env, file, flags, place};
 
 #[test]
 fn defaults() {
@@ -241,7 +241,7 @@ fn a_greeting_that_cannot_be_read_is_told_of_once() {
 
 #[test]
 fn the_settings_of_the_container_image_are_understood() {
-    let text = include_str!("../../../../packaging/container.toml");
+    let text = include_str!("../../../../../packaging/container.toml");
     // Not everybody who runs this test may write to the root directory.
     let text = text.replace("\"/storage\"", "\"/tmp/storage\"");
     let files = [("r.toml", text.as_str())];

@@ -2,7 +2,7 @@
 
 use restante::command_line::Command;
 
-use crate::{World, env, file, flags, place};
+use super::{World, env, file, flags, place};
 
 /// Names and what they stand for: variables and their values, files and their texts.
 type Pairs<'a> = &'a [(&'a str, &'a str)];

@@ -1,0 +1,7 @@
+//! Tests of the command line: the configuration, the commands that use a server, and import and export.
+
+mod commands;
+mod config;
+#[path = "../support/mod.rs"]
+mod support;
+mod transfer;
