@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::mails::{File, Mail};
 use super::page::Page;
-use super::support::Server;
-use super::support::exposition::Exposition;
+use crate::support::Server;
+use crate::support::exposition::Exposition;
 
 /// Sends commands in the body of a request, by every way that needs no permission of the server. Returns the number of ways.
 const SEND_COMMANDS: &str = "

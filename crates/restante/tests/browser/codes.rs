@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::mails::{self, Mail};
 use super::page::Page;
-use super::support::Server;
+use crate::support::Server;
 
 const SIGN_UP: &str =
     "Hello James,\n\nyour verification code is 482913.\nOr open https://shop.test/confirm?token=abc.\n";

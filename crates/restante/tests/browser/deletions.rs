@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
+use super::large_mailboxes::deliver_many;
 use super::mailbox::{deliver, until_rows};
-use super::many::deliver_many;
 use super::page::{Page, key};
-use super::support::Server;
+use crate::support::Server;
 
 #[test]
 fn what_was_deleted_can_be_brought_back() {

@@ -10,8 +10,8 @@ use restante_testdir::TestDir;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
-use super::support::LONG;
-use super::support::program::{is_there, skip};
+use crate::support::LONG;
+use crate::support::installed::{is_there, skip};
 
 /// The variable that does not put up with a browser that is missing.
 const REQUIRED: &str = "REQUIRE_BROWSER";

@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 
 use super::page::{Look, Page, key};
-use super::support::Server;
+use crate::support::Server;
 
 /// A page of this HTML.
 fn document(html: &str) -> String {

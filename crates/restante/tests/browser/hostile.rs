@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
+use super::active_html;
 use super::mails::{self, File, Mail, Picture};
 use super::page::Page;
-use super::support::Server;
-use super::tricks;
+use crate::support::Server;
 
 /// Files that browsers show, other than HTML.
 const FILES: [(&str, &str); 5] = [
@@ -55,7 +55,8 @@ fn load(page: &Page, paths: &[String], check: impl Fn()) {
 /// Opens what wants to go elsewhere by itself as a page of its own, where nobody else's policy holds it back.
 #[track_caller]
 fn open_goers(page: &Page, paths: &[String]) {
-    for (path, _) in paths.iter().zip(tricks::all()).filter(|(_, trick)| GOERS.iter().any(|goer| trick.contains(goer)))
+    for (path, _) in
+        paths.iter().zip(active_html::all()).filter(|(_, trick)| GOERS.iter().any(|goer| trick.contains(goer)))
     {
         page.open(path);
         assert_harmless(page);
@@ -85,7 +86,7 @@ fn assert_harmless(page: &Page) {
 
 /// Puts a mail for each trick into a mailbox, and returns the paths of their previews.
 fn previews(server: &Server) -> Vec<String> {
-    for (number, trick) in tricks::all().enumerate() {
+    for (number, trick) in active_html::all().enumerate() {
         server.deliver("james@x.org", &mails::html(&format!("{number}"), &format!("<p>Read me</p>{trick}")));
     }
     server.ids("james").iter().map(|id| format!("/serve/mailbox/james/{id}/html")).collect()
@@ -96,7 +97,7 @@ fn the_tricks_are_noticed() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     // What the other tests rely on: without the server's care, a trick shows.
-    let trick = tricks::all().next().unwrap();
+    let trick = active_html::all().next().unwrap();
     page.open(&format!("data:text/html,{trick}"));
     page.until("a dialog", || page.dialogs().iter().any(|text| text.starts_with("executed")));
     page.open(&format!("data:text/html,<iframe sandbox=allow-scripts srcdoc='{trick}'></iframe>"));
@@ -109,8 +110,8 @@ fn the_tricks_are_noticed() {
 fn attachments_do_not_act() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    let pages = tricks::all().map(|trick| ("text/html", trick));
-    let others = FILES.map(|(kind, content)| (kind, content.replace("SCRIPT", &tricks::script(0))));
+    let pages = active_html::all().map(|trick| ("text/html", trick));
+    let others = FILES.map(|(kind, content)| (kind, content.replace("SCRIPT", &active_html::script(0))));
     let contents: Vec<_> = pages.chain(others).collect();
     let mut paths = Vec::new();
     for some in contents.chunks(TOGETHER) {
@@ -133,7 +134,7 @@ fn the_preview_does_not_act() {
     let server = Server::start(&["--storage-mailboxmsgcap=0"]);
     let Some(page) = Page::of(&server) else { return };
     let paths = previews(&server);
-    assert_eq!(paths.len(), tricks::all().count());
+    assert_eq!(paths.len(), active_html::all().count());
     load(&page, &paths, || {
         assert_harmless(&page);
         // Here not even a connection is made: what would ask was taken out of the document.
@@ -155,7 +156,7 @@ fn no_text_of_a_mail_acts_in_a_page() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/monitor");
-    for words in WORDS.map(|words| words.replace("SCRIPT", &tricks::script(1))) {
+    for words in WORDS.map(|words| words.replace("SCRIPT", &active_html::script(1))) {
         let word = mails::word(&words);
         let quoted = words.replace('"', "\\\"");
         let mail = Mail {
@@ -206,7 +207,7 @@ fn no_name_of_a_mailbox_acts_in_a_page() {
     page.until("the arrival", || page.texts(".arrival-mailbox") == [name]);
     page.assert_quiet();
     // And others that only stand in the address.
-    for words in WORDS.map(|words| words.replace("SCRIPT", &tricks::script(1))) {
+    for words in WORDS.map(|words| words.replace("SCRIPT", &active_html::script(1))) {
         let encoded = page.eval("return encodeURIComponent(arguments[0])", &json!([words]));
         page.open(&format!("/m/{}", encoded.as_str().unwrap()));
         page.until("a refusal", || page.text("mailbox-page").contains("There is no mailbox of this name"));

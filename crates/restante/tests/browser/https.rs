@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::mails::Mail;
 use super::page::Page;
-use super::support::Server;
+use crate::support::Server;
 
 #[test]
 fn mail_is_shown_live_by_https() {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::mails;
 use super::page::{Page, key};
-use super::support::Server;
+use crate::support::Server;
 
 /// Where the focus is, and whether that can be seen. A list keeps the focus itself and means one of its rows; a link may
 /// leave it to the row around it to be framed.

@@ -6,7 +6,7 @@ use restante_testdir::TestDir;
 
 use super::mails;
 use super::page::Page;
-use super::support::Server;
+use crate::support::Server;
 
 /// The user `ann`, whose password is `secret`.
 const USERS: &str =

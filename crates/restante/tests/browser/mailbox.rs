@@ -1,9 +1,9 @@
 //! A mailbox that somebody looks at: mail arrives, is read and is marked. How mail is deleted is in `deletions.rs`, and how
-//! one lives with thousands of messages in `many.rs`.
+//! one lives with thousands of messages in `large_mailboxes.rs`.
 
 use super::mails;
 use super::page::{Page, key};
-use super::support::Server;
+use crate::support::Server;
 
 /// The subjects in the list, as far as they are in the page.
 pub(crate) const ROWS: &str = ".message-row .row-subject";

@@ -1,6 +1,8 @@
 //! The web interface in a real browser: a headless Chromium that is driven by its WebDriver. A machine may lack it, and then
 //! nothing is tested, unless `REQUIRE_BROWSER` is set, as it is in CI. Every test has a server and a browser of its own.
 
+mod active_html;
+mod appearance;
 mod attacks;
 mod codes;
 mod deletions;
@@ -9,23 +11,21 @@ mod harness;
 mod hostile;
 mod https;
 mod keyboard;
+mod large_mailboxes;
+mod layout_shifts;
 mod login;
-mod looks;
-mod lost;
 mod mailbox;
 mod mails;
-mod many;
 mod message;
 mod monitor;
-mod outside;
+mod other_hosts;
 mod page;
 mod pages;
 mod proxy;
-mod rooms;
-mod scenery;
+mod reconnect;
+mod sample_mail;
 mod search;
 mod sessions;
-mod shifts;
+mod status;
 #[path = "../support/mod.rs"]
 mod support;
-mod tricks;

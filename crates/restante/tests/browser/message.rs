@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::mails::{self, File, Mail, Picture};
 use super::page::Page;
-use super::support::Server;
+use crate::support::Server;
 
 /// One red pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";

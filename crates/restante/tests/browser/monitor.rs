@@ -2,7 +2,7 @@
 
 use super::mails::Mail;
 use super::page::Page;
-use super::support::Server;
+use crate::support::Server;
 
 const ROWS: &str = ".arrival-link";
 

@@ -11,8 +11,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::driver::{Answer, Driver, Refusal};
-use super::outside::{Outside, PAGE};
-use super::support::{LONG, Server};
+use super::other_hosts::{Outside, PAGE};
+use crate::support::{LONG, Server};
 
 /// Keys without a character, as WebDriver spells them (section 17.4.2).
 pub(crate) mod key {

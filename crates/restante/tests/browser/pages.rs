@@ -4,8 +4,8 @@
 use serde_json::json;
 
 use super::page::Page;
-use super::support::Server;
 use super::{mails, proxy};
+use crate::support::Server;
 
 /// The addresses of all pages, and what is there when they are whole.
 const PAGES: [(&str, &str); 6] = [

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
-use super::support::{LONG, connect};
+use crate::support::{LONG, connect};
 
 /// Starts one; it runs until the test program ends.
 pub(crate) fn start(prefix: &'static str, server: SocketAddr) -> SocketAddr {

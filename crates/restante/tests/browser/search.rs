@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
+use super::active_html;
 use super::mails::{self, Mail};
 use super::page::{Page, key};
-use super::support::Server;
-use super::tricks;
+use crate::support::Server;
 
 /// The subjects of what was found.
 const FOUND: &str = ".hit-link";
@@ -121,7 +121,7 @@ fn more_is_found_a_page_at_a_time() {
 fn nothing_that_is_found_acts() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    let words = format!("<img src=x onerror=\"{}\"><b>needle</b>\u{202e}", tricks::script(1));
+    let words = format!("<img src=x onerror=\"{}\"><b>needle</b>\u{202e}", active_html::script(1));
     let from = format!("{} <ann@x.org>", mails::word(&words));
     server.deliver("james@x.org", &Mail { from: &from, subject: &words, text: &words, ..Mail::default() }.bytes());
     page.open("/search?q=needle");

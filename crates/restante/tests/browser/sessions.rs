@@ -2,7 +2,7 @@
 
 use super::mails;
 use super::page::Page;
-use super::support::Server;
+use crate::support::Server;
 
 /// A mail that asks to be told of its delivery (RFC 3461).
 fn deliver_with_parameters(server: &Server) {

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::disk::Disk;
-use crate::support::program::is_there;
+use crate::support::installed::is_there;
 use crate::support::tls::Wire;
 use crate::support::{LONG, Server, Talk, command, connect};
 

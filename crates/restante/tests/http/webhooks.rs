@@ -11,9 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::disk::Disk;
+use crate::support::durability::{Client, Promises, eventually};
 use crate::support::exposition::Exposition;
-use crate::support::promises::{Client, Promises, eventually};
-use crate::support::receiver::{Receiver, Told, status};
+use crate::support::webhook_receiver::{Receiver, Told, status};
 use crate::support::{LONG, Server, Talk, command, connect};
 
 /// A server that tells these.

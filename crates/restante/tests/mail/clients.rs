@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use crate::support::Server;
 use crate::support::disk::Disk;
-use crate::support::program::{is_there, skip};
+use crate::support::installed::{is_there, skip};
 
 /// A dot at the start of a line, a letter that is none of ASCII, and an empty line.
 const MAIL: &[u8] = "Subject: Grüße\r\n\r\nfirst\r\n.second\r\n..\r\n\r\nlast\r\n".as_bytes();

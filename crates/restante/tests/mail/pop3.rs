@@ -4,9 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use crate::support::disk::Disk;
+use crate::support::durability::eventually;
 use crate::support::exposition::Exposition;
 use crate::support::pop3::{Pop3, digest};
-use crate::support::promises::eventually;
 use crate::support::tls::Wire;
 use crate::support::{Server, Talk, command, connect};
 

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use restante_testdir::TestDir;
 
-use crate::support::promises::eventually;
+use crate::support::durability::eventually;
 use crate::support::{Server, Talk, command, connect};
 
 /// The status line of an answer on a connection of its own; nothing when nobody answers.

@@ -9,7 +9,7 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::{Message, SmtpTransport, Transport as _};
 use restante_testdir::TestDir;
 
-use crate::support::promises::eventually;
+use crate::support::durability::eventually;
 use crate::support::tls::Wire;
 use crate::support::{LONG, Server, Talk, connect};
 

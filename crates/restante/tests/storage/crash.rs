@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::Server;
-use crate::support::chance::{Chance, setting};
 use crate::support::disk::Disk;
-use crate::support::promises::{Client, Promises, eventually};
+use crate::support::durability::{Client, Promises, eventually};
+use crate::support::random::{Random, setting};
 
 const ROUNDS: u64 = 8;
 const SENDERS: usize = 4;
@@ -28,7 +28,7 @@ fn a_killed_process_loses_nothing_without_syncs_either() {
 fn survive(name: &str, arguments: &[&str]) {
     let disk = Disk::new(name);
     let promises = Promises::default();
-    let mut chance = Chance::seeded_by("RESTANTE_CRASH_SEED");
+    let mut random = Random::seeded_by("RESTANTE_CRASH_SEED");
     for round in 0..setting("RESTANTE_CRASH_ROUNDS").unwrap_or(ROUNDS) {
         let mut server = disk.server(arguments);
         promises.check(&server);
@@ -36,8 +36,8 @@ fn survive(name: &str, arguments: &[&str]) {
         if round % 6 == 5 {
             purge_all(&server, &promises);
         }
-        let time = Duration::from_millis(20 + chance.below(300) as u64);
-        load(&mut server, &promises, &mut chance, round, time);
+        let time = Duration::from_millis(20 + random.below(300) as u64);
+        load(&mut server, &promises, &mut random, round, time);
     }
     let server = disk.server(arguments);
     promises.check(&server);
@@ -46,18 +46,18 @@ fn survive(name: &str, arguments: &[&str]) {
 }
 
 /// Everybody works until the server is killed.
-fn load(server: &mut Server, promises: &Promises, chance: &mut Chance, round: u64, time: Duration) {
+fn load(server: &mut Server, promises: &Promises, random: &mut Random, round: u64, time: Duration) {
     let accepted = AtomicUsize::new(0);
     let client = || Client::new(server, promises).unwrap();
     let senders: Vec<_> = (0..SENDERS).map(|_| client()).collect();
     let (janitor, mut purger) = (client(), client());
     let lived = std::thread::scope(|scope| {
         for (number, mut client) in senders.into_iter().enumerate() {
-            let (accepted, mut chance) = (&accepted, chance.fork());
-            scope.spawn(move || send(&mut client, &mut chance, &format!("{round}-{number}"), accepted));
+            let (accepted, mut random) = (&accepted, random.fork());
+            scope.spawn(move || send(&mut client, &mut random, &format!("{round}-{number}"), accepted));
         }
-        let mut chance = chance.fork();
-        scope.spawn(move || change(&janitor, &mut chance));
+        let mut random = random.fork();
+        scope.spawn(move || change(&janitor, &mut random));
         scope.spawn(move || purge(&mut purger, round));
         std::thread::sleep(time);
         let lived = server.lives();
@@ -70,12 +70,12 @@ fn load(server: &mut Server, promises: &Promises, chance: &mut Chance, round: u6
 }
 
 /// Small letters and large ones, to one mailbox or to many.
-fn send(client: &mut Client<'_>, chance: &mut Chance, name: &str, accepted: &AtomicUsize) -> io::Result<()> {
+fn send(client: &mut Client<'_>, random: &mut Random, name: &str, accepted: &AtomicUsize) -> io::Result<()> {
     for number in 0.. {
-        let first = chance.below(MAILBOXES.len());
-        let count = if chance.below(4) == 0 { 1 + chance.below(MAILBOXES.len() - 1) } else { 1 };
+        let first = random.below(MAILBOXES.len());
+        let count = if random.below(4) == 0 { 1 + random.below(MAILBOXES.len() - 1) } else { 1 };
         let mailboxes: Vec<&str> = MAILBOXES.iter().copied().cycle().skip(first).take(count).collect();
-        let length = if chance.below(20) == 0 { chance.below(1 << 20) } else { 100 + chance.below(5000) };
+        let length = if random.below(20) == 0 { random.below(1 << 20) } else { 100 + random.below(5000) };
         let code = client.send(&format!("{name}-{number}"), &mailboxes, length)?;
         assert_eq!(code, 250);
         accepted.fetch_add(1, Ordering::Relaxed);
@@ -84,11 +84,11 @@ fn send(client: &mut Client<'_>, chance: &mut Chance, name: &str, accepted: &Ato
 }
 
 /// Deletes messages, and marks others as seen.
-fn change(client: &Client<'_>, chance: &mut Chance) -> io::Result<()> {
+fn change(client: &Client<'_>, random: &mut Random) -> io::Result<()> {
     loop {
-        let mailbox = MAILBOXES[chance.below(MAILBOXES.len())];
+        let mailbox = MAILBOXES[random.below(MAILBOXES.len())];
         for (id, subject) in client.list(mailbox)? {
-            let status = match chance.below(4) {
+            let status = match random.below(4) {
                 0 => client.mark(mailbox, id, &subject)?,
                 1 | 2 => client.delete(mailbox, id, &subject)?,
                 _ => 200,

@@ -3,7 +3,7 @@
 
 use crate::support::Server;
 use crate::support::disk::{ANY, Disk, Plan, SPACE};
-use crate::support::promises::{Client, Promises, eventually};
+use crate::support::durability::{Client, Promises, eventually};
 
 const FAULTS: [&str; 4] = ["ENOSPC", "EIO", "SHORT", "EDQUOT"];
 

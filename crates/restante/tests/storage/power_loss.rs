@@ -6,9 +6,9 @@
 use std::io;
 use std::process::Output;
 
-use crate::support::chance::{Chance, setting};
 use crate::support::disk::{Disk, Plan, STRICT};
-use crate::support::promises::{Client, Promises, eventually};
+use crate::support::durability::{Client, Promises, eventually};
+use crate::support::random::{Random, setting};
 use crate::support::{Server, command};
 
 const ROUNDS: u64 = 10;
@@ -116,7 +116,7 @@ const ALL: (usize, usize) = (1, 1);
 fn some() -> (usize, usize) {
     match setting("RESTANTE_POWER_ROUNDS") {
         Some(_) => ALL,
-        None => (1 + Chance::seeded_by("RESTANTE_POWER_SEED").below(3), 3),
+        None => (1 + Random::seeded_by("RESTANTE_POWER_SEED").below(3), 3),
     }
 }
 
@@ -218,9 +218,9 @@ fn directories_that_were_made_survive() {
 fn the_power_goes_under_load() {
     let disk = Disk::new("power-load");
     let promises = Promises::default();
-    let mut chance = Chance::seeded_by("RESTANTE_POWER_SEED");
+    let mut random = Random::seeded_by("RESTANTE_POWER_SEED");
     for round in 0..setting("RESTANTE_POWER_ROUNDS").unwrap_or(ROUNDS) {
-        power_goes_under_load(&disk, &promises, &mut chance, round, &[]);
+        power_goes_under_load(&disk, &promises, &mut random, round, &[]);
         promises.check(&disk.server(&[]));
     }
 }
@@ -229,12 +229,12 @@ fn the_power_goes_under_load() {
 /// named and the disk does not have, and must go on.
 #[test]
 fn without_syncs_the_store_is_sound_after_the_power_went() {
-    let mut chance = Chance::seeded_by("RESTANTE_POWER_SEED");
+    let mut random = Random::seeded_by("RESTANTE_POWER_SEED");
     let mut all_lost = 0;
     for round in 0..setting("RESTANTE_POWER_ROUNDS").unwrap_or(ROUNDS) {
         let disk = Disk::new("power-relaxed");
         let promises = Promises::default();
-        power_goes_under_load(&disk, &promises, &mut chance, round, &RELAXED);
+        power_goes_under_load(&disk, &promises, &mut random, round, &RELAXED);
         let missing = unreadable(&disk);
         let mut server = disk.server(&RELAXED);
         let kept = promises.kept();
@@ -272,20 +272,20 @@ fn losses(line: &str) -> Option<String> {
 }
 
 /// Several senders and one who deletes, until the power goes at some step.
-fn power_goes_under_load(disk: &Disk, promises: &Promises, chance: &mut Chance, round: u64, arguments: &[&str]) {
+fn power_goes_under_load(disk: &Disk, promises: &Promises, random: &mut Random, round: u64, arguments: &[&str]) {
     let server = disk.faulty(arguments);
-    let seed = if round.is_multiple_of(3) { STRICT } else { chance.0 };
+    let seed = if round.is_multiple_of(3) { STRICT } else { random.0 };
     let clients: Vec<_> = (0..4).map(|_| Client::new(&server, promises).unwrap()).collect();
     let deleter = Client::new(&server, promises).unwrap();
-    disk.plan(Plan { seed, ..Plan::once("POWER", 1 + chance.below(2500)) });
+    disk.plan(Plan { seed, ..Plan::once("POWER", 1 + random.below(2500)) });
     std::thread::scope(|scope| {
         for (sender, mut client) in clients.into_iter().enumerate() {
-            let mut chance = chance.fork();
+            let mut random = random.fork();
             scope.spawn(move || {
                 for number in 0.. {
                     let mailboxes = ["anna", "bert", "cleo", "dirk"];
-                    let some = &mailboxes[chance.below(4)..];
-                    if client.send(&format!("{round}-{sender}-{number}"), some, 100 << chance.below(10)).is_err() {
+                    let some = &mailboxes[random.below(4)..];
+                    if client.send(&format!("{round}-{sender}-{number}"), some, 100 << random.below(10)).is_err() {
                         break;
                     }
                 }

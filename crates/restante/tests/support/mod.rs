@@ -2,17 +2,17 @@
 
 #![allow(dead_code, reason = "every test program uses its own part of this")]
 
-pub(crate) mod chance;
 pub(crate) mod disk;
+pub(crate) mod durability;
 pub(crate) mod exposition;
+pub(crate) mod installed;
 pub(crate) mod monitor;
 pub(crate) mod pop3;
-pub(crate) mod program;
-pub(crate) mod promises;
-pub(crate) mod reader;
-pub(crate) mod receiver;
-pub(crate) mod sender;
+pub(crate) mod random;
+pub(crate) mod rest;
+pub(crate) mod smtp;
 pub(crate) mod tls;
+pub(crate) mod webhook_receiver;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};

@@ -11,8 +11,8 @@ use super::listeners::{END, Heard, Listener, Way, number, what_is_left};
 use super::messages::{Letters, Postman};
 use super::nodes::{Cluster, Node, local};
 use super::stop_flag::StopFlag;
-use crate::support::chance::Chance;
 use crate::support::monitor::EventStream;
+use crate::support::random::Random;
 
 /// In the last one nothing is deleted.
 const MAILBOXES: [&str; 3] = ["anna", "bert", "kept"];
@@ -122,7 +122,7 @@ fn bustle(cluster: &Cluster, letters: &Letters, smtp: &[u16], happens: impl FnOn
         }
         for (mailbox, seed) in [(MAILBOXES[0], 1), (MAILBOXES[1], 3)] {
             let end = &end;
-            scope.spawn(move || delete(cluster, mailbox, Chance(seed), end));
+            scope.spawn(move || delete(cluster, mailbox, Random(seed), end));
         }
         let _end = end.set_on_drop();
         happens();
@@ -131,13 +131,13 @@ fn bustle(cluster: &Cluster, letters: &Letters, smtp: &[u16], happens: impl FnOn
 }
 
 /// Finds mail at one node, and deletes it at another one.
-fn delete(cluster: &Cluster, mailbox: &str, mut chance: Chance, end: &StopFlag) {
+fn delete(cluster: &Cluster, mailbox: &str, mut random: Random, end: &StopFlag) {
     let readers: Vec<_> = cluster.nodes.iter().map(Node::reader).collect();
     while !end.is_set() {
         thread::sleep(Duration::from_millis(20));
-        let [finder, deleter] = [chance.below(readers.len()), chance.below(readers.len())];
+        let [finder, deleter] = [random.below(readers.len()), random.below(readers.len())];
         let Ok(list) = readers[finder].list(mailbox) else { continue };
-        for summary in list.iter().filter(|_| chance.below(2) == 0) {
+        for summary in list.iter().filter(|_| random.below(2) == 0) {
             // Who is just cut off, or dead, does not delete it, or it does and cannot say so.
             let _ = readers[deleter].ask("DELETE", &format!("{mailbox}/{}", number(&summary["id"])));
         }

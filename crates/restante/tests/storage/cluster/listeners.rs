@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::nodes::Node;
+use crate::support::durability::eventually;
 use crate::support::monitor::{Ear, EventStream};
-use crate::support::promises::eventually;
-use crate::support::reader::Reader;
+use crate::support::rest::Reader;
 
 /// The subject of the last letter, after which nobody has to listen any more.
 pub(crate) const END: &str = "the end";

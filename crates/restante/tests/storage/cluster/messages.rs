@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::promises::letter;
-use crate::support::reader::Reader;
-use crate::support::sender::Sender;
+use crate::support::durability::letter;
+use crate::support::rest::Reader;
+use crate::support::smtp::Sender;
 
 /// How long it is waited before a letter is tried again.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use restante_testpg::{Line, Postgres, ReservedPort};
 
-use crate::support::promises::eventually;
-use crate::support::reader::Reader;
+use crate::support::durability::eventually;
+use crate::support::rest::Reader;
 use crate::support::{Server, command};
 
 /// How many ports are tried.

@@ -13,8 +13,8 @@ use restante_testpg::Balancer;
 use super::messages::{Letters, Postman, is_whole, list, subject};
 use super::nodes::{Cluster, Node, local};
 use super::stop_flag::StopFlag;
-use crate::support::chance::{Chance, setting};
-use crate::support::reader::Reader;
+use crate::support::random::{Random, setting};
+use crate::support::rest::Reader;
 
 const SECONDS: u64 = 18;
 /// How often each kind of trouble happens at least.
@@ -30,21 +30,21 @@ const LETTERS: usize = 30;
 fn what_was_acknowledged_survives_every_storm() {
     let cap = CAP.to_string();
     let Some(cluster) = Cluster::durable(3, &["--storage-mailboxmsgcap", &cap]) else { return };
-    let mut chance = Chance::seeded_by("RESTANTE_CLUSTER_SEED");
+    let mut random = Random::seeded_by("RESTANTE_CLUSTER_SEED");
     let (smtp, http) = cluster.ports();
     let (smtp, http) = (Balancer::over(smtp), Balancer::over(http));
     let (letters, sky) = (Letters::default(), Sky::default());
     thread::scope(|scope| {
         for _ in 0..SENDERS {
-            let (chance, postman) = (chance.fork(), Postman::new(&letters, local(smtp.port())));
-            scope.spawn(|| send(postman, chance, &sky));
+            let (random, postman) = (random.fork(), Postman::new(&letters, local(smtp.port())));
+            scope.spawn(|| send(postman, random, &sky));
         }
         for port in cluster.ports().1.into_iter().chain([http.port()]) {
-            let (chance, letters, sky) = (chance.fork(), &letters, &sky);
-            scope.spawn(move || watch(local(port), letters, chance, sky));
+            let (random, letters, sky) = (random.fork(), &letters, &sky);
+            scope.spawn(move || watch(local(port), letters, random, sky));
         }
         let _end = sky.is_clear.set_on_drop();
-        let rounds = storm(&cluster, &mut chance);
+        let rounds = storm(&cluster, &mut random);
         println!("{rounds} rounds of {:?}", Trouble::ALL);
     });
     cluster.until_ready();
@@ -82,7 +82,7 @@ impl Trouble {
 }
 
 /// Every kind of trouble happens in every round, in any order; returns how many rounds there were.
-fn storm(cluster: &Cluster, chance: &mut Chance) -> usize {
+fn storm(cluster: &Cluster, random: &mut Random) -> usize {
     let time = Duration::from_secs(setting("RESTANTE_CLUSTER_SECONDS").unwrap_or(SECONDS));
     let start = Instant::now();
     let mut round = 0;
@@ -90,17 +90,17 @@ fn storm(cluster: &Cluster, chance: &mut Chance) -> usize {
         round += 1;
         let mut kinds = Trouble::ALL.to_vec();
         while !kinds.is_empty() {
-            let kind = kinds.swap_remove(chance.below(kinds.len()));
-            strike(cluster, kind, chance);
-            thread::sleep(moment(chance));
+            let kind = kinds.swap_remove(random.below(kinds.len()));
+            strike(cluster, kind, random);
+            thread::sleep(moment(random));
         }
     }
     round
 }
 
-fn strike(cluster: &Cluster, kind: Trouble, chance: &mut Chance) {
-    let node: &Node = &cluster.nodes[chance.below(cluster.nodes.len())];
-    let moment = moment(chance);
+fn strike(cluster: &Cluster, kind: Trouble, random: &mut Random) {
+    let node: &Node = &cluster.nodes[random.below(cluster.nodes.len())];
+    let moment = moment(random);
     match kind {
         Trouble::Node => node.kill_while(|| thread::sleep(moment)),
         Trouble::Database => cluster.kill_database(moment),
@@ -114,12 +114,12 @@ fn strike(cluster: &Cluster, kind: Trouble, chance: &mut Chance) {
     }
 }
 
-fn moment(chance: &mut Chance) -> Duration {
-    Duration::from_millis(chance.below(400) as u64)
+fn moment(random: &mut Random) -> Duration {
+    Duration::from_millis(random.below(400) as u64)
 }
 
 /// Sends small letters and large ones, to one mailbox or to two, and every third to the crowded one as well.
-fn send(mut postman: Postman<'_>, mut chance: Chance, sky: &Sky) {
+fn send(mut postman: Postman<'_>, mut random: Random, sky: &Sky) {
     while !sky.is_clear.is_set() {
         let number = sky.next.fetch_add(1, Ordering::Relaxed);
         let (first, second) = (mailbox(number), format!("second-{}", mailbox(number)));
@@ -130,7 +130,7 @@ fn send(mut postman: Postman<'_>, mut chance: Chance, sky: &Sky) {
         if number.is_multiple_of(5) {
             mailboxes.push(&second);
         }
-        let length = if chance.below(40) == 0 { chance.below(300_000) } else { 100 + chance.below(4000) };
+        let length = if random.below(40) == 0 { random.below(300_000) } else { 100 + random.below(4000) };
         postman.send(&number.to_string(), &mailboxes, length);
     }
 }
@@ -141,12 +141,12 @@ fn mailbox(number: usize) -> String {
 }
 
 /// Looks at mailboxes: whoever can answer knows all that was acknowledged before it was asked, and keeps the cap.
-fn watch(http: SocketAddr, letters: &Letters, mut chance: Chance, sky: &Sky) {
+fn watch(http: SocketAddr, letters: &Letters, mut random: Random, sky: &Sky) {
     let reader = Reader::new(http);
     while !sky.is_clear.is_set() {
         thread::sleep(Duration::from_millis(20));
         let newest = sky.next.load(Ordering::Relaxed);
-        let mailbox = mailbox(newest.saturating_sub(chance.below(3 * LETTERS)));
+        let mailbox = mailbox(newest.saturating_sub(random.below(3 * LETTERS)));
         let promised = letters.acknowledged(&mailbox);
         let (Some(found), Some(crowd)) = (list(&reader, &mailbox), list(&reader, CROWDED)) else { continue };
         let found: Vec<&str> = found.iter().map(subject).collect();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::messages::{Letters, Postman};
 use super::nodes::{Cluster, Node};
-use crate::support::reader::Reader;
+use crate::support::rest::Reader;
 
 const LETTERS: usize = 200;
 

@@ -6,7 +6,7 @@ use std::thread;
 use super::listeners::{Heard, Listener, Way, what_is_left};
 use super::messages::{Letters, Postman};
 use super::nodes::{Cluster, Node};
-use crate::support::receiver::{Receiver, Told};
+use crate::support::webhook_receiver::{Receiver, Told};
 
 /// More than go at once.
 const LETTERS: usize = 300;

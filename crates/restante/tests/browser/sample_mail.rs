@@ -2,7 +2,7 @@
 //! pictures that show how pages look in use.
 
 use super::mails::{File, Mail, Picture, word};
-use super::support::Server;
+use crate::support::Server;
 
 const MUG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg' width='96' height='96' viewBox='0 0 96 96'>\
     <rect width='96' height='96' rx='12' fill='#f1e7d8'/><path d='M66 38h8a10 10 0 0 1 0 24h-8' fill='none' stroke='#2f6f6a' \

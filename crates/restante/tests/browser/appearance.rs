@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::page::{Look, Page};
-use super::scenery;
-use super::support::Server;
+use super::sample_mail;
+use crate::support::Server;
 
 /// What to look at, what is there when all is there, and what it is called.
 const PAGES: [(&str, &str, &str); 14] = [
@@ -142,7 +142,7 @@ fn nameless(page: &Page) -> Vec<String> {
 fn pages_are_pictured() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    scenery::set_up(&server);
+    sample_mail::set_up(&server);
     for (look, suffix) in [(Look::Light, "light"), (Look::Dark, "dark"), (Look::Phone, "phone")] {
         page.look(look);
         for (path, landmark, name) in PAGES {
@@ -165,7 +165,7 @@ fn pages_are_pictured() {
 fn everything_can_be_read_and_has_a_name() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    scenery::set_up(&server);
+    sample_mail::set_up(&server);
     let mut flaws = Vec::new();
     let mut judge = |what: &str| {
         let found = |script: &str| serde_json::from_value::<Vec<String>>(page.eval(script, &json!([]))).unwrap();
@@ -249,7 +249,7 @@ fn the_theme_follows_the_system_until_one_is_chosen() {
 fn who_wants_no_motion_sees_none() {
     let mut server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    scenery::set_up(&server);
+    sample_mail::set_up(&server);
     let features = json!({ "features": [{ "name": "prefers-reduced-motion", "value": "reduce" }] });
     page.command("Emulation.setEmulatedMedia", &features);
     let motions = || page.eval("return document.getAnimations().length", &json!([]));

@@ -4,8 +4,8 @@
 use serde_json::json;
 
 use super::page::Page;
-use super::scenery;
-use super::support::Server;
+use super::sample_mail;
+use crate::support::Server;
 
 /// The pages, and all that is there when they are whole.
 const PAGES: [(&str, &[&str]); 9] = [
@@ -47,7 +47,7 @@ fn shifts(page: &Page) -> (f64, String) {
 fn nothing_moves_while_a_page_comes() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    scenery::set_up(&server);
+    sample_mail::set_up(&server);
     let slow = json!({ "offline": false, "latency": 300, "downloadThroughput": 100_000, "uploadThroughput": 100_000 });
     page.command("Network.emulateNetworkConditions", &slow);
     for (path, parts) in PAGES {

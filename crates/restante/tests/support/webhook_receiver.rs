@@ -10,7 +10,7 @@ use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
 use super::LONG;
-use super::promises::eventually;
+use super::durability::eventually;
 
 /// See the file's documentation. It goes on until the process ends.
 pub(crate) struct Receiver {

@@ -7,10 +7,10 @@ use restante_testdir::TestDir;
 use restante_testpg::ReservedPort;
 use serde_json::json;
 
+use super::large_mailboxes::deliver_many;
 use super::mails;
-use super::many::deliver_many;
 use super::page::Page;
-use super::support::{Server, command};
+use crate::support::{Server, command};
 
 /// A data directory, and the ports that its servers listen on one after the other.
 struct Data {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::mailbox::{ROWS, deliver, until_rows};
 use super::page::Page;
-use super::support::Server;
+use crate::support::Server;
 
 /// What the list is scrolled in.
 const PORT: &str = ".virtual-port";

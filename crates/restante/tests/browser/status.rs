@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::mails;
 use super::page::Page;
-use super::support::Server;
+use crate::support::Server;
 
 #[test]
 fn home_greets_remembers_and_says_how_to_send() {

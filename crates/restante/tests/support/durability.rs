@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::reader::Reader;
-use super::sender::Sender;
+use super::rest::Reader;
+use super::smtp::Sender;
 use super::{LONG, Server};
 
 /// What is known about a copy of a letter in a mailbox.
