@@ -12,10 +12,10 @@ use bytes::Bytes;
 use restante_extract::codes;
 use restante_mail::mime::Mime;
 
-const CODES: &str = include_str!("corpus/codes.txt");
-const NONE: &str = include_str!("corpus/none.txt");
-const HELD_OUT_CODES: &str = include_str!("corpus/held-out-codes.txt");
-const HELD_OUT_NONE: &str = include_str!("corpus/held-out-none.txt");
+const CODES: &str = include_str!("../corpus/codes.txt");
+const NONE: &str = include_str!("../corpus/none.txt");
+const HELD_OUT_CODES: &str = include_str!("../corpus/held-out-codes.txt");
+const HELD_OUT_NONE: &str = include_str!("../corpus/held-out-none.txt");
 
 /// What is treated as a code by those who ask.
 const ALARM: f64 = 0.5;

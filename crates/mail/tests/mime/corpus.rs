@@ -1,4 +1,4 @@
-//! Every mail of `corpus/` against the JSON file beside it, which holds everything that the MIME view says about the
+//! Every mail of `../corpus/` against the JSON file beside it, which holds everything that the MIME view says about the
 //! mail. `UPDATE_GOLDEN=1` writes the JSON files anew; read them before committing.
 
 use std::fs;

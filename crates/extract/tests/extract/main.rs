@@ -1,0 +1,4 @@
+//! Tests of codes and links with whole mails.
+
+mod corpus;
+mod hostile;

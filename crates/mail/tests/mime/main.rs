@@ -1,0 +1,4 @@
+//! Tests of the MIME view with whole mails.
+
+mod corpus;
+mod hostile;
