@@ -1,9 +1,13 @@
-//! What tests of all crates share: directories of their own, and the notice of a test that cannot run on this machine.
+//! Shared by the tests of all crates: test directories, and the notice of a test that cannot run on this machine.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process, thread};
+
+/// The environment variable that names the list of skipped tests, an existing file.
+const SKIPPED_TESTS: &str = "SKIPPED_TESTS";
 
 /// An empty directory that is removed, with everything in it, when this is dropped.
 pub struct TestDir {
@@ -42,13 +46,27 @@ impl Drop for TestDir {
 
 /// Reports that the current test is skipped. Panics if the environment has the variable `required_by`, which CI sets.
 ///
-/// The notice goes to standard error directly: the test harness captures `eprintln!`, and shows it for failed tests only.
+/// The notice goes to standard error directly: the test harness captures `eprintln!`, and shows it for failed tests only. If the
+/// environment has the variable `SKIPPED_TESTS`, the notice is also appended to the file of that name, from which `./check` makes
+/// its list.
 pub fn skip(reason: &str, required_by: &str) {
     assert!(env::var_os(required_by).is_none(), "{reason}, and {required_by} is set");
     let thread = thread::current();
-    let test = thread.name().unwrap_or("a test");
+    let notice = format!("{} {}: {reason}\n", program(), thread.name().unwrap_or("a test"));
     // A closed standard error is no reason to fail.
-    let _ = writeln!(io::stderr(), "skipped {test}: {reason}");
+    let _ = io::stderr().write_all(format!("skipped {notice}").as_bytes());
+    if let Some(list) = env::var_os(SKIPPED_TESTS) {
+        // Programs may append at the same time: one write keeps the line in one piece.
+        let written = File::options().append(true).open(&list).and_then(|mut list| list.write_all(notice.as_bytes()));
+        written.unwrap_or_else(|error| panic!("{SKIPPED_TESTS}: cannot write to {}: {error}", list.display()));
+    }
+}
+
+/// Returns the name of the test program, without the hash that Cargo appends.
+fn program() -> String {
+    let path = env::current_exe().unwrap_or_default();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    name.rsplit_once('-').map_or(&*name, |(name, _)| name).to_owned()
 }
 
 /// Creates a directory whose name ends like this. An existing directory is never used and never removed: another process with
@@ -68,7 +86,12 @@ fn create(end: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Output};
+
     use super::*;
+
+    const REQUIRED: &str = "REQUIRE_SAMPLE";
+    const NOTICE: &str = "restante_testdir tests::missing_program: there is no such program\n";
 
     #[test]
     fn every_directory_is_new_and_goes_with_its_value() {
@@ -98,10 +121,49 @@ mod tests {
         fs::remove_dir(*kept).unwrap();
     }
 
+    /// Runs `missing_program` below as a test of its own, with these variables.
+    fn run_skipped_test(variables: &[(&str, &Path)]) -> Output {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", "tests::missing_program", "--ignored"]);
+        // With one thread, tests run on the main thread, which has another name.
+        command.env("RUST_TEST_THREADS", "2").env_remove(SKIPPED_TESTS).env_remove(REQUIRED);
+        command.envs(variables.iter().copied()).output().unwrap()
+    }
+
     #[test]
-    fn a_test_that_is_required_fails_instead_of_being_skipped() {
-        // Every environment has this variable.
-        let failed = thread::spawn(|| skip("there is no such program", "PATH")).join().unwrap_err();
-        assert_eq!(failed.downcast_ref::<String>().unwrap(), "there is no such program, and PATH is set");
+    #[ignore = "other tests run it in a process of its own"]
+    fn missing_program() {
+        skip("there is no such program", REQUIRED);
+    }
+
+    #[test]
+    fn skipped_test_is_reported_although_it_passes() {
+        let Output { status, stdout, stderr } = run_skipped_test(&[]);
+        assert!(status.success() && String::from_utf8_lossy(&stdout).contains("1 passed"));
+        assert_eq!(String::from_utf8_lossy(&stderr), format!("skipped {NOTICE}"));
+    }
+
+    #[test]
+    fn skipped_test_is_appended_to_the_list() {
+        let dir = TestDir::new();
+        let list = dir.path().join("list");
+        fs::write(&list, "another test\n").unwrap();
+        let output = run_skipped_test(&[(SKIPPED_TESTS, &list)]);
+        assert!(output.status.success());
+        assert_eq!(fs::read_to_string(&list).unwrap(), format!("another test\n{NOTICE}"));
+    }
+
+    #[test]
+    fn required_test_fails_instead_of_being_skipped() {
+        let dir = TestDir::new();
+        let list = dir.path().join("list");
+        fs::write(&list, "").unwrap();
+        let Output { status, stdout, .. } = run_skipped_test(&[(SKIPPED_TESTS, &list), (REQUIRED, Path::new("1"))]);
+        let stdout = String::from_utf8_lossy(&stdout);
+        assert!(
+            !status.success() && stdout.contains("there is no such program, and REQUIRE_SAMPLE is set"),
+            "{stdout}"
+        );
+        assert_eq!(fs::read_to_string(&list).unwrap(), "");
     }
 }

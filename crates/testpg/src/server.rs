@@ -60,8 +60,10 @@ impl Postgres {
 
     /// A fast server for all tests of a program, which runs until the program ends. As it is shared, it cannot be killed.
     pub fn shared() -> Option<&'static Self> {
-        static SHARED: OnceLock<Option<Postgres>> = OnceLock::new();
-        SHARED.get_or_init(Self::start).as_ref()
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        // Every test reports that it is skipped, not only the first one.
+        Installed::find()?;
+        Some(SHARED.get_or_init(|| Self::start().expect("PostgreSQL is installed")))
     }
 
     /// Where clients find it.
