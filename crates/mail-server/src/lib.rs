@@ -4,7 +4,6 @@
 //! - [`smtp`]: SMTP and LMTP, with logins and transcripts
 //! - [`pop3`]: POP3, with logins
 
-mod constant_time;
 mod host;
 pub mod pop3;
 pub mod smtp;

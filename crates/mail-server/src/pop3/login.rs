@@ -4,13 +4,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use md5::{Digest as _, Md5};
 use restante_access::{Configured, Denied, Grant, Locks, Reason, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
 use restante_settings::Key;
-
-use crate::constant_time::equal;
 
 /// The mailboxes and passwords of `pop3.credentials`, and the accounts of all protocols.
 #[derive(Debug)]
@@ -96,11 +95,11 @@ impl Login {
 fn proves(key: &Key, proof: &Proof) -> bool {
     let password = key.password.expose().as_bytes();
     match proof {
-        Proof::Password(given) => equal(password, given.expose().as_bytes()),
+        Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
         // RFC 1939 section 7: MD5 of the greeting's timestamp, with its brackets, and the shared secret behind it.
         Proof::Digest { timestamp, digest } => {
             let expected = Md5::new().chain_update(timestamp).chain_update(password).finalize();
-            equal(&expected, digest)
+            verify_slices_are_equal(&expected, digest).is_ok()
         }
     }
 }

@@ -4,13 +4,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
 use restante_access::{Configured, Denied, Grant, Locks, Reason, Scope};
 use restante_proto::smtp::Proof;
 use restante_settings::Credential;
-
-use crate::constant_time::equal;
 
 /// The users and passwords of `smtp.credentials`, and the accounts of all protocols.
 #[derive(Debug)]
@@ -55,7 +54,9 @@ impl Login {
 
     /// Whether this user has this password by the settings. Takes the same time whichever character is wrong.
     fn is_configured(&self, user: &str, proof: &Proof) -> bool {
-        let same = |known: &Credential| equal(known.user.as_bytes(), user.as_bytes()) & proves(known, proof);
+        let same = |known: &Credential| {
+            verify_slices_are_equal(known.user.as_bytes(), user.as_bytes()).is_ok() & proves(known, proof)
+        };
         self.credentials.iter().fold(false, |found, known| found | same(known))
     }
 }
@@ -63,9 +64,9 @@ impl Login {
 fn proves(known: &Credential, proof: &Proof) -> bool {
     let password = known.password.expose().as_bytes();
     match proof {
-        Proof::Password(given) => equal(password, given.expose().as_bytes()),
+        Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
         Proof::CramMd5 { challenge, digest } => {
-            cram_md5(password, challenge).is_some_and(|expected| equal(&expected, digest))
+            cram_md5(password, challenge).is_some_and(|expected| verify_slices_are_equal(&expected, digest).is_ok())
         }
     }
 }
