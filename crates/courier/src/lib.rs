@@ -3,6 +3,7 @@
 
 mod client;
 mod destination;
+mod insecure;
 mod proxies;
 mod public;
 mod resolver;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub use client::{Courier, Download};
 pub use destination::{destination, is_plainly_private};
+pub use insecure::accept_any_certificate;
 pub use tls::Trust;
 pub use url::Url;
 
