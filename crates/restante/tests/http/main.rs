@@ -10,5 +10,4 @@ mod monitor;
 mod search;
 #[path = "../support/mod.rs"]
 mod support;
-mod ui_build;
 mod webhooks;

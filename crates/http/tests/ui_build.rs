@@ -1,15 +1,15 @@
 //! What the build makes of the folder of the web interface, and what it says when something is wrong there. The modules are
 //! those of the build script.
 
-#[path = "../../build/files.rs"]
+#[path = "../build/files.rs"]
 mod files;
-#[path = "../../build/imports.rs"]
+#[path = "../build/imports.rs"]
 mod imports;
-#[path = "../../build/pack.rs"]
+#[path = "../build/pack.rs"]
 mod pack;
-#[path = "../../build/shell.rs"]
+#[path = "../build/shell.rs"]
 mod shell;
-#[path = "../../build/table.rs"]
+#[path = "../build/table.rs"]
 mod table;
 
 use std::fs;
