@@ -115,8 +115,6 @@ impl Dialogue {
 #[derive(Debug)]
 pub(crate) struct Recording {
     scope: Scope,
-    /// Whether a line of the server is a refusal, which is for each protocol to say.
-    refuses: fn(&[u8]) -> bool,
     pub(crate) dialogue: Dialogue,
     /// Octets of a mail that are not in a line yet, and who sent them.
     mail: Option<(Speaker, usize)>,
@@ -124,8 +122,8 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// A record that begins now.
-    pub(crate) fn new(scope: Scope, refuses: fn(&[u8]) -> bool) -> Self {
-        Self { scope, refuses, dialogue: Dialogue::default(), mail: None }
+    pub(crate) fn new(scope: Scope) -> Self {
+        Self { scope, dialogue: Dialogue::default(), mail: None }
     }
 
     /// What may be shown of a command, which is written only when somebody wants to know.
@@ -158,15 +156,17 @@ impl Recording {
         }
     }
 
-    /// Replies of the server, each with its CRLF.
-    pub(crate) fn replies(&mut self, mut replies: &[u8]) {
+    /// Records replies of the server, each with its CRLF. `refusal` says whether they are errors.
+    pub(crate) fn replies(&mut self, mut replies: &[u8], refusal: bool) {
+        if !refusal && self.scope != Scope::Everything {
+            return;
+        }
         while !replies.is_empty() {
             let end = memchr(b'\n', replies).map_or(replies.len(), |end| end + 1);
             let (line, rest) = replies.split_at(end);
             let line = line.strip_suffix(b"\r\n").unwrap_or(line);
             replies = rest;
-            let refusal = (self.refuses)(line);
-            if refusal || self.scope == Scope::Everything && !line.is_empty() {
+            if !line.is_empty() {
                 self.push(Speaker::Server, refusal, |out| escape(out, line));
             }
         }
@@ -260,12 +260,12 @@ mod tests {
 
     #[test]
     fn replies_are_split_into_lines_and_the_record_is_bounded() {
-        let mut recording = Recording::new(Scope::Everything, |_| false);
-        recording.replies(b"250-one\r\n250 two\r\n");
+        let mut recording = Recording::new(Scope::Everything);
+        recording.replies(b"250-one\r\n250 two\r\n", false);
         recording.mail(Speaker::Client, 10);
         recording.mail(Speaker::Client, 0);
         recording.mail(Speaker::Client, 7);
-        recording.replies(b"250 three\r\n");
+        recording.replies(b"250 three\r\n", false);
         assert_eq!(texts(&recording), ["250-one", "250 two", "(17 octets of mail)", "250 three"]);
         recording.dialogue.clear();
         for _ in 0..2 * MAX_LINES {
@@ -277,12 +277,13 @@ mod tests {
     #[test]
     fn refusals_are_told_from_the_rest_or_stand_alone() {
         let said = |scope| {
-            let mut recording = Recording::new(scope, |line| line.starts_with(b"5"));
+            let mut recording = Recording::new(scope);
             recording.command(|out| out.push_str("BOGUS"));
-            recording.replies(b"500 what?\r\n250 fine\r\n");
+            recording.replies(b"500 what?\r\n", true);
+            recording.replies(b"250 fine\r\n", false);
             recording.secret();
             recording.mail(Speaker::Client, 10);
-            recording.replies(b"550 no\r\n");
+            recording.replies(b"550 no\r\n", true);
             recording.dialogue.lines().map(|line| (line.text.to_owned(), line.refusal)).collect::<Vec<_>>()
         };
         let line = |text: &str, refusal| (text.to_owned(), refusal);
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_mail_that_breaks_off_is_on_record_when_the_dialogue_ends() {
-        let mut recording = Recording::new(Scope::Everything, |_| false);
+        let mut recording = Recording::new(Scope::Everything);
         recording.mail(Speaker::Client, 10);
         assert!(recording.dialogue.is_empty(), "more may come");
         recording.end();

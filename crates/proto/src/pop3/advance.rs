@@ -105,7 +105,7 @@ impl Session {
         if let Some(recording) = &mut self.recording {
             recording.remark(foreign.record_text());
         }
-        self.reply(match foreign {
+        self.reply_error(match foreign {
             Foreign::Http => reply::NOT_HTTP,
             Foreign::Tls => reply::NOT_TLS,
             Foreign::LongLine => reply::FIRST_LINE_TOO_LONG,

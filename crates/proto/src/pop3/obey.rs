@@ -32,7 +32,11 @@ impl Session {
                 let mailbox = if identity.is_empty() { user.clone() } else { identity };
                 Some(self.open(visitor.mode, mailbox, user, Proof::Password(password)))
             }
-            Ok(None) => self.go(State::Idle(Idle::Authorization(visitor)), reply::AUTH_CANCELLED),
+            Ok(None) => {
+                self.state = State::Idle(Idle::Authorization(visitor));
+                self.reply_error(reply::AUTH_CANCELLED);
+                None
+            }
             Err(text) => self.fault(Idle::Authorization(visitor), text),
         }
     }
@@ -80,7 +84,7 @@ impl Session {
             Command::Top { number, lines } => {
                 return self.fetch(maildrop, Request { number, extent: Extent::Top(lines) });
             }
-            Command::Dele(_) if maildrop.is_protected() => self.reply(reply::PROTECTED),
+            Command::Dele(_) if maildrop.is_protected() => self.reply_error(reply::PROTECTED),
             Command::Dele(number) => match maildrop.mark(number) {
                 Ok(()) => self.say(|out, _| reply::marked(out, number)),
                 Err(absent) => return self.absent(maildrop, number, absent),
@@ -177,7 +181,7 @@ impl Session {
 
     fn absent(&mut self, maildrop: Maildrop, number: u64, absent: Absent) -> Option<Action> {
         self.state = State::Idle(Idle::Transaction(maildrop));
-        self.say(|out, _| reply::absent(out, number, absent));
+        self.say_error(|out, _| reply::absent(out, number, absent));
         None
     }
 

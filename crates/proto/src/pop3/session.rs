@@ -130,7 +130,7 @@ impl Session {
             }
             Ok(None) => {
                 self.state = State::Idle(Idle::Transaction(maildrop));
-                self.say(|out, _| reply::gone(out, request));
+                self.say_error(|out, _| reply::gone(out, request));
             }
             Err(refusal) => {
                 self.state = State::Idle(Idle::Transaction(maildrop));
@@ -144,7 +144,10 @@ impl Session {
     pub fn deleted(&mut self, answer: Result<(), Refusal>) {
         if matches!(self.state, State::Updating) {
             self.state = State::Leaving;
-            self.reply(if answer.is_ok() { reply::BYE } else { reply::NOT_REMOVED });
+            match answer {
+                Ok(()) => self.reply(reply::BYE),
+                Err(_) => self.reply_error(reply::NOT_REMOVED),
+            }
         }
     }
 
@@ -167,20 +170,20 @@ impl Session {
     /// Ends the session because the server stops. In the middle of an answer, and behind the last one, nothing can be said.
     pub fn shut_down(&mut self) {
         if !matches!(self.state, State::Sending(..) | State::Tls | State::Leaving | State::Closed) {
-            self.say(reply::shutting_down);
+            self.say_error(reply::shutting_down);
         }
         self.state = State::Closed;
     }
 
     /// Ends the session, instead of a greeting, because there are too many.
     pub fn refuse_busy(&mut self) {
-        self.say(reply::busy);
+        self.say_error(reply::busy);
         self.state = State::Closed;
     }
 
     /// Starts a record of the dialogue, without passwords, without digests and without the text of mails.
     pub fn record(&mut self, scope: Scope) {
-        self.recording = Some(Recording::new(scope, |line| line.starts_with(b"-ERR")));
+        self.recording = Some(Recording::new(scope));
     }
 
     /// What was said since the record was started or last cleared; `None` without a record.
@@ -195,10 +198,24 @@ impl Session {
 
     /// Queues what the function writes.
     pub(super) fn say<T>(&mut self, write: impl FnOnce(&mut Vec<u8>, &Settings) -> T) -> T {
+        self.queue(false, write)
+    }
+
+    /// Queues an error that never changes.
+    pub(super) fn reply_error(&mut self, text: &'static str) {
+        self.say_error(|out, _| out.extend_from_slice(text.as_bytes()));
+    }
+
+    /// Queues an error that the function writes.
+    pub(super) fn say_error(&mut self, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
+        self.queue(true, write);
+    }
+
+    fn queue<T>(&mut self, is_error: bool, write: impl FnOnce(&mut Vec<u8>, &Settings) -> T) -> T {
         let start = self.replies.len();
         let result = write(&mut self.replies, &self.settings);
         if let Some(recording) = &mut self.recording {
-            recording.replies(&self.replies[start..]);
+            recording.replies(&self.replies[start..], is_error);
         }
         result
     }
@@ -220,10 +237,10 @@ impl Session {
     fn fail_by(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.bad_commands += 1;
         if self.bad_commands == self.settings.max_bad_commands {
-            self.reply(reply::TOO_MANY_ERRORS);
+            self.reply_error(reply::TOO_MANY_ERRORS);
             self.state = State::Closed;
         } else {
-            self.say(|out, _| write(out));
+            self.say_error(|out, _| write(out));
         }
     }
 
@@ -232,7 +249,7 @@ impl Session {
             Refusal::Credentials => self.fail(reply::NOT_AUTHENTICATED),
             Refusal::NotAllowed => self.fail(reply::NOT_ALLOWED),
             Refusal::Name(reason) => self.fail_by(|out| reply::bad_name(out, reason)),
-            Refusal::Unavailable => self.reply(reply::UNAVAILABLE),
+            Refusal::Unavailable => self.reply_error(reply::UNAVAILABLE),
         }
     }
 }

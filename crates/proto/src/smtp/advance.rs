@@ -186,7 +186,7 @@ impl Session {
         if let Some(recording) = &mut self.recording {
             recording.remark(foreign.record_text());
         }
-        self.say(|out, settings| reply::foreign(out, &settings.domain, foreign));
+        self.say_error(|out, settings| reply::foreign(out, &settings.domain, foreign));
         self.state = State::Closed;
         None
     }

@@ -133,7 +133,7 @@ pub enum Action {
     Write,
     /// Ask whether mail from the sender of [`Session::envelope`] is taken; answer by [`Session::sender`].
     Sender,
-    /// Ask whether mail for this recipient is taken; answer by [`Session::recipient`].
+    /// Ask whether mail for this recipient is accepted; answer by [`Session::recipient`] with this address and its mailbox.
     Recipient(Address),
     /// Make a challenge for CRAM-MD5 that was never used before, such as `<process.time@domain>`; answer by
     /// [`Session::challenge`].

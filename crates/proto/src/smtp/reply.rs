@@ -17,7 +17,7 @@ use super::{Dialect, LoginRefusal, Settings, StoreRefusal};
 /// The longest text behind the code of a refusal, so that the line keeps within the 512 of RFC 5321 section 4.5.3.1.5.
 const MAX_TEXT: usize = 450;
 
-/// The texts of the 421 replies that end a session, after the name of the server.
+// The texts of the 421 replies that end a session, after the name of the server.
 const TIMED_OUT: &str = "Waited too long for you, closing";
 const SHUTTING_DOWN: &str = "Shutting down";
 const BUSY: &str = "Too many connections, try again later";

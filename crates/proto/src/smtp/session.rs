@@ -229,26 +229,26 @@ impl Session {
 
     /// Ends the session because the peer was silent for too long.
     pub fn time_out(&mut self) {
-        self.say(|out, settings| reply::timed_out(out, &settings.domain));
+        self.say_error(|out, settings| reply::timed_out(out, &settings.domain));
         self.state = State::Closed;
     }
 
     /// Ends the session because the server stops.
     pub fn shut_down(&mut self) {
-        self.say(|out, settings| reply::shutting_down(out, &settings.domain));
+        self.say_error(|out, settings| reply::shutting_down(out, &settings.domain));
         self.state = State::Closed;
     }
 
     /// Ends the session, instead of a greeting, because there are too many.
     pub fn refuse_busy(&mut self) {
         self.refusals.push(RefusalReason::Busy);
-        self.say(|out, settings| reply::busy(out, &settings.domain));
+        self.say_error(|out, settings| reply::busy(out, &settings.domain));
         self.state = State::Closed;
     }
 
     /// Starts a record of the dialogue, without passwords and without the text of mails.
     pub fn record(&mut self, scope: Scope) {
-        self.recording = Some(Recording::new(scope, |line| line.starts_with(b"4") || line.starts_with(b"5")));
+        self.recording = Some(Recording::new(scope));
     }
 
     /// What was said since the record was started or last cleared; `None` without a record.
@@ -283,15 +283,24 @@ impl Session {
     /// Queues a reply that refuses something.
     pub(super) fn refuse(&mut self, reply: ErrorReply) {
         self.refusals.push(reply.reason);
-        self.reply(reply.line);
+        self.say_error(|out, _| out.extend_from_slice(reply.line.as_bytes()));
     }
 
     /// Queues what the function writes.
     pub(super) fn say(&mut self, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
+        self.queue(false, write);
+    }
+
+    /// Queues an error that the function writes.
+    pub(super) fn say_error(&mut self, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
+        self.queue(true, write);
+    }
+
+    fn queue(&mut self, is_error: bool, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
         let start = self.replies.len();
         write(&mut self.replies, &self.settings);
         if let Some(recording) = &mut self.recording {
-            recording.replies(&self.replies[start..]);
+            recording.replies(&self.replies[start..], is_error);
         }
     }
 
@@ -316,7 +325,7 @@ impl Session {
             Fault::Bad(reply) => {
                 self.bad_commands += 1;
                 if self.bad_commands == self.settings.max_bad_commands {
-                    self.say(|out, settings| reply::too_many_errors(out, &settings.domain));
+                    self.say_error(|out, settings| reply::too_many_errors(out, &settings.domain));
                     self.state = State::Closed;
                 } else {
                     self.refuse(*reply);
@@ -325,13 +334,13 @@ impl Session {
             Fault::Refused(reply) => self.refuse(*reply),
             Fault::Sender(error) => {
                 self.refusals.push(RefusalReason::Address);
-                self.say(|out, _| reply::bad_sender(out, error));
+                self.say_error(|out, _| reply::bad_sender(out, error));
             }
             Fault::Recipient(error) => {
                 self.refusals.push(RefusalReason::Address);
-                self.say(|out, _| reply::bad_recipient(out, error));
+                self.say_error(|out, _| reply::bad_recipient(out, error));
             }
-            Fault::Cancelled => self.reply(reply::AUTH_CANCELLED),
+            Fault::Cancelled => self.say_error(|out, _| out.extend_from_slice(reply::AUTH_CANCELLED.as_bytes())),
         }
     }
 
@@ -339,7 +348,7 @@ impl Session {
     /// section 3.8).
     fn answer_refusal(&mut self, reason: RefusalReason, refusal: &Refusal, then: Idle) -> State {
         self.refusals.push(reason);
-        self.say(|out, _| reply::refusal(out, refusal));
+        self.say_error(|out, _| reply::refusal(out, refusal));
         if refusal.code == 421 { State::Closed } else { State::Idle(then) }
     }
 }

@@ -218,6 +218,45 @@ fn a_store_that_fails_at_every_step() {
 }
 
 #[test]
+fn errors_by_the_driver_are_on_record_as_refusals() {
+    type Answer = fn(&mut Session);
+    let opening = || {
+        let mut session = session();
+        session.step(b"USER james\r\nPASS x\r\n");
+        session
+    };
+    let fetching = || {
+        let mut session = logged_in();
+        session.step(b"RETR 1\r\n");
+        session
+    };
+    let deleting = || {
+        let mut session = logged_in();
+        session.step(b"DELE 1\r\nQUIT\r\n");
+        session
+    };
+    let table: [(Session, Answer, usize); 9] = [
+        (opening(), |session| session.opened(Err(Refusal::Credentials)), 1),
+        (opening(), |session| session.opened(Err(Refusal::NotAllowed)), 1),
+        (opening(), |session| session.opened(Err(Refusal::Name("no".to_owned()))), 1),
+        (fetching(), |session| session.fetched(Err(Refusal::Unavailable)), 1),
+        (fetching(), |session| session.fetched(Ok(None)), 1),
+        (deleting(), |session| session.deleted(Err(Refusal::Unavailable)), 1),
+        (deleting(), |session| session.deleted(Ok(())), 0),
+        (session(), Session::shut_down, 1),
+        (session(), Session::refuse_busy, 1),
+    ];
+    for (mut session, answer, refusals) in table {
+        session.replies().clear();
+        session.record(Scope::Refusals);
+        answer(&mut session);
+        let replies = text(&mut session);
+        assert_eq!(replies.starts_with("-ERR "), refusals == 1, "{replies}");
+        assert_eq!(session.dialogue().unwrap().lines().count(), refusals, "{replies}");
+    }
+}
+
+#[test]
 fn sizes_are_those_of_the_stored_message() {
     let mut driver = Driver::new(default_settings());
     driver.deliver(b"\r\n.\r\n.");

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use restante_proto::Scope;
+
 use crate::cuts::{Cut, cuts, run_all};
 use crate::driver::{Driver, Wants, apop};
 use crate::script::{Script, Turn};
@@ -14,6 +16,7 @@ fn every_conversation_goes_as_written() {
 fn run(name: &str, text: &str, cut: Cut) {
     let script = Script::parse(text);
     let mut driver = Driver::with(&script.settings);
+    driver.session.record(Scope::Everything);
     let mut replies = Lines::default();
     for turn in script.turns {
         let about = format!("{name}, {cut:?}, at {turn:?}");
@@ -39,6 +42,8 @@ fn run(name: &str, text: &str, cut: Cut) {
     }
     replies.read(&mut driver);
     assert!(replies.lines.is_empty(), "{name}, {cut:?}: unexpected {replies:?}");
+    // This checks which lines are on record as refusals.
+    driver.record();
 }
 
 fn happen(driver: &mut Driver, timestamp: &str, event: &str, octets: &[u8], about: &str) {

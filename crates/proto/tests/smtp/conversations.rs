@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use restante_mail::envelope::{Envelope, reverse_path_text};
+use restante_proto::Scope;
 
 use crate::cuts::{Cut, cuts, run_all};
 use crate::driver::{Driver, Wants};
@@ -16,6 +17,7 @@ fn every_conversation_goes_as_written() {
 fn run(name: &str, text: &str, cut: Cut) {
     let script = Script::parse(text);
     let mut driver = Driver::with(&script.settings);
+    driver.session.record(Scope::Everything);
     let mut replies: VecDeque<String> = VecDeque::new();
     let mut deliveries = 0;
     for turn in script.turns {
@@ -46,6 +48,8 @@ fn run(name: &str, text: &str, cut: Cut) {
     }
     replies.extend(driver.replies().lines().map(str::to_owned));
     assert!(replies.is_empty(), "{name}, {cut:?}: unexpected {replies:?}");
+    // This checks which lines are on record as refusals.
+    driver.record();
     assert_eq!(driver.delivered.len(), deliveries, "{name}, {cut:?}: mails that are not in the script");
 }
 

@@ -141,6 +141,10 @@ impl Driver {
     /// The lines on record since the last time, each with who said it.
     pub(crate) fn record(&mut self) -> Vec<(Speaker, String)> {
         let dialogue = self.session.dialogue().expect("a record is made");
+        for line in dialogue.lines() {
+            let is_error = line.speaker == Speaker::Server && line.text.starts_with(['4', '5']);
+            assert_eq!(line.refusal, is_error, "{}", line.text);
+        }
         let lines = dialogue.lines().map(|line| (line.speaker, line.text.to_owned())).collect();
         dialogue.clear();
         lines

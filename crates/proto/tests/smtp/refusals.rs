@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use restante_mail::envelope::{RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
 use restante_mail::naming::NameError;
+use restante_proto::Scope;
 use restante_proto::smtp::{Action, Dialect, LoginRefusal, Session, Settings, StoreRefusal};
 
 use crate::driver::{Driver, Policy, default_settings, recipient};
@@ -105,8 +106,10 @@ fn ends_by_the_driver_and_their_reasons() {
         [(Session::time_out, None), (Session::shut_down, None), (Session::refuse_busy, Some(RefusalReason::Busy))];
     for (end, reason) in table {
         let mut session = Session::new(Arc::new(default_settings()), None, false);
+        session.record(Scope::Refusals);
         end(&mut session);
         assert!(session.replies().starts_with(b"421 "));
+        assert_eq!(session.dialogue().unwrap().lines().count(), 1, "the end is on record");
         assert_eq!(session.take_refusals().collect::<Vec<_>>(), Vec::from_iter(reason));
     }
 }
