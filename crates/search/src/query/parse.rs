@@ -3,9 +3,8 @@
 
 use jiff::Timestamp;
 
-use super::QueryError;
 use super::lexer::{Lexer, Piece, Token};
-use super::{Query, Step, term};
+use super::{Query, QueryError, Step, term};
 
 /// How long a question may be, in bytes.
 const MAX_LENGTH: usize = 4096;

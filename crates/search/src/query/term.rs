@@ -3,9 +3,8 @@
 use jiff::Timestamp;
 use restante_mail::naming::canonical_prefix;
 
-use super::QueryError;
 use super::lexer::RawTerm;
-use super::{time, volume};
+use super::{QueryError, time, volume};
 use crate::document::{Column, Document, field_mark, field_word};
 use crate::words;
 
