@@ -1,6 +1,9 @@
-//! The five events that a script can have a function for.
+//! The five events that a script can have a function for, and the call that handles one.
 
 use std::fmt;
+use std::time::{Duration, Instant};
+
+use mlua::Lua;
 
 /// An event that a script can take part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,5 +45,36 @@ impl Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// The call that a Lua state is busy with. Functions that the script calls find it in the app data of the state.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    /// The event that is handled; none while the script is loaded.
+    pub(crate) event: Option<Event>,
+    /// When the call has to be over.
+    pub(crate) deadline: Instant,
+}
+
+impl Context {
+    /// A call begins.
+    pub(crate) fn put(self, lua: &Lua) {
+        match lua.app_data_mut::<Self>() {
+            Some(mut last) => *last = self,
+            None => drop(lua.set_app_data(self)),
+        }
+    }
+
+    /// The context of the call that this state is busy with.
+    pub(crate) fn of(lua: &Lua) -> mlua::Result<Self> {
+        lua.app_data_ref::<Self>()
+            .map(|context| context.clone())
+            .ok_or_else(|| mlua::Error::runtime("there is no call under way"))
+    }
+
+    /// How long the call may still take.
+    pub(crate) fn remaining(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use mlua::state::{GcIncParams, GcMode};
 use mlua::{Error, HookTriggers, Lua, Value, VmState};
 
+use crate::Settings;
 use crate::failure::{self, Kind, Place, place};
-use crate::settings::Settings;
 
 /// How many instructions pass between two looks: about a microsecond of plain ones, while a single one that calls a
 /// function of C on a long text can take ten milliseconds.

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use restante_courier::{Answers, Courier, Rules};
 
+use crate::Settings;
 use crate::commands::Commands;
 use crate::engine::{Engine, Program};
 use crate::event::Event;
@@ -18,7 +19,6 @@ use crate::loaded::{Loaded, ScriptError};
 use crate::log::ScriptLog;
 use crate::modules::Shared;
 use crate::services::{RealTime, Services};
-use crate::settings::Settings;
 use crate::stored_mail::StoredMail;
 
 /// The longest answer to a script's request, in bytes. Until the script has it, no limit of its state counts it.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mlua::{Lua, LuaString};
 
 use crate::commands::{Commands, Running};
-use crate::context::Context;
+use crate::event::Context;
 
 /// How long is waited until it is first looked whether a command is over; ever longer from then on.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use mlua::{Error, Function, Lua, LuaString, MultiValue, StdLib, Table, Value};
 
 use super::execute::execute;
-use super::globals::Globals;
 use super::raised;
 use super::sources::Sources;
 use crate::failure::PRELUDE;
@@ -160,4 +159,38 @@ fn of_function(lua: &Lua, function: &Function) -> mlua::Result<Table> {
 /// Lua's way to say that there is no line.
 fn number(line: Option<usize>) -> i64 {
     line.and_then(|line| i64::try_from(line).ok()).unwrap_or(-1)
+}
+
+/// The two tables behind `_G`. What a script defines while it is loaded stays. What a call assigns is forgotten after it, so
+/// that no call sees what another one has left.
+pub(super) struct Globals {
+    /// Takes every assignment, and is empty between calls. This is what scripts know as `_G`.
+    pub(super) own: Table,
+    /// Shines through it: the library and what the script has defined.
+    pub(super) kept: Table,
+}
+
+impl Globals {
+    /// Keeps what was assigned since the last time; says which functions are among it.
+    pub(super) fn keep(&self) -> mlua::Result<Vec<String>> {
+        let mut functions = Vec::new();
+        for pair in self.own.pairs::<Value, Value>() {
+            let (name, value) = pair?;
+            if let (Value::String(name), Value::Function(_)) = (&name, &value) {
+                functions.push(name.to_string_lossy());
+            }
+            self.kept.raw_set(name, value)?;
+        }
+        self.own.clear()?;
+        functions.sort();
+        Ok(functions)
+    }
+
+    /// Forgets what was assigned since the last time.
+    pub(super) fn forget(&self) -> mlua::Result<()> {
+        if self.own.is_empty() {
+            return Ok(());
+        }
+        self.own.clear()
+    }
 }

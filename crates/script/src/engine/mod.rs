@@ -2,7 +2,6 @@
 //! `objects`, the modules they require in `modules`; threads and queues are in `pool`.
 
 mod execute;
-mod globals;
 mod library;
 mod program;
 mod quota;
@@ -25,13 +24,12 @@ use restante_mailroom::hooks::{Inbound, Verdict};
 pub(crate) use program::Program;
 pub(crate) use whereabouts::Whereabouts;
 
-use crate::context::Context;
-use crate::event::Event;
+use crate::event::{Context, Event};
 use crate::failure::{self, CallError, Kind, Place};
 use crate::limits::{Breach, Watch};
 use crate::services::{Log, Services};
 use crate::{modules, objects};
-use globals::Globals;
+use library::Globals;
 use quota::Quota;
 use sources::Sources;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::sources::Sources;
+use crate::Settings;
 use crate::failure::Kind;
 use crate::loaded::ScriptError;
 use crate::modules::Shared;
 use crate::services::Services;
-use crate::settings::Settings;
 
 /// A script that was read, with everything that its states need.
 pub(crate) struct Program {

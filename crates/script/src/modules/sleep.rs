@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mlua::{Function, Lua};
 
-use crate::context::Context;
+use crate::event::Context;
 use crate::failure::PRELUDE;
 use crate::services::Clock;
 

@@ -9,8 +9,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
 use super::convert::{beginning_of, number_of};
-use crate::context::Context;
-use crate::event::Event;
+use crate::event::{Context, Event};
 use crate::objects;
 use crate::services::Mail;
 

@@ -15,7 +15,7 @@ use restante_mail::naming::MailboxName;
 use super::field::{Field, Kind};
 use super::headers;
 use super::values::fault;
-use crate::context::Context;
+use crate::event::Context;
 use crate::services::Mail;
 
 /// The fields that every object with a mail has.

@@ -14,8 +14,7 @@ use super::world::{Entry, World};
 use crate::engine::{Engine, Program};
 use crate::limits::STACK;
 use crate::loaded::ScriptError;
-use crate::objects;
-use crate::settings::Settings;
+use crate::{Settings, objects};
 
 /// How long a step may take beyond its limit. Lua code is stopped at the limit; this is for the rest.
 const GRACE: Duration = Duration::from_secs(1);

@@ -14,8 +14,7 @@ use restante_mailroom::hooks::Inbound;
 
 use super::world::World;
 use super::{draft, said};
-use crate::context::Context;
-use crate::event::Event;
+use crate::event::{Context, Event};
 use crate::failure::PRELUDE;
 use crate::objects;
 

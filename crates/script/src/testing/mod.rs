@@ -16,9 +16,9 @@ use std::path::Path;
 
 use mlua::Value;
 
+use crate::Settings;
 use crate::engine::Engine;
 use crate::loaded::ScriptError;
-use crate::settings::Settings;
 use case::Failure;
 use world::World;
 

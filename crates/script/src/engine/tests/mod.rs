@@ -18,9 +18,9 @@ use restante_mail::naming::Naming;
 use restante_testdir::TestDir;
 
 use super::{Engine, Program};
+use crate::Settings;
 use crate::modules::Shared;
 use crate::services::{Field, Level, Log, RealTime, Services};
-use crate::settings::Settings;
 use crate::shelf::Shelf;
 
 /// A folder with a script and what lies beside it, and how the script is run.

@@ -12,7 +12,7 @@ use restante_courier::{Http, Request, Response};
 use super::options;
 use super::room::{Room, Trouble};
 use super::{answer, in_time};
-use crate::context::Context;
+use crate::event::Context;
 
 /// How many requests are under way at the same time.
 const IN_FLIGHT: usize = 8;

@@ -14,7 +14,7 @@ use mlua::{AnyUserData, Lua, Table, Value};
 use restante_courier::{Http, Request, Response};
 
 use self::room::{Room, Trouble};
-use crate::context::Context;
+use crate::event::Context;
 
 /// The module.
 pub(super) fn module(lua: &Lua, client: &Arc<dyn Http>) -> mlua::Result<Table> {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use mlua::{Lua, Table, Value};
 
 use super::{DEPTH, EXACT};
-use crate::context::Context;
+use crate::event::Context;
 use crate::modules::convert::number_of;
 use crate::objects;
 

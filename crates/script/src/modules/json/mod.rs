@@ -38,7 +38,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::context::Context;
+    use crate::event::Context;
 
     /// What the code gives back, as text; errors behind an exclamation mark.
     fn eval(code: &str) -> String {

@@ -18,7 +18,7 @@ use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::Inbound;
 
 use super::{inbound, install};
-use crate::context::Context;
+use crate::event::Context;
 use crate::services::{Field, Level, Log, RealTime, Services};
 use crate::shelf::Shelf;
 
