@@ -10,7 +10,6 @@ mod options;
 mod screen;
 mod send;
 mod server;
-mod task;
 #[cfg(test)]
 mod tests;
 
@@ -28,9 +27,9 @@ pub use commands::EXIT_CODES;
 pub use failure::Failure;
 pub use options::VARIABLES;
 
-use options::Options;
+use options::{Mailing, Options};
 use screen::Screen;
-use task::{Session, Task};
+use server::Server;
 
 /// The commands, in the order in which help lists them.
 pub fn commands() -> impl Iterator<Item = Command> {
@@ -94,4 +93,25 @@ pub fn sendmail(args: &[OsString]) -> Option<ExitCode> {
 fn note(sentence: &str) {
     // Nobody has to listen.
     let _ = writeln!(io::stderr(), "restante: {}", terminal_text::line(sentence));
+}
+
+/// What a command line asks for, ready to be done.
+pub(crate) trait Task {
+    fn run(&self, session: &mut Session<'_>) -> Result<(), Failure>;
+
+    /// The exit code that a failure has here.
+    fn code(&self, failure: &Failure) -> u8 {
+        failure.code()
+    }
+}
+
+/// What a command works with.
+pub(crate) struct Session<'a> {
+    pub(crate) server: Server,
+    pub(crate) mailing: Mailing,
+    pub(crate) screen: Screen,
+    /// Whether the API's own answer is wanted.
+    pub(crate) json: bool,
+    pub(crate) out: &'a mut dyn Write,
+    pub(crate) now: Timestamp,
 }

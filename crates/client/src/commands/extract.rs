@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::options::duration_arg;
 use crate::screen::{Column, Style, Table};
 use crate::server::{Question, Server, shaped};
-use crate::task::{Session, Task};
+use crate::{Session, Task};
 
 /// The most that the server waits for mail at once.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);

@@ -19,7 +19,7 @@ use super::{finished, mailbox_arg, text};
 use crate::failure::Failure;
 use crate::options::{Options, duration_arg, inbucket_args};
 use crate::server::shaped;
-use crate::task::{Session, Task};
+use crate::{Session, Task};
 
 /// The name of the group that takes the place of Inbucket's client.
 pub(super) const CLIENT: &str = "client";

@@ -9,7 +9,7 @@ use super::message::{self, Message};
 use crate::failure::Failure;
 use crate::screen::{Column, Style, Table, ago, size};
 use crate::server::{Question, Server, shaped};
-use crate::task::{Session, Task};
+use crate::{Session, Task};
 
 /// How many mailboxes are asked for at once.
 const PAGE: &str = "1000";

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::Session;
 use crate::failure::Failure;
 use crate::screen::{Column, Style, Table, ago, size};
 use crate::server::{Question, Server, shaped};
-use crate::task::Session;
 
 /// How many messages are asked for at once.
 const PAGE: usize = 1000;

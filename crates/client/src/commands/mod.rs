@@ -13,8 +13,7 @@ mod waiting;
 use clap::{Arg, ArgMatches, Command};
 
 use crate::options::Options;
-use crate::send;
-use crate::task::Task;
+use crate::{Task, send};
 
 /// A command: its flags, and how they are read.
 type Entry = (fn() -> Command, fn(&ArgMatches) -> Box<dyn Task>);

@@ -10,7 +10,7 @@ use super::{id_arg, mailbox_arg, text};
 use crate::failure::Failure;
 use crate::screen::{Column, Style, Table, size};
 use crate::server::{Question, shaped};
-use crate::task::{Session, Task};
+use crate::{Session, Task};
 
 /// The header fields that people look at, in this order.
 const USUAL: &[&str] = &["From", "Reply-To", "To", "Cc", "Date", "Subject"];

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{mailbox_arg, segment, text};
 use crate::failure::Failure;
 use crate::screen::counted;
-use crate::task::{Session, Task};
+use crate::{Session, Task};
 
 /// How many messages are named in one request; the server takes some fifty thousand.
 const AT_ONCE: usize = 10_000;

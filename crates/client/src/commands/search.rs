@@ -10,10 +10,9 @@ use serde_json::{Value, json};
 use super::message::Message;
 use super::text;
 use crate::failure::Failure;
-use crate::note;
 use crate::screen::{Column, Screen, Style, Table, cut, width};
 use crate::server::{Question, shaped};
-use crate::task::{Session, Task};
+use crate::{Session, Task, note};
 
 /// The most messages that the server gives at once.
 const PAGE: usize = 200;

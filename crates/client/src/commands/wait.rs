@@ -12,7 +12,7 @@ use super::{mailbox_arg, text};
 use crate::failure::Failure;
 use crate::options::duration_arg;
 use crate::server::{Question, document, refusal, shaped};
-use crate::task::{Session, Task};
+use crate::{Session, Task};
 
 /// How long mail is waited for when nothing is said.
 const DEFAULT: Duration = Duration::from_secs(30);

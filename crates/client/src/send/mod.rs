@@ -22,11 +22,10 @@ use self::compose::Pieces;
 use self::ready::{Missing, Ready, all_addresses, until_dot};
 use self::route::Route;
 use self::smtp::{Letter, Way, deliver};
-use crate::Errand;
 use crate::failure::Failure;
 use crate::options::{Options, variable};
 use crate::server::Credentials;
-use crate::task::{Session, Task};
+use crate::{Errand, Session, Task};
 
 /// The most that is read of one file, or of standard input.
 const MAX_INPUT: u64 = 256 * 1024 * 1024;
