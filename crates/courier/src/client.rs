@@ -15,11 +15,10 @@ use ureq::http::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 use url::Url;
 
+use crate::connectors::{Tls, Trust, Witness, watched};
 use crate::destination::{checked, destination};
 use crate::proxies::Proxies;
 use crate::resolver::Guide;
-use crate::tls::{Tls, Trust};
-use crate::witness::{Witness, watched};
 use crate::{Answers, Failure, Http, Request, Response, Rules};
 
 /// No request takes longer than this, whatever was asked for.

@@ -2,21 +2,20 @@
 //! addresses may be reached. What is sent, to whom and why is decided by those who use it.
 
 mod client;
+mod connectors;
 mod destination;
 mod insecure;
 mod proxies;
 mod public;
 mod resolver;
-mod tls;
-mod witness;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use client::{Courier, Download};
+pub use connectors::Trust;
 pub use destination::{destination, is_plainly_private};
 pub use insecure::accept_any_certificate;
-pub use tls::Trust;
 pub use url::Url;
 
 /// Sends requests; blocking, so never called on a network thread. May be shared by threads.

@@ -1,6 +1,7 @@
-//! TLS for https, by rustls with aws-lc-rs. The roots that are trusted are read when they are needed first, because a
-//! program that never sends such a request should not pay for them at its start.
+//! Connectors of the HTTP client. [`Tls`] encrypts connections for https, by rustls with aws-lc-rs. The trusted roots are read on
+//! first use, so that a program that sends no such request does not pay for them. [`Witness`] notices new connections.
 
+use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
 use rustls::crypto::aws_lc_rs;
@@ -92,4 +93,30 @@ fn roots(also: &[CertificateDer<'static>]) -> RootCerts {
         return RootCerts::WebPki;
     }
     found.iter().chain(also).map(|root| Certificate::from_der(root).to_owned()).collect::<Vec<_>>().into()
+}
+
+thread_local! {
+    /// Connections are made by the thread that sends the request.
+    static CONNECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The end of the chain that makes connections. It changes nothing, and remembers that a connection was made. A kept connection
+/// may have been closed by the other side in the moment it is used again, which says nothing about the other side.
+#[derive(Debug)]
+pub(crate) struct Witness;
+
+impl<In: Transport> Connector<In> for Witness {
+    type Out = In;
+
+    fn connect(&self, _: &ConnectionDetails<'_>, chained: Option<In>) -> Result<Option<In>, Error> {
+        CONNECTED.set(true);
+        Ok(chained)
+    }
+}
+
+/// Does something, and says whether a connection was made for it by this thread.
+pub(crate) fn watched<T>(work: impl FnOnce() -> T) -> (T, bool) {
+    CONNECTED.set(false);
+    let done = work();
+    (done, CONNECTED.get())
 }
