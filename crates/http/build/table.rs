@@ -1,4 +1,4 @@
-//! The table that the program is compiled with: Rust that includes the packed files. `src/http/packed.rs` says what its
+//! The table that the program is compiled with: Rust that includes the packed files. `src/response/embedded_assets.rs` says what its
 //! types mean.
 
 use std::fmt::Write as _;
