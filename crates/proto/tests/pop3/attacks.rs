@@ -8,7 +8,7 @@ use restante_mail::message::{MessageId, Source};
 use restante_proto::pop3::{Action, Proof, Refusal, Session, Settings};
 use restante_proto::{Scope, Speaker};
 
-use crate::driver::{Driver, TIMESTAMP, Wants, default_settings};
+use super::driver::{Driver, TIMESTAMP, Wants, default_settings};
 
 fn session() -> Session {
     Session::new(Arc::new(default_settings()), TIMESTAMP.to_owned(), false)

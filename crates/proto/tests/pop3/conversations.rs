@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use restante_proto::Scope;
 
+use super::driver::{Driver, Wants, apop};
 use crate::cuts::{Cut, cuts, run_all};
-use crate::driver::{Driver, Wants, apop};
 use crate::script::{Script, Turn};
 
 #[test]

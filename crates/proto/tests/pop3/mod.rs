@@ -2,10 +2,6 @@
 
 mod attacks;
 mod conversations;
-#[path = "../script/cuts.rs"]
-mod cuts;
 mod driver;
 mod portions;
-#[path = "../script/mod.rs"]
-mod script;
 mod soup;

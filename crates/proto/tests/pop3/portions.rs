@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_mail::message::{MessageId, Source};
 use restante_proto::pop3::{Action, Maildrop, Session};
 
-use crate::driver::{Driver, TIMESTAMP, default_settings};
+use super::driver::{Driver, TIMESTAMP, default_settings};
 
 /// The most that is queued at a time.
 const PORTION: usize = 80_000;

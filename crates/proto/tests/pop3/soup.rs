@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use restante_proto::pop3::Settings;
 use restante_proto::{Scope, Speaker};
 
-use crate::driver::{Driver, TRACE, Wants, default_settings};
+use super::driver::{Driver, TRACE, Wants, default_settings};
 
 /// A password that can be recognised, and its form in base64.
 const PASSWORD: &str = "hunter2hunter2hunter2";

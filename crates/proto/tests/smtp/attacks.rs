@@ -8,7 +8,7 @@ use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
 use restante_proto::smtp::{Action, LoginRefusal, Session, Settings, StoreRefusal};
 use restante_proto::{Scope, Speaker};
 
-use crate::driver::{Driver, Policy, Wants, default_settings, recipient};
+use super::driver::{Driver, Policy, Wants, default_settings, recipient};
 
 fn driver(settings: Settings) -> Driver {
     let mut driver = Driver::new(settings, Policy::default());

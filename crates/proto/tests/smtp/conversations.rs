@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use restante_mail::envelope::{Envelope, reverse_path_text};
 use restante_proto::Scope;
 
+use super::driver::{Driver, Wants};
 use crate::cuts::{Cut, cuts, run_all};
-use crate::driver::{Driver, Wants};
 use crate::script::{Script, Turn};
 
 #[test]

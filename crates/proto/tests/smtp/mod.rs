@@ -2,11 +2,7 @@
 
 mod attacks;
 mod conversations;
-#[path = "../script/cuts.rs"]
-mod cuts;
 mod driver;
 mod record;
 mod refusals;
-#[path = "../script/mod.rs"]
-mod script;
 mod soup;

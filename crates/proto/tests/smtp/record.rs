@@ -6,7 +6,7 @@ use restante_proto::Scope::Everything;
 use restante_proto::Stage::{self, Abandoned, Accepted, Begun, Refused};
 use restante_proto::smtp::{Dialect, Settings};
 
-use crate::driver::{Driver, Policy, default_settings};
+use super::driver::{Driver, Policy, default_settings};
 
 fn recorded(settings: Settings) -> Driver {
     let policy = Policy {

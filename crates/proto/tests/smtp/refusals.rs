@@ -7,7 +7,7 @@ use restante_mail::naming::NameError;
 use restante_proto::Scope;
 use restante_proto::smtp::{Action, Dialect, LoginRefusal, Session, Settings, StoreRefusal};
 
-use crate::driver::{Driver, Policy, default_settings, recipient};
+use super::driver::{Driver, Policy, default_settings, recipient};
 
 const EHLO: &str = "EHLO client.test\r\n";
 const TO_RCPT: &str = "EHLO client.test\r\nMAIL FROM:<a@x.test>\r\n";

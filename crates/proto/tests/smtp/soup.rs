@@ -5,7 +5,7 @@ use restante_mail::envelope::RefusalReason;
 use restante_proto::smtp::{Dialect, Settings};
 use restante_proto::{Scope, Speaker};
 
-use crate::driver::{Driver, Policy, Wants, default_settings};
+use super::driver::{Driver, Policy, Wants, default_settings};
 
 /// A password that can be recognised, and its form in base64.
 const PASSWORD: &str = "hunter2hunter2hunter2";

@@ -1,0 +1,8 @@
+//! Tests of the protocols from the outside: conversations stored as text, attacks, and random input.
+
+#[path = "script/cuts.rs"]
+mod cuts;
+mod pop3;
+mod proxy;
+mod script;
+mod smtp;
