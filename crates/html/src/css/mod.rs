@@ -1,12 +1,13 @@
 //! The styles of a mail: with addresses replaced and old tricks disarmed for the preview, and by an allow-list of
-//! properties for somebody else's page. `pieces` knows what CSS is written like.
+//! properties for somebody else's page. `tokens` splits CSS into tokens.
 
-mod pieces;
 mod strict;
+mod tokens;
 
 use std::fmt::Write as _;
 
-use pieces::{Piece, Pieces, unescaped, unquoted};
+use cssparser::Token;
+use tokens::Tokens;
 
 pub(super) use strict::strict;
 
@@ -24,30 +25,34 @@ const APART: &str = "  ";
 /// thousands are too much for theirs.
 const MAX_DEPTH: usize = 100;
 
+/// What replaces a word or the name of a function that is not allowed.
+const REPLACED: &str = "x-disarmed";
+
 /// The style sheet or declarations without imports and with empty comments. Each address is replaced by what the function makes of
 /// it; one that it makes nothing of is gone.
 pub(super) fn rewritten(css: &str, address: &mut dyn FnMut(&str) -> Option<String>) -> String {
-    let mut sheet = Rewriter { css: String::with_capacity(css.len()), address, open: Vec::new() };
-    let mut pieces = Pieces::new(css);
+    let mut sheet =
+        Rewriter { css: String::with_capacity(css.len()), is_after_replacement: false, address, open: Vec::new() };
+    let mut tokens = Tokens::new(css);
     while sheet.open.len() <= MAX_DEPTH
-        && let Some(piece) = pieces.next()
+        && let Some((token, source)) = tokens.next()
     {
-        if let Piece::AtWord(word) = piece
-            && unescaped(word).eq_ignore_ascii_case("import")
-        {
-            skip_statement(&mut pieces);
-            sheet.push(Piece::Comment);
+        if matches!(&token, Token::AtKeyword(name) if name.eq_ignore_ascii_case("import")) {
+            skip_statement(&mut tokens);
+            sheet.push_comment();
         } else {
-            sheet.push(piece);
+            sheet.push(&token, source);
         }
     }
-    // Whatever the pieces were, they do not end the element that they stand in.
+    // Whatever the tokens were, they do not end the element that they stand in.
     sheet.css.replace("</", "<\\/")
 }
 
 /// A style sheet as far as it was written.
 struct Rewriter<'a> {
     css: String,
+    /// Whether `css` ends with something that was not in the source.
+    is_after_replacement: bool,
     address: &'a mut dyn FnMut(&str) -> Option<String>,
     /// For each open bracket, which one closes it (CSS Syntax, section 5.4.8: no other one does), and whether a string in
     /// it is an address.
@@ -55,27 +60,23 @@ struct Rewriter<'a> {
 }
 
 impl Rewriter<'_> {
-    fn push(&mut self, piece: Piece<'_>) {
-        match piece {
-            Piece::Comment => self.push_comment(),
-            Piece::Url(raw) => self.push_address(raw),
-            Piece::Text(raw) if self.is_loading() => self.push_address(unquoted(raw)),
-            Piece::Function(name) => self.push_function(name),
-            Piece::Word(word) => self.push_word(if is_disarmed(word) { "x-disarmed" } else { word }),
-            Piece::AtWord(word) => {
-                self.css.push('@');
-                self.css.push_str(word);
-            }
-            Piece::Text(raw) | Piece::Other(raw) => {
-                match raw {
+    fn push(&mut self, token: &Token<'_>, source: &str) {
+        match token {
+            Token::Comment(_) => self.push_comment(),
+            Token::UnquotedUrl(address) | Token::BadUrl(address) => self.push_address(address),
+            Token::QuotedString(text) | Token::BadString(text) if self.is_loading() => self.push_address(text),
+            Token::Function(name) => self.push_function(name, source),
+            Token::Ident(name) if is_disarmed(name) => self.push_replacement(REPLACED),
+            _ => {
+                match source {
                     "(" => self.open.push((")", self.is_loading())),
                     "[" => self.open.push(("]", self.is_loading())),
                     "{" => self.open.push(("}", self.is_loading())),
                     // The escape that stands there in the end would take the next word along.
                     "/" if self.css.ends_with('<') => self.css.push(' '),
-                    _ => drop(self.open.pop_if(|(closing, _)| raw == *closing)),
+                    _ => drop(self.open.pop_if(|(closing, _)| source == *closing)),
                 }
-                self.css.push_str(raw);
+                self.push_source(source);
             }
         }
     }
@@ -95,51 +96,75 @@ impl Rewriter<'_> {
 
     /// Writes a function up to its parenthesis. One that could make an address of a string that stands elsewhere, as
     /// `var()` does, is disarmed where addresses are expected.
-    fn push_function(&mut self, raw: &str) {
-        let name = unescaped(raw).to_ascii_lowercase();
+    fn push_function(&mut self, name: &str, source: &str) {
+        let name = name.to_ascii_lowercase();
         let is_inside = self.is_loading();
         let is_loading = LOADING.contains(&name.as_str());
         let is_plain = name.ends_with("-gradient") || matches!(name.as_str(), "rgb" | "rgba" | "hsl" | "hsla" | "type");
-        let is_kept = !is_disarmed(raw) && (!is_inside || is_loading || is_plain);
-        self.push_word(if is_kept { raw } else { "x-disarmed" });
-        self.css.push('(');
+        if is_disarmed(&name) || (is_inside && !is_loading && !is_plain) {
+            self.push_replacement(REPLACED);
+            self.css.push('(');
+        } else {
+            self.push_source(source);
+        }
         self.open.push((")", is_loading || (is_inside && name != "type")));
     }
 
-    fn push_address(&mut self, raw: &str) {
-        match (self.address)(&unescaped(raw)) {
+    fn push_address(&mut self, address: &str) {
+        match (self.address)(address) {
             Some(url) => {
-                self.push_word("url");
+                self.push_replacement("url");
                 push_quoted(&mut self.css, &url);
             }
-            None => self.push_word("none"),
+            None => self.push_replacement("none"),
         }
     }
 
-    /// Writes a word. What was left out or replaced before it does not make it a part of another one.
-    fn push_word(&mut self, word: &str) {
-        if self.css.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '\\') || !c.is_ascii()) {
+    /// Writes the source of a token. What was replaced before it does not become a part of it.
+    fn push_source(&mut self, source: &str) {
+        if self.is_after_replacement && source.starts_with(|c| c == '(' || is_name_char(c)) {
+            self.separate();
+        }
+        self.css.push_str(source);
+        self.is_after_replacement = false;
+    }
+
+    /// Writes a word that is not in the source. It does not become a part of the word before it.
+    fn push_replacement(&mut self, word: &str) {
+        self.separate();
+        self.css.push_str(word);
+        self.is_after_replacement = true;
+    }
+
+    /// Ends the word at the end, if there is one.
+    fn separate(&mut self) {
+        if self.css.ends_with(is_name_char) {
             self.css.push_str(APART);
         }
-        self.css.push_str(word);
     }
 }
 
-fn is_disarmed(word: &str) -> bool {
-    DISARMED.contains(&unescaped(word).to_ascii_lowercase().as_str())
+/// Whether a name can contain the character, or an escape in a name starts with it. NUL counts as U+FFFD (CSS Syntax,
+/// section 3.3).
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '\\' | '\0') || !c.is_ascii()
+}
+
+fn is_disarmed(name: &str) -> bool {
+    DISARMED.iter().any(|disarmed| disarmed.eq_ignore_ascii_case(name))
 }
 
 /// Skips to behind the end of a statement that has no block, or to before a brace that should not be there.
-fn skip_statement(pieces: &mut Pieces<'_>) {
+fn skip_statement(tokens: &mut Tokens<'_>) {
     loop {
-        let mut ahead = pieces.clone();
+        let mut ahead = tokens.clone();
         match ahead.next() {
-            Some(Piece::Other("{" | "}")) | None => return,
-            Some(Piece::Other(";")) => {
-                *pieces = ahead;
+            Some((Token::CurlyBracketBlock | Token::CloseCurlyBracket, _)) | None => return,
+            Some((Token::Semicolon, _)) => {
+                *tokens = ahead;
                 return;
             }
-            Some(_) => *pieces = ahead,
+            Some(_) => *tokens = ahead,
         }
     }
 }
@@ -192,6 +217,12 @@ mod tests {
             ("a{--b:'c';d:image-set(var(--b,'x') 1x)}", "a{--b:'c';d:image-set(x-disarmed(--b,none) 1x)}"),
             ("a{--b:image-set('x' 1x);c:type('d') e('f')}", "a{--b:image-set(none 1x);c:type('d') e('f')}"),
             ("a::before{content:'\\'url(c)'}", "a::before{content:'\\'url(c)'}"),
+            ("td#a:nth-child(2n+1)>b.c{d:1#e .50em+1%}", "td#a:nth-child(2n+1)>b.c{d:1#e .50em+1%}"),
+            ("a{b:#FFF \"c\" 'd' 1E3 +.5 U+26 \\65 f}", "a{b:#FFF \"c\" 'd' 1E3 +.5 U+26 \\65 f}"),
+            ("a{b:url(c)d url(x)d url(x)(d) url(x)\0 url(x)#d}", "a{b:url(\"C\")d none  d none  (d) none  \0 none#d}"),
+            ("a{b:url('c' d(e)) url(c d)}", "a{b:url(\"C\") url(\"C D\")}"),
+            ("a{b:url('c\n d)}", "a{b:url(\"C\")}"),
+            ("a{b:image-set('c\n1x)}", "a{b:image-set(url(\"C\")\n1x)}"),
             ("@media (width<=9px){a{b:url(c)}}", "@media (width<=9px){a{b:url(\"C\")}}"),
         ];
         for (css, result) in table {
@@ -215,6 +246,7 @@ mod tests {
             ("a{width:expression(alert(1))}", "a{width:x-disarmed(alert(1))}"),
             ("a{width:expr/**/ession(alert(1))}", "a{width:expr/**/ession(alert(1))}"),
             ("a{width:e\\78pression(alert(1));BEHAVIOR:url(x)}", "a{width:x-disarmed(alert(1));x-disarmed:none}"),
+            ("a{-moz-binding:url(x);\\2dmoz-binding:url(x)}", "a{x-disarmed:none;x-disarmed:none}"),
             ("<@import a;/style><b>", "< /**//style><b>"),
             ("</style>", "< /style>"),
             ("a{content:'</style>'}", "a{content:'<\\/style>'}"),

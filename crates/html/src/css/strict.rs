@@ -1,17 +1,19 @@
 //! Declarations for somebody else's page: known properties with plain values. Nothing is loaded, nothing leaves its
 //! place to cover what is around it.
 
-use super::pieces::{Piece, Pieces};
+use cssparser::Token;
+
+use super::tokens::Tokens;
 
 /// The declarations of a `style` attribute that are harmless anywhere.
 pub(crate) fn strict(style: &str) -> String {
     let mut result = String::new();
     let mut declaration = Declaration::default();
-    for piece in Pieces::new(style) {
-        if piece == Piece::Other(";") && declaration.depth == 0 {
+    for (token, source) in Tokens::new(style) {
+        if token == Token::Semicolon && declaration.depth == 0 {
             std::mem::take(&mut declaration).finish(&mut result);
         } else {
-            declaration.add(piece);
+            declaration.add(&token, source);
         }
     }
     declaration.finish(&mut result);
@@ -30,39 +32,39 @@ struct Declaration {
 }
 
 impl Declaration {
-    fn add(&mut self, piece: Piece<'_>) {
-        match piece {
-            Piece::Comment => self.text.push(' '),
-            Piece::Word(raw) => {
-                // Who has to escape the letters of a word hides something.
-                self.is_refused |= raw.contains('\\');
-                self.text.push_str(raw);
-            }
-            Piece::Function(name) => {
+    fn add(&mut self, token: &Token<'_>, source: &str) {
+        if *token == Token::Colon && self.property.is_none() {
+            self.property = Some(std::mem::take(&mut self.text).trim().to_ascii_lowercase());
+            return;
+        }
+        // An escape, which plain values do not need, could hide something. A NUL is read as another character.
+        self.is_refused |= !matches!(token, Token::Comment(_)) && source.contains(['\\', '\0']);
+        match token {
+            Token::Ident(_)
+            | Token::Hash(_)
+            | Token::IDHash(_)
+            | Token::Number { .. }
+            | Token::Percentage { .. }
+            | Token::Dimension { .. }
+            | Token::WhiteSpace(_)
+            | Token::Comma
+            | Token::Delim('.' | '#' | '%' | '/' | '+' | '-' | '!' | '*') => {}
+            Token::Function(name) => {
                 self.is_refused |= !is_harmless_function(name);
                 self.depth += 1;
-                self.text.push_str(name);
-                self.text.push('(');
             }
-            Piece::Text(raw) => {
-                self.is_refused |= raw.contains(['\\', '\n', '<']) || !raw[1..].ends_with(&raw[..1]);
-                self.text.push_str(raw);
+            Token::ParenthesisBlock => self.depth += 1,
+            Token::CloseParenthesis if self.depth > 0 => self.depth -= 1,
+            Token::QuotedString(_) => {
+                self.is_refused |= source.contains('<') || !source[1..].ends_with(&source[..1]);
             }
-            Piece::Other(":") if self.property.is_none() => {
-                self.property = Some(std::mem::take(&mut self.text).trim().to_ascii_lowercase());
+            Token::Comment(_) => {
+                self.text.push(' ');
+                return;
             }
-            Piece::Other(raw) => {
-                match raw {
-                    "(" => self.depth += 1,
-                    ")" if self.depth > 0 => self.depth -= 1,
-                    "," | "." | "#" | "%" | "/" | "+" | "!" | "*" => {}
-                    blank if blank.starts_with(|c: char| c.is_ascii_whitespace()) => {}
-                    _ => self.is_refused = true,
-                }
-                self.text.push_str(raw);
-            }
-            Piece::AtWord(_) | Piece::Url(_) => self.is_refused = true,
+            _ => self.is_refused = true,
         }
+        self.text.push_str(source);
     }
 
     fn finish(self, result: &mut String) {
@@ -186,6 +188,10 @@ mod tests {
             ("font-family:'never closed", ""),
             ("co\\6cor:red; @import 'x'; color", ""),
             ("color:</style><script>", ""),
+            ("width:5%; color:#FFF; font:12px/1.50 A,'b' ", "width:5%;color:#FFF;font:12px/1.50 A,'b'"),
+            ("color:r\0ed; font-family:'\0'; color:\\d800; color:red\\", ""),
+            ("color:red-->; color:<!--red; color:[red]; color:(red)", "color:(red)"),
+            ("color:@red; color:URL(x y); color:url('x'; color:red)", ""),
             ("", ""),
         ];
         for (style, result) in table {

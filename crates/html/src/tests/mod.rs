@@ -1,6 +1,7 @@
 //! The whole way of HTML through the three steps: what is shown, what is never shown, and what hostile mail costs.
 
 mod cost;
+mod css_scanner;
 mod looks;
 mod styles;
 mod tricks;

@@ -1,22 +1,23 @@
-//! What a mail's styles would load: the result is read again by the tokenizer of a browser engine, and what that takes for
-//! an address must be one that was judged. The list of functions here is not that of the code.
+//! What a mail's styles would load. The result is read by two judges: the parser of a browser engine, and a scanner of our
+//! own (`css_scanner`), because the code uses the tokenizer of that parser. What either of them takes for an address must
+//! be one that was judged. The list of functions here is not that of the code.
 
 use cssparser::{ParseError, Parser, Token};
 use proptest::prelude::*;
 
-use super::Parts;
+use super::{Parts, css_scanner};
 use crate::address::Address;
 use crate::dress::Dresser;
 
 /// Functions that load what a string in them names.
-const LOADING: &str = "url src image image-set -webkit-image-set cross-fade -webkit-cross-fade";
+pub(super) const LOADING: &str = "url src image image-set -webkit-image-set cross-fade -webkit-cross-fade";
 
 /// What stands for an import, and for functions that can bring any string of the mail.
-const ANYTHING: &str = "//anything.example";
+pub(super) const ANYTHING: &str = "//anything.example";
 
-/// Everything in a style sheet that could be loaded.
+/// Everything in a style sheet that could be loaded, in the opinion of both judges.
 fn loaded(css: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found = css_scanner::loaded(css);
     collect(&mut Parser::new(css), false, &mut found);
     found
 }
@@ -104,6 +105,19 @@ fn no_style_loads_what_was_not_judged() {
         "a{b:url('//evil.example' c)}",
         "a{b:url(//evil.example c)}",
         "a{b:image-set(url(cid:known@x) 1x,'cid:known@x' 2x)}",
+        "a{b:image-set(attr(c type(<url>)) 1x)}",
+        "a{b:image-set(c\\\"'//evil.example' 1x)}",
+        "a{b:\0url(//evil.example) u\0rl(//evil.example) url(\0//evil.example)}",
+        "a{b:url(\\d800//evil.example) \\d800 url(//evil.example)}",
+        "a{b:url('//evil.example' type('//evil.example') (]){)}",
+        "a{b:url(url('//evil.example'))}",
+        "a{b:url(c)url(//evil.example)}",
+        "a{b:url(c)\\75rl(//evil.example)}",
+        "a{b:-\\\nurl(//evil.example) @-\\\nimport '//evil.example'}",
+        "a{b:\\75\r\nrl(//evil.example)}",
+        "a{b:1url(//evil.example) 1e3url(//evil.example) 1%url(//evil.example)}",
+        "a{b:c;}}@import '//evil.example';",
+        "a{b:'c\n;}@import '//evil.example';",
     ];
     for css in table {
         judge(css);
@@ -146,6 +160,13 @@ fn no_style_is_read_over_and_over() {
         ("", "var(image-set(", ")"),
         ("", "\\", "x"),
         ("", "\\61", "x"),
+        ("", "\\d800 ", "("),
+        ("", "url('x' ", ""),
+        ("", "url('x'(", ""),
+        ("", "url(x ", ""),
+        ("", "@import}", ""),
+        ("#", "\0", ""),
+        ("1e", "9", ""),
         ("", "-", "("),
         ("", "</", "x"),
     ];
@@ -156,10 +177,26 @@ fn no_style_is_read_over_and_over() {
     }
 }
 
+/// On a stack that is too small for a parser that calls itself for every block.
+#[test]
+fn no_depth_of_nesting_overflows_the_stack() {
+    let deep = || {
+        for opening in ["(", "[", "{", "a(", "rgb(", "image-set(", "url(", "url('x'", "url('x'(", "@media{", "@import("]
+        {
+            let css = format!("color:{}", opening.repeat(100_000));
+            let result = Dresser::preview(&Parts, true).style(&css);
+            assert!(result.len() <= 2 * css.len(), "{opening}");
+            assert_eq!(crate::css::strict(&css), "", "{opening}");
+        }
+    };
+    std::thread::Builder::new().stack_size(128 << 10).spawn(deep).unwrap().join().unwrap();
+}
+
 #[test]
 fn the_judge_is_awake() {
     for css in ["url(//evil.example)", "a{b:url('x')}", "@import 'x'", "a{b:image-set('x')}", "image-set(var(--x))"] {
-        assert_eq!(loaded(css).len(), 1, "{css}");
+        assert_eq!(loaded(css).len(), 2, "{css}");
+        assert_eq!(css_scanner::loaded(css).len(), 1, "{css}");
     }
 }
 

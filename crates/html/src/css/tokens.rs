@@ -1,0 +1,93 @@
+//! The tokens of a style sheet (CSS Syntax, section 4), found by the tokenizer of `cssparser`.
+
+use cssparser::{CowRcStr, ParseError, Parser, Token};
+
+/// An iterator over the tokens of a style sheet, each with its source text. The source texts together are the style sheet.
+///
+/// The tokens are not nested: those in a block follow the token that opens it. So no depth of nesting uses the stack.
+///
+/// `url("…")` is an `UnquotedUrl` like `url(…)`. Its source text is the whole function.
+#[derive(Clone)]
+pub(super) struct Tokens<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Tokens<'a> {
+    pub(super) fn new(css: &'a str) -> Self {
+        Self { rest: css }
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = (Token<'a>, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // A parser skips the content of a block unless it is parsed by recursion, so each token gets a new one.
+        let mut parser = Parser::new(self.rest);
+        let mut token = parser.next_including_whitespace_and_comments().ok()?.clone();
+        if let Token::Function(name) = &token
+            && name.eq_ignore_ascii_case("url")
+        {
+            token = Token::UnquotedUrl(quoted_address(&mut parser));
+        }
+        let (source, rest) = self.rest.split_at(parser.position().byte_index());
+        self.rest = rest;
+        Some((token, source))
+    }
+}
+
+/// Parses the content of `url("…")`, after its opening parenthesis. Modifiers after the string are skipped.
+fn quoted_address<'a>(parser: &mut Parser<'a>) -> CowRcStr<'a> {
+    let mut address = CowRcStr::from("");
+    // The result is an error if there are modifiers. They are skipped all the same.
+    let _ = parser.parse_nested_block(|inside| {
+        if let Ok(Token::QuotedString(string) | Token::BadString(string)) = inside.next() {
+            address = string.clone();
+        }
+        Ok::<_, ParseError<()>>(())
+    });
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_token_has_its_source() {
+        let sources = |css| Tokens::new(css).map(|(_, source)| source).collect::<Vec<_>>().join("|");
+        let table = [
+            ("td#a{b:-1.50px}", "td|#a|{|b|:|-1.50px|}"),
+            ("a(b[c{/*d*/", "a(|b|[|c|{|/*d*/"),
+            ("url( 'a)' b(c) ) URL(d e)f", "url( 'a)' b(c) )| |URL(d e)|f"),
+            ("u\\72l(a)'b\nc", "u\\72l(a)|'b|\n|c"),
+            ("url('a' (", "url('a' ("),
+            ("1url(a) <!--\0-->", "1url|(|a|)| |<!--|\0--|>"),
+            ("\\", "\\"),
+        ];
+        for (css, result) in table {
+            assert_eq!(sources(css), result, "{css}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        let address = |css| match Tokens::new(css).next() {
+            Some((Token::UnquotedUrl(address), _)) => address.to_string(),
+            other => panic!("{css}: {other:?}"),
+        };
+        let table = [
+            ("url( a )", "a"),
+            ("url()", ""),
+            ("\\75\\72\\6c(a\\29 b)", "a)b"),
+            ("Url( 'a b' )", "a b"),
+            ("url('a\\'\\62\\\nc' d('e'))", "a'bc"),
+            ("url('a\nb)", "a"),
+            ("url(\"\\0\\d800\\110000", "\u{fffd}\u{fffd}\u{fffd}"),
+            ("url(''{)})", ""),
+        ];
+        for (css, result) in table {
+            assert_eq!(address(css), result, "{css}");
+        }
+    }
+}
