@@ -4,6 +4,10 @@
 //! Such a page comes without cookies, whatever its browser sends along: a session of ours belongs to our pages. It shows a
 //! token, where one is needed. `Cross-Origin-Resource-Policy` is not in its way: browsers ask that for what they load
 //! without CORS.
+//!
+//! `tower_http::cors` does not replace this. It answers every `OPTIONS` request, sends the permitted methods and headers to
+//! origins that are not listed, and reads only the first `Origin`. Removing cookies, the restriction to the API and the mark
+//! for the origin check would remain here.
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
 //! Content codings: which of them a client accepts, and which it likes best (RFC 9110 section 12.5.3).
+//!
+//! Only embedded files have several codings, and the build script compresses them. `tower_http` does not replace this: its
+//! choice of a coding is private, `CompressionLayer` compresses at run time, and `ServeDir` derives entity tags from
+//! modification times and ignores `*`.
 
 use std::convert::Infallible;
 
