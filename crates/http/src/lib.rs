@@ -36,6 +36,6 @@ pub use openapi::openapi;
 pub use operations::about::{About, Port};
 pub use operations::status::Status;
 pub use response::message_json::summary_record;
-pub use response::refuse::refuse_connection;
+pub use response::problem::refuse_connection;
 pub use router::{ServerInfo, router};
 pub use state::{Extensions, Settings};

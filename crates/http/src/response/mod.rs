@@ -1,6 +1,6 @@
 //! Responses: problem documents, entity tags, content coding, and the JSON of messages.
 //!
-//! - `problem`: everything that can be wrong, as a problem document (RFC 9457); `refuse`: the same before a request is read
+//! - `problem`: everything that can be wrong, as a problem document (RFC 9457)
 //! - `success`: headers and bodies of successful responses, and redirects
 //! - `etag`, `encoding`: conditional requests and content coding
 //! - `json`: a writer for JSON on hot paths; `message_json`: the JSON of messages
@@ -15,5 +15,4 @@ pub(crate) mod json;
 pub(crate) mod links;
 pub(crate) mod message_json;
 pub(crate) mod problem;
-pub(crate) mod refuse;
 pub(crate) mod success;

@@ -14,7 +14,9 @@ use restante_net::{NotReady, TooMany};
 use restante_proto::smtp;
 use restante_search::{QueryError, SearchError};
 use restante_store::StoreError;
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::connection::http1::refuse;
 use crate::connection::memory::Excess;
 use crate::connection::work::WorkError;
 use crate::response::json;
@@ -424,4 +426,22 @@ impl IntoResponse for Problem {
 /// Returns the problem for a bug of the server, with its cause for the log.
 pub(crate) fn fault(error: &dyn Display) -> Problem {
     Problem::Fault(error.to_string())
+}
+
+/// Refuses a connection above the limits with a problem document, before a request is read.
+pub async fn refuse_connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, too_many: TooMany) {
+    refuse(stream, &whole_response(&too_many.into())).await;
+}
+
+/// Returns a problem as a whole response, with its status line and header.
+fn whole_response(problem: &Problem) -> Vec<u8> {
+    let (status, body) = (problem.status(), problem.body());
+    // `StatusCode` writes itself with its phrase.
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\nretry-after: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len(),
+        problem.retry_after().unwrap_or("1"),
+    );
+    [head.into_bytes(), body].concat()
 }
