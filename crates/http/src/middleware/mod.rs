@@ -1,14 +1,12 @@
 //! Middleware: what happens to every request before it reaches its handler.
 //!
-//! - `request_checks`: host and origin checks, security headers; calls the others
+//! - `request_checks`: host and origin checks, security headers, request metrics; calls the others
 //! - `forwarded`: clients of trusted proxies
 //! - `cors`: cross-origin requests of permitted web pages
 //! - `authentication`, `credentials`: who sends the request
-//! - `request_metrics`: counters
 
 pub(crate) mod authentication;
 pub(crate) mod cors;
 pub(crate) mod credentials;
 pub(crate) mod forwarded;
 pub(crate) mod request_checks;
-pub(crate) mod request_metrics;

@@ -1,10 +1,10 @@
 //! Checks every request before it is routed: the Host header (DNS rebinding), Fetch Metadata and Origin (requests from web
-//! pages of other origins), and adds the security headers of the response. The address of the client is determined in
-//! `client`, its identity in `access`.
+//! pages of other origins), and adds the security headers of the response. Counts requests and measures their duration. The
+//! address of the client is determined in `forwarded`, its identity in `authentication`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::uri::Authority;
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use restante_access::{Denied, Grant};
-use restante_metrics::Protocol;
+use restante_metrics::{Protocol, method_label};
 use restante_store::StoreError;
 use tokio::time::sleep;
 
@@ -22,7 +22,6 @@ use crate::extractors::cancellation::departed;
 use crate::extractors::request_context::{FETCH_SITE, Visit, Welcome, template};
 use crate::middleware::authentication;
 use crate::middleware::forwarded::Forwarded;
-use crate::middleware::request_metrics::Asked;
 use crate::paths;
 use crate::paths::{ASSETS, LIVE, READY, cleaned, path_and_query};
 use crate::response::problem::Problem;
@@ -50,7 +49,10 @@ const AFTER_DEPARTURE: Duration = Duration::from_secs(2);
 
 /// Lets in the requests that are meant for this server, and answers the others.
 pub(crate) async fn admit(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
-    let asked = Asked::now(&server, &request);
+    let start = Instant::now();
+    let template = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let route = server.settings.metrics.requests.route(template, &server.settings.base_path);
+    let method = method_label(request.method());
     let is_page = is_page(&server.settings, &request);
     let mut response = match let_in(&server, &mut request) {
         Ok(_) if let Some(path) = redirect_target(&server.settings, &request) => {
@@ -73,7 +75,7 @@ pub(crate) async fn admit(State(server): State<Arc<Server>>, mut request: Reques
         // A page that opened ours in a window could count the frames in it, and so learn what is in a mailbox.
         headers.insert(OPENER_POLICY, SAME_ORIGIN);
     }
-    asked.answered(&response);
+    route.answered(method, response.status(), start.elapsed());
     if let Some(error) = response.extensions().get::<StoreError>() {
         server.told.store_errors.log("HTTP request failed", None, error);
     }
