@@ -1,6 +1,6 @@
 //! The HTTP server: REST API, live events, web interface, health checks and metrics.
 //!
-//! [`router`] returns the service, [`serve_connection`] serves it on one connection. The folders are layers. Each imports only
+//! [`router()`] returns the service, [`serve_connection`] serves it on one connection. The folders are layers. Each imports only
 //! those above it in this list:
 //!
 //! - `paths`: paths that several layers need
