@@ -1,0 +1,107 @@
+//! Regular expressions for names and ids in the description of the API. They are understood by the engines of JavaScript, Python, Go
+//! and Rust alike. Attributes of types take no constants, so the types repeat them; a test compares them.
+
+/// Matches every name of a mailbox under every naming: a local part, a local part with a domain, or a domain, in lower case. A
+/// domain can be an address literal. Some texts that match are no valid names: the lengths and hyphens of domain labels are not
+/// checked, and neither are blanks beyond Latin-1.
+pub const MAILBOX_NAME: &str = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#;
+
+/// Matches what [`MAILBOX_NAME`] matches, in upper and lower case: the name of a mailbox, or an address whose local part needs no
+/// quotes. The server accepts other forms of an address too, such as quoted local parts.
+pub const NAME_OR_ADDRESS: &str = r#"^([^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-@\[-^`{-\xA0]+(\.[^\x00-,./:-@\[-^`{-\xA0]+)*|\[[0-9A-FIPVa-fipv:.]+\]))?|\[[0-9A-FIPVa-fipv:.]+\])$"#;
+
+/// Matches the id of a message or a session: a number that fits 64 bits, without leading zeros. A number of 20 digits can be too
+/// large.
+pub const ID: &str = "^[1-9][0-9]{0,19}$";
+
+/// Matches [`ID`], and the word for the message that came last.
+pub const ID_OR_LATEST: &str = "^(latest|[1-9][0-9]{0,19})$";
+
+/// Matches ids with commas between them.
+pub const IDS: &str = "^[1-9][0-9]{0,19}(,[1-9][0-9]{0,19})*$";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use regex::Regex;
+    use restante_mail::message::MessageId;
+    use restante_mail::naming::Naming;
+    use serde_json::Value;
+    use utoipa::PartialSchema;
+
+    use super::*;
+    use crate::{Identifier, Mailbox, MessageRecord, Newest};
+
+    const ALL: [Naming; 3] = [Naming::Local, Naming::Full, Naming::Domain];
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        Regex::new(pattern).expect("a pattern").is_match(text)
+    }
+
+    #[test]
+    fn names_and_addresses() {
+        // the text, and whether it is a name and what a path takes
+        let table = [
+            ("bob", true, true),
+            ("first.last", true, true),
+            ("+label", true, true),
+            ("chars!#$%&'*-/=?^_`.{|}~", true, true),
+            ("james@x.org", true, true),
+            ("jöran@bücher.example", true, true),
+            ("a@[ipv6:2001:db8::1]", true, true),
+            ("[192.0.2.1]", true, true),
+            ("Bob+Shop@Example.org", false, true),
+            ("a@[IPv6:2001:DB8::1]", false, true),
+            ("", false, false),
+            ("a b", false, false),
+            ("a..b", false, false),
+            (".a", false, false),
+            ("a@", false, false),
+            ("a@b@c", false, false),
+            ("a\u{7f}", false, false),
+            ("a\n", false, false),
+            ("[x", false, false),
+        ];
+        for (text, is_name, is_in_path) in table {
+            assert_eq!(matches(MAILBOX_NAME, text), is_name, "{text:?}");
+            assert_eq!(matches(NAME_OR_ADDRESS, text), is_in_path, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ids() {
+        for text in ["1", "17", "1794699770123456", "18446744073709551615"] {
+            assert!(text.parse::<MessageId>().is_ok() && matches(ID, text) && matches(ID_OR_LATEST, text), "{text}");
+            assert!(matches(IDS, text) && matches(IDS, &format!("{text},17")), "{text}");
+        }
+        for text in ["", "0", "017", "+17", "-1", "17 ", "x", "184467440737095516150"] {
+            assert!(text.parse::<MessageId>().is_err() && !matches(ID, text) && !matches(ID_OR_LATEST, text), "{text}");
+        }
+        assert!(matches(ID_OR_LATEST, "latest") && !matches(ID, "latest") && !matches(IDS, "1,,2"));
+    }
+
+    #[test]
+    fn types_repeat_the_patterns() {
+        let pattern = |schema: utoipa::openapi::RefOr<utoipa::openapi::Schema>, field: &str| -> Value {
+            serde_json::to_value(schema).expect("JSON")["properties"][field]["pattern"].take()
+        };
+        for schema in [MessageRecord::schema(), Identifier::schema()] {
+            assert_eq!(pattern(schema.clone(), "mailbox"), MAILBOX_NAME);
+            assert_eq!(pattern(schema, "id"), ID);
+        }
+        assert_eq!(pattern(Mailbox::schema(), "name"), MAILBOX_NAME);
+        assert_eq!(pattern(Newest::schema(), "id"), ID);
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_matches(text in "[a-zA-Z+.\\-\\[\\]\"@:0-9İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}|\\[[0-9a-f:]{2,9}\\]") {
+            for naming in ALL {
+                if let Ok(name) = naming.mailbox_named(&text) {
+                    prop_assert!(matches(MAILBOX_NAME, name.as_str()), "{} under {}", name, naming);
+                    prop_assert!(matches(NAME_OR_ADDRESS, name.as_str()), "{} under {}", name, naming);
+                }
+            }
+        }
+    }
+}
