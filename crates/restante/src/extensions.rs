@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use restante_mail::message::Summary;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{self, Hooks, Observer};
 use restante_script::{Host, Loaded, ScriptError};
@@ -68,9 +67,9 @@ impl Extensions {
         Ok(())
     }
 
-    /// Starts the webhooks, if there are any; `render` writes the record of a message as JSON. They keep what waits in the
-    /// data directory, so the store must be open. The error is a sentence for the operator.
-    pub fn add_webhooks(&mut self, config: &Config, render: fn(&Summary) -> String) -> Result<(), String> {
+    /// Starts the webhooks, if there are any. They keep what waits in the data directory, so the store must be open. The error is
+    /// a sentence for the operator.
+    pub fn add_webhooks(&mut self, config: &Config) -> Result<(), String> {
         let webhooks = config.webhooks.clone();
         if webhooks.targets.is_empty() {
             return Ok(());
@@ -83,7 +82,6 @@ impl Extensions {
             give_up_after: webhooks.give_up_after,
             queue: webhooks.queue,
             directory: config.storage.path.clone(),
-            render,
         };
         let webhooks = Webhooks::start(settings)?;
         tracing::info!("webhooks that are told of mail: {}", webhooks.targets());

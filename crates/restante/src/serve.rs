@@ -75,7 +75,7 @@ fn live(config: &Config, runtime: Runtime, log: &restante_logging::Handle) -> Re
         return Ok(());
     };
     storage::tell(&config.storage, runtime.block_on(opened.store.usage()));
-    extensions.add_webhooks(config, restante_http::summary_record)?;
+    extensions.add_webhooks(config)?;
     extensions.add_search(config);
     let journal = storage::open_journal(config, &opened);
     let extensions = Arc::new(extensions);

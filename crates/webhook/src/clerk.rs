@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use restante_mail::message::Summary;
 use tokio::sync::oneshot;
 
 use crate::Event;
@@ -44,8 +43,6 @@ pub(crate) struct Clerk {
 /// What the clerk was told.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
-    /// Writes a summary record.
-    pub(crate) render: fn(&Summary) -> String,
     /// How long it is tried to tell of an event.
     pub(crate) give_up_after: Duration,
     /// How long what waited in the outbox is tried at least, however old it is.
@@ -176,7 +173,7 @@ impl Clerk {
     fn note(&mut self, news: Vec<News>) -> BTreeMap<usize, Vec<Item>> {
         let mut lines = BTreeMap::<usize, Vec<Item>>::new();
         for News { event, summary, lanes } in news {
-            let notice = Arc::new(Notice::new(event, &summary, self.habits.render, Timestamp::now()));
+            let notice = Arc::new(Notice::new(event, &summary, Timestamp::now()));
             for lane in lanes {
                 if !self.lanes[lane].fill_place(&notice) {
                     continue;

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use aws_lc_rs::digest;
 use jiff::Timestamp;
+use restante_api_types::{MessageRecord, json};
 use restante_courier::Request;
 use restante_mail::message::Summary;
+use serde::Serialize;
 
 use crate::place::Place;
 use crate::{Event, Key};
@@ -25,12 +27,8 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    pub(crate) fn new(event: Event, summary: &Summary, render: fn(&Summary) -> String, now: Timestamp) -> Self {
-        Self {
-            name: name(event, summary),
-            since: now.as_millisecond(),
-            body: format!(r#"{{"event":"message-{}","message":{}}}"#, event.name(), render(summary).trim_end()),
-        }
+    pub(crate) fn new(event: Event, summary: &Summary, now: Timestamp) -> Self {
+        Self { name: name(event, summary), since: now.as_millisecond(), body: Payload::new(event, summary).to_json() }
     }
 
     /// How much memory it takes, about.
@@ -58,6 +56,28 @@ impl Notice {
     }
 }
 
+/// The body of a request: what happened, and to which message.
+#[derive(Serialize)]
+struct Payload<'a> {
+    event: &'static str,
+    message: MessageRecord<'a>,
+}
+
+impl<'a> Payload<'a> {
+    fn new(event: Event, summary: &'a Summary) -> Self {
+        let event = match event {
+            Event::Stored => "message-stored",
+            Event::Deleted => "message-deleted",
+        };
+        Self { event, message: summary.into() }
+    }
+
+    fn to_json(&self) -> String {
+        // Texts and numbers can always be serialised, and JSON is UTF-8.
+        json::to_vec(self).ok().and_then(|body| String::from_utf8(body).ok()).unwrap_or_default()
+    }
+}
+
 /// An id is unique within its mailbox only. The mailbox is hashed, because its name may hold what a header field, or the
 /// full stop that separates what is signed, does not allow.
 fn name(event: Event, summary: &Summary) -> String {
@@ -68,4 +88,28 @@ fn name(event: Event, summary: &Summary) -> String {
         let _ = write!(name, "{byte:02x}");
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_mail::message::Headline;
+
+    use super::*;
+
+    #[test]
+    fn a_payload_has_the_event_and_the_record() {
+        let summary = Summary {
+            mailbox: "bob".to_owned().into(),
+            id: 1_794_699_770_123_456.into(),
+            headline: Headline::new("Ann <ann@x.org>", ["<bob@x.org>"], "\"Hi\"\u{8}"),
+            received: Timestamp::from_microsecond(1_794_699_770_123_456).unwrap(),
+            size: 100,
+            seen: true,
+        };
+        for (event, name) in [(Event::Stored, "stored"), (Event::Deleted, "deleted")] {
+            let notice = Notice::new(event, &summary, Timestamp::UNIX_EPOCH);
+            let message = r#"{"mailbox":"bob","id":"1794699770123456","from":"Ann <ann@x.org>","to":["<bob@x.org>"],"subject":"\"Hi\"\u0008","date":"2026-11-14T23:42:50.123456+00:00","posix-millis":1794699770123,"size":100,"seen":true}"#;
+            assert_eq!(notice.body, format!(r#"{{"event":"message-{name}","message":{message}}}"#));
+        }
+    }
 }

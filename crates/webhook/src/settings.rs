@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use restante_courier::{destination, is_plainly_private};
-use restante_mail::message::Summary;
 
 use crate::Key;
 use crate::place::Place;
@@ -26,8 +25,6 @@ pub struct Settings {
     pub queue: usize,
     /// The data directory, where the store has one: what waits there survives a restart.
     pub directory: Option<PathBuf>,
-    /// Writes the summary record of a message as a JSON object.
-    pub render: fn(&Summary) -> String,
 }
 
 /// Somebody to tell. Two entries with the same URL are one target, which is told of what either of them wants.

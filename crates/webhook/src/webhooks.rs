@@ -54,7 +54,7 @@ impl Webhooks {
     }
 
     pub(crate) fn start_with(settings: Settings, http: Arc<dyn Http>, pace: Pace) -> Result<Arc<Self>, String> {
-        let Settings { targets, secret, timeout, give_up_after, queue, directory, render, .. } = settings;
+        let Settings { targets, secret, timeout, give_up_after, queue, directory, .. } = settings;
         let targets = merged(&targets)?;
         let digests = targets.iter().map(|(place, _)| place.digest()).collect();
         let shelf = directory.map(|directory| Shelf::new(directory, digests));
@@ -66,7 +66,7 @@ impl Webhooks {
         let lanes: Vec<_> = targets.into_iter().map(lane).collect();
 
         let give_up_after = give_up_after.clamp(SHORTEST_TIME, LONGEST_TIME);
-        let habits = Habits { render, give_up_after, grace: pace.longest, patience: pace.outbox };
+        let habits = Habits { give_up_after, grace: pace.longest, patience: pace.outbox };
         let (searcher, gap) = oneshot::channel();
         let clerk = Clerk::new(lanes.clone(), intake.clone(), shelf, habits, searcher);
         // The end is waited for through the intake.

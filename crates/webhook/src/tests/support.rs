@@ -100,7 +100,6 @@ pub(crate) fn settings(urls: &[&str]) -> Settings {
         give_up_after: Duration::from_hours(24),
         queue: 100,
         directory: None,
-        render: |summary| format!(r#"{{"mailbox":"{}","id":"{}"}}"#, summary.mailbox, summary.id) + "\n",
     }
 }
 
