@@ -215,7 +215,7 @@ impl Task for Match {
         // What was printed must have arrived before it is gone.
         session.out.flush()?;
         if self.delete {
-            let ids: Vec<&str> = found.iter().map(|(_, message)| message.id.as_str()).collect();
+            let ids: Vec<&str> = found.iter().map(|(_, message)| &*message.id).collect();
             session.server.post(&["api", "v2", "mailbox", &self.mailbox, "delete"], &json!({ "ids": ids }))?;
         }
         Ok(())
@@ -227,11 +227,11 @@ impl Match {
         let fits =
             |expression: &Option<Regex>, text: &str| expression.as_ref().is_none_or(|regex| regex.is_match(text));
         let address = |text: &str| Mailbox::from_display(text).address;
-        let age = now.duration_since(message.received());
+        let age = now.duration_since(message::received(message));
         (self.max_age.is_zero() || Duration::try_from(age).unwrap_or_default() <= self.max_age)
             && fits(&self.subject, &message.subject)
             && fits(&self.from, &address(&message.from))
-            && (self.to.is_none() || message.to.iter().flatten().any(|to| fits(&self.to, &address(to))))
+            && (self.to.is_none() || message.to.iter().any(|to| fits(&self.to, &address(to))))
     }
 
     fn print(&self, session: &mut Session<'_>, message: &Message) -> Result<(), Failure> {
@@ -245,10 +245,10 @@ impl Match {
             .map_err(|error| Failure::Unreachable(format!("The source breaks off: {error}.")))?;
         let sender = Mailbox::from_display(&message.from).address;
         if !session.screen.is_terminal() {
-            return Ok(mbox::write(session.out, &sender, message.received(), &source)?);
+            return Ok(mbox::write(session.out, &sender, message::received(message), &source)?);
         }
         let mut text = Vec::new();
-        mbox::write(&mut text, &sender, message.received(), &source)?;
+        mbox::write(&mut text, &sender, message::received(message), &source)?;
         Ok(session.out.write_all(terminal_text::lines(&String::from_utf8_lossy(&text)).as_bytes())?)
     }
 }

@@ -1,7 +1,7 @@
 //! `restante list`: the mailboxes of a server, or the messages of one.
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use serde::Deserialize;
+use restante_api_types::{Mailbox, Newest};
 use serde_json::{Value, json};
 
 use super::mailbox_arg;
@@ -75,24 +75,10 @@ struct Mailboxes {
     prefix: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Mailbox {
-    name: String,
-    messages: u64,
-    unseen: u64,
-    bytes: u64,
-    newest: Newest,
-}
-
-#[derive(Deserialize)]
-struct Newest {
-    date: String,
-}
-
 impl Task for Mailboxes {
     fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
         let found = self.all(&session.server)?;
-        let mailboxes: Vec<Mailbox> = shaped(&found)?;
+        let mailboxes: Vec<Mailbox<'static>> = shaped(&found)?;
         let is_empty = mailboxes.is_empty();
         if session.json {
             session.screen.json(session.out, &json!({ "mailboxes": found, "next": null }))?;
@@ -124,7 +110,7 @@ impl Mailboxes {
     }
 }
 
-fn show(session: &mut Session<'_>, mailboxes: Vec<Mailbox>) -> std::io::Result<()> {
+fn show(session: &mut Session<'_>, mailboxes: Vec<Mailbox<'static>>) -> std::io::Result<()> {
     let mut table = Table::new([
         Column::new("MAILBOX").giving().styled(Style::Id),
         Column::new("MESSAGES").right(),
@@ -133,13 +119,13 @@ fn show(session: &mut Session<'_>, mailboxes: Vec<Mailbox>) -> std::io::Result<(
         Column::new("NEWEST").styled(Style::Faint),
     ]);
     let is_terminal = session.screen.is_terminal();
-    for Mailbox { name, messages, unseen, bytes, newest: Newest { date } } in mailboxes {
+    for Mailbox { name, messages, unseen, bytes, newest: Newest { date, .. } } in mailboxes {
         let newest = match date.parse() {
             Ok(at) if is_terminal => ago(at, session.now),
-            _ => date,
+            _ => date.into_owned(),
         };
         let bytes = if is_terminal { size(bytes) } else { bytes.to_string() };
-        table.row([name, messages.to_string(), unseen.to_string(), bytes, newest]);
+        table.row([name.into_owned(), messages.to_string(), unseen.to_string(), bytes, newest]);
     }
     session.screen.table(session.out, &table)
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use restante_api_types::MessageRecord;
 use serde_json::Value;
 
 use crate::Session;
@@ -15,33 +15,16 @@ use crate::server::{Question, Server, shaped};
 const PAGE: usize = 1000;
 
 /// The summary record of a message.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) struct Message {
-    pub(super) mailbox: String,
-    pub(super) id: String,
-    #[serde(default)]
-    pub(super) from: String,
-    // Programs written in Go say null where they mean an empty list.
-    #[serde(default)]
-    pub(super) to: Option<Vec<String>>,
-    #[serde(default)]
-    pub(super) subject: String,
-    pub(super) date: String,
-    #[serde(default)]
-    pub(super) size: u64,
+pub(super) type Message = MessageRecord<'static>;
+
+/// Returns when the server received a message; the beginning of time if the date is no time.
+pub(super) fn received(message: &Message) -> Timestamp {
+    message.date.parse().unwrap_or_default()
 }
 
-impl Message {
-    /// When the server received it; the beginning of time when that makes no sense.
-    pub(super) fn received(&self) -> Timestamp {
-        self.date.parse().unwrap_or_default()
-    }
-
-    /// When that was, for people on a terminal and for programs elsewhere.
-    pub(super) fn when(&self, session: &Session<'_>) -> String {
-        if session.screen.is_terminal() { ago(self.received(), session.now) } else { self.date.clone() }
-    }
+/// Returns when that was: relative for people on a terminal, as the server writes it elsewhere.
+pub(super) fn when(message: &Message, session: &Session<'_>) -> String {
+    if session.screen.is_terminal() { ago(received(message), session.now) } else { message.date.to_string() }
 }
 
 /// Shows messages of one mailbox.
@@ -56,10 +39,10 @@ pub(super) fn show(session: &mut Session<'_>, messages: &[Message]) -> io::Resul
     let is_terminal = session.screen.is_terminal();
     for message in messages {
         table.row([
-            message.id.clone(),
-            message.when(session),
-            message.from.clone(),
-            message.subject.clone(),
+            message.id.to_string(),
+            when(message, session),
+            message.from.to_string(),
+            message.subject.to_string(),
             if is_terminal { size(message.size) } else { message.size.to_string() },
         ]);
     }

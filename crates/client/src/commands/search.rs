@@ -3,12 +3,11 @@
 use std::io;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
+use restante_api_types::{FoundMessage, Piece};
 use restante_mail::terminal_text;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::message::Message;
-use super::text;
+use super::{message, text};
 use crate::failure::Failure;
 use crate::screen::{Column, Screen, Style, Table, cut, width};
 use crate::server::{Question, shaped};
@@ -51,25 +50,10 @@ struct Search {
     limit: usize,
 }
 
-#[derive(Deserialize)]
-struct Found {
-    #[serde(flatten)]
-    message: Message,
-    #[serde(default)]
-    snippet: Vec<Piece>,
-}
-
-/// A piece of the text around what was found.
-#[derive(Deserialize)]
-struct Piece {
-    text: String,
-    hit: bool,
-}
-
 impl Task for Search {
     fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
         let answer = self.pages(session)?;
-        let found: Vec<Found> = shaped(&answer["messages"])?;
+        let found: Vec<FoundMessage<'static>> = shaped(&answer["messages"])?;
         if session.json {
             session.screen.json(session.out, &answer)?;
         } else if !found.is_empty() {
@@ -109,7 +93,7 @@ impl Search {
     }
 }
 
-fn show(session: &mut Session<'_>, found: &[Found]) -> io::Result<()> {
+fn show(session: &mut Session<'_>, found: &[FoundMessage<'static>]) -> io::Result<()> {
     let mut table = Table::new([
         Column::new("MAILBOX").giving(),
         Column::new("ID").styled(Style::Id),
@@ -117,9 +101,11 @@ fn show(session: &mut Session<'_>, found: &[Found]) -> io::Result<()> {
         Column::new("FROM").giving(),
         Column::new("SUBJECT").giving(),
     ]);
-    for Found { message, .. } in found {
-        let Message { mailbox, id, from, subject, .. } = message.clone();
-        table.row([mailbox, id, message.when(session), from, subject]);
+    for FoundMessage { record, .. } in found {
+        let when = message::when(record, session);
+        let [mailbox, id, from, subject] =
+            [&record.mailbox, &record.id, &record.from, &record.subject].map(ToString::to_string);
+        table.row([mailbox, id, when, from, subject]);
     }
     let lines = table.lines(&session.screen);
     let Some(room) = session.screen.width() else {
@@ -130,7 +116,7 @@ fn show(session: &mut Session<'_>, found: &[Found]) -> io::Result<()> {
     for line in head {
         writeln!(session.out, "{}", line.trim_end())?;
     }
-    for (line, Found { snippet, .. }) in rows.iter().zip(found) {
+    for (line, FoundMessage { snippet, .. }) in rows.iter().zip(found) {
         writeln!(session.out, "{}", line.trim_end())?;
         let snippet = highlighted(&session.screen, snippet, room.saturating_sub(4));
         if !snippet.is_empty() {
@@ -141,7 +127,7 @@ fn show(session: &mut Session<'_>, found: &[Found]) -> io::Result<()> {
 }
 
 /// The text around what was found, in one line of so many cells.
-fn highlighted(screen: &Screen, snippet: &[Piece], mut room: usize) -> String {
+fn highlighted(screen: &Screen, snippet: &[Piece<'_>], mut room: usize) -> String {
     let mut line = String::new();
     for Piece { text, hit } in snippet {
         let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
