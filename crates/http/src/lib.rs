@@ -35,7 +35,6 @@ pub use connection::http1::{PROTOCOLS, Version, refuse_plain, serve_connection};
 pub use openapi::openapi;
 pub use operations::about::{About, Port};
 pub use operations::status::Status;
-pub use response::message_json::summary_record;
 pub use response::problem::refuse_connection;
 pub use router::{ServerInfo, router};
 pub use state::{Extensions, Settings};

@@ -3,7 +3,10 @@
 
 use bytes::Bytes;
 use restante_access::Grant;
+use restante_api_types::{Identifier, MessageRecord};
 use restante_mailroom::events::{Event, Told};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::response::{json, message_json};
 
@@ -52,6 +55,42 @@ impl Form {
     }
 }
 
+/// What happened to a message.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Change<'a> {
+    variant: Variant,
+    /// The message that was deleted; null when one was stored.
+    #[schema(required)]
+    identifier: Option<Identifier<'a>>,
+    /// The message that was stored; null when one was deleted.
+    #[schema(required)]
+    header: Option<MessageRecord<'a>>,
+}
+
+impl<'a> From<&'a Event> for Change<'a> {
+    fn from(event: &'a Event) -> Self {
+        match event {
+            Event::Stored(summary) => {
+                Self { variant: Variant::MessageStored, identifier: None, header: Some(summary.into()) }
+            }
+            Event::Deleted(summary) => {
+                let identifier =
+                    Identifier { mailbox: summary.mailbox.as_str().into(), id: summary.id.to_string().into() };
+                Self { variant: Variant::MessageDeleted, identifier: Some(identifier), header: None }
+            }
+        }
+    }
+}
+
+/// The kinds of changes.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Variant {
+    MessageStored,
+    MessageDeleted,
+}
+
+/// Writes a [`Change`]. Every message that is stored has one, so its record is not made into a value first.
 fn change(event: &Event) -> Bytes {
     let mut out = Vec::with_capacity(message_json::record_size(event.summary()) + STORED.len());
     match event {
@@ -70,4 +109,22 @@ fn change(event: &Event) -> Bytes {
     // It is kept for a while, and the guess of its size was generous.
     out.shrink_to_fit();
     out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::response::message_json::tests::summaries;
+
+    proptest! {
+        #[test]
+        fn frames_equal_the_serialised_type(summary in summaries()) {
+            for event in [Event::Stored(summary.clone()), Event::Deleted(summary)] {
+                let serialised = restante_api_types::json::to_vec(&Change::from(&event)).expect("JSON");
+                prop_assert_eq!(change(&event), serialised);
+            }
+        }
+    }
 }

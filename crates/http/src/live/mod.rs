@@ -2,7 +2,7 @@
 //! spoken as WebSocket in `socket` and as Server-Sent Events in `stream`; `frame` is the JSON that both send. Who is told
 //! what, and when, is decided in the mailroom.
 
-mod frame;
+pub(crate) mod frame;
 mod handshake;
 mod socket;
 mod stream;

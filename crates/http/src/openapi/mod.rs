@@ -1,6 +1,7 @@
 //! The API described for programs, as OpenAPI 3.1, and for people, as a page that is made from that. `document` puts the
-//! description together: `paths` says what the operations do, in the words that `operation` has for it, `schemas` are the
-//! shapes of what goes over the wire, and `refusals` is what can go wrong. Nothing of this takes part in answering
+//! description together: `paths` says what the operations do, in the words that `operation` has for it, and
+//! `refusals` is what can go wrong. The schemas of answers are those of the types that handlers serialise; those of request bodies
+//! are in `request_bodies`. Nothing of this takes part in answering
 //! requests: the tests hold it against the routes and against real answers.
 
 mod document;
@@ -9,7 +10,7 @@ mod page;
 mod paths;
 mod reference;
 mod refusals;
-mod schemas;
+mod request_bodies;
 
 use std::sync::{Arc, OnceLock};
 

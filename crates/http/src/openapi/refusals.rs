@@ -7,7 +7,7 @@ use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::response::{Response, ResponseBuilder};
 
 use crate::openapi::reference::{Named, header, reference, schemas_of};
-use crate::openapi::schemas::Problem;
+use crate::response::problem::ProblemDocument;
 
 /// A reason to refuse a request.
 pub(super) struct Refusal {
@@ -130,7 +130,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Refusal> {
 
 /// The shape of all of them.
 pub(super) fn schemas() -> Vec<Named> {
-    schemas_of::<Problem>()
+    schemas_of::<ProblemDocument>()
 }
 
 impl Refusal {
@@ -139,7 +139,7 @@ impl Refusal {
         let Self { status, about, detail, .. } = self;
         let title = status.canonical_reason();
         let example = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
-        let content = ContentBuilder::new().schema(Some(reference::<Problem>())).example(Some(example)).build();
+        let content = ContentBuilder::new().schema(Some(reference::<ProblemDocument>())).example(Some(example)).build();
         let response = ResponseBuilder::new().description(*about).content("application/problem+json", content);
         match *status {
             StatusCode::UNAUTHORIZED => response.header("WWW-Authenticate", header("How to give credentials.")),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::operations::status::build_date;
-use crate::response::problem::{Problem, fault};
+use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::{Server, Settings};
 
@@ -128,7 +128,6 @@ pub(crate) async fn about(
     let (script, webhooks) =
         (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.targets()));
     success::current(&Answer { about: &about, script, webhooks, user: grant.holder(), locked: locks.is_some() })
-        .map_err(|error| fault(&error))
 }
 
 #[cfg(test)]

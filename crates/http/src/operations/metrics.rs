@@ -32,5 +32,5 @@ pub(crate) async fn metrics(_: Administrator, State(server): State<Arc<Server>>)
 
 /// What clients of Inbucket know.
 pub(crate) async fn vars(_: Administrator, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
-    success::current(&server.settings.metrics.vars(&server.mailroom).await).map_err(|error| fault(&error))
+    success::current(&server.settings.metrics.vars(&server.mailroom).await)
 }

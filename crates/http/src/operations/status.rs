@@ -11,7 +11,7 @@ use restante_settings::{Config, Storage, StoreKind, duration_text};
 use serde::Serialize;
 
 use crate::extractors::parameters::Administrator;
-use crate::response::problem::{Problem, fault};
+use crate::response::problem::Problem;
 use crate::response::success;
 
 /// Where it is asked for.
@@ -98,7 +98,7 @@ impl StorageConfig {
 
 /// The status as JSON.
 pub(crate) async fn status(_: Administrator, Extension(status): Extension<Arc<Status>>) -> Result<Response, Problem> {
-    success::current(&*status).map_err(|error| fault(&error))
+    success::current(&*status)
 }
 
 /// When the program was built, as RFC 3339 writes it.

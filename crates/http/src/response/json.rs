@@ -1,6 +1,28 @@
-//! Writing JSON straight into a buffer, without a tree in between and without a way to fail.
+//! JSON as bodies of responses. Most answers are types that are serialised here. The hot paths write their JSON with the functions
+//! below, straight into a buffer; tests compare it with the serialised types.
 
 use std::io::Write as _;
+
+use bytes::Bytes;
+use restante_api_types::json::append;
+use serde::Serialize;
+
+use crate::response::problem::{Problem, fault};
+
+/// Returns a value as a body: JSON with a final line feed.
+pub(crate) fn body(value: &impl Serialize) -> Result<Bytes, Problem> {
+    body_of_size(value, 0)
+}
+
+/// Returns a value as a body of about this size. Room for large texts at once takes half of the memory that growing takes.
+pub(crate) fn body_of_size(value: &impl Serialize, size: usize) -> Result<Bytes, Problem> {
+    let mut out = Vec::with_capacity(size);
+    append(&mut out, value).map_err(|error| fault(&error))?;
+    out.push(b'\n');
+    // The body may be cached, and the size is an estimate.
+    out.shrink_to_fit();
+    Ok(out.into())
+}
 
 /// Appends a string in quotes, escaped as RFC 8259 section 7 demands and no further.
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
@@ -87,6 +109,13 @@ mod tests {
     }
 
     #[test]
+    fn bodies_end_in_a_line_feed() {
+        assert_eq!(body(&[1, 2]).unwrap(), "[1,2]\n");
+        let large = body_of_size(&"x".repeat(1000), 1);
+        assert_eq!(large.unwrap().len(), 1003);
+    }
+
+    #[test]
     fn arrays() {
         let mut out = Vec::new();
         array(&mut out, [1, 2, 3], display);
@@ -98,6 +127,7 @@ mod tests {
         #[test]
         fn every_string_comes_back(text in ".*|[\\x00-\\x7f]*") {
             proptest::prop_assert!(written(&text).len() <= longest(&text));
+            proptest::prop_assert_eq!(body(&text).unwrap(), format!("{}\n", written(&text)));
             proptest::prop_assert_eq!(serde_json::from_str::<String>(&written(&text)).ok(), Some(text));
         }
     }

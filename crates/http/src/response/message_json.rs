@@ -1,10 +1,13 @@
-//! The JSON of the REST API: listings and messages, field by field in the order of the specification.
+//! The JSON of listings and of messages of version 1, which most requests ask for. It is written field by field, without a tree
+//! in between. Tests compare it with the serialised types, [`MessageRecord`] and [`Message`]. Also the parts that several types of
+//! messages have in common.
 
 use bytes::Bytes;
-use jiff::Timestamp;
-use jiff::tz::Offset;
+use restante_api_types::{MessageRecord, Time};
 use restante_mail::message::Summary;
-use restante_mail::mime::{Attachment, Defect, Mime};
+use restante_mail::mime::{self, Mime};
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use crate::response::links::Purpose;
 use crate::response::{json, links};
@@ -32,13 +35,6 @@ pub(crate) fn record(out: &mut Vec<u8>, of: &Summary) {
     out.push(b'{');
     summary(out, of);
     out.push(b'}');
-}
-
-/// A summary record on its own, for those who are told of messages.
-pub fn summary_record(of: &Summary) -> String {
-    let mut out = Vec::with_capacity(record_size(of));
-    record(&mut out, of);
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// How long a summary record becomes, roughly.
@@ -69,7 +65,7 @@ pub(crate) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
 }
 
 /// Appends the fields of a summary record.
-pub(crate) fn summary(out: &mut Vec<u8>, of: &Summary) {
+fn summary(out: &mut Vec<u8>, of: &Summary) {
     field(out, "mailbox", of.mailbox.as_str());
     json::display(out, format_args!(",\"id\":\"{}\",", of.id));
     field(out, "from", of.headline.from());
@@ -77,14 +73,12 @@ pub(crate) fn summary(out: &mut Vec<u8>, of: &Summary) {
     json::array(out, of.headline.to(), json::string);
     out.push(b',');
     field(out, "subject", of.headline.subject());
-    out.extend_from_slice(b",\"date\":\"");
-    date(out, of.received);
-    let (millis, size, seen) = (of.received.as_millisecond(), of.size, of.seen);
-    json::display(out, format_args!("\",\"posix-millis\":{millis},\"size\":{size},\"seen\":{seen}"));
+    let (date, millis, size, seen) = (Time(of.received), of.received.as_millisecond(), of.size, of.seen);
+    json::display(out, format_args!(",\"date\":\"{date}\",\"posix-millis\":{millis},\"size\":{size},\"seen\":{seen}"));
 }
 
 /// Appends the field with the mail's header by canonical names.
-pub(crate) fn header(out: &mut Vec<u8>, mime: &Mime) {
+fn header(out: &mut Vec<u8>, mime: &Mime) {
     out.extend_from_slice(b"\"header\":");
     json::object(out, &mime.header_map(), |out, (name, values)| {
         json::string(out, name);
@@ -93,7 +87,7 @@ pub(crate) fn header(out: &mut Vec<u8>, mime: &Mime) {
     });
 }
 
-fn attachment(out: &mut Vec<u8>, of: &Summary, index: usize, file: &Attachment<'_>, base_url: &str) {
+fn attachment(out: &mut Vec<u8>, of: &Summary, index: usize, file: &mime::Attachment<'_>, base_url: &str) {
     let link = |purpose| links::attachment(base_url, purpose, of, index, &file.filename);
     out.push(b'{');
     field(out, "filename", &file.filename);
@@ -108,24 +102,6 @@ fn attachment(out: &mut Vec<u8>, of: &Summary, index: usize, file: &Attachment<'
     out.push(b'}');
 }
 
-/// Appends the records of these messages as the last member of an object.
-pub(crate) fn ending_in(mut object: Vec<u8>, messages: &[Summary]) -> Bytes {
-    object.reserve(listing_size(messages) + 32);
-    object.extend_from_slice(b"\"messages\":");
-    json::array(&mut object, messages, record);
-    object.extend_from_slice(b"}\n");
-    object.into()
-}
-
-/// Appends what is wrong with a message.
-pub(crate) fn defect(out: &mut Vec<u8>, Defect { name, detail, severe }: &Defect) {
-    out.push(b'{');
-    field(out, "name", name);
-    out.push(b',');
-    field(out, "detail", detail);
-    json::display(out, format_args!(",\"severe\":{severe}}}"));
-}
-
 /// Appends a field with a string as its value. The name must need no escapes.
 pub(crate) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(b'"');
@@ -134,40 +110,141 @@ pub(crate) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     json::string(out, value);
 }
 
-/// Appends a field whose value is a string, or null. The name must need no escapes.
-pub(crate) fn optional(out: &mut Vec<u8>, name: &str, value: Option<&str>) {
-    match value {
-        Some(value) => field(out, name, value),
-        None => json::display(out, format_args!("\"{name}\":null")),
+/// A message with what its MIME structure holds.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Message<'a> {
+    #[serde(flatten)]
+    record: MessageRecord<'a>,
+    body: Body,
+    /// The values of every header, by canonical names; unfolded and not decoded.
+    #[schema(value_type = BTreeMap<String, Vec<String>>)]
+    header: HeaderMap,
+    /// Inline parts first, then attachments.
+    attachments: Vec<Attachment>,
+}
+
+/// What a message says.
+#[derive(Serialize, ToSchema)]
+struct Body {
+    /// The text; of a message that has only HTML, a text made from that.
+    text: String,
+    /// The HTML as it was sent: it is not made safe for a browser. Empty where there is none.
+    html: String,
+}
+
+/// A file that a message brings along.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+struct Attachment {
+    filename: String,
+    content_type: String,
+    /// Where to save it from.
+    download_link: String,
+    /// Where to look at it.
+    view_link: String,
+    /// The MD5 digest of the decoded content, in hexadecimal.
+    #[schema(pattern = "^[0-9a-f]{32}$")]
+    md5: String,
+}
+
+/// The values of every field of a header by canonical names, in the order of the message.
+pub(crate) struct HeaderMap(Vec<(String, Vec<String>)>);
+
+impl HeaderMap {
+    /// Returns the header of a mail.
+    pub(crate) fn of(mime: &Mime) -> Self {
+        Self(mime.header_map())
     }
 }
 
-/// Appends a time in UTC as RFC 3339 has it, always with six digits of fractional seconds and a numeric offset.
-pub(crate) fn date(out: &mut Vec<u8>, time: Timestamp) {
-    let at = Offset::UTC.to_datetime(time);
-    json::display(
-        out,
-        format_args!(
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}+00:00",
-            at.year(),
-            at.month(),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second(),
-            at.subsec_nanosecond() / 1000
-        ),
-    );
+impl Serialize for HeaderMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, values)| (name, values)))
+    }
+}
+
+/// Something that is wrong with a message.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Defect {
+    name: &'static str,
+    detail: String,
+    /// Whether something of the message may be missing because of it.
+    severe: bool,
+}
+
+impl From<mime::Defect> for Defect {
+    fn from(mime::Defect { name, detail, severe }: mime::Defect) -> Self {
+        Self { name, detail, severe }
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use jiff::Timestamp;
+    use proptest::prelude::*;
     use restante_mail::message::Headline;
 
     use super::*;
 
+    /// Summaries with any texts, among them control characters and what JSON escapes.
+    pub(crate) fn summaries() -> impl Strategy<Value = Summary> {
+        let text = ".{0,20}|[\\x00-\\x7f]{0,20}";
+        let texts = (text, text, prop::collection::vec(text, 0..4), "[a-z@.\"\\\\é]{1,9}");
+        let numbers = (any::<u64>(), 0..4_000_000_000_000_000_i64, any::<u64>(), any::<bool>());
+        (texts, numbers).prop_map(|((from, subject, to, mailbox), (id, micros, size, seen))| Summary {
+            mailbox: mailbox.into(),
+            id: id.into(),
+            headline: Headline::new(&from, to.iter().map(String::as_str), &subject),
+            received: Timestamp::from_microsecond(micros).expect("a time"),
+            size,
+            seen,
+        })
+    }
+
+    fn typed<'a>(of: &'a Summary, mime: &Mime, base_url: &str) -> Message<'a> {
+        let attachment = |(index, file): (usize, mime::Attachment<'_>)| Attachment {
+            download_link: links::attachment(base_url, Purpose::Download, of, index, &file.filename),
+            view_link: links::attachment(base_url, Purpose::View, of, index, &file.filename),
+            md5: file.md5_hex(),
+            filename: file.filename,
+            content_type: file.content_type,
+        };
+        Message {
+            record: of.into(),
+            body: Body { text: mime.compatible_text(), html: mime.html() },
+            header: HeaderMap::of(mime),
+            attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn listings_equal_the_serialised_type(messages in prop::collection::vec(summaries(), 0..4)) {
+            let records: Vec<MessageRecord<'_>> = messages.iter().map(Into::into).collect();
+            prop_assert_eq!(listing(&messages), json::body(&records).expect("JSON"));
+        }
+
+        #[test]
+        fn messages_equal_the_serialised_type(
+            summary in summaries(),
+            header in "[a-zA-Z\\-]{1,9}: [\\x01-\\x09\\x0b\\x0c\\x0e-\\x7fé\"]{0,20}",
+            text in "[\\x00-\\x7fé]{0,40}",
+            file in "[a-z\"\\x08 é]{0,9}",
+        ) {
+            let source = format!(
+                "{header}\r\nX-Twice: 1\r\nx-twice: 2\r\nContent-Type: multipart/mixed; boundary=\"-=-\"\r\n\r\n---=-\r\n\
+                 Content-Type: text/plain; charset=utf-8\r\n\r\n{text}\r\n---=-\r\nContent-Type: text/html\r\n\r\n<p>{text}\r\n---=-\r\n\
+                 Content-Type: image/png\r\nContent-Disposition: attachment; filename=\"{file}\"\r\n\r\n{text}\r\n---=---\r\n"
+            );
+            let mime = Mime::parse(source.into());
+            let typed = typed(&summary, &mime, "http://x.test/mail");
+            prop_assert_eq!(message(&summary, &mime, "http://x.test/mail"), json::body(&typed).expect("JSON"));
+        }
+    }
+
     #[test]
-    fn a_listing_is_made_of_records_and_its_length_is_foreseen() {
+    fn the_length_of_a_listing_is_foreseen() {
         let (short, long) = ("<a@example.org>", "x".repeat(2000));
         let table = [(short, vec![short], ""), (&long, vec![short; 3], "Hello"), (short, vec![&long; 9], &long)];
         for (from, to, subject) in table {
@@ -179,7 +256,6 @@ mod tests {
                 size: 1000,
                 seen: false,
             };
-            assert_eq!(listing(std::slice::from_ref(&message)), format!("[{}]\n", summary_record(&message)));
             let messages = vec![message; 10];
             let (foreseen, length) = (listing_size(&messages), listing(&messages).len());
             assert!(length <= foreseen && foreseen < length * 5 / 4, "{length} {foreseen}");

@@ -8,13 +8,16 @@ use std::fmt::Display;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use restante_access::{Denied, Reason, Scope};
 use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
 use restante_net::{NotReady, TooMany};
 use restante_proto::smtp;
 use restante_search::{QueryError, SearchError};
 use restante_store::StoreError;
+use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
+use utoipa::ToSchema;
 
 use crate::connection::http1::refuse;
 use crate::connection::memory::Excess;
@@ -360,34 +363,44 @@ impl Problem {
         }
     }
 
-    pub(crate) fn body(&self) -> Vec<u8> {
-        let mut out = self.members();
-        out.extend_from_slice(b"}\n");
-        out
+    /// Returns the body of the response.
+    pub(crate) fn body(&self) -> Bytes {
+        // Texts and numbers can always be serialised.
+        json::body(&self.document()).unwrap_or_default()
     }
 
-    /// The body up to where members of its own may follow (RFC 9457 section 3.2).
-    pub(crate) fn opening(&self) -> Vec<u8> {
-        let mut out = self.members();
-        out.push(b',');
-        out
-    }
-
-    fn members(&self) -> Vec<u8> {
+    /// Returns the problem document, to which members of its own may be added (RFC 9457 section 3.2).
+    pub(crate) fn document(&self) -> ProblemDocument {
         let status = self.status();
-        let mut out = Vec::with_capacity(256);
-        // A problem without a type of its own has the phrase of its status as title (RFC 9457 section 4.2.1).
-        out.extend_from_slice(b"{\"type\":\"about:blank\",\"title\":");
-        json::string(&mut out, status.canonical_reason().unwrap_or_default());
-        out.extend_from_slice(b",\"status\":");
-        json::display(&mut out, status.as_u16());
-        out.extend_from_slice(b",\"detail\":");
-        json::string(&mut out, &self.detail());
-        if let Self::NoQuestion(error) = self {
-            json::display(&mut out, format_args!(",\"position\":{}", error.position()));
+        ProblemDocument {
+            kind: "about:blank",
+            // A problem without a type of its own has the phrase of its status as title (RFC 9457 section 4.2.1).
+            title: status.canonical_reason().unwrap_or_default(),
+            status: status.as_u16(),
+            detail: self.detail().into_owned(),
+            position: if let Self::NoQuestion(error) = self { Some(error.position()) } else { None },
         }
-        out
     }
+}
+
+/// Why a request is not answered as asked (RFC 9457).
+#[derive(Clone, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemDocument {
+    /// Always `about:blank`: the status says what kind of problem it is.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The phrase of the status.
+    title: &'static str,
+    /// The status.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// A sentence for people.
+    detail: String,
+    /// Of a query that cannot be understood, how many characters stand before the place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u32>, nullable = false)]
+    position: Option<usize>,
 }
 
 impl IntoResponse for Problem {
@@ -443,5 +456,5 @@ fn whole_response(problem: &Problem) -> Vec<u8> {
         body.len(),
         problem.retry_after().unwrap_or("1"),
     );
-    [head.into_bytes(), body].concat()
+    [head.as_bytes(), &body].concat()
 }

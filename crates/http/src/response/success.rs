@@ -11,7 +11,9 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use restante_mail::message::Source;
 use serde::Serialize;
+use utoipa::ToSchema;
 
+use crate::response::json;
 use crate::response::problem::{Problem, fault};
 
 /// The type of everything that the REST API says in JSON.
@@ -32,9 +34,16 @@ pub(crate) const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referre
 /// The value of a policy that allows the own origin only.
 pub(crate) const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
+/// That it was done.
+#[derive(Serialize, ToSchema)]
+pub(crate) enum Done {
+    #[serde(rename = "OK")]
+    Ok,
+}
+
 /// The answer of an operation that only has to say that it was done.
-pub(crate) fn done() -> Response {
-    api(JSON, Body::from("\"OK\"\n"))
+pub(crate) fn done() -> Result<Response, Problem> {
+    Ok(api(JSON, Body::from(json::body(&Done::Ok)?)))
 }
 
 /// JSON that the client can ask for again by its tag.
@@ -42,11 +51,9 @@ pub(crate) fn json(body: Bytes, tag: HeaderValue) -> Response {
     tagged(api(JSON, Body::from(body)), tag)
 }
 
-/// JSON about the server itself, which is never to be kept.
-pub(crate) fn current(value: &impl Serialize) -> serde_json::Result<Response> {
-    let mut body = serde_json::to_vec(value)?;
-    body.push(b'\n');
-    Ok(fresh(body.into()))
+/// A value as JSON without a tag, which is never to be kept.
+pub(crate) fn current(value: &impl Serialize) -> Result<Response, Problem> {
+    Ok(fresh(json::body(value)?))
 }
 
 /// JSON without a tag, which is never to be kept.

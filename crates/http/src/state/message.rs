@@ -11,7 +11,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 
-use crate::connection::memory::{Allowance, Excess, SMALL};
+use crate::connection::memory::{Allowance, SMALL};
 use crate::response::etag::{Extract, Known, Tags};
 use crate::response::problem::Problem;
 use crate::response::success;
@@ -94,7 +94,7 @@ impl Server {
         write: W,
     ) -> Result<Response, Problem>
     where
-        W: Fn(&Summary, &Mime) -> Bytes + Clone + Send + 'static,
+        W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
     {
         let tag = form.tag(&self.tags, of);
         if known.includes(&tag) {
@@ -106,7 +106,7 @@ impl Server {
     /// What is told about a message, remembered or written now.
     pub(crate) async fn tell<W>(&self, of: &Summary, form: Form, write: W) -> Result<Bytes, Problem>
     where
-        W: Fn(&Summary, &Mime) -> Bytes + Clone + Send + 'static,
+        W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
     {
         let (state, quick) = (form.state(of), form.quick());
         let key = Key::Message { mailbox: of.mailbox.clone(), id: of.id, form };
@@ -124,11 +124,11 @@ impl Server {
             let (summary, write, answers, key) = (of.clone(), write.clone(), self.answers.clone(), key.clone());
             // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
             let work = move || {
-                let body = allowance.cover(write(&summary, &Mime::parse(source.to_bytes())))?;
+                let body = allowance.cover(write(&summary, &Mime::parse(source.to_bytes()))?)?;
                 answers.remember(key, state, body.clone());
-                Ok::<_, Excess>(body)
+                Ok::<_, Problem>(body)
             };
-            Ok(turn.work(work).await??)
+            turn.work(work).await?
         };
         self.within_budget(make).await
     }

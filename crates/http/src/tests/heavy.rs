@@ -130,7 +130,7 @@ async fn what_many_ask_for_is_made_once() {
         let (server, of, written) = (server.clone(), of.clone(), written.clone());
         let write = move |_: &Summary, _: &Mime| {
             written.fetch_add(1, Ordering::Relaxed);
-            Bytes::from_static(b"all of it")
+            Ok(Bytes::from_static(b"all of it"))
         };
         asking.spawn(async move { server.tell(&of, Form::Compat, write).await.unwrap() });
     }

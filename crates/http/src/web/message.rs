@@ -5,15 +5,18 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
+use restante_api_types::MessageRecord;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::extractors::parameters::OneMessage;
 use crate::response::etag::Known;
 use crate::response::inline_images::Links;
-use crate::response::message_json::{defect, field};
+use crate::response::json;
+use crate::response::message_json::{Defect, HeaderMap, record_size};
 use crate::response::problem::Problem;
-use crate::response::{json, message_json};
 use crate::state::Server;
 use crate::state::message::Form;
 
@@ -27,30 +30,49 @@ pub(crate) async fn compat(
     server.tell_json(&server.find(&target).await?, &known, Form::Compat, move |of, mime| message(of, mime, &root)).await
 }
 
-fn message(of: &Summary, mime: &Mime, root: &str) -> Bytes {
+fn message(of: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {
     // Inbucket's page shows no line breaks but these.
     let text = restante_html::linked(&mime.compatible_text()).replace('\n', "<br/>\n");
     let html = restante_html::sanitised(&mime.html(), &Links::new(mime, of, root));
-    let mut out = Vec::with_capacity(json::longest(&text) + json::longest(&html) + 2 * message_json::record_size(of));
-    out.push(b'{');
-    message_json::summary(&mut out, of);
-    out.push(b',');
-    message_json::header(&mut out, mime);
-    out.push(b',');
-    field(&mut out, "text", &text);
-    out.push(b',');
-    field(&mut out, "html", &html);
-    out.extend_from_slice(b",\"attachments\":");
-    json::array(&mut out, mime.attachments().iter().enumerate(), |out, (index, file)| {
-        json::display(out, format_args!("{{\"id\":\"{index}\","));
-        field(out, "filename", &file.filename);
-        out.push(b',');
-        field(out, "content-type", &file.content_type);
-        out.push(b'}');
-    });
-    out.extend_from_slice(b",\"errors\":");
-    json::array(&mut out, &mime.defects(), defect);
-    out.extend_from_slice(b"}\n");
-    out.shrink_to_fit();
-    out.into()
+    let size = json::longest(&text) + json::longest(&html) + 2 * record_size(of);
+    let attachment = |(index, file): (usize, restante_mail::mime::Attachment<'_>)| CompatAttachment {
+        id: index.to_string(),
+        filename: file.filename,
+        content_type: file.content_type,
+    };
+    let message = CompatMessage {
+        record: of.into(),
+        header: HeaderMap::of(mime),
+        text,
+        html,
+        attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
+        errors: mime.defects().into_iter().map(Into::into).collect(),
+    };
+    json::body_of_size(&message, size)
+}
+
+/// A message as the web page of Inbucket reads it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CompatMessage<'a> {
+    #[serde(flatten)]
+    record: MessageRecord<'a>,
+    /// The values of every header, by canonical names; unfolded and not decoded.
+    #[schema(value_type = BTreeMap<String, Vec<String>>)]
+    header: HeaderMap,
+    /// The text as HTML, with links.
+    text: String,
+    /// The HTML, sanitised.
+    html: String,
+    attachments: Vec<CompatAttachment>,
+    errors: Vec<Defect>,
+}
+
+/// A file that a message brings along.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+struct CompatAttachment {
+    /// Its place in the list, which is in the links to it.
+    id: String,
+    filename: String,
+    content_type: String,
 }

@@ -78,7 +78,7 @@ pub(crate) async fn preview(
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return Ok(response);
     }
-    let document = server.tell(&summary, form, move |_, mime| document(mime, shown)).await?;
+    let document = server.tell(&summary, form, move |_, mime| Ok(document(mime, shown))).await?;
     Ok(framed(Body::from(document), tag, shown))
 }
 

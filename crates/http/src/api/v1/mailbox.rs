@@ -70,7 +70,9 @@ pub(crate) async fn message(
     server.await_latest(&target, patience).await?;
     let form = Form::Rest(base.clone());
     server
-        .tell_json(&server.find(&target).await?, &known, form, move |of, mime| message_json::message(of, mime, &base))
+        .tell_json(&server.find(&target).await?, &known, form, move |of, mime| {
+            Ok(message_json::message(of, mime, &base))
+        })
         .await
 }
 
@@ -100,9 +102,9 @@ pub(crate) async fn mark(State(server): State<Arc<Server>>, target: OneMessage, 
         Which::Id(id) if seen.is_some() => id,
         _ => server.find(&target).await?.id,
     };
-    let Some(seen) = seen else { return Ok(success::done()) };
+    let Some(seen) = seen else { return success::done() };
     if server.mailroom.set_seen(&target.mailbox, id, seen).await? {
-        Ok(success::done())
+        success::done()
     } else {
         Err(Problem::NoSuchMessage)
     }
@@ -111,13 +113,13 @@ pub(crate) async fn mark(State(server): State<Arc<Server>>, target: OneMessage, 
 /// Delete Message. It does not take `latest`: between a client's look and its delete, another message can be the latest.
 pub(crate) async fn remove(State(server): State<Arc<Server>>, target: OneMessage) -> Answer {
     let Which::Id(id) = target.which else { return Err(Problem::NoSuchMessage) };
-    if server.mailroom.remove(&target.mailbox, id).await? { Ok(success::done()) } else { Err(Problem::NoSuchMessage) }
+    if server.mailroom.remove(&target.mailbox, id).await? { success::done() } else { Err(Problem::NoSuchMessage) }
 }
 
 /// Purge Mailbox.
 pub(crate) async fn purge(State(server): State<Arc<Server>>, InMailbox(mailbox): InMailbox) -> Answer {
     server.mailroom.purge(&mailbox).await?;
-    Ok(success::done())
+    success::done()
 }
 
 /// Returns the mark that a request asks for. Existing clients send any content type, write the name in any case, leave it out,

@@ -8,6 +8,8 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use restante_mail::message::MessageId;
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 use crate::extractors::parameters::{InMailbox, query, text};
 use crate::response::etag::Known;
@@ -56,8 +58,16 @@ pub(crate) async fn counts(
             counts.push((id, count));
         }
     }
-    let mut out = Vec::with_capacity(32 * (counts.len() + 1));
-    json::object(&mut out, &counts, |out, (id, count)| json::display(out, format_args!("\"{id}\":{count}")));
-    out.push(b'\n');
-    Ok(success::json(out.into(), tag))
+    Ok(success::json(json::body(&AttachmentCounts(counts))?, tag))
+}
+
+/// How many attachments messages have, by their ids.
+#[derive(ToSchema)]
+#[schema(value_type = BTreeMap<String, u64>)]
+pub(crate) struct AttachmentCounts(Vec<(MessageId, usize)>);
+
+impl Serialize for AttachmentCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(id, count)| (id.to_string(), count)))
+    }
 }

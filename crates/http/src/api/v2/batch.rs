@@ -6,11 +6,13 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use restante_mail::message::MessageId;
 use restante_mailroom::Cause;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::extractors::body;
 use crate::extractors::parameters::InMailbox;
-use crate::response::problem::{Problem, fault};
+use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
 
@@ -19,6 +21,20 @@ const MAX_BODY: usize = 1024 * 1024;
 
 const IDS: &str = "{\"ids\": [\"…\"]}, with ids as strings";
 const IDS_AND_MARK: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
+
+/// How many messages were deleted.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Deleted {
+    #[schema(value_type = u64)]
+    pub(super) deleted: usize,
+}
+
+/// How many messages were marked.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Marked {
+    #[schema(value_type = u64)]
+    marked: usize,
+}
 
 /// Deletes the messages that the request names; those that are gone already do not count.
 pub(crate) async fn delete(
@@ -29,7 +45,7 @@ pub(crate) async fn delete(
     let wanted = body::json::<Value>(request, MAX_BODY).await?;
     let ids = ids(wanted.as_ref()).ok_or(Problem::WrongShape(IDS))?;
     let deleted = server.mailroom.remove_all(&mailbox, ids, Cause::Request).await?;
-    success::current(&json!({ "deleted": deleted })).map_err(|error| fault(&error))
+    success::current(&Deleted { deleted })
 }
 
 /// Marks the messages that the request names as read or unread.
@@ -42,7 +58,7 @@ pub(crate) async fn mark(
     let seen = wanted.as_ref().and_then(|wanted| wanted.get("seen")?.as_bool());
     let (Some(ids), Some(seen)) = (ids(wanted.as_ref()), seen) else { return Err(Problem::WrongShape(IDS_AND_MARK)) };
     let marked = server.mailroom.set_seen_all(&mailbox, ids, seen).await?;
-    success::current(&json!({ "marked": marked })).map_err(|error| fault(&error))
+    success::current(&Marked { marked })
 }
 
 /// The ids that a request names. A text that is no id names no message, like the id of one that is gone.

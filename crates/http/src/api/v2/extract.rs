@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
-use restante_extract::{Code, Found, Kind, Link, Method, Seen, Unsubscribe, Way};
+use restante_extract::{Code, Found, Kind, Method, Seen};
 use restante_mail::message::Summary;
-use restante_mail::mime::{Disposition, Mime, Part, Role};
+use restante_mail::mime::{self, Mime, Role};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::extractors::parameters::{OneMessage, OnePart};
 use crate::response::etag::{Extract, Known};
 use crate::response::json;
 use crate::response::links::Purpose;
-use crate::response::message_json::{field, optional};
 use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::attachment::{Piece, content};
@@ -24,28 +24,25 @@ type Answer = Result<Response, Problem>;
 
 /// The links of a message.
 pub(crate) async fn links(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
-    let write = |_: &Summary, mime: &Mime| list("links", &restante_extract::links(mime), link);
+    let write = |_: &Summary, mime: &Mime| json::body(&Links::of(mime));
     server.tell_json(&server.find(&target).await?, &known, Form::Extract(Extract::Links), write).await
 }
 
 /// What may be one-time codes in a message.
 pub(crate) async fn codes(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
-    let write = |_: &Summary, mime: &Mime| list("codes", &restante_extract::codes(mime), code);
+    let write = |_: &Summary, mime: &Mime| json::body(&Codes::of(mime));
     server.tell_json(&server.find(&target).await?, &known, Form::Extract(Extract::Codes), write).await
 }
 
 /// The ways to get off the list that a message came by.
 pub(crate) async fn unsubscribe(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
-    let write = |_: &Summary, mime: &Mime| ways(&restante_extract::unsubscribe(mime));
+    let write = |_: &Summary, mime: &Mime| json::body(&Unsubscribe::of(mime));
     server.tell_json(&server.find(&target).await?, &known, Form::Extract(Extract::Unsubscribe), write).await
 }
 
 /// The parts of a message, depth first.
 pub(crate) async fn parts(State(server): State<Arc<Server>>, target: OneMessage, known: Known) -> Answer {
-    let write = |_: &Summary, mime: &Mime| {
-        let parts: Vec<_> = mime.parts().iter().zip(mime.roles()).enumerate().collect();
-        list("parts", &parts, |out, (index, (one, role))| part(out, mime, *index, one, *role))
-    };
+    let write = |_: &Summary, mime: &Mime| json::body(&Parts::of(mime));
     server.tell_json(&server.find(&target).await?, &known, Form::Extract(Extract::Parts), write).await
 }
 
@@ -54,104 +51,260 @@ pub(crate) async fn part_content(State(server): State<Arc<Server>>, target: OneP
     server.file(&server.find(&target.of).await?, Piece::Part(target.index), &known, Purpose::View).await
 }
 
-/// An object with one list in it.
-fn list<T>(name: &str, items: &[T], item: impl FnMut(&mut Vec<u8>, &T)) -> Bytes {
-    let mut out = Vec::new();
-    json::display(&mut out, format_args!("{{\"{name}\":"));
-    json::array(&mut out, items, item);
-    out.extend_from_slice(b"}\n");
-    out.shrink_to_fit();
-    out.into()
+/// The links of a message.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Links {
+    /// In the order of the message, each once for each place.
+    links: Vec<Link>,
 }
 
-fn link(out: &mut Vec<u8>, one: &Link) {
-    let place = match one.place {
-        Found::Html => "html",
-        Found::Text => "text",
-        Found::Header => "header",
-    };
-    let kind = match one.kind() {
-        Kind::Http => "http",
-        Kind::Mailto => "mailto",
-        Kind::Other => "other",
-    };
-    out.push(b'{');
-    field(out, "href", &one.href);
-    out.push(b',');
-    field(out, "text", &one.text);
-    out.push(b',');
-    optional(out, "image-alt", one.image_alt.as_deref());
-    json::display(out, format_args!(",\"where\":\"{place}\",\"kind\":\"{kind}\"}}"));
-}
-
-fn code(out: &mut Vec<u8>, one: &Code) {
-    let place = match one.place {
-        Seen::Subject => "subject",
-        Seen::Text => "text",
-        Seen::Html => "html",
-    };
-    out.push(b'{');
-    field(out, "code", &one.code);
-    json::display(out, format_args!(",\"score\":{},", one.score));
-    field(out, "before", &one.before);
-    out.push(b',');
-    field(out, "after", &one.after);
-    json::display(out, format_args!(",\"where\":\"{place}\"}}"));
-}
-
-fn ways(of: &Unsubscribe) -> Bytes {
-    let mut out = Vec::new();
-    json::display(&mut out, format_args!("{{\"one-click\":{},\"links\":", of.one_click));
-    json::array(&mut out, &of.links, |out, Way { href, kind }| {
-        let kind = match kind {
-            Method::Https => "https",
-            Method::Http => "http",
-            Method::Mailto => "mailto",
-        };
-        out.push(b'{');
-        field(out, "href", href);
-        json::display(out, format_args!(",\"kind\":\"{kind}\"}}"));
-    });
-    out.push(b',');
-    optional(&mut out, "list-id", of.list_id.as_deref());
-    out.extend_from_slice(b"}\n");
-    out.into()
-}
-
-fn part(out: &mut Vec<u8>, mime: &Mime, index: usize, one: &Part, role: Role) {
-    let disposition = one.disposition.map(|disposition| match disposition {
-        Disposition::Inline => "inline",
-        Disposition::Attachment => "attachment",
-    });
-    json::display(out, format_args!("{{\"index\":{index},\"parent\":"));
-    match one.parent {
-        Some(parent) => json::display(out, parent),
-        None => out.extend_from_slice(b"null"),
+impl Links {
+    fn of(mime: &Mime) -> Self {
+        Self { links: restante_extract::links(mime).into_iter().map(Into::into).collect() }
     }
-    json::display(out, format_args!(",\"depth\":{},", one.depth));
-    field(out, "content-type", &one.content_type);
-    out.push(b',');
-    optional(out, "charset", one.charset.as_deref());
-    out.push(b',');
-    field(out, "encoding", &one.encoding_name);
-    out.push(b',');
-    optional(out, "disposition", disposition);
-    out.push(b',');
-    optional(out, "filename", one.filename.as_deref());
-    out.push(b',');
-    optional(out, "content-id", one.content_id.as_deref());
-    let (size, role) = (content(mime, one).len(), role_of(one, role));
-    json::display(out, format_args!(",\"size\":{size},\"role\":\"{role}\"}}"));
 }
 
-/// What a part is for. One that has a name for links and does not say how to be shown is meant to be a piece of the HTML.
-fn role_of(part: &Part, role: Role) -> &'static str {
-    match (role, part.disposition) {
-        (Role::Multipart, _) => "container",
-        (Role::Text, _) => "text",
-        (Role::Html, _) => "html",
-        (Role::Attachment(_), Some(Disposition::Inline)) => "inline",
-        (Role::Attachment(_), None) if part.content_id.is_some() => "inline",
-        (Role::Attachment(_), _) => "attachment",
+/// A link.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+struct Link {
+    href: String,
+    /// What a reader sees of it.
+    text: String,
+    /// What stands in for the picture in it, if it has one.
+    #[schema(required)]
+    image_alt: Option<String>,
+    r#where: LinkPlace,
+    kind: LinkKind,
+}
+
+impl From<restante_extract::Link> for Link {
+    fn from(link: restante_extract::Link) -> Self {
+        let kind = match link.kind() {
+            Kind::Http => LinkKind::Http,
+            Kind::Mailto => LinkKind::Mailto,
+            Kind::Other => LinkKind::Other,
+        };
+        let place = match link.place {
+            Found::Html => LinkPlace::Html,
+            Found::Text => LinkPlace::Text,
+            Found::Header => LinkPlace::Header,
+        };
+        Self { href: link.href, text: link.text, image_alt: link.image_alt, r#where: place, kind }
+    }
+}
+
+/// Where a link is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum LinkPlace {
+    Html,
+    Text,
+    Header,
+}
+
+/// What a link leads to.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum LinkKind {
+    Http,
+    Mailto,
+    Other,
+}
+
+/// What may be one-time codes in a message.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Codes {
+    /// The best first.
+    codes: Vec<OneTimeCode>,
+}
+
+impl Codes {
+    fn of(mime: &Mime) -> Self {
+        Self { codes: restante_extract::codes(mime).into_iter().map(Into::into).collect() }
+    }
+}
+
+/// What may be a one-time code.
+#[derive(Serialize, ToSchema)]
+struct OneTimeCode {
+    code: String,
+    /// How much speaks for it, up to 1.
+    #[schema(minimum = 0, maximum = 1)]
+    score: f64,
+    /// The words before it.
+    before: String,
+    /// The words after it.
+    after: String,
+    r#where: CodePlace,
+}
+
+impl From<Code> for OneTimeCode {
+    fn from(Code { code, score, before, after, place }: Code) -> Self {
+        let place = match place {
+            Seen::Subject => CodePlace::Subject,
+            Seen::Text => CodePlace::Text,
+            Seen::Html => CodePlace::Html,
+        };
+        Self { code, score, before, after, r#where: place }
+    }
+}
+
+/// Where a code is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum CodePlace {
+    Subject,
+    Text,
+    Html,
+}
+
+/// The ways to get off the list that a message came by.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Unsubscribe {
+    /// Whether one request is enough (RFC 8058).
+    one_click: bool,
+    /// What `List-Unsubscribe` says (RFC 2369).
+    links: Vec<Way>,
+    #[schema(required)]
+    list_id: Option<String>,
+}
+
+impl Unsubscribe {
+    fn of(mime: &Mime) -> Self {
+        let restante_extract::Unsubscribe { one_click, links, list_id } = restante_extract::unsubscribe(mime);
+        Self { one_click, links: links.into_iter().map(Into::into).collect(), list_id }
+    }
+}
+
+/// A way to get off a list.
+#[derive(Serialize, ToSchema)]
+struct Way {
+    href: String,
+    kind: WayKind,
+}
+
+impl From<restante_extract::Way> for Way {
+    fn from(restante_extract::Way { href, kind }: restante_extract::Way) -> Self {
+        let kind = match kind {
+            Method::Https => WayKind::Https,
+            Method::Http => WayKind::Http,
+            Method::Mailto => WayKind::Mailto,
+        };
+        Self { href, kind }
+    }
+}
+
+/// How a way is gone.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum WayKind {
+    Https,
+    Http,
+    Mailto,
+}
+
+/// The MIME structure of a message.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Parts<'a> {
+    /// Depth first.
+    parts: Vec<Part<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(mime: &'a Mime) -> Self {
+        let parts = mime.parts().iter().zip(mime.roles()).enumerate();
+        Self { parts: parts.map(|(index, (part, role))| Part::new(mime, index, part, role)).collect() }
+    }
+}
+
+/// A part of the MIME structure.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+struct Part<'a> {
+    /// Its place in the list.
+    #[schema(value_type = u64)]
+    index: usize,
+    /// The place of the part that it is in.
+    #[schema(value_type = Option<u64>, required)]
+    parent: Option<usize>,
+    /// How many parts it is in.
+    #[schema(value_type = u64)]
+    depth: usize,
+    content_type: &'a str,
+    #[schema(required)]
+    charset: Option<&'a str>,
+    /// Its transfer encoding.
+    encoding: &'a str,
+    #[schema(required)]
+    disposition: Option<Disposition>,
+    #[schema(required)]
+    filename: Option<&'a str>,
+    #[schema(required)]
+    content_id: Option<&'a str>,
+    /// The length of the decoded content, in bytes.
+    #[schema(value_type = u64)]
+    size: usize,
+    role: PartRole,
+}
+
+impl<'a> Part<'a> {
+    fn new(mime: &Mime, index: usize, part: &'a mime::Part, role: Role) -> Self {
+        Self {
+            index,
+            parent: part.parent,
+            depth: part.depth,
+            content_type: &part.content_type,
+            charset: part.charset.as_deref(),
+            encoding: &part.encoding_name,
+            disposition: part.disposition.map(Into::into),
+            filename: part.filename.as_deref(),
+            content_id: part.content_id.as_deref(),
+            size: content(mime, part).len(),
+            role: PartRole::new(part, role),
+        }
+    }
+}
+
+/// How a part wants to be shown.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Disposition {
+    Inline,
+    Attachment,
+}
+
+impl From<mime::Disposition> for Disposition {
+    fn from(disposition: mime::Disposition) -> Self {
+        match disposition {
+            mime::Disposition::Inline => Self::Inline,
+            mime::Disposition::Attachment => Self::Attachment,
+        }
+    }
+}
+
+/// What a part is for a reader.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum PartRole {
+    Container,
+    Text,
+    Html,
+    Inline,
+    Attachment,
+}
+
+impl PartRole {
+    /// Returns the role of a part. A part with a content id and without a disposition is meant to be a piece of the HTML.
+    fn new(part: &mime::Part, role: Role) -> Self {
+        match (role, part.disposition) {
+            (Role::Multipart, _) => Self::Container,
+            (Role::Text, _) => Self::Text,
+            (Role::Html, _) => Self::Html,
+            (Role::Attachment(_), Some(mime::Disposition::Inline)) => Self::Inline,
+            (Role::Attachment(_), None) if part.content_id.is_some() => Self::Inline,
+            (Role::Attachment(_), _) => Self::Attachment,
+        }
     }
 }

@@ -30,13 +30,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::api::v2::wait::Arrived;
 use crate::connection::context::Peer;
 use crate::connection::memory::SMALL;
 use crate::extractors::body;
 use crate::extractors::cancellation::Attendance;
 use crate::extractors::parameters::{Addressed, Permitted, query, text};
 use crate::response::links::push_segment;
-use crate::response::message_json::ending_in;
 use crate::response::problem::{Problem, fault};
 use crate::response::success;
 use crate::state::Server;
@@ -77,7 +77,7 @@ pub(crate) async fn inject(
     };
     // A hook may have sent it anywhere.
     stored.retain(|message| grant.reaches(&message.mailbox));
-    Ok(answer(server.settings.root(), &stored))
+    answer(server.settings.root(), &stored)
 }
 
 /// The sender of the envelope, from `?from=`; an empty one is that of bounces.
@@ -229,9 +229,9 @@ fn peer(ip: Option<IpAddr>) -> envelope::Peer {
 }
 
 /// Tells where the mail is now, which may be nowhere.
-fn answer(root: &str, stored: &[Summary]) -> Response {
-    let mut response = success::fresh(ending_in(b"{".to_vec(), stored));
-    let Some(first) = stored.first() else { return response };
+fn answer(root: &str, stored: &[Summary]) -> Result<Response, Problem> {
+    let mut response = success::current(&Arrived::from(stored))?;
+    let Some(first) = stored.first() else { return Ok(response) };
     *response.status_mut() = StatusCode::CREATED;
     let mut location = format!("{root}/api/v1/mailbox/");
     push_segment(&mut location, first.mailbox.as_str());
@@ -240,7 +240,7 @@ fn answer(root: &str, stored: &[Summary]) -> Response {
     if let Ok(location) = HeaderValue::try_from(location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    response
+    Ok(response)
 }
 
 fn essence(headers: &HeaderMap) -> String {

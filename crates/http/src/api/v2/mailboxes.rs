@@ -6,15 +6,19 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_access::Grant;
+use restante_api_types::{Mailbox, Newest, Time};
 use restante_mail::naming::MailboxName;
 use restante_store::{MailboxPage, MailboxState};
+use serde::Serialize;
 use tokio::task::yield_now;
+use utoipa::ToSchema;
 
+use crate::api::v2::batch::Deleted;
 use crate::connection::memory::{Allowance, SMALL};
 use crate::connection::work::Turn;
 use crate::extractors::parameters::{Beginning, Permitted, SomeMailboxes};
 use crate::response::problem::Problem;
-use crate::response::{json, message_json, success};
+use crate::response::{json, success};
 use crate::state::Server;
 
 /// How many mailboxes are read at once to find those that a client may see, if these are not all of them.
@@ -36,7 +40,8 @@ pub(crate) async fn list(
         mailboxes.truncate(page.limit);
         let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
         let turn = this.turn(size(&mailboxes), SMALL).await?;
-        Ok(turn.work(move || allowance.cover(rendered(&mailboxes, next.as_ref()))).await??)
+        let write = move || Ok::<_, Problem>(allowance.cover(Mailboxes::body(&mailboxes, next.as_ref())?)?);
+        turn.work(write).await?
     };
     Ok(success::fresh(server.within_budget(make).await?))
 }
@@ -85,30 +90,34 @@ pub(crate) async fn purge(
 ) -> Result<Response, Problem> {
     let concerned = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.reaches(mailbox);
     let deleted = server.mailroom.purge_everything(concerned).await?;
-    Ok(success::fresh(format!("{{\"deleted\":{deleted}}}\n").into()))
+    success::current(&Deleted { deleted })
 }
 
-fn rendered(mailboxes: &[MailboxState], next: Option<&MailboxName>) -> Bytes {
-    let mut out = Vec::with_capacity(size(mailboxes));
-    out.extend_from_slice(b"{\"mailboxes\":");
-    json::array(&mut out, mailboxes, record);
-    out.extend_from_slice(b",\"next\":");
-    match next {
-        Some(name) => json::string(&mut out, name.as_str()),
-        None => out.extend_from_slice(b"null"),
+/// Some of the mailboxes, ascending by name.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Mailboxes<'a> {
+    mailboxes: Vec<Mailbox<'a>>,
+    /// What to give as `after` to get those that follow; null when these were the last ones.
+    #[schema(required)]
+    next: Option<&'a str>,
+}
+
+impl Mailboxes<'_> {
+    fn body(mailboxes: &[MailboxState], next: Option<&MailboxName>) -> Result<Bytes, Problem> {
+        let answer =
+            Mailboxes { mailboxes: mailboxes.iter().map(mailbox).collect(), next: next.map(MailboxName::as_str) };
+        json::body_of_size(&answer, size(mailboxes))
     }
-    out.extend_from_slice(b"}\n");
-    out.into()
 }
 
-fn record(out: &mut Vec<u8>, of: &MailboxState) {
+fn mailbox(of: &MailboxState) -> Mailbox<'_> {
     let MailboxState { name, messages, unseen, bytes, newest } = of;
-    out.push(b'{');
-    message_json::field(out, "name", name.as_str());
-    json::display(out, format_args!(",\"messages\":{messages},\"unseen\":{unseen},\"bytes\":{bytes}"));
-    json::display(out, format_args!(",\"newest\":{{\"id\":\"{}\",\"date\":\"", newest.id));
-    message_json::date(out, newest.received);
-    json::display(out, format_args!("\",\"posix-millis\":{}}}}}", newest.received.as_millisecond()));
+    let newest = Newest {
+        id: newest.id.to_string().into(),
+        date: Time(newest.received).to_string().into(),
+        posix_millis: newest.received.as_millisecond(),
+    };
+    Mailbox { name: name.as_str().into(), messages: *messages, unseen: *unseen, bytes: *bytes, newest }
 }
 
 /// How long the list of these mailboxes becomes, roughly.

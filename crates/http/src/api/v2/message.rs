@@ -5,15 +5,19 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
+use restante_api_types::MessageRecord;
 use restante_mail::message::Summary;
-use restante_mail::mime::{Attachment, Disposition, HeaderField, Mime, Part, Role};
+use restante_mail::mime::{self, Mime};
+use serde::Serialize;
+use utoipa::ToSchema;
 
+use crate::api::v2::extract::Disposition;
 use crate::extractors::parameters::OneMessage;
 use crate::response::etag::Known;
 use crate::response::inline_images::Links;
-use crate::response::message_json::{defect, field, optional};
+use crate::response::json;
+use crate::response::message_json::{Defect, record_size};
 use crate::response::problem::Problem;
-use crate::response::{json, message_json};
 use crate::state::Server;
 use crate::state::message::Form;
 
@@ -26,82 +30,145 @@ pub(crate) async fn details(
     server.tell_json(&server.find(&target).await?, &known, Form::Details, message).await
 }
 
-fn message(of: &Summary, mime: &Mime) -> Bytes {
+fn message(of: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
     let text = mime.text();
-    let remote = restante_html::remote_hosts(&mime.html(), &Links::new(mime, of, ""));
-    let mut out = Vec::with_capacity(json::longest(&text) + 2 * message_json::record_size(of));
-    out.push(b'{');
-    message_json::summary(&mut out, of);
-    out.push(b',');
-    field(&mut out, "text", &text);
-    json::display(&mut out, format_args!(",\"html\":{},\"remote\":", mime.has_html()));
-    json::array(&mut out, &remote, |out, host| json::string(out, host));
-    out.extend_from_slice(b",\"headers\":");
-    json::array(&mut out, mime.header(), header);
-    out.extend_from_slice(b",\"attachments\":");
-    json::array(&mut out, mime.attachments().iter().enumerate(), |out, (index, file)| attachment(out, index, file));
-    out.extend_from_slice(b",\"parts\":");
-    json::array(&mut out, mime.parts().iter().zip(mime.roles()), |out, (one, role)| part(out, one, role));
-    out.extend_from_slice(b",\"defects\":");
-    json::array(&mut out, &mime.defects(), defect);
-    out.extend_from_slice(b"}\n");
-    out.shrink_to_fit();
-    out.into()
-}
-
-fn header(out: &mut Vec<u8>, one: &HeaderField) {
-    let (value, decoded) = (one.value(), one.decoded());
-    out.push(b'{');
-    field(out, "name", &one.written_name());
-    out.push(b',');
-    field(out, "value", &value);
-    if decoded != value {
-        out.push(b',');
-        field(out, "decoded", &decoded);
-    }
-    out.push(b'}');
-}
-
-fn attachment(out: &mut Vec<u8>, index: usize, file: &Attachment<'_>) {
-    let (size, md5) = file.measured();
-    json::display(out, format_args!("{{\"index\":{index},"));
-    field(out, "filename", &file.filename);
-    out.push(b',');
-    field(out, "content-type", &file.content_type);
-    json::display(out, format_args!(",\"size\":{size},"));
-    field(out, "md5", &md5);
-    out.push(b',');
-    optional(out, "content-id", file.part.content_id.as_deref());
-    out.push(b'}');
-}
-
-fn part(out: &mut Vec<u8>, one: &Part, role: Role) {
-    let (role, attachment) = match role {
-        Role::Multipart => ("multipart", None),
-        Role::Text => ("text", None),
-        Role::Html => ("html", None),
-        Role::Attachment(index) => ("attachment", Some(index)),
+    let size = json::longest(&text) + 2 * record_size(of);
+    let details = MessageDetails {
+        record: of.into(),
+        text,
+        html: mime.has_html(),
+        remote: restante_html::remote_hosts(&mime.html(), &Links::new(mime, of, "")),
+        headers: mime.header().iter().map(Into::into).collect(),
+        attachments: mime.attachments().into_iter().enumerate().map(AttachmentDetails::new).collect(),
+        parts: mime.parts().iter().zip(mime.roles()).map(PartDetails::new).collect(),
+        defects: mime.defects().into_iter().map(Into::into).collect(),
     };
-    let disposition = one.disposition.map(|disposition| match disposition {
-        Disposition::Inline => "inline",
-        Disposition::Attachment => "attachment",
-    });
-    json::display(out, format_args!("{{\"depth\":{},", one.depth));
-    field(out, "content-type", &one.content_type);
-    out.push(b',');
-    optional(out, "charset", one.charset.as_deref());
-    out.push(b',');
-    field(out, "encoding", &one.encoding_name);
-    out.push(b',');
-    optional(out, "disposition", disposition);
-    out.push(b',');
-    optional(out, "filename", one.filename.as_deref());
-    out.push(b',');
-    optional(out, "content-id", one.content_id.as_deref());
-    json::display(out, format_args!(",\"size\":{},\"role\":\"{role}\",\"attachment\":", one.body.len()));
-    match attachment {
-        Some(index) => json::display(out, index),
-        None => out.extend_from_slice(b"null"),
+    json::body_of_size(&details, size)
+}
+
+/// Everything about a message but its HTML.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MessageDetails<'a> {
+    #[serde(flatten)]
+    record: MessageRecord<'a>,
+    /// The text; of a message that has only HTML, a text made from that.
+    text: String,
+    /// Whether there is HTML.
+    html: bool,
+    /// The hosts that the HTML would load something from, at most 50.
+    remote: Vec<String>,
+    /// Every field, in the order of the message.
+    headers: Vec<HeaderField>,
+    attachments: Vec<AttachmentDetails<'a>>,
+    /// The MIME structure, depth first.
+    parts: Vec<PartDetails<'a>>,
+    /// What is wrong with the message.
+    defects: Vec<Defect>,
+}
+
+/// A field of a header.
+#[derive(Serialize, ToSchema)]
+struct HeaderField {
+    /// As it is written.
+    name: String,
+    /// Unfolded.
+    value: String,
+    /// In readable form (RFC 2047), where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decoded: Option<String>,
+}
+
+impl From<&mime::HeaderField> for HeaderField {
+    fn from(field: &mime::HeaderField) -> Self {
+        let (value, decoded) = (field.value(), field.decoded());
+        let decoded = (decoded != value).then_some(decoded);
+        Self { name: field.written_name().into_owned(), value, decoded }
     }
-    out.push(b'}');
+}
+
+/// A file that a message brings along.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+struct AttachmentDetails<'a> {
+    /// Its place in the list, which is in the links to it.
+    #[schema(value_type = u64)]
+    index: usize,
+    filename: String,
+    content_type: String,
+    /// The length of the decoded content, in bytes.
+    #[schema(value_type = u64)]
+    size: usize,
+    /// The MD5 digest of the decoded content, in hexadecimal.
+    #[schema(pattern = "^[0-9a-f]{32}$")]
+    md5: String,
+    #[schema(required)]
+    content_id: Option<&'a str>,
+}
+
+impl<'a> AttachmentDetails<'a> {
+    fn new((index, file): (usize, mime::Attachment<'a>)) -> Self {
+        let (size, md5) = file.measured();
+        let content_id = file.part.content_id.as_deref();
+        Self { index, filename: file.filename, content_type: file.content_type, size, md5, content_id }
+    }
+}
+
+/// A part of the MIME structure.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+struct PartDetails<'a> {
+    /// How many parts it is in.
+    #[schema(value_type = u64)]
+    depth: usize,
+    content_type: &'a str,
+    #[schema(required)]
+    charset: Option<&'a str>,
+    /// Its transfer encoding.
+    encoding: &'a str,
+    #[schema(required)]
+    disposition: Option<Disposition>,
+    #[schema(required)]
+    filename: Option<&'a str>,
+    #[schema(required)]
+    content_id: Option<&'a str>,
+    /// The length of its body in the source, in bytes.
+    #[schema(value_type = u64)]
+    size: usize,
+    role: Role,
+    /// Its place in the list of attachments, if it is one.
+    #[schema(value_type = Option<u64>, required)]
+    attachment: Option<usize>,
+}
+
+impl<'a> PartDetails<'a> {
+    fn new((part, role): (&'a mime::Part, mime::Role)) -> Self {
+        let (role, attachment) = match role {
+            mime::Role::Multipart => (Role::Multipart, None),
+            mime::Role::Text => (Role::Text, None),
+            mime::Role::Html => (Role::Html, None),
+            mime::Role::Attachment(index) => (Role::Attachment, Some(index)),
+        };
+        Self {
+            depth: part.depth,
+            content_type: &part.content_type,
+            charset: part.charset.as_deref(),
+            encoding: &part.encoding_name,
+            disposition: part.disposition.map(Into::into),
+            filename: part.filename.as_deref(),
+            content_id: part.content_id.as_deref(),
+            size: part.body.len(),
+            role,
+            attachment,
+        }
+    }
+}
+
+/// What a part is for a reader.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Role {
+    Multipart,
+    Text,
+    Html,
+    Attachment,
 }

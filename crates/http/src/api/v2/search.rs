@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use jiff::Timestamp;
-use restante_search::{Answer, Hit, Piece, Query, Question};
+use restante_api_types::{FoundMessage, Piece};
+use restante_search::{Answer, Hit, Query, Question};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::connection::memory::{Allowance, SMALL};
 use crate::extractors::cancellation::Attendance;
@@ -43,33 +45,36 @@ pub(crate) async fn search(
     let make = |allowance: Allowance| async move {
         let turn = this.turn(size(answer), SMALL).await?;
         let answer = answer.clone();
-        Ok(turn.work(move || allowance.cover(rendered(&answer))).await??)
+        let write = move || {
+            let body = json::body_of_size(&Found::from(&*answer), size(&answer))?;
+            Ok::<_, Problem>(allowance.cover(body)?)
+        };
+        turn.work(write).await?
     };
     Ok(success::fresh(server.within_budget(make).await?))
 }
 
-fn rendered(Answer { hits, next, is_complete }: &Answer) -> Bytes {
-    let mut out = Vec::with_capacity(hits.len() * SNIPPET);
-    out.extend_from_slice(b"{\"messages\":");
-    json::array(&mut out, hits, record);
-    match next {
-        Some(id) => json::display(&mut out, format_args!(",\"next\":\"{id}\"")),
-        None => out.extend_from_slice(b",\"next\":null"),
-    }
-    json::display(&mut out, format_args!(",\"complete\":{is_complete}}}\n"));
-    out.into()
+/// Messages that a search has found, the newest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Found<'a> {
+    messages: Vec<FoundMessage<'a>>,
+    /// What to give as `before` to get those that follow; null when these were the last ones.
+    #[schema(required)]
+    next: Option<String>,
+    /// Whether everything that was stored before the question was looked at.
+    complete: bool,
 }
 
-fn record(out: &mut Vec<u8>, Hit { summary, snippet }: &Hit) {
-    out.push(b'{');
-    message_json::summary(out, summary);
-    out.extend_from_slice(b",\"snippet\":");
-    json::array(out, snippet, |out, Piece { text, is_hit }: &Piece| {
-        out.push(b'{');
-        message_json::field(out, "text", text);
-        json::display(out, format_args!(",\"hit\":{is_hit}}}"));
-    });
-    out.push(b'}');
+impl<'a> From<&'a Answer> for Found<'a> {
+    fn from(Answer { hits, next, is_complete }: &'a Answer) -> Self {
+        let messages = hits.iter().map(found).collect();
+        Self { messages, next: next.map(|id| id.to_string()), complete: *is_complete }
+    }
+}
+
+fn found(Hit { summary, snippet }: &Hit) -> FoundMessage<'_> {
+    let pieces = snippet.iter().map(|piece| Piece { text: piece.text.as_str().into(), hit: piece.is_hit });
+    FoundMessage { record: summary.into(), snippet: pieces.collect() }
 }
 
 /// How long the answer becomes, roughly.

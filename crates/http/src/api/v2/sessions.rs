@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use jiff::Timestamp;
 use restante_access::Grant;
-use restante_journal::{Cover, Line, SessionId, SessionPage, Side, Transaction, Transcript};
+use restante_api_types::{Identifier, Time};
+use restante_journal::{self as journal, Cover, Dialect, SessionPage};
 use restante_mail::address::{Address, Alphabet};
+use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Mailroom;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::connection::memory::{Allowance, SMALL};
 use crate::extractors::parameters::{Administrator, OneMessage, OneSession, Permitted, SomeSessions};
-use crate::response::message_json::{date, field};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
@@ -63,24 +65,32 @@ pub(crate) async fn list(
         };
         let is_last = sessions.len() <= page.limit;
         sessions.truncate(page.limit);
-        let next = sessions.last().filter(|_| !is_last).map(|last| last.session);
+        let next = sessions.last().filter(|_| !is_last).map(|last| last.session.to_string());
         let size = sessions.iter().map(size).sum();
         let turn = this.turn(size, SMALL).await?;
-        Ok(turn.work(move || allowance.cover(listing(&sessions, next, size))).await??)
+        let write = move || {
+            let sessions = sessions.iter().map(|session| Session::new(session, None)).collect();
+            Ok::<_, Problem>(allowance.cover(json::body_of_size(&Sessions { sessions, next }, size)?)?)
+        };
+        turn.work(write).await?
     };
     Ok(success::fresh(server.within_budget(make).await?))
 }
 
 impl Server {
     /// Tells what is known of a session, and what was said, as far as it concerns the mailboxes of the grant.
-    async fn tell_session(&self, told: Transcript, grant: Grant) -> Answer {
+    async fn tell_session(&self, told: journal::Transcript, grant: Grant) -> Answer {
         let size = size(&told) + told.lines().map(|said| LINE + said.text.len()).sum::<usize>();
         let visible = Visible { grant, mailroom: self.mailroom.clone() };
         let (this, told, visible) = (self, &told, &visible);
         let make = |allowance: Allowance| async move {
             let turn = this.turn(size, SMALL).await?;
             let (told, visible) = (told.clone(), visible.clone());
-            Ok(turn.work(move || allowance.cover(whole(&told, &visible, size))).await??)
+            let write = move || {
+                let body = json::body_of_size(&Transcript::new(&told, &visible), size)?;
+                Ok::<_, Problem>(allowance.cover(body)?)
+            };
+            turn.work(write).await?
         };
         Ok(success::fresh(self.within_budget(make).await?))
     }
@@ -117,10 +127,10 @@ impl Visible {
     }
 
     /// The lines that may be seen. The replies to a hidden command are hidden as well: their text may repeat the address.
-    fn lines<'t>(&self, told: &'t Transcript) -> impl Iterator<Item = Line<'t>> {
+    fn lines<'t>(&self, told: &'t journal::Transcript) -> impl Iterator<Item = journal::Line<'t>> {
         let mut is_hidden = false;
         told.lines().filter(move |line| {
-            if line.side == Side::Client {
+            if line.side == journal::Side::Client {
                 is_hidden = !self.command(line.text);
             }
             !is_hidden
@@ -128,112 +138,226 @@ impl Visible {
     }
 }
 
-fn listing(sessions: &[Transcript], next: Option<SessionId>, size: usize) -> Bytes {
-    let mut out = Vec::with_capacity(size);
-    out.extend_from_slice(b"{\"sessions\":");
-    json::array(&mut out, sessions, |out, told| record(out, told, None));
-    out.extend_from_slice(b",\"next\":");
-    match next {
-        Some(id) => json::display(&mut out, format_args!("\"{id}\"")),
-        None => out.extend_from_slice(b"null"),
-    }
-    out.extend_from_slice(b"}\n");
-    out.into()
+/// Some of the sessions, the latest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Sessions<'a> {
+    sessions: Vec<Session<'a>>,
+    /// What to give as `before` to get those that follow; null when these were the last ones.
+    #[schema(required)]
+    next: Option<String>,
 }
 
-fn whole(told: &Transcript, visible: &Visible, size: usize) -> Bytes {
-    let mut out = Vec::with_capacity(size);
-    out.extend_from_slice(b"{\"session\":");
-    record(&mut out, told, Some(visible));
-    out.extend_from_slice(b",\"lines\":");
-    let started = told.cover.started;
-    json::array(&mut out, visible.lines(told), |out, said| line(out, started, &said));
-    out.extend_from_slice(b"}\n");
-    out.into()
+/// A session, and what was said in it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Transcript<'a> {
+    session: Session<'a>,
+    lines: Vec<Line<'a>>,
 }
 
-/// Appends the record of a session, with everything in it or what may be seen.
-fn record(out: &mut Vec<u8>, told: &Transcript, visible: Option<&Visible>) {
-    let Cover { dialect, client, helo, tls, user, started, end, refused } = told.cover.as_ref();
-    json::display(out, format_args!("{{\"id\":\"{}\",\"protocol\":\"{}\",\"client\":", told.session, dialect.name()));
-    match client {
-        Some(ip) => json::display(out, format_args!("\"{ip}\"")),
-        None => out.extend_from_slice(b"null"),
-    }
-    optional(out, "helo", helo.as_deref());
-    out.extend_from_slice(b",\"tls\":");
-    match tls {
-        Some(tls) => {
-            out.push(b'{');
-            field(out, "version", &tls.version);
-            out.push(b',');
-            field(out, "cipher", &tls.cipher);
-            out.push(b'}');
+impl<'a> Transcript<'a> {
+    fn new(told: &'a journal::Transcript, visible: &Visible) -> Self {
+        let started = told.cover.started;
+        Self {
+            session: Session::new(told, Some(visible)),
+            lines: visible.lines(told).map(|line| Line::new(started, &line)).collect(),
         }
-        None => out.extend_from_slice(b"null"),
     }
-    optional(out, "user", user.as_deref());
-    out.extend_from_slice(b",\"started\":\"");
-    date(out, *started);
-    json::display(out, format_args!("\",\"started-millis\":{},\"ended-millis\":", started.as_millisecond()));
-    match end.as_ref().and_then(|end| end.at) {
-        Some(at) => json::display(out, at.as_millisecond()),
-        None => out.extend_from_slice(b"null"),
+}
+
+/// A session of a client that brings mail, or wants to.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+struct Session<'a> {
+    #[schema(pattern = "^[1-9][0-9]{0,19}$")]
+    id: String,
+    protocol: Protocol,
+    /// The IP address of the client; null at a unix socket.
+    #[schema(required)]
+    client: Option<String>,
+    /// The name that the client gave itself.
+    #[schema(required)]
+    helo: Option<&'a str>,
+    #[schema(required)]
+    tls: Option<Tls<'a>>,
+    /// Who has logged in.
+    #[schema(required)]
+    user: Option<&'a str>,
+    #[schema(value_type = String, format = DateTime)]
+    started: Time,
+    /// The same, in milliseconds since 1970.
+    started_millis: i64,
+    /// When it ended; null as long as it has not, or where nobody saw it.
+    #[schema(required)]
+    ended_millis: Option<i64>,
+    /// How it ended.
+    #[schema(required)]
+    ending: Option<&'a str>,
+    transactions: Vec<Transaction<'a>>,
+    /// How many commands were refused.
+    #[schema(value_type = u64)]
+    refused: u32,
+}
+
+impl<'a> Session<'a> {
+    /// Returns the record of a session, with everything in it or what may be seen.
+    fn new(told: &'a journal::Transcript, visible: Option<&Visible>) -> Self {
+        let Cover { dialect, client, helo, tls, user, started, end, refused } = told.cover.as_ref();
+        Self {
+            id: told.session.to_string(),
+            protocol: (*dialect).into(),
+            client: client.map(|ip| ip.to_string()),
+            helo: helo.as_deref(),
+            tls: tls.as_ref().map(|tls| Tls { version: &tls.version, cipher: &tls.cipher }),
+            user: user.as_deref(),
+            started: Time(*started),
+            started_millis: started.as_millisecond(),
+            ended_millis: end.as_ref().and_then(|end| end.at).map(Timestamp::as_millisecond),
+            ending: end.as_ref().map(|end| end.how.as_ref()),
+            transactions: told.transactions().map(|mail| Transaction::new(mail, visible)).collect(),
+            refused: *refused,
+        }
     }
-    optional(out, "ending", end.as_ref().map(|end| end.how.as_ref()));
-    out.extend_from_slice(b",\"transactions\":");
-    json::array(out, told.transactions(), |out, mail| transaction(out, mail, visible));
-    json::display(out, format_args!(",\"refused\":{refused}}}"));
 }
 
-fn transaction(out: &mut Vec<u8>, of: &Transaction, visible: Option<&Visible>) {
-    let recipients = || of.to.iter().filter(|to| visible.is_none_or(|visible| visible.address(&to.address)));
-    out.push(b'{');
-    field(out, "from", &of.from);
-    out.extend_from_slice(b",\"to\":");
-    json::array(out, recipients(), |out, to| json::string(out, &to.address));
-    out.extend_from_slice(b",\"parameters\":{");
-    field(out, "mail", &of.parameters);
-    out.extend_from_slice(b",\"rcpt\":");
-    json::array(out, recipients(), |out, to| json::string(out, &to.parameters));
-    out.extend_from_slice(b"},");
-    field(out, "outcome", of.outcome.name());
-    optional(out, "reply", of.reply.as_deref());
-    out.extend_from_slice(b",\"messages\":");
-    let messages = of.messages.iter().filter(|(mailbox, _)| visible.is_none_or(|visible| visible.mailbox(mailbox)));
-    json::array(out, messages, |out, (mailbox, id)| {
-        out.push(b'{');
-        field(out, "mailbox", mailbox.as_str());
-        json::display(out, format_args!(",\"id\":\"{id}\"}}"));
-    });
-    out.push(b'}');
+/// What a session speaks.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Protocol {
+    Smtp,
+    Lmtp,
 }
 
-fn line(out: &mut Vec<u8>, started: Timestamp, said: &Line<'_>) {
-    // A time that no calendar has was never noted.
-    let micros = started.as_microsecond().saturating_add_unsigned(said.micros);
-    let at = Timestamp::from_microsecond(micros).unwrap_or(started);
-    out.extend_from_slice(b"{\"at\":\"");
-    date(out, at);
-    let (millis, after) = (at.as_millisecond(), said.micros / 1000);
-    json::display(out, format_args!("\",\"posix-millis\":{millis},\"after-millis\":{after},"));
-    field(out, "from", said.side.name());
-    out.push(b',');
-    field(out, "text", said.text);
-    out.push(b'}');
+impl From<Dialect> for Protocol {
+    fn from(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Smtp => Self::Smtp,
+            Dialect::Lmtp => Self::Lmtp,
+        }
+    }
 }
 
-/// Appends one more field, which may have no value.
-fn optional(out: &mut Vec<u8>, name: &str, value: Option<&str>) {
-    out.push(b',');
-    match value {
-        Some(value) => field(out, name, value),
-        None => json::display(out, format_args!("\"{name}\":null")),
+/// What keeps a session from being read by others.
+#[derive(Serialize, ToSchema)]
+struct Tls<'a> {
+    version: &'a str,
+    cipher: &'a str,
+}
+
+/// A mail that a session brought, or wanted to.
+#[derive(Serialize, ToSchema)]
+struct Transaction<'a> {
+    /// The sender of the envelope; empty for a bounce.
+    from: &'a str,
+    /// The recipients of the envelope.
+    to: Vec<&'a str>,
+    parameters: Parameters<'a>,
+    outcome: Outcome,
+    /// What the server said to it in the end.
+    #[schema(required)]
+    reply: Option<&'a str>,
+    /// Where the mail is, of the mailboxes that the credentials reach.
+    messages: Vec<Identifier<'a>>,
+}
+
+impl<'a> Transaction<'a> {
+    fn new(of: &'a journal::Transaction, visible: Option<&Visible>) -> Self {
+        let recipients = || of.to.iter().filter(|to| visible.is_none_or(|visible| visible.address(&to.address)));
+        let messages = of.messages.iter().filter(|(mailbox, _)| visible.is_none_or(|visible| visible.mailbox(mailbox)));
+        let identifier = |(mailbox, id): &'a (MailboxName, MessageId)| Identifier {
+            mailbox: mailbox.as_str().into(),
+            id: id.to_string().into(),
+        };
+        Self {
+            from: &of.from,
+            to: recipients().map(|to| to.address.as_str()).collect(),
+            parameters: Parameters {
+                mail: &of.parameters,
+                rcpt: recipients().map(|to| to.parameters.as_str()).collect(),
+            },
+            outcome: of.outcome.into(),
+            reply: of.reply.as_deref(),
+            messages: messages.map(identifier).collect(),
+        }
+    }
+}
+
+/// What stood behind the addresses, such as `SIZE`, `RET`, `ENVID`, `NOTIFY` and `ORCPT`.
+#[derive(Serialize, ToSchema)]
+struct Parameters<'a> {
+    mail: &'a str,
+    /// One for each recipient.
+    rcpt: Vec<&'a str>,
+}
+
+/// What became of a mail.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Outcome {
+    Stored,
+    Discarded,
+    Refused,
+    Aborted,
+}
+
+impl From<journal::Outcome> for Outcome {
+    fn from(outcome: journal::Outcome) -> Self {
+        match outcome {
+            journal::Outcome::Stored => Self::Stored,
+            journal::Outcome::Discarded => Self::Discarded,
+            journal::Outcome::Refused => Self::Refused,
+            journal::Outcome::Aborted => Self::Aborted,
+        }
+    }
+}
+
+/// A line that was said. Secrets are left out.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+struct Line<'a> {
+    #[schema(value_type = String, format = DateTime)]
+    at: Time,
+    /// The same, in milliseconds since 1970.
+    posix_millis: i64,
+    /// The same, in milliseconds since the session began.
+    after_millis: u64,
+    from: Side,
+    text: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn new(started: Timestamp, said: &journal::Line<'a>) -> Self {
+        // A time that no calendar has was never noted.
+        let micros = started.as_microsecond().saturating_add_unsigned(said.micros);
+        let at = Timestamp::from_microsecond(micros).unwrap_or(started);
+        Self {
+            at: Time(at),
+            posix_millis: at.as_millisecond(),
+            after_millis: said.micros / 1000,
+            from: said.side.into(),
+            text: said.text,
+        }
+    }
+}
+
+/// Who says something.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Side {
+    Client,
+    Server,
+}
+
+impl From<journal::Side> for Side {
+    fn from(side: journal::Side) -> Self {
+        match side {
+            journal::Side::Client => Self::Client,
+            journal::Side::Server => Self::Server,
+        }
     }
 }
 
 /// How long the record of a session becomes, roughly.
-fn size(told: &Transcript) -> usize {
+fn size(told: &journal::Transcript) -> usize {
     let recipients = told.transactions().map(|mail| mail.to.len() + mail.messages.len()).sum::<usize>();
     RECORD * (1 + told.transactions().count()) + RECORD / 4 * recipients
 }

@@ -11,18 +11,21 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
+use restante_api_types::MessageRecord;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Arrivals;
 use restante_search::Query;
 use restante_store::Which;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::connection::memory::{Allowance, SMALL};
 use crate::extractors::cancellation::Attendance;
 use crate::extractors::parameters::{InMailbox, duration, only, parameter, query, text};
-use crate::response::message_json::ending_in;
-use crate::response::problem::Problem;
-use crate::response::{message_json, success};
+use crate::response::message_json::listing_size;
+use crate::response::problem::{Problem, ProblemDocument};
+use crate::response::{json, success};
 use crate::state::Server;
 
 /// How long is waited when the client does not say.
@@ -53,12 +56,33 @@ pub(crate) async fn wait(
         Expect::Some if came < count => Some(Problem::NotEnough { came, wanted: count }),
         Expect::Some => None,
     };
-    let head = problem.as_ref().map_or_else(|| b"{".to_vec(), Problem::opening);
-    let body = server.with_messages(head, found).await?;
+    let body = server.with_messages(problem.as_ref().map(Problem::document), found).await?;
     let Some(problem) = problem else { return Ok(success::fresh(body)) };
     let mut response = problem.into_response();
     *response.body_mut() = Body::from(body);
     Ok(response)
+}
+
+/// Messages that are there now.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Arrived<'a> {
+    /// Ascending by id.
+    messages: Vec<MessageRecord<'a>>,
+}
+
+impl<'a> From<&'a [Summary]> for Arrived<'a> {
+    fn from(messages: &'a [Summary]) -> Self {
+        Self { messages: messages.iter().map(Into::into).collect() }
+    }
+}
+
+/// Why what was waited for is not so, and what came.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WaitProblem<'a> {
+    #[serde(flatten)]
+    problem: ProblemDocument,
+    /// The messages that match, as far as they came.
+    messages: Vec<MessageRecord<'a>>,
 }
 
 /// What is waited for.
@@ -172,14 +196,22 @@ impl Server {
         Ok(there)
     }
 
-    /// An object that begins like this and ends in the records of these messages.
-    async fn with_messages(&self, head: Vec<u8>, messages: Vec<Summary>) -> Result<Bytes, Problem> {
-        let (head, messages) = (&head, Arc::<[Summary]>::from(messages));
-        let messages = &messages;
+    /// Returns the body with these messages, which is a problem document if there is a problem.
+    async fn with_messages(&self, problem: Option<ProblemDocument>, messages: Vec<Summary>) -> Result<Bytes, Problem> {
+        let (size, messages) = (listing_size(&messages), Arc::<[Summary]>::from(messages));
+        let (problem, messages) = (&problem, &messages);
         let make = |allowance: Allowance| async move {
-            let turn = self.turn(message_json::listing_size(messages), SMALL).await?;
-            let (head, messages) = (head.clone(), messages.clone());
-            Ok(turn.work(move || allowance.cover(ending_in(head, &messages))).await??)
+            let turn = self.turn(size, SMALL).await?;
+            let (problem, messages) = (problem.clone(), messages.clone());
+            let write = move || {
+                let Arrived { messages } = Arrived::from(&*messages);
+                let body = match problem {
+                    Some(problem) => json::body_of_size(&WaitProblem { problem, messages }, size),
+                    None => json::body_of_size(&Arrived { messages }, size),
+                };
+                Ok::<_, Problem>(allowance.cover(body?)?)
+            };
+            turn.work(write).await?
         };
         self.within_budget(make).await
     }

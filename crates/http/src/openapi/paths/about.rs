@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use crate::openapi::document::Document;
 use crate::openapi::operation::{Operation, get};
-use crate::openapi::schemas::Document;
 use crate::operations::about::Answer;
 
 pub(super) fn operations() -> Vec<Operation> {

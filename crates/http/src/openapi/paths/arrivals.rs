@@ -5,9 +5,10 @@ use utoipa::openapi::Required;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::Type;
 
+use crate::api::v2::wait::{Arrived, WaitProblem};
 use crate::openapi::operation::{Operation, choice, get, post, query};
 use crate::openapi::paths::examples::record;
-use crate::openapi::schemas::{Arrived, NewMail, WaitProblem};
+use crate::openapi::request_bodies::NewMail;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -22,14 +23,14 @@ pub(super) fn operations() -> Vec<Operation> {
             .takes(query("count", Type::Integer, "How many messages to wait for, at most 1000; otherwise 1."))
             .takes(query("match", Type::String, "Only messages that a search for this would find."))
             .takes(choice("expect", &["some", "none"], "With `none` it is good when no such message comes."))
-            .tells::<Arrived>("The messages.", json!({ "messages": [record()] }))
+            .tells::<Arrived<'_>>("The messages.", json!({ "messages": [record()] }))
             .answers("204", ResponseBuilder::new().description("None was expected, and none came in time."))
-            .fails::<WaitProblem>(
+            .fails::<WaitProblem<'_>>(
                 "408",
                 "Not all of them came in time.",
                 problem(408, "Request Timeout", "0 of 1 matching messages came in time.", &json!([])),
             )
-            .fails::<WaitProblem>(
+            .fails::<WaitProblem<'_>>(
                 "409",
                 "None was expected, and one came.",
                 problem(409, "Conflict", "A matching message came, and none was expected.", &json!([record()])),
@@ -43,8 +44,8 @@ pub(super) fn operations() -> Vec<Operation> {
             .takes(query("from", Type::String, "The sender of the envelope, or nothing for that of bounces; otherwise the author."))
             .takes_json::<NewMail>(Required::True, "The mail, as large as by SMTP.", new_mail())
             .takes_mail()
-            .tells::<Arrived>("A hook has discarded it.", json!({ "messages": [] }))
-            .creates::<Arrived>("Where it is now.", json!({ "messages": [record()] })),
+            .tells::<Arrived<'_>>("A hook has discarded it.", json!({ "messages": [] }))
+            .creates::<Arrived<'_>>("Where it is now.", json!({ "messages": [record()] })),
     ]
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
+use crate::api::v2::extract::{Codes, Links, Parts, Unsubscribe};
 use crate::openapi::operation::{Operation, get};
 use crate::openapi::refusals::NOT_FOUND;
-use crate::openapi::schemas::{Codes, Links, Parts, Unsubscribe};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -46,7 +46,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .refuses(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/{id}/parts", "listParts")
             .does("The MIME structure of a message", "")
-            .tells::<Parts>(
+            .tells::<Parts<'_>>(
                 "The parts.",
                 json!({ "parts": [{
                     "index": 0,

@@ -4,9 +4,11 @@ use serde_json::json;
 use utoipa::openapi::Required;
 use utoipa::openapi::schema::Type;
 
+use crate::api::v2::batch::{Deleted, Marked};
+use crate::api::v2::mailboxes::Mailboxes;
 use crate::openapi::operation::{Operation, delete, get, post, query};
 use crate::openapi::paths::examples::ID;
-use crate::openapi::schemas::{Deleted, Ids, IdsAndMark, Mailboxes, Marked};
+use crate::openapi::request_bodies::{Ids, IdsAndMark};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -19,7 +21,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .takes(query("prefix", Type::String, "Only mailboxes whose names begin with this, in upper or lower case."))
             .takes(query("after", Type::String, "Only mailboxes behind this name: the `next` of the page before."))
             .takes(query("limit", Type::Integer, "At most so many, and never more than 1000; otherwise 100."))
-            .tells::<Mailboxes>(
+            .tells::<Mailboxes<'_>>(
                 "Some of the mailboxes.",
                 json!({
                     "mailboxes": [{

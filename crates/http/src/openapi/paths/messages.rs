@@ -1,5 +1,6 @@
 //! Version 1: the messages of a mailbox.
 
+use restante_api_types::MessageRecord;
 use serde_json::json;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::ParameterBuilder;
@@ -8,7 +9,9 @@ use utoipa::openapi::schema::Type;
 use crate::openapi::operation::{Operation, delete, get, patch, query};
 use crate::openapi::paths::examples::{record, record_and};
 use crate::openapi::refusals::NOT_FOUND;
-use crate::openapi::schemas::{Done, Mark, Message, MessageRecord};
+use crate::openapi::request_bodies::Mark;
+use crate::response::message_json::Message;
+use crate::response::success::Done;
 
 const MAILBOX: &str = "/api/v1/mailbox/{name}";
 const MESSAGE: &str = "/api/v1/mailbox/{name}/{id}";
@@ -22,7 +25,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .takes(query("after", Type::Integer, "Only messages whose id is greater."))
             .takes(query("before", Type::Integer, "Only messages whose id is smaller."))
             .takes(query("limit", Type::Integer, "At most so many: the first ones with `after`, otherwise the last ones."))
-            .lists::<MessageRecord>("The messages.", json!([record()]))
+            .lists::<MessageRecord<'_>>("The messages.", json!([record()]))
             .can_be_known(),
         delete(MAILBOX, "purgeMailbox")
             .does("Delete all messages of a mailbox", "")
@@ -30,7 +33,7 @@ pub(super) fn operations() -> Vec<Operation> {
         get(MESSAGE, "readMessage")
             .does("A message", "A message that is broken gives what can be read of it.")
             .takes(patience())
-            .tells::<Message>("The message.", message())
+            .tells::<Message<'_>>("The message.", message())
             .can_be_known()
             .refuses(&[&NOT_FOUND]),
         patch(MESSAGE, "markMessage")

@@ -1,14 +1,15 @@
 //! Those who listen: what they are told is the same over WebSocket and as Server-Sent Events.
 
+use restante_api_types::MessageRecord;
 use utoipa::ToSchema;
 use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::Type;
 
+use crate::live::frame::Change;
 use crate::openapi::operation::{Operation, get, parameter, query};
 use crate::openapi::reference::header;
 use crate::openapi::refusals::NO_WEBSOCKET;
-use crate::openapi::schemas::{Change, MessageRecord};
 
 const RECORDS: &str = "A WebSocket. One text frame for every message that is stored: its `MessageRecord`, on one line.";
 const CHANGES: &str =
@@ -27,10 +28,14 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         stream("/api/v2/events", "events", &format!("{all} {EVENTS}")),
         stream("/api/v2/events/{name}", "mailboxEvents", &format!("{one} {EVENTS}")),
-        socket::<Change>("/api/v2/monitor/messages", "monitor", &format!("{all} {CHANGES}{CLOSING}")),
-        socket::<Change>("/api/v2/monitor/messages/{name}", "monitorMailbox", &format!("{one} {CHANGES}{CLOSING}")),
-        socket::<MessageRecord>("/api/v1/monitor/messages", "monitorArrivals", &format!("{all} {RECORDS}{CLOSING}")),
-        socket::<MessageRecord>(
+        socket::<Change<'_>>("/api/v2/monitor/messages", "monitor", &format!("{all} {CHANGES}{CLOSING}")),
+        socket::<Change<'_>>("/api/v2/monitor/messages/{name}", "monitorMailbox", &format!("{one} {CHANGES}{CLOSING}")),
+        socket::<MessageRecord<'_>>(
+            "/api/v1/monitor/messages",
+            "monitorArrivals",
+            &format!("{all} {RECORDS}{CLOSING}"),
+        ),
+        socket::<MessageRecord<'_>>(
             "/api/v1/monitor/messages/{name}",
             "monitorMailboxArrivals",
             &format!("{one} {RECORDS}{CLOSING}"),
@@ -45,7 +50,7 @@ fn stream(path: &'static str, name: &str, about: &str) -> Operation {
         .takes(parameter(ParameterIn::Header, "Last-Event-ID", Type::String, last))
         .takes(query("lastEventId", Type::String, "The same, for clients that cannot send headers."))
         .sends("text/event-stream", "The events.")
-        .tells_listeners::<Change>()
+        .tells_listeners::<Change<'_>>()
 }
 
 fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation {

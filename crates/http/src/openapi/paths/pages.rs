@@ -4,16 +4,18 @@ use serde_json::{Value, json};
 use utoipa::openapi::Required;
 use utoipa::openapi::schema::Type;
 
+use crate::api::v2::attachment_counts::AttachmentCounts;
+use crate::api::v2::message::MessageDetails;
 use crate::openapi::operation::{Operation, choice, get, query};
 use crate::openapi::paths::examples::{ID, record_and};
 use crate::openapi::refusals::NOT_FOUND;
-use crate::openapi::schemas::{AttachmentCounts, CompatMessage, MessageDetails};
+use crate::web::message::CompatMessage;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get("/api/v2/mailbox/{name}/{id}", "readDetails")
             .does("Everything about a message", "Its HTML is shown by the preview.")
-            .tells::<MessageDetails>("The message.", details())
+            .tells::<MessageDetails<'_>>("The message.", details())
             .can_be_known()
             .refuses(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/attachments", "countAttachments")
@@ -37,7 +39,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .refuses(&[&NOT_FOUND]),
         get("/serve/mailbox/{name}/{id}", "readCompat")
             .does("A message as Inbucket's page reads it", "What is behind 2 MiB of text or HTML is cut off.")
-            .tells::<CompatMessage>("The message.", compat())
+            .tells::<CompatMessage<'_>>("The message.", compat())
             .can_be_known()
             .refuses(&[&NOT_FOUND]),
         get("/serve/mailbox/{name}/{id}/source", "serveSource")

@@ -3,10 +3,10 @@
 use serde_json::json;
 use utoipa::openapi::schema::Type;
 
+use crate::api::v2::search::Found;
 use crate::openapi::operation::{Operation, get, query};
 use crate::openapi::paths::examples::{ID, record_and};
 use crate::openapi::refusals::NOT_FOUND;
-use crate::openapi::schemas::Found;
 
 const LANGUAGE: &str = "\
 Words and `\"phrases\"` are looked for in subject, text, sender and recipients; all of them must be there. Neither case nor \
@@ -27,7 +27,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .takes(query("mailbox", Type::String, "Only in this mailbox, by name or address."))
             .takes(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
             .takes(query("before", Type::Integer, "Only messages behind this place: the `next` of the page before."))
-            .tells::<Found>(
+            .tells::<Found<'_>>(
                 "Some of the messages, of those that the credentials reach.",
                 json!({
                     "messages": [record_and(json!({

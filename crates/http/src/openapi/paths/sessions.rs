@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use utoipa::openapi::schema::Type;
 
+use crate::api::v2::sessions::{Sessions, Transcript};
 use crate::openapi::operation::{Operation, choice, get, query};
 use crate::openapi::paths::examples::ID;
 use crate::openapi::refusals::NOT_FOUND;
-use crate::openapi::schemas::{Sessions, Transcript};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -15,19 +15,19 @@ pub(super) fn operations() -> Vec<Operation> {
                 "What was said when a message came",
                 "The beginning of its session, up to the first mail, and the mail itself. Passwords are never kept.",
             )
-            .tells::<Transcript>("The session and its lines.", transcript())
+            .tells::<Transcript<'_>>("The session and its lines.", transcript())
             .refuses(&[&NOT_FOUND]),
         get("/api/v2/sessions", "listSessions")
             .does("The sessions that brought mail, or wanted to", "The latest first, as far as they are kept.")
             .takes(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
             .takes(query("before", Type::Integer, "Only sessions behind this one: the `next` of the page before."))
             .takes(choice("refused", &["true", "false"], "Whether only those count in which something was refused."))
-            .tells::<Sessions>("Some of the sessions.", json!({ "sessions": [session()], "next": null }))
+            .tells::<Sessions<'_>>("Some of the sessions.", json!({ "sessions": [session()], "next": null }))
             .needs("admin"),
         get("/api/v2/sessions/{id}", "readSession")
             .does("A session", "As far as it is kept.")
             .names("id", "The id of a session.")
-            .tells::<Transcript>("The session and its lines.", transcript())
+            .tells::<Transcript<'_>>("The session and its lines.", transcript())
             .needs("admin")
             .refuses(&[&NOT_FOUND]),
     ]

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use regex::Regex;
 use serde_json::{Map, Value};
 
 /// Keywords that say nothing about a value, or that are looked at together with others.
@@ -151,13 +152,8 @@ fn is_formatted(format: &Value, text: &str) -> bool {
 }
 
 fn fits(pattern: &Value, text: &str) -> bool {
-    match pattern.as_str() {
-        Some("^[0-9]+$") => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
-        Some("^[0-9a-f]{32}$") => {
-            text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-        }
-        _ => panic!("the pattern {pattern} is not known here"),
-    }
+    let pattern = pattern.as_str().expect("a pattern");
+    Regex::new(pattern).unwrap_or_else(|error| panic!("{error}")).is_match(text)
 }
 
 #[test]

@@ -1,30 +1,34 @@
-//! Mail that was waited for, and mail that a client brings.
+//! The shapes of request bodies. Handlers read them more leniently than they are described, so no handler has these types.
+#![expect(dead_code, reason = "the fields are read by the macro only")]
 
 use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-use crate::openapi::schemas::{MessageRecord, Problem};
-
-/// Messages that are there now.
+/// How a message shall be marked.
 #[derive(ToSchema)]
-pub(in crate::openapi) struct Arrived {
-    /// Ascending by id.
-    messages: Vec<MessageRecord>,
+pub(super) struct Mark {
+    seen: bool,
 }
 
-/// Why what was waited for is not so, and what came.
+/// Messages of a mailbox.
 #[derive(ToSchema)]
-pub(in crate::openapi) struct WaitProblem {
-    #[serde(flatten)]
-    problem: Problem,
-    /// The messages that match, as far as they came.
-    messages: Vec<MessageRecord>,
+pub(super) struct Ids {
+    /// Their ids. Those of messages that are not there do no harm.
+    ids: Vec<String>,
+}
+
+/// Messages of a mailbox, and how they shall be marked.
+#[derive(ToSchema)]
+pub(super) struct IdsAndMark {
+    /// Their ids. Those of messages that are not there do no harm.
+    ids: Vec<String>,
+    seen: bool,
 }
 
 /// A mail in pieces.
 #[derive(ToSchema)]
-pub(in crate::openapi) struct NewMail {
+pub(super) struct NewMail {
     /// The author, with a name or without.
     from: String,
     /// The recipients of the header; without any, the mailbox that it is for.
@@ -44,7 +48,7 @@ pub(in crate::openapi) struct NewMail {
 /// A file for a mail.
 #[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(in crate::openapi) struct NewAttachment {
+struct NewAttachment {
     filename: Option<String>,
     content_type: Option<String>,
     /// In base64.
