@@ -1,6 +1,7 @@
 //! The words in which an operation is described. What all of them have in common is added here: the parameters that the
 //! path names, who may do it, and what any request can be refused for.
 
+use restante_api_types::patterns;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::content::{Content, ContentBuilder};
@@ -100,12 +101,21 @@ impl Operation {
     }
 
     /// What a name in the path stands for, where that is not what it is elsewhere.
-    pub(super) fn names(mut self, name: &str, about: &str) -> Self {
+    pub(super) fn names(self, name: &str, about: &str) -> Self {
+        self.with_parameter(name, |parameter| parameter.description = Some(about.to_owned()))
+    }
+
+    /// A parameter takes texts that match this pattern.
+    pub(super) fn matches(self, name: &str, pattern: &str) -> Self {
+        self.with_parameter(name, |parameter| parameter.schema = Some(text(pattern).into()))
+    }
+
+    fn with_parameter(mut self, name: &str, change: impl Fn(&mut Parameter)) -> Self {
         for parameter in self.described.parameters.iter_mut().flatten() {
             if let RefOr::T(parameter) = parameter
                 && parameter.name == name
             {
-                parameter.description = Some(about.to_owned());
+                change(parameter);
             }
         }
         self
@@ -242,16 +252,23 @@ fn in_json(about: &str, content: Content) -> ResponseBuilder {
     ResponseBuilder::new().description(about).content("application/json", content).header("Expires", expires.build())
 }
 
+/// A string that matches a pattern.
+fn text(pattern: &str) -> Object {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).build()
+}
+
 /// What a name in a path stands for.
 fn in_path(method: &HttpMethod, name: &str) -> Parameter {
-    let (kind, about) = match name {
-        "name" => (Type::String, "The name of a mailbox, or an address."),
+    let (schema, about) = match name {
+        "name" => (text(patterns::NAME_OR_ADDRESS), "The name of a mailbox, or an address."),
         // Between a client's look and its deletion, another message can be the latest.
-        "id" if *method == HttpMethod::Delete => (Type::String, "The id of a message."),
-        "id" => (Type::String, "The id of a message, or `latest` for the one that came last."),
-        "index" => (Type::Integer, "The place of the attachment in the list of attachments, from 0."),
-        "file" => (Type::String, "Any name: it is for people, and not looked at."),
-        _ => (Type::String, ""),
+        "id" if *method == HttpMethod::Delete => (text(patterns::ID), "The id of a message."),
+        "id" => (text(patterns::ID_OR_LATEST), "The id of a message, or `latest` for the one that came last."),
+        "index" => {
+            (Object::with_type(Type::Integer), "The place of the attachment in the list of attachments, from 0.")
+        }
+        "file" => (Object::with_type(Type::String), "Any name: it is for people, and not looked at."),
+        _ => (Object::with_type(Type::String), ""),
     };
-    parameter(ParameterIn::Path, name, kind, about).required(Required::True).build()
+    parameter(ParameterIn::Path, name, Type::String, about).schema(Some(schema)).required(Required::True).build()
 }

@@ -1,5 +1,6 @@
 //! What pages ask about messages.
 
+use restante_api_types::patterns;
 use serde_json::{Value, json};
 use utoipa::openapi::Required;
 use utoipa::openapi::schema::Type;
@@ -24,6 +25,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 query("ids", Type::String, "The ids of at most 200 messages, with commas between them.")
                     .required(Required::True),
             )
+            .matches("ids", patterns::IDS)
             .tells::<AttachmentCounts>("The numbers by id; messages that are not there are left out.", json!({ (ID): 2 }))
             .can_be_known(),
         get("/serve/mailbox/{name}/{id}/html", "previewMessage")

@@ -1,5 +1,6 @@
 //! Searching.
 
+use restante_api_types::patterns;
 use serde_json::json;
 use utoipa::openapi::schema::Type;
 
@@ -25,6 +26,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .does("Look for messages", LANGUAGE)
             .takes(query("q", Type::String, "What to look for; without it, everything is found."))
             .takes(query("mailbox", Type::String, "Only in this mailbox, by name or address."))
+            .matches("mailbox", patterns::NAME_OR_ADDRESS)
             .takes(query("limit", Type::Integer, "At most so many, and never more than 200; otherwise 50."))
             .takes(query("before", Type::Integer, "Only messages behind this place: the `next` of the page before."))
             .tells::<Found<'_>>(

@@ -1,5 +1,6 @@
 //! What was said when mail came in.
 
+use restante_api_types::patterns;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::Type;
 
@@ -27,6 +28,7 @@ pub(super) fn operations() -> Vec<Operation> {
         get("/api/v2/sessions/{id}", "readSession")
             .does("A session", "As far as it is kept.")
             .names("id", "The id of a session.")
+            .matches("id", patterns::ID)
             .tells::<Transcript<'_>>("The session and its lines.", transcript())
             .needs("admin")
             .refuses(&[&NOT_FOUND]),

@@ -108,6 +108,31 @@ async fn the_description_is_sound() {
     }
 }
 
+/// A generated client or a fuzzer makes names and ids of the patterns.
+#[tokio::test]
+async fn names_and_ids_in_paths_have_patterns() {
+    let document = document().await;
+    let checker = Checker { document: &document };
+    let mut found = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|one| one["in"] == "path") {
+            let (name, schema) = (parameter["name"].as_str().expect("a name"), &parameter["schema"]);
+            let (right, wrong): (&[&str], &[&str]) = match name {
+                "name" => (&["bob", "Bob+Shop@example.org", "[192.0.2.1]", "jöran"], &["", "a b", "a..b", "a@"]),
+                "id" => (&["17", "1794699770123456"], &["", "017", "x", "Latest"]),
+                _ => continue,
+            };
+            let accepts = |text: &str| checker.problems(schema, &text.into()).is_empty();
+            assert!(right.iter().all(|text| accepts(text)), "{method} {path} {name}");
+            assert!(!wrong.iter().any(|text| accepts(text)), "{method} {path} {name}");
+            let takes_latest = method != "delete" && !path.contains("/sessions/");
+            assert!(name != "id" || accepts("latest") == takes_latest, "{method} {path}");
+            found.insert(name);
+        }
+    }
+    assert_eq!(found.len(), 2);
+}
+
 #[tokio::test]
 async fn the_description_says_where_the_server_is() {
     let table = [("", None, "/"), ("/mail", None, "/mail"), ("/mail", Some("https://x.org/m"), "https://x.org/m")];
