@@ -62,6 +62,8 @@ fn a_mailbox_catches_up() {
     deliver(&server, "Before");
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == "Before");
+    // The page marks the message as seen in a request of its own, which must arrive before the server is killed.
+    page.until("the mark", || server.json("/api/v1/mailbox/james")[0]["seen"] == true);
     let server = restart(&data, server, &page);
     page.until("what was missed", || page.texts(".row-subject") == ["Meanwhile", "Before"]);
     assert_eq!(page.text(".message-subject"), "Before", "what is read stays");
