@@ -4,7 +4,6 @@
 //! those above it in this list:
 //!
 //! - `paths`: paths that several layers need
-//! - `connection`: HTTP/1.1 and HTTP/2 on one socket, timeouts, memory and work permits
 //! - `response`: problem documents, entity tags, content coding, JSON
 //! - `state`: what all requests share: settings, mailroom, caches
 //! - `extractors`: path, query and body of a request as typed values, with the check of the grant
@@ -13,10 +12,9 @@
 //!   each other
 //! - `openapi`, `router`: the description of the API, and the table of routes
 //!
-//! Listening and TLS are in `restante_net`.
+//! HTTP/1.1 and HTTP/2 connections are in `restante_http_connection`, listening and TLS in `restante_net`.
 
 mod api;
-mod connection;
 mod extractors;
 mod live;
 mod middleware;
@@ -30,11 +28,11 @@ mod state;
 mod tests;
 mod web;
 
-pub use connection::context::{Peer, Tenure};
-pub use connection::http1::{PROTOCOLS, Version, refuse_plain, serve_connection};
 pub use openapi::openapi;
 pub use operations::about::{About, Port};
 pub use operations::status::Status;
 pub use response::problem::refuse_connection;
+pub use restante_http_connection::context::{Peer, Tenure};
+pub use restante_http_connection::http1::{PROTOCOLS, Version, refuse_plain, serve_connection};
 pub use router::{ServerInfo, router};
 pub use state::{Extensions, Settings};

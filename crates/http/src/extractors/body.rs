@@ -9,11 +9,11 @@ use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, LengthLimitError};
+use restante_http_connection::memory::SMALL;
 use restante_net::{Patience, Reservation};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::connection::memory::SMALL;
 use crate::response::problem::Problem;
 
 /// How long a body may take to arrive.

@@ -6,10 +6,10 @@ use std::future::pending;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use restante_http_connection::context::Tenure;
+use restante_http_connection::disconnect::Departure;
 use restante_net::NotReady;
 
-use crate::connection::context::Tenure;
-use crate::connection::disconnect::Departure;
 use crate::extractors::login_session::Admitted;
 use crate::response::problem::Problem;
 

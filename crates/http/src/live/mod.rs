@@ -14,13 +14,13 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use restante_access::Grant;
+use restante_http_connection::context::Tenure;
+use restante_http_connection::disconnect::Departure;
 use restante_mail::naming::MailboxName;
 use restante_metrics::Monitors;
 use restante_net::Place;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::connection::context::Tenure;
-use crate::connection::disconnect::Departure;
 use crate::extractors::cancellation;
 use crate::extractors::login_session::Admitted;
 use crate::extractors::parameters::{Topic, granted};

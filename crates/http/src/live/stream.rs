@@ -13,10 +13,10 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
+use restante_http_connection::disconnect::Departure;
 use restante_mailroom::events::{Event, Lagged, Position, Subscription, Told};
 use tokio::time::sleep;
 
-use crate::connection::disconnect::Departure;
 use crate::extractors::cancellation::departed;
 use crate::live::frame::Audience;
 use crate::live::{Notice, Open};

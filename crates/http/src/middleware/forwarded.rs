@@ -13,10 +13,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use restante_http_connection::context::Peer;
 use restante_metrics::Protocol;
 use restante_net::Place;
 
-use crate::connection::context::Peer;
 use crate::response::problem::Problem;
 use crate::state::Server;
 

@@ -20,8 +20,8 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
+use restante_http_connection::work::Turn;
 
-use crate::connection::work::Turn;
 use crate::extractors::request_context::BaseUrl;
 use crate::response::etag::Known;
 use crate::response::problem::{Problem, fault};

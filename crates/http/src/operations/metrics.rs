@@ -6,9 +6,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use restante_http_connection::work::Turn;
 use restante_metrics::Scrape;
 
-use crate::connection::work::Turn;
 use crate::extractors::parameters::Administrator;
 use crate::response::problem::{Problem, fault};
 use crate::response::success;

@@ -10,6 +10,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use restante_access::{Denied, Reason, Scope};
+use restante_http_connection::http1::refuse;
+use restante_http_connection::memory::Excess;
+use restante_http_connection::work::WorkError;
 use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
 use restante_net::{NotReady, TooMany};
 use restante_proto::smtp;
@@ -19,9 +22,6 @@ use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use utoipa::ToSchema;
 
-use crate::connection::http1::refuse;
-use crate::connection::memory::Excess;
-use crate::connection::work::WorkError;
 use crate::response::json;
 
 /// Why a request is not answered as asked.

@@ -7,10 +7,10 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
+use restante_http_connection::memory::{Allowance, SMALL};
 use restante_mail::message::Summary;
 use restante_mail::mime::{Mime, Part, Role};
 
-use crate::connection::memory::{Allowance, SMALL};
 use crate::response::etag::Known;
 use crate::response::links::{Purpose, push_segment};
 use crate::response::problem::Problem;
@@ -161,7 +161,7 @@ fn is_token(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::memory::Budget;
+    use restante_http_connection::memory::Budget;
 
     #[test]
     fn content_types() {

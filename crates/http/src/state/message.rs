@@ -7,11 +7,11 @@ use axum::http::HeaderValue;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_html::Shown;
+use restante_http_connection::memory::{Allowance, SMALL};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 
-use crate::connection::memory::{Allowance, SMALL};
 use crate::response::etag::{Extract, Known, Tags};
 use crate::response::problem::Problem;
 use crate::response::success;

@@ -5,14 +5,14 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use restante_http_connection::memory::SMALL;
+use restante_http_connection::work::Turn;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_search::{Contents, Query};
 use tokio::sync::Semaphore;
 
-use crate::connection::memory::SMALL;
-use crate::connection::work::Turn;
 use crate::response::problem::Problem;
 use crate::state::message::source_length;
 

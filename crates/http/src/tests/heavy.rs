@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use restante_http_connection::memory::SMALL;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 use restante_net::ShutdownTrigger;
@@ -13,7 +14,6 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::connection::memory::SMALL;
 use crate::state::message::Form;
 use crate::{Tenure, Version, serve_connection};
 

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 /// The layers from the lowest to the highest, each with its modules.
 const LAYERS: &[&[&str]] = &[
     &["paths"],
-    &["connection"],
     &["response"],
     &["state"],
     &["extractors"],

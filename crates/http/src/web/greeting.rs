@@ -12,11 +12,11 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
+use restante_http_connection::work::Turn;
 use restante_logging::LogThrottle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::connection::work::Turn;
 use crate::response::problem::Problem;
 use crate::response::success;
 

@@ -7,8 +7,8 @@ use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use restante_access::{Denied, Locks, Reason};
+use restante_http_connection::context::Peer;
 
-use crate::connection::context::Peer;
 use crate::extractors::body;
 use crate::extractors::request_context::Visit;
 use crate::middleware::credentials::{COOKIE, cookies};

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
+use restante_http_connection::memory::{Allowance, SMALL};
 use restante_mail::message::Source;
 use restante_store::{Listing, Page, Which};
 use serde_json::Value;
 
-use crate::connection::memory::{Allowance, SMALL};
 use crate::extractors::body;
 use crate::extractors::latest::Patience;
 use crate::extractors::parameters::{InMailbox, OneMessage, Paging};

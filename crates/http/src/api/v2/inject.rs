@@ -18,6 +18,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_access::Scope;
+use restante_http_connection::context::Peer;
+use restante_http_connection::memory::SMALL;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, Draft, Mark};
 use restante_mail::envelope::{self, Envelope, ReversePath};
@@ -31,8 +33,6 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::api::v2::wait::Arrived;
-use crate::connection::context::Peer;
-use crate::connection::memory::SMALL;
 use crate::extractors::body;
 use crate::extractors::cancellation::Attendance;
 use crate::extractors::parameters::{Addressed, Permitted, query, text};

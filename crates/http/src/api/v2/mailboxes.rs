@@ -7,6 +7,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_access::Grant;
 use restante_api_types::{Mailbox, Newest, Time};
+use restante_http_connection::memory::{Allowance, SMALL};
+use restante_http_connection::work::Turn;
 use restante_mail::naming::MailboxName;
 use restante_store::{MailboxPage, MailboxState};
 use serde::Serialize;
@@ -14,8 +16,6 @@ use tokio::task::yield_now;
 use utoipa::ToSchema;
 
 use crate::api::v2::batch::Deleted;
-use crate::connection::memory::{Allowance, SMALL};
-use crate::connection::work::Turn;
 use crate::extractors::parameters::{Beginning, Permitted, SomeMailboxes};
 use crate::response::problem::Problem;
 use crate::response::{json, success};

@@ -8,11 +8,11 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use restante_api_types::{FoundMessage, Piece};
+use restante_http_connection::memory::{Allowance, SMALL};
 use restante_search::{Answer, Hit, Query, Question};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::connection::memory::{Allowance, SMALL};
 use crate::extractors::cancellation::Attendance;
 use crate::extractors::parameters::{Permitted, Sought};
 use crate::response::problem::Problem;

@@ -8,6 +8,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use restante_access::Grant;
 use restante_api_types::{Identifier, Time};
+use restante_http_connection::memory::{Allowance, SMALL};
 use restante_journal::{self as journal, Cover, Dialect, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::MessageId;
@@ -16,7 +17,6 @@ use restante_mailroom::Mailroom;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::connection::memory::{Allowance, SMALL};
 use crate::extractors::parameters::{Administrator, OneMessage, OneSession, Permitted, SomeSessions};
 use crate::response::problem::Problem;
 use crate::response::{json, success};

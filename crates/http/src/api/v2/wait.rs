@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_api_types::MessageRecord;
+use restante_http_connection::memory::{Allowance, SMALL};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Arrivals;
@@ -20,7 +21,6 @@ use restante_store::Which;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::connection::memory::{Allowance, SMALL};
 use crate::extractors::cancellation::Attendance;
 use crate::extractors::parameters::{InMailbox, duration, only, parameter, query, text};
 use crate::response::message_json::listing_size;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use restante_net::{Admission, GRACE, Shutdown};
 
-use crate::connection::write_timeout::Patience;
+use crate::write_timeout::Patience;
 
 /// How long a client may take to send the header of its next request, counted from the last answer.
 pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,7 +78,7 @@ impl Tenure {
     }
 
     /// Says whether the answer under way is one that does not end by itself.
-    pub(crate) fn answer_is_endless(&self, endless: bool) {
+    pub fn answer_is_endless(&self, endless: bool) {
         self.0.is_endless.store(endless, Ordering::Relaxed);
     }
 

@@ -17,11 +17,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tower::Service as _;
 
-use crate::connection::context::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
-use crate::connection::disconnect::Observed;
-use crate::connection::http2;
-use crate::connection::write_timeout::Impatient;
-use crate::paths;
+use crate::clean_path::clean;
+use crate::context::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
+use crate::disconnect::Observed;
+use crate::http2;
+use crate::write_timeout::Impatient;
 
 /// How long a client that is refused has to send its request and to close.
 const REFUSAL_TIME: Duration = Duration::from_millis(500);
@@ -63,7 +63,7 @@ pub async fn refuse_plain<S: AsyncRead + AsyncWrite + Unpin>(stream: S) {
 
 /// Writes a response and closes the connection, without reading a request. It is closed only after the client has closed or had the
 /// time to: closing with a request unread resets the connection, and the client could miss the response.
-pub(crate) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: &[u8]) {
+pub async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: &[u8]) {
     let refusal = async {
         stream.write_all(answer).await?;
         stream.shutdown().await?;
@@ -105,7 +105,7 @@ where
     let (stream, departure) = Observed::new(Impatient::new(stream, WRITE_PATIENCE));
     let service = service_fn(move |mut request: Request<Incoming>| {
         held.answer_is_endless(false);
-        paths::clean(&mut request);
+        clean(&mut request);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(held.clone());
         request.extensions_mut().insert(departure.clone());

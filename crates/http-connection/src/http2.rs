@@ -18,10 +18,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
 use tower::Service as _;
 
-use crate::connection::context::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
-use crate::connection::h2_progress::{Ledger, Metered};
-use crate::connection::write_timeout::Impatient;
-use crate::paths;
+use crate::clean_path::clean;
+use crate::context::{CUT_OFF, HEADER_TIMEOUT, MAX_BUFFER, MAX_HEADER, Peer, Tenure, WRITE_PATIENCE};
+use crate::h2_progress::{Ledger, Metered};
+use crate::write_timeout::Impatient;
 
 /// The most requests at the same time on one connection.
 const MAX_STREAMS: u32 = 100;
@@ -49,7 +49,7 @@ where
     let service = service_fn(move |mut request: Request<Incoming>| {
         let tenure = held.for_one_answer();
         let entry = book.open(tenure.clone());
-        paths::clean(&mut request);
+        clean(&mut request);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(tenure);
         let answer = router.clone().call(request.map(Body::new));

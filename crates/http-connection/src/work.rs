@@ -13,7 +13,7 @@ const TURN_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why work was not done.
 #[derive(Debug)]
-pub(crate) enum WorkError {
+pub enum WorkError {
     /// No permit became available in time.
     Crowded,
     /// The work panicked or was cancelled.
@@ -27,27 +27,24 @@ impl WorkError {
 }
 
 /// The right to work on something now: here when that is quick, otherwise away from the network threads.
-pub(crate) enum Turn {
+pub enum Turn {
     Here,
     Away(OwnedSemaphorePermit),
 }
 
 impl Turn {
     /// Waits a while for the turn to do heavy work, of those that this semaphore has.
-    pub(crate) async fn away(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
+    pub async fn away(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
         timeout(TURN_PATIENCE, Self::in_time(turns)).await.unwrap_or(Err(WorkError::Crowded))
     }
 
     /// Waits for such a turn, however long it takes.
-    pub(crate) async fn in_time(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
+    pub async fn in_time(turns: &Arc<Semaphore>) -> Result<Self, WorkError> {
         turns.clone().acquire_owned().await.map(Self::Away).map_err(|error| WorkError::failed(&error))
     }
 
     /// Does the work.
-    pub(crate) async fn work<T: Send + 'static>(
-        self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, WorkError> {
+    pub async fn work<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkError> {
         let permit = match self {
             Self::Here => return Ok(work()),
             Self::Away(permit) => permit,

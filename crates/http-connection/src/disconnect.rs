@@ -19,7 +19,7 @@ pub(crate) struct Observed<S>(Arc<Mutex<Line<S>>>);
 
 /// The way to learn that the peer has closed. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Departure(Arc<dyn Ends>);
+pub struct Departure(Arc<dyn Ends>);
 
 /// A stream, and what was read of it before anybody asked.
 struct Line<S> {
@@ -41,7 +41,7 @@ impl<S: AsyncRead + Unpin + Send + 'static> Observed<S> {
 impl Departure {
     /// Waits until the peer has closed its side of the connection, or broken it off. Any number may wait, but all of them
     /// in the task that also serves the connection: a stream wakes up only one.
-    pub(crate) async fn happened(&self) {
+    pub async fn happened(&self) {
         poll_fn(|cx| self.0.poll_end(cx)).await;
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// Up to so many bytes an answer is small.
-pub(crate) const SMALL: usize = 256 * 1024;
+pub const SMALL: usize = 256 * 1024;
 
 /// What all large answers that are not remembered may take together.
 const UNDER_WAY: usize = 64 * 1024 * 1024;
@@ -26,15 +26,15 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// See the module's documentation. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget(Arc<Semaphore>);
+pub struct Budget(Arc<Semaphore>);
 
 /// Room for an answer; given back with the last of its bytes.
 #[derive(Debug)]
-pub(crate) struct Room(Option<OwnedSemaphorePermit>);
+pub struct Room(Option<OwnedSemaphorePermit>);
 
 /// What an answer may take: as much as there is, or what was waited for.
 #[derive(Debug)]
-pub(crate) enum Allowance {
+pub enum Allowance {
     /// What the budget has at the moment.
     Rest(Budget),
     /// This room, which an answer of its length needs.
@@ -43,17 +43,17 @@ pub(crate) enum Allowance {
 
 /// There is no room for an answer of this length at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Excess(usize);
+pub struct Excess(usize);
 
 impl Budget {
     /// A budget beside a cache of so many bytes: what that remembers comes on top.
-    pub(crate) fn beside_cache(cache_bytes: usize) -> Self {
+    pub fn beside_cache(cache_bytes: usize) -> Self {
         let bytes = cache_bytes.saturating_add(UNDER_WAY).min(Semaphore::MAX_PERMITS);
         Self(Arc::new(Semaphore::new(bytes)))
     }
 
     /// Waits a moment for room for an answer of this length.
-    pub(crate) async fn room(&self, length: usize) -> Result<Room, Excess> {
+    pub async fn room(&self, length: usize) -> Result<Room, Excess> {
         match self.room_now(length) {
             Ok(room) => Ok(room),
             Err(excess) => self.room_for(excess).await,
@@ -61,7 +61,7 @@ impl Budget {
     }
 
     /// Waits a moment for room for an answer that had none.
-    pub(crate) async fn room_for(&self, excess: Excess) -> Result<Room, Excess> {
+    pub async fn room_for(&self, excess: Excess) -> Result<Room, Excess> {
         let permit = self.0.clone().acquire_many_owned(permits(excess.0));
         // The semaphore is never closed, so it is always the time that is up.
         let Ok(Ok(permit)) = timeout(WAIT, permit).await else { return Err(excess) };
@@ -79,7 +79,7 @@ impl Budget {
 
 impl Allowance {
     /// Takes these bytes into account, until the last reference to them is gone.
-    pub(crate) fn cover(self, bytes: Bytes) -> Result<Bytes, Excess> {
+    pub fn cover(self, bytes: Bytes) -> Result<Bytes, Excess> {
         let room = match self {
             Self::Rest(budget) => budget.room_now(bytes.len())?,
             Self::Granted(room) => room,
@@ -90,7 +90,7 @@ impl Allowance {
 
 impl Room {
     /// The same bytes, which keep this room until the last reference to them is gone.
-    pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
+    pub fn hold(self, bytes: Bytes) -> Bytes {
         match self.0 {
             Some(permit) => Bytes::from_owner(Held { bytes, _permit: permit }),
             None => bytes,

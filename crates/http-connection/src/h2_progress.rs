@@ -14,8 +14,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::connection::context::Tenure;
-use crate::connection::write_timeout::Patience;
+use crate::context::Tenure;
+use crate::write_timeout::Patience;
 
 /// How large a piece is at most; a frame takes no more by default (RFC 9113 section 4.2).
 const PIECE: usize = 16 * 1024;
