@@ -28,7 +28,9 @@ impl WorkError {
 
 /// The right to work on something now: here when that is quick, otherwise away from the network threads.
 pub enum Turn {
+    /// On the network thread.
     Here,
+    /// On a thread of its own, with a permit.
     Away(OwnedSemaphorePermit),
 }
 
