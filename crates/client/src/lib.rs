@@ -2,7 +2,7 @@
 //!
 //! Each command is one file in `commands`: its flags, and what it does. They know the server only through its REST API,
 //! and sending only through SMTP, so they work with any server of either. What a mail says never reaches the terminal as
-//! it is, see [`plain`].
+//! it is, see [`restante_mail::terminal_text`].
 
 mod commands;
 mod failure;

@@ -91,7 +91,7 @@ enum Variant {
 }
 
 /// Writes a [`Change`]. Every message that is stored has one, so its record is not made into a value first.
-fn change(event: &Event) -> Bytes {
+pub(crate) fn change(event: &Event) -> Bytes {
     let mut out = Vec::with_capacity(message_json::record_size(event.summary()) + STORED.len());
     match event {
         Event::Stored(summary) => {
@@ -109,22 +109,4 @@ fn change(event: &Event) -> Bytes {
     // It is kept for a while, and the guess of its size was generous.
     out.shrink_to_fit();
     out.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::response::message_json::tests::summaries;
-
-    proptest! {
-        #[test]
-        fn frames_equal_the_serialised_type(summary in summaries()) {
-            for event in [Event::Stored(summary.clone()), Event::Deleted(summary)] {
-                let serialised = restante_api_types::json::to_vec(&Change::from(&event)).expect("JSON");
-                prop_assert_eq!(change(&event), serialised);
-            }
-        }
-    }
 }

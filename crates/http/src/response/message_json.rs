@@ -115,37 +115,37 @@ pub(crate) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Message<'a> {
     #[serde(flatten)]
-    record: MessageRecord<'a>,
-    body: Body,
+    pub(crate) record: MessageRecord<'a>,
+    pub(crate) body: Body,
     /// The values of every header, by canonical names; unfolded and not decoded.
     #[schema(value_type = BTreeMap<String, Vec<String>>)]
-    header: HeaderMap,
+    pub(crate) header: HeaderMap,
     /// Inline parts first, then attachments.
-    attachments: Vec<Attachment>,
+    pub(crate) attachments: Vec<Attachment>,
 }
 
 /// What a message says.
 #[derive(Serialize, ToSchema)]
-struct Body {
+pub(crate) struct Body {
     /// The text; of a message that has only HTML, a text made from that.
-    text: String,
+    pub(crate) text: String,
     /// The HTML as it was sent: it is not made safe for a browser. Empty where there is none.
-    html: String,
+    pub(crate) html: String,
 }
 
 /// A file that a message brings along.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-struct Attachment {
-    filename: String,
-    content_type: String,
+pub(crate) struct Attachment {
+    pub(crate) filename: String,
+    pub(crate) content_type: String,
     /// Where to save it from.
-    download_link: String,
+    pub(crate) download_link: String,
     /// Where to look at it.
-    view_link: String,
+    pub(crate) view_link: String,
     /// The MD5 digest of the decoded content, in hexadecimal.
     #[schema(pattern = "^[0-9a-f]{32}$")]
-    md5: String,
+    pub(crate) md5: String,
 }
 
 /// The values of every field of a header by canonical names, in the order of the message.
@@ -180,68 +180,11 @@ impl From<mime::Defect> for Defect {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use jiff::Timestamp;
-    use proptest::prelude::*;
     use restante_mail::message::Headline;
 
     use super::*;
-
-    /// Summaries with any texts, among them control characters and what JSON escapes.
-    pub(crate) fn summaries() -> impl Strategy<Value = Summary> {
-        let text = ".{0,20}|[\\x00-\\x7f]{0,20}";
-        let texts = (text, text, prop::collection::vec(text, 0..4), "[a-z@.\"\\\\é]{1,9}");
-        let numbers = (any::<u64>(), 0..4_000_000_000_000_000_i64, any::<u64>(), any::<bool>());
-        (texts, numbers).prop_map(|((from, subject, to, mailbox), (id, micros, size, seen))| Summary {
-            mailbox: mailbox.into(),
-            id: id.into(),
-            headline: Headline::new(&from, to.iter().map(String::as_str), &subject),
-            received: Timestamp::from_microsecond(micros).expect("a time"),
-            size,
-            seen,
-        })
-    }
-
-    fn typed<'a>(of: &'a Summary, mime: &Mime, base_url: &str) -> Message<'a> {
-        let attachment = |(index, file): (usize, mime::Attachment<'_>)| Attachment {
-            download_link: links::attachment(base_url, Purpose::Download, of, index, &file.filename),
-            view_link: links::attachment(base_url, Purpose::View, of, index, &file.filename),
-            md5: file.md5_hex(),
-            filename: file.filename,
-            content_type: file.content_type,
-        };
-        Message {
-            record: of.into(),
-            body: Body { text: mime.compatible_text(), html: mime.html() },
-            header: HeaderMap::of(mime),
-            attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn listings_equal_the_serialised_type(messages in prop::collection::vec(summaries(), 0..4)) {
-            let records: Vec<MessageRecord<'_>> = messages.iter().map(Into::into).collect();
-            prop_assert_eq!(listing(&messages), json::body(&records).expect("JSON"));
-        }
-
-        #[test]
-        fn messages_equal_the_serialised_type(
-            summary in summaries(),
-            header in "[a-zA-Z\\-]{1,9}: [\\x01-\\x09\\x0b\\x0c\\x0e-\\x7fé\"]{0,20}",
-            text in "[\\x00-\\x7fé]{0,40}",
-            file in "[a-z\"\\x08 é]{0,9}",
-        ) {
-            let source = format!(
-                "{header}\r\nX-Twice: 1\r\nx-twice: 2\r\nContent-Type: multipart/mixed; boundary=\"-=-\"\r\n\r\n---=-\r\n\
-                 Content-Type: text/plain; charset=utf-8\r\n\r\n{text}\r\n---=-\r\nContent-Type: text/html\r\n\r\n<p>{text}\r\n---=-\r\n\
-                 Content-Type: image/png\r\nContent-Disposition: attachment; filename=\"{file}\"\r\n\r\n{text}\r\n---=---\r\n"
-            );
-            let mime = Mime::parse(source.into());
-            let typed = typed(&summary, &mime, "http://x.test/mail");
-            prop_assert_eq!(message(&summary, &mime, "http://x.test/mail"), json::body(&typed).expect("JSON"));
-        }
-    }
 
     #[test]
     fn the_length_of_a_listing_is_foreseen() {

@@ -11,6 +11,7 @@ mod crowd;
 mod door;
 mod extract;
 mod files;
+mod hand_written_json;
 mod heavy;
 mod hostile;
 mod http2;

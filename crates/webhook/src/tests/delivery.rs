@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use restante_api_types::MessageRecord;
 use restante_courier::Failure;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mailroom::hooks::Observer as _;
@@ -58,10 +59,8 @@ fn a_request_says_what_it_is_and_who_sends_it() {
     eventually("it is told", || counts(&webhooks).delivered == 1);
     let told = &targets.told()[0];
     assert_eq!(told.url, "https://x.org/hook?token=1");
-    assert_eq!(
-        told.text,
-        format!(r#"{{"event":"message-stored","message":{{"mailbox":"james","id":"{}"}}}}"#, summary.id)
-    );
+    let record = serde_json::to_value(MessageRecord::from(&summary)).unwrap();
+    assert_eq!(told.body, serde_json::json!({ "event": "message-stored", "message": record }));
     assert_eq!(told.header("Content-Type"), Some("application/json"));
     assert_eq!(told.header("Authorization"), Some("Basic YW5uOnNlY3JldA=="));
     let name = told.header("webhook-id").unwrap();
