@@ -55,6 +55,8 @@ pub enum OpenError {
     },
     /// The file belongs to another program, or has a version that is not supported any more.
     Foreign,
+    /// The file has tables, but no application id: it is not ours. Such a file is never deleted.
+    Unmarked,
     /// The pages of the file are damaged.
     Damaged(String),
     /// SQLite reported an error.
@@ -71,10 +73,11 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Classifies the error. Files of other programs and other versions count as damaged.
+    /// Classifies the error. Files with the application id of another program, and other versions, count as damaged.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Newer { .. } | Self::Foreign | Self::Damaged(_) => ErrorKind::Damaged,
+            Self::Unmarked => ErrorKind::Other,
             Self::Sqlite(error) => ErrorKind::of(error),
             Self::File(_) => ErrorKind::Unavailable,
             Self::NotRenamed { error, .. } => error.kind(),
@@ -85,7 +88,7 @@ impl OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Newer { .. } | Self::Foreign => {
+            Self::Newer { .. } | Self::Foreign | Self::Unmarked => {
                 f.write_str("it belongs to another program, or to another version of this one")
             }
             Self::Damaged(problem) => f.write_str(problem),
@@ -110,6 +113,7 @@ impl From<OpenError> for rusqlite::Error {
         let code = match error {
             OpenError::Sqlite(error) => return error,
             OpenError::File(_) => ffi::SQLITE_CANTOPEN,
+            OpenError::Unmarked => ffi::SQLITE_ERROR,
             _ => ffi::SQLITE_CORRUPT,
         };
         Self::SqliteFailure(ffi::Error::new(code), Some(error.to_string()))

@@ -138,6 +138,7 @@ impl Schema {
         let known = self.version();
         match (application_id, found) {
             (0, 0) if tables == 0 => Ok(0),
+            (0, 0) => Err(OpenError::Unmarked),
             (id, found) if id == self.application_id && found > known => Err(OpenError::Newer { found, known }),
             (id, found) if id == self.application_id && self.is_supported(found) => Ok(found),
             _ => Err(OpenError::Foreign),

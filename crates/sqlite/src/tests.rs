@@ -156,6 +156,19 @@ fn an_unusable_file_is_replaced_as_the_schema_says() {
 }
 
 #[test]
+fn a_file_without_application_id_is_never_deleted() {
+    let dir = TestDir::new();
+    let path = dir.path().join("notes.db");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE other (text TEXT)").unwrap();
+    let delete = Schema { unusable: Unusable::Delete, ..SCHEMA };
+    let error = delete.open(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Other, "{error}");
+    assert_eq!(ErrorKind::of(&delete.replace(&path, error).unwrap_err().into()), ErrorKind::Other);
+    assert_eq!(names(&dir), ["notes.db"]);
+    Connection::open(&path).unwrap().prepare("SELECT text FROM other").unwrap();
+}
+
+#[test]
 fn a_file_is_not_replaced_because_of_another_error() {
     let dir = TestDir::new();
     let path = dir.path().join("notes.db");
