@@ -28,7 +28,8 @@ pub struct Mailbox<'a> {
 #[serde(rename_all = "kebab-case")]
 pub struct Newest<'a> {
     /// The id of the message.
-    #[schema(pattern = "^[1-9][0-9]{0,19}$")]
+    #[serde(default)]
+    #[schema(required, pattern = "^[1-9][0-9]{0,19}$")]
     pub id: Cow<'a, str>,
     /// When the server received the message.
     #[schema(format = DateTime)]

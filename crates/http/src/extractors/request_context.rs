@@ -22,7 +22,7 @@ pub(crate) struct Visit {
     pub(crate) authority: Box<str>,
 }
 
-/// A mark on requests of pages that the operator has allowed; `guard` lets them pass.
+/// A mark on requests of pages that the operator has allowed; `middleware::request_checks` lets them pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Welcome;
 
@@ -49,7 +49,7 @@ pub(crate) fn template<'r>(settings: &Settings, request: &'r Request) -> &'r str
     below.unwrap_or(path)
 }
 
-/// Whether a request says where it comes from, which `guard` has then found to be here.
+/// Whether a request says where it comes from, which `middleware::request_checks` has then found to be here.
 pub(crate) fn has_origin(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
 }

@@ -20,8 +20,9 @@ version 2. All paths are below the base path (`web.basepath`), and at the root a
 
 A `{name}` is the name of a mailbox or an address, and goes the same way as a recipient: under the default naming, \
 `Bob+Shop@example.org` reads mailbox `bob`. Every valid name is a mailbox; one that holds nothing is empty, not an error. \
-An `{id}` is a string of digits; ids ascend with arrival. The patterns of both accept every valid name and id; a text that \
-matches and is no valid name is 400, and an id of no message is 404.
+An `{id}` is a string of digits; ids ascend with arrival. The patterns of both match the \
+usual forms. The server accepts more: a final dot, quoted local parts and, under the default naming, any text in the place of the \
+domain. A text that matches and is no valid name is 400, and an id of no message is 404.
 
 Parameters of a query that are not known are ignored, but for `wait` and for deleting everything, which refuse them; a \
 known one that is given twice is 400. Every JSON body ends in \

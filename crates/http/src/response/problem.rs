@@ -1,6 +1,6 @@
 //! Everything that can be wrong with a request, and the one place where it becomes an answer: `application/problem+json`
 //! (RFC 9457). The client gets a plain sentence; what happened inside goes to the log, once, from here, or
-//! from `guard` where that could be too often.
+//! from `middleware::request_checks` where that could be too often.
 
 use std::borrow::Cow;
 use std::fmt::Display;
