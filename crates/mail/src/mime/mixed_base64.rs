@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
+use super::base64::{Content, Undone, base64, has_odd_controls, is_base64_digit, is_plain_utf8};
 use super::line::Line;
-use super::transfer::{Content, Undone, base64, has_odd_controls, is_base64_digit, is_plain_utf8};
 
 /// A run of this many digits is base64, whatever it decodes to: no word is that long.
 const LONG_RUN_DIGITS: usize = 60;

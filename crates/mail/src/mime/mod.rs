@@ -10,6 +10,7 @@
 //! has just arrived.
 
 mod addresses;
+mod base64;
 mod bodies;
 mod charset;
 mod code_pages;
@@ -42,11 +43,11 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use md5::{Digest, Md5};
 
+use base64::Undone;
 use bodies::Bodies;
 use charset::Decoded;
 use defect::Defects;
 use plain::Style;
-use transfer::Undone;
 
 pub use addresses::Mailbox;
 pub use bodies::Role;

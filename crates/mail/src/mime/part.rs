@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use super::base64::Content;
 use super::defect::{Defect, Defects};
 use super::header::RawField;
 use super::params::Structured;
-use super::transfer::{Content, TransferEncoding};
+use super::transfer::TransferEncoding;
 
 /// How much of a name that is not known is shown, in bytes.
 const MAX_SHOWN: usize = 80;

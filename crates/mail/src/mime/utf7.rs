@@ -1,7 +1,7 @@
 //! UTF-7 (RFC 2152), which the web's charsets leave out and old mail still uses. Best effort: a shifted run that makes
 //! no sense becomes U+FFFD.
 
-use super::transfer;
+use super::base64::base64;
 
 /// Decodes UTF-7.
 pub(super) fn decode(bytes: &[u8]) -> String {
@@ -31,7 +31,7 @@ fn push_direct(text: &mut String, bytes: &[u8]) {
 
 /// A shifted run is the base64, without padding, of UTF-16 in big-endian order.
 fn push_shifted(text: &mut String, run: &[u8]) {
-    let (bytes, _) = transfer::base64(run);
+    let (bytes, _) = base64(run);
     let units = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     text.extend(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)));
 }

@@ -2,6 +2,7 @@
 
 use memchr::memmem;
 
+use super::base64::base64;
 use super::charset::{decode, decode_unlabelled, one_line};
 use super::transfer;
 
@@ -108,7 +109,7 @@ impl<'a> Word<'a> {
 
     fn content(&self) -> Vec<u8> {
         match self.encoding {
-            Encoding::B => transfer::base64(self.text).0,
+            Encoding::B => base64(self.text).0,
             Encoding::Q => q(self.text),
         }
     }
