@@ -1,6 +1,5 @@
 //! The description as a whole: the operations of all chapters, what they have in common, and how a client says who it is.
 
-use utoipa::ToSchema;
 use utoipa::openapi::path::{Paths, PathsBuilder};
 use utoipa::openapi::schema::{Components, ComponentsBuilder};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -30,11 +29,6 @@ one line feed.";
 
 /// The cookie of a session, which the login page sets.
 const SESSION_COOKIE: &str = "restante";
-
-/// A description of an API (OpenAPI 3.1).
-#[derive(ToSchema)]
-#[schema(value_type = Object)]
-pub(super) struct Document(#[expect(dead_code, reason = "only its schema is used")] OpenApi);
 
 /// The description of a server whose paths begin with this, be it a URL, a path or nothing.
 pub(super) fn of(root: &str) -> OpenApi {

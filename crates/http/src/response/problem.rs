@@ -10,6 +10,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use restante_access::{Denied, Reason, Scope};
+use restante_api_types::json::to_vec;
 use restante_http_connection::http1::refuse;
 use restante_http_connection::memory::Excess;
 use restante_http_connection::work::WorkError;
@@ -21,8 +22,6 @@ use restante_store::StoreError;
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use utoipa::ToSchema;
-
-use crate::response::json;
 
 /// Why a request is not answered as asked.
 #[derive(Debug)]
@@ -366,7 +365,9 @@ impl Problem {
     /// Returns the body of the response.
     pub(crate) fn body(&self) -> Bytes {
         // Texts and numbers can always be serialised.
-        json::body(&self.document()).unwrap_or_default()
+        let mut body = to_vec(&self.document()).unwrap_or_default();
+        body.push(b'\n');
+        body.into()
     }
 
     /// Returns the problem document, to which members of its own may be added (RFC 9457 section 3.2).

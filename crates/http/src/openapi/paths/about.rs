@@ -1,8 +1,9 @@
 //! What the server tells about itself, this description too.
 
 use serde_json::json;
+use utoipa::ToSchema;
+use utoipa::openapi::OpenApi;
 
-use crate::openapi::document::Document;
 use crate::openapi::operation::{Operation, get};
 use crate::operations::about::Answer;
 
@@ -59,3 +60,8 @@ fn about() -> serde_json::Value {
         "locked": false,
     })
 }
+
+/// A description of an API (OpenAPI 3.1).
+#[derive(ToSchema)]
+#[schema(value_type = Object)]
+struct Document(#[expect(dead_code, reason = "only its schema is used")] OpenApi);
