@@ -3,8 +3,9 @@
 use mlua::{Lua, LuaString, Table, Value};
 use restante_mail::mime::Mailbox;
 
+use super::class::{Class, class};
 use super::field::{Field, Kind};
-use super::tables::{self, Class, class};
+use super::makers;
 use super::values::expect_text;
 
 /// What scripts may write to.
@@ -19,7 +20,7 @@ pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
     let new = lua.create_function(|lua, (name, address): (Value, Value)| {
         let name = expect_text(lua, "the name in address.new(name, address)", name)?;
         let address = expect_text(lua, "the address in address.new(name, address)", address)?;
-        tables::new_address(lua, name, address)
+        makers::new_address(lua, name, address)
     })?;
     table.raw_set("new", new)?;
     Ok(table)
@@ -27,7 +28,7 @@ pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
 
 /// A new address.
 pub(super) fn object(lua: &Lua, mailbox: &Mailbox) -> mlua::Result<Value> {
-    tables::new_address(lua, mailbox.name.as_str(), mailbox.address.as_str()).map(Value::Table)
+    makers::new_address(lua, mailbox.name.as_str(), mailbox.address.as_str()).map(Value::Table)
 }
 
 /// A new list of addresses.

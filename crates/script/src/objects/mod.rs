@@ -3,12 +3,15 @@
 //! scripts get by `require` is made elsewhere.
 
 mod address;
+mod checked;
+mod class;
 mod content;
 mod field;
 mod headers;
 mod inbound;
 mod inbucket;
 mod lists;
+mod makers;
 mod metadata;
 mod record;
 mod session;
@@ -65,7 +68,7 @@ pub(crate) fn is_inbucket(value: &Value) -> bool {
 
 /// Creates the argument for functions that judge a sender or a recipient. The recipient to judge is the last of `to`.
 pub(crate) fn session(lua: &Lua, from: &ReversePath, ip: Option<IpAddr>, to: &[Address]) -> mlua::Result<Value> {
-    tables::new_session(lua, &session::text(from, ip, to.iter())).map(Value::Table)
+    makers::new_session(lua, &session::text(from, ip, to.iter())).map(Value::Table)
 }
 
 /// Creates the same argument as text. The function that [`judge`] returns makes a session of it.
@@ -76,12 +79,12 @@ pub(crate) fn session_text(lua: &Lua, envelope: &Envelope, candidate: Option<&Ad
 
 /// The function with [`session_text`] for its argument, in place of [`session()`].
 pub(crate) fn judge(lua: &Lua, handler: Function) -> mlua::Result<Function> {
-    tables::judge(lua, handler)
+    makers::judge(lua, handler)
 }
 
 /// Whether a table is one of the objects, which are not for looking into.
 pub(crate) fn is_object(table: &Table) -> bool {
-    tables::class(table).is_some()
+    class::class(table).is_some()
 }
 
 /// The argument for functions that see a message before it is stored. Its mail can be read until [`forget`] is called, or

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use mlua::{AnyUserData, IntoLua, Lua, MetaMethod, UserData, UserDataMethods, Value};
 
+use super::checked::checked;
 use super::content::{self, Origin};
-use super::field::{Field, Kind, checked};
+use super::field::{Field, Kind};
 use super::values::{expect_text, fault, name, unknown_field};
 
 /// An object with fields.

@@ -8,7 +8,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::ReversePath;
 
 use super::field::{Field, Kind};
-use super::tables;
+use super::makers;
 
 /// What scripts may write to.
 pub(super) const FIELDS: &[Field] =
@@ -18,7 +18,7 @@ pub(super) const FIELDS: &[Field] =
 pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     // Lines as below, with nothing in them.
-    table.raw_set("new", lua.create_function(|lua, ()| tables::new_session(lua, "\n\n"))?)?;
+    table.raw_set("new", lua.create_function(|lua, ()| makers::new_session(lua, "\n\n"))?)?;
     Ok(table)
 }
 

@@ -1,9 +1,12 @@
-//! The objects that are tables, addresses and sessions: teaches a state to make them, makes and recognises them, and says what
-//! may be written to them. How they behave is in `objects.lua`.
+//! The objects that are tables, addresses and sessions: teaches a state to make them, and says what may be written to them.
+//! How they behave is in `objects.lua`.
 
-use mlua::{AnyUserData, Function, IntoLua, Lua, Table, UserData, Value};
+use mlua::{Function, Lua, Value};
 
-use super::field::{Field, checked};
+use super::checked::checked;
+use super::class::Class;
+use super::field::Field;
+use super::makers::Makers;
 use super::values::{name, unknown_field};
 use super::{address, session};
 use crate::failure::PRELUDE;
@@ -30,46 +33,4 @@ fn checker(lua: &Lua, object: &'static str, fields: &'static [Field]) -> mlua::R
         let Field(name, kind) = field.ok_or_else(|| unknown_field(lua, object, &key))?;
         checked(lua, &format!("{object}.{name}"), *kind, value)
     })
-}
-
-/// The functions that make objects; lies in the app data of a state.
-pub(super) struct Makers {
-    pub(super) address: Function,
-    pub(super) session: Function,
-    pub(super) judge: Function,
-}
-
-/// A new address.
-pub(super) fn new_address(lua: &Lua, name: impl IntoLua, address: impl IntoLua) -> mlua::Result<Table> {
-    maker(lua, |makers| &makers.address)?.call((name, address))
-}
-
-/// A new session, of the text that `session::text` makes.
-pub(super) fn new_session(lua: &Lua, text: &str) -> mlua::Result<Table> {
-    maker(lua, |makers| &makers.session)?.call(text)
-}
-
-/// A function that is called with the text of a session, and calls this one with the session.
-pub(super) fn judge(lua: &Lua, handler: Function) -> mlua::Result<Function> {
-    maker(lua, |makers| &makers.judge)?.call(handler)
-}
-
-fn maker(lua: &Lua, which: fn(&Makers) -> &Function) -> mlua::Result<Function> {
-    let makers = lua.app_data_ref::<Makers>().ok_or_else(|| mlua::Error::runtime("this state makes no objects"))?;
-    Ok(which(&makers).clone())
-}
-
-/// What an object that is a table is. Its metatable, which no script gets hold of, holds one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
-    Address,
-    Session,
-}
-
-impl UserData for Class {}
-
-/// What a table is, if it is one of the objects.
-pub(super) fn class(table: &Table) -> Option<Class> {
-    let marker: Option<AnyUserData> = table.metatable()?.raw_get("class").ok()?;
-    marker?.borrow::<Class>().ok().map(|class| *class)
 }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use mlua::{BorrowedBytes, Lua, LuaString, Value};
 
-use super::tables::class;
+use super::class::class;
 use crate::failure::place;
 
 /// How much of a text is shown in an error, in bytes.
