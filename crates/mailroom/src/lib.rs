@@ -167,7 +167,7 @@ impl Mailroom {
         self.desk.store.last_id().await
     }
 
-    /// Returns [`Store::usage`]. Returns [`StoreError::Unavailable`] if the store does not answer within [`USAGE_TIMEOUT`]. The
+    /// Returns [`Store::usage`]. Returns [`StoreError::Unavailable`] if the store does not answer within two seconds. The
     /// query still runs to completion: a remote store notices a dead connection that way, and opens another one.
     pub async fn usage(&self) -> Result<Usage> {
         let desk = self.desk.clone();

@@ -1,7 +1,7 @@
 //! The configuration: one table of settings, and everything that is made from it.
 //!
 //! [`SETTINGS`] is the only place that defines a setting's name, default, help and parser. The flags, the variables, the keys of
-//! the TOML file, `--help` and `docs/config.md` are generated from it, so that they cannot differ. [`load`] takes flags,
+//! the TOML file, `--help` and `docs/config.md` are generated from it, so that they cannot differ. [`load()`] takes flags,
 //! environment and a file reader as values and returns the checked configuration. It also checks whether the log, the pid file
 //! and the data directory can be written, and whether a greeting exists. Nothing here opens a socket, writes a file or starts the
 //! log.

@@ -70,7 +70,7 @@ fn newer_and_foreign_databases_are_refused() {
 
     let mut unnamed = Connection::open_in_memory().unwrap();
     unnamed.execute_batch("CREATE TABLE other (x)").unwrap();
-    assert!(matches!(SCHEMA.migrate(&mut unnamed), Err(OpenError::Foreign)));
+    assert!(matches!(SCHEMA.migrate(&mut unnamed), Err(OpenError::Unmarked)));
 
     let mut named = SCHEMA.open_in_memory().unwrap();
     let other = Schema { application_id: 8, ..SCHEMA };
@@ -111,7 +111,7 @@ fn a_refused_file_is_not_changed() {
     let path = dir.path().join("notes.db");
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
     let before = fs::read(&path).unwrap();
-    assert!(matches!(SCHEMA.open(&path), Err(OpenError::Foreign)));
+    assert!(matches!(SCHEMA.open(&path), Err(OpenError::Unmarked)));
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
