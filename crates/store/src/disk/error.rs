@@ -125,7 +125,7 @@ impl From<restante_sqlite::OpenError> for OpenError {
         use restante_sqlite::OpenError as Sqlite;
         match error {
             Sqlite::Newer { found, known } => Self::TooNew { found, known },
-            Sqlite::Foreign => Self::Foreign,
+            Sqlite::Foreign | Sqlite::Unmarked => Self::Foreign,
             other => rusqlite::Error::from(other).into(),
         }
     }
