@@ -1,19 +1,20 @@
 //! `restante health`: whether the server that runs with this configuration does its work. A container image without a
 //! shell has nobody else to ask. One question to one listener, with blocking sockets: this is a process of its own.
 
-mod trusting;
-
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use restante_courier::accept_any_certificate;
 use restante_net::{ListenAddr, Network};
 use restante_settings::{Config, Loaded};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 
 /// How long everything together may take.
@@ -104,7 +105,7 @@ impl Target {
 
     fn ask(&self) -> Result<String, String> {
         let stream = self.place.connect(&self.proxies).map_err(|error| format!("cannot be reached: {error}"))?;
-        let mut stream: Box<dyn Stream> = if self.tls { Box::new(trusting::encrypt(stream)?) } else { stream };
+        let mut stream: Box<dyn Stream> = if self.tls { Box::new(encrypt(stream)?) } else { stream };
         match &self.question {
             Question::Http(path) => http(&mut *stream, path),
             Question::Greeting(_, ready) => greeting(&mut *stream, ready),
@@ -205,6 +206,15 @@ fn greeting(stream: &mut dyn Stream, ready: &str) -> io::Result<String> {
     // A courtesy; the answer to the question is known already.
     let _ = stream.write_all(b"QUIT\r\n");
     Ok("greets".to_owned())
+}
+
+/// Starts TLS without checking the certificate. The server is our own, on this machine, and nothing secret is sent. Its certificate
+/// may be made at start, or issued for its name and not for `127.0.0.1`. The handshake is made with the first write. The error is a
+/// sentence for the operator.
+fn encrypt<S: Read + Write>(stream: S) -> Result<StreamOwned<ClientConnection, S>, String> {
+    let name = ServerName::try_from("localhost").map_err(|error| error.to_string())?;
+    let client = accept_any_certificate().and_then(|config| ClientConnection::new(Arc::new(config), name));
+    Ok(StreamOwned::new(client.map_err(|error| format!("cannot be asked by TLS: {error}"))?, stream))
 }
 
 #[cfg(test)]
