@@ -51,7 +51,7 @@ impl Turn {
             Self::Here => return Ok(work()),
             Self::Away(permit) => permit,
         };
-        // The permit goes with the work, which does not end when the client goes away and nobody waits for it any more.
+        // The work keeps the permit: it runs to its end even if the client disconnects.
         let work = move || {
             let _permit = permit;
             work()

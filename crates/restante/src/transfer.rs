@@ -51,13 +51,13 @@ fn cannot_open(error: &OpenError) -> Refused {
 
 fn finish(outcome: Result<ExitCode, Refused>) -> ExitCode {
     outcome.unwrap_or_else(|refused| {
-        // The exit code tells it too, when nobody reads this any more.
+        // If standard error is closed, the exit code still reports the failure.
         let _ = writeln!(io::stderr(), "restante: {}", terminal_text::line(&refused.text));
         ExitCode::from(refused.code)
     })
 }
 
-/// Runs a transfer on a runtime of its own, with a sign that says when somebody wants it to end.
+/// Runs a transfer on a runtime of its own. The value that it gets becomes true after the first signal.
 fn run(work: impl AsyncFnOnce(watch::Receiver<bool>) -> Result<ExitCode, Refused>) -> Result<ExitCode, Refused> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -13,7 +13,7 @@ pub struct Inbox<Q> {
     changed: Condvar,
 }
 
-/// What is behind the lock of an [`Inbox`].
+/// The state that the lock of an [`Inbox`] protects.
 #[derive(Debug, Default)]
 pub struct Contents<Q> {
     /// The queue.

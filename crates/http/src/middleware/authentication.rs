@@ -88,7 +88,7 @@ fn to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
         way.push_str("?next=");
         push_segment(&mut way, &format!("{here}{query}"));
     }
-    see_other(&way)
+    see_other(way)
 }
 
 /// Whether a person opens a page, so that an answer for people is wanted.

@@ -29,7 +29,7 @@ pub(crate) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// What is deleted shall be gone: a browser may keep its copy of mail only to ask whether it is still good.
 pub(crate) const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
-/// How to say that nobody is told where a link was found.
+/// Forbids browsers to send the address of the page to the target of a link.
 pub(crate) const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 /// The value of a policy that allows the own origin only.
 pub(crate) const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
@@ -90,27 +90,24 @@ fn tagged(mut response: Response, tag: HeaderValue) -> Response {
 
 /// Redirects a read to another path. Some clients in use know 301 and not 308.
 pub(crate) fn moved(location: String) -> Result<Response, Problem> {
-    let mut response = redirect(location)?;
-    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    Ok(response)
+    redirect_with(StatusCode::MOVED_PERMANENTLY, location, NO_CACHE)
 }
 
 /// Redirects to another path, with the same method.
 pub(crate) fn redirect(location: String) -> Result<Response, Problem> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
-    response.headers_mut().insert(header::LOCATION, location.try_into().map_err(|error| fault(&error))?);
-    response.headers_mut().insert(header::CACHE_CONTROL, NO_CACHE);
-    Ok(response)
+    redirect_with(StatusCode::PERMANENT_REDIRECT, location, NO_CACHE)
 }
 
 /// Redirects to another path, with GET.
-pub(crate) fn see_other(location: &str) -> Result<Response, Problem> {
+pub(crate) fn see_other(location: String) -> Result<Response, Problem> {
+    redirect_with(StatusCode::SEE_OTHER, location, NO_STORE)
+}
+
+fn redirect_with(status: StatusCode, location: String, cache_control: HeaderValue) -> Result<Response, Problem> {
     let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SEE_OTHER;
-    let location = HeaderValue::try_from(location).map_err(|error| fault(&error))?;
-    response.headers_mut().insert(header::LOCATION, location);
-    response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::LOCATION, location.try_into().map_err(|error| fault(&error))?);
+    response.headers_mut().insert(header::CACHE_CONTROL, cache_control);
     Ok(response)
 }
 

@@ -1,5 +1,5 @@
-//! Answers that are worth remembering, and the one way in which an answer about a message is made: off the network
-//! threads when it is work, within the budget, and remembered. What it says is the business of those who ask for it.
+//! Rendered responses about one message, and the keys of the response cache. A response is rendered outside of the network threads
+//! if the message is large, within the memory budget, and cached. The handlers decide what it contains.
 
 use std::sync::Arc;
 

@@ -47,7 +47,7 @@ const MAX_WAITS: usize = 20_000;
 /// What all large mails that are being handed in may take together, beside the one that is waited for longest.
 pub(crate) const MAX_UPLOAD_BYTES: usize = 64 * 1024 * 1024;
 
-/// What the HTTP service is told at its start.
+/// The settings of the HTTP service.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// What stands before every path: empty, or `/x/y` without a slash at the end.
@@ -76,7 +76,7 @@ pub struct Settings {
     pub metrics: Arc<Metrics>,
     /// The parts of the server that are optional.
     pub extensions: Extensions,
-    /// What keeps out those who are not known; without it everybody is let in.
+    /// Checks credentials. If there is none, anonymous requests may do everything.
     pub locks: Option<Arc<Locks>>,
 }
 
@@ -154,16 +154,16 @@ pub(crate) struct Server {
     pub(crate) scrapes: Arc<Semaphore>,
     /// Bounds the listings that read many mailboxes to find the few that a client may see.
     pub(crate) scans: Arc<Semaphore>,
-    /// The places of those who listen to the live monitor, where these are limited.
+    /// Permits for readers of the live monitor, if they are limited.
     pub(crate) monitors: Option<Arc<Semaphore>>,
-    /// The places of those who wait for mail.
+    /// Permits for requests that wait for messages.
     pub(crate) waits: Semaphore,
     /// The memory for mail that is being handed in. Answers have their own: who dawdles with the one must not stop the other.
     pub(crate) uploads: Arc<restante_net::Budget>,
     pub(crate) told: Told,
 }
 
-/// When the operator was told that requests were refused because there are too many of them, or because the store failed.
+/// Throttles for log lines about refused requests and store errors.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) requests: LogThrottle,

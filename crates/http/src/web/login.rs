@@ -45,7 +45,7 @@ pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) 
         Err(denied) => return Ok(refused(next, user, denied)),
     };
     let (cookie, lifetime) = locks.keeper.log_in(&pass).ok_or_else(|| fault(&"there are no random numbers"))?;
-    let mut response = see_other(&way_back(next))?;
+    let mut response = see_other(way_back(next))?;
     set_cookie(&mut response, &server.settings, &cookie, lifetime.as_secs(), is_secure)?;
     Ok(response)
 }
@@ -54,7 +54,7 @@ pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) 
 pub(crate) async fn log_out(State(server): State<Arc<Server>>, headers: HeaderMap) -> Result<Response, Problem> {
     let locks = locks(&server)?;
     cookies(&headers).for_each(|cookie| locks.keeper.log_out(cookie));
-    let mut response = see_other("./login")?;
+    let mut response = see_other("./login".to_owned())?;
     set_cookie(&mut response, &server.settings, "", 0, false)?;
     Ok(response)
 }

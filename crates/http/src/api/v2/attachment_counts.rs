@@ -1,5 +1,4 @@
-//! How many attachments the messages of a list have. Arriving mail is not looked at that closely, so this is found out
-//! when somebody asks, and remembered: a message never changes.
+//! The numbers of attachments of several messages, for lists of messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
