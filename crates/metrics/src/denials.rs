@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-pub(super) use restante_access::Reason;
+pub(super) use restante_auth::Reason;
 
 /// The denials of one protocol.
 #[derive(Debug, Default)]

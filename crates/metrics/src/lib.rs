@@ -157,7 +157,7 @@ impl Metrics {
     }
 
     /// Counts somebody who was not let in, or not allowed something.
-    pub fn denied(&self, protocol: Protocol, reason: restante_access::Reason) {
+    pub fn denied(&self, protocol: Protocol, reason: restante_auth::Reason) {
         self.of(protocol).denials.count(reason);
     }
 

@@ -10,7 +10,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use restante_access::Locks;
+use restante_auth::Locks;
 use restante_journal::Journal;
 use restante_mailroom::{Mailroom, Settings};
 use restante_metrics::Metrics;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use restante_access::Scope;
-use restante_access::tokens::{self, Token, Wish};
+use restante_auth::Scope;
+use restante_auth::tokens::{self, Token, Wish};
 use restante_settings::Config;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use restante_access::users;
+use restante_auth::users;
 use restante_settings::Config;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 

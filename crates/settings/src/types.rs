@@ -305,8 +305,8 @@ pub struct Auth {
 
 impl Auth {
     /// Returns the settings of the authenticator.
-    pub fn settings(&self) -> restante_access::Settings {
-        restante_access::Settings {
+    pub fn settings(&self) -> restante_auth::Settings {
+        restante_auth::Settings {
             users: self.users.clone(),
             tokens: self.tokens.clone(),
             session_time: self.session_time,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use restante_access::{Locks, Pass, Reason};
+use restante_auth::{Locks, Pass, Reason};
 
 use crate::response::problem::{Challenge, Problem};
 

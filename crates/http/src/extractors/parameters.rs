@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
-use restante_access::{Grant, Scope};
+use restante_auth::{Grant, Scope};
 use restante_journal::{SessionId, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::{MessageId, Summary};

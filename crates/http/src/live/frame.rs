@@ -2,8 +2,8 @@
 //! part of it.
 
 use bytes::Bytes;
-use restante_access::Grant;
 use restante_api_types::{Identifier, MessageRecord};
+use restante_auth::Grant;
 use restante_mailroom::events::{Event, Told};
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
-use restante_access::Grant;
+use restante_auth::Grant;
 use restante_http_connection::context::Tenure;
 use restante_http_connection::disconnect::Departure;
 use restante_mail::naming::MailboxName;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use axum::response::{IntoResponse as _, Response};
-use restante_access::{Denied, Grant, Locks, Pass, Reason};
+use restante_auth::{Denied, Grant, Locks, Pass, Reason};
 
 use crate::extractors::login_session::Admitted;
 use crate::extractors::request_context::{has_origin, template};

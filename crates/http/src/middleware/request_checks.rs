@@ -11,7 +11,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use restante_access::{Denied, Grant};
+use restante_auth::{Denied, Grant};
 use restante_http_connection::clean_path::{cleaned, path_and_query};
 use restante_http_connection::context::Peer;
 use restante_http_connection::disconnect::Departure;

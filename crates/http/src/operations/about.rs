@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use restante_access::Grant;
+use restante_auth::Grant;
 use restante_settings::{Config, Tls};
 use serde::Serialize;
 use utoipa::ToSchema;

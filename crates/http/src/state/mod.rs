@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use bytes::Bytes;
-use restante_access::Locks;
+use restante_auth::Locks;
 use restante_cache::Cache;
 use restante_http_connection::context::Peer;
 use restante_http_connection::memory::{Allowance, Budget};

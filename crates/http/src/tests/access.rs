@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use restante_access::tokens::{self, Wish};
-use restante_access::{Locks, Scope, users};
+use restante_auth::tokens::{self, Wish};
+use restante_auth::{Locks, Scope, users};
 use restante_testdir::TestDir;
 
 use super::*;
@@ -42,7 +42,7 @@ impl Locked {
         let writer = token("writer", &[Scope::Write], &[]);
         let admin = token("admin", &[Scope::Admin], &[]);
         let limited = token("limited", &[Scope::Read, Scope::Write, Scope::Admin], &["ci-*"]);
-        let auth = restante_access::Settings {
+        let auth = restante_auth::Settings {
             users: Some(people),
             tokens: Some(programs),
             session_time: std::time::Duration::from_hours(1),

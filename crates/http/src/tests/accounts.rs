@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures_util::stream;
-use restante_access::tokens::{self, Wish};
-use restante_access::{Locks, Scope, users};
+use restante_auth::tokens::{self, Wish};
+use restante_auth::{Locks, Scope, users};
 use restante_journal::memory::MemoryJournal;
 use restante_journal::{Journal, Piece, Recipient, Side};
 use restante_testdir::TestDir;
@@ -32,7 +32,7 @@ impl Accounts {
         let dir = TestDir::new();
         let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&users, "ann", "secret").unwrap();
-        let auth = restante_access::Settings { users: Some(users), tokens: Some(tokens), session_time, secret: None };
+        let auth = restante_auth::Settings { users: Some(users), tokens: Some(tokens), session_time, secret: None };
         let locks = Locks::open(auth).unwrap();
         let journal = Arc::new(MemoryJournal::new(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
-use restante_access::{Denied, Locks, Reason};
+use restante_auth::{Denied, Locks, Reason};
 use restante_http_connection::context::Peer;
 
 use crate::extractors::body;

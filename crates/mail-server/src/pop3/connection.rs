@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Buf as _;
-use restante_access::{Denied, Grant, Reason, Scope};
+use restante_auth::{Denied, Grant, Reason, Scope};
 use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Cause;

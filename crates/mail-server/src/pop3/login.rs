@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use md5::{Digest as _, Md5};
-use restante_access::{Configured, Denied, Grant, Locks, Reason, Scope};
+use restante_auth::{Configured, Denied, Grant, Locks, Reason, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
 use restante_settings::Key;
@@ -126,7 +126,7 @@ mod tests {
             mailbox: (*mailbox != "*").then(|| named(mailbox)),
             password: Secret::new(*password),
         };
-        Login::new(keys.iter().map(key).collect(), Locks::open(restante_access::Settings::default()).unwrap())
+        Login::new(keys.iter().map(key).collect(), Locks::open(restante_auth::Settings::default()).unwrap())
     }
 
     fn password(text: &str) -> Proof {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use restante_access::{Denied, Grant, Scope};
+use restante_auth::{Denied, Grant, Scope};
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, RecipientRefusal};
 use restante_mail::naming::MailboxName;
@@ -177,8 +177,8 @@ impl<'a> Connection<'a> {
         host.metrics.denied(host.protocol, denied.reason);
         login.locks().tell(host.protocol.name(), self.ip, &"AUTH", &denied);
         Some(Err(match denied.reason {
-            restante_access::Reason::TooMany => LoginRefusal::TooManyFailures,
-            restante_access::Reason::Scope => LoginRefusal::NotPermitted,
+            restante_auth::Reason::TooMany => LoginRefusal::TooManyFailures,
+            restante_auth::Reason::Scope => LoginRefusal::NotPermitted,
             _ => LoginRefusal::WrongCredentials,
         }))
     }
@@ -198,7 +198,7 @@ impl<'a> Connection<'a> {
                 }
             }
             Err(RecipientRefusal::NotPermitted) => {
-                let denied = Denied::to(grant.and_then(Grant::holder), restante_access::Reason::Mailbox);
+                let denied = Denied::to(grant.and_then(Grant::holder), restante_auth::Reason::Mailbox);
                 host.metrics.denied(host.protocol, denied.reason);
                 self.server.login.locks().tell(host.protocol.name(), self.ip, &"RCPT", &denied);
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
-use restante_access::{Configured, Denied, Grant, Locks, Reason, Scope};
+use restante_auth::{Configured, Denied, Grant, Locks, Reason, Scope};
 use restante_proto::smtp::Proof;
 use restante_settings::Credential;
 
@@ -91,7 +91,7 @@ mod tests {
         let digest = 0xb913_a602_c7ed_a7a4_95b4_e6e7_334d_3890_u128.to_be_bytes();
         let credential = |user: &str, password| Credential { user: user.to_owned(), password: Secret::new(password) };
         let credentials = vec![credential("tim", "tanstaaftanstaaf"), credential("eve", "x")];
-        let login = Login::new(credentials, Locks::open(restante_access::Settings::default()).unwrap());
+        let login = Login::new(credentials, Locks::open(restante_auth::Settings::default()).unwrap());
         assert!(login.verifies_digests());
         let digest_of = |challenge: &str| Proof::CramMd5 { challenge: challenge.to_owned(), digest };
         let password = Proof::Password(Secret::new("tanstaaftanstaaf"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use restante_access::Scopes;
+use restante_auth::Scopes;
 use restante_client::Errand;
 use restante_settings::{Flags, SETTINGS, Setting, Status, Value, boolean};
 use restante_transfer::{Export, ExportFormat, Import, ImportFormat};

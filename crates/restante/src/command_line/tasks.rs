@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use restante_access::{Scope, Scopes};
+use restante_auth::{Scope, Scopes};
 use restante_settings::parse_duration;
 
 /// The longest time that a token can be made for: some more than anybody plans ahead.

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use restante_access::{tokens, users};
+use restante_auth::{tokens, users};
 
 use super::Found;
 use crate::ReadFile;

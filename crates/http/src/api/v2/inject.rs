@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_access::Scope;
+use restante_auth::Scope;
 use restante_http_connection::context::Peer;
 use restante_http_connection::memory::SMALL;
 use restante_mail::address::{Address, Alphabet};
