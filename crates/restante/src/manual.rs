@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Arg, Command};
-use restante_client::EXIT_CODES;
+use restante_cli::EXIT_CODES;
 use restante_settings::SETTINGS;
 
 use crate::command_line::{self, Manual};

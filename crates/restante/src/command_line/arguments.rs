@@ -1,5 +1,5 @@
 //! The arguments: flags generated from the table of settings, and the commands. The commands that use a server, and their flags,
-//! come from `restante_client`. Values of settings stay text here: they are parsed together with those of the other sources, so
+//! come from `restante_cli`. Values of settings stay text here: they are parsed together with those of the other sources, so
 //! that all errors are reported at once.
 
 use std::ffi::{OsStr, OsString};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_auth::Scopes;
-use restante_client::Errand;
+use restante_cli::Errand;
 use restante_settings::{Flags, SETTINGS, Setting, Status, Value, boolean};
 use restante_transfer::{Export, ExportFormat, Import, ImportFormat};
 
@@ -74,7 +74,7 @@ const IMPORT_FORMATS: &[(ImportFormat, &str, &str)] = &[
 /// Reads the command line, program name first. Help, version and mistakes come back as the text to end with.
 pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Request, Exit> {
     let args: Vec<OsString> = args.into_iter().map(with_two_dashes).collect();
-    let args = restante_client::with_two_dashes(args);
+    let args = restante_cli::with_two_dashes(args);
     let matches = command().try_get_matches_from(&args).map_err(|error| {
         let code = u8::try_from(error.exit_code()).unwrap_or(2);
         let hint = equals_sign(&args).filter(|_| code != 0).unwrap_or_default();
@@ -195,7 +195,7 @@ pub(crate) fn command() -> Command {
         .subcommand(token_command())
         .subcommand(user_command())
         .subcommand(config)
-        .subcommands(restante_client::commands())
+        .subcommands(restante_cli::commands())
         .subcommands(manual::commands())
 }
 

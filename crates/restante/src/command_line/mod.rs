@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use restante_client::Errand;
+use restante_cli::Errand;
 use restante_settings::{self, Loaded, Purpose, ReadFile};
 use restante_transfer::{Export, Import};
 
@@ -86,7 +86,7 @@ pub fn parse(
         Task::Script(_) => Purpose::Script,
         _ => Purpose::Serve,
     };
-    let loaded = match restante_settings::load(&flags, env, restante_client::VARIABLES, read_file, purpose) {
+    let loaded = match restante_settings::load(&flags, env, restante_cli::VARIABLES, read_file, purpose) {
         Ok(loaded) => Box::new(loaded),
         Err(problems) => return Command::Exit(Exit { text: restante_settings::report(&problems), code: 2 }),
     };
