@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use jiff::SignedDuration;
-use restante_courier::Trust;
+use restante_http_client::Trust;
 
 use crate::failure::Failure;
 use crate::screen::Color;

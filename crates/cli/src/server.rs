@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use restante_courier::{Answers, Courier, Download, Http as _, Request, Response, Rules, Trust, Url, destination};
+use restante_http_client::{Answers, Courier, Download, Http as _, Request, Response, Rules, Trust, Url, destination};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -134,8 +134,8 @@ impl Server {
         }
     }
 
-    fn unreachable(&self, failure: &restante_courier::Failure) -> Failure {
-        use restante_courier::Failure as Sent;
+    fn unreachable(&self, failure: &restante_http_client::Failure) -> Failure {
+        use restante_http_client::Failure as Sent;
         let base = &self.base;
         match failure {
             Sent::Malformed(_) => Failure::Usage(format!("The request cannot be sent to {base}: {failure}.")),

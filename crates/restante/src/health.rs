@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use restante_courier::accept_any_certificate;
+use restante_http_client::accept_any_certificate;
 use restante_net::{ListenAddr, Network};
 use restante_settings::{Config, Loaded};
 use rustls::pki_types::ServerName;

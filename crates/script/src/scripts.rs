@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 
-use restante_courier::{Answers, Courier, Rules};
+use restante_http_client::{Answers, Courier, Rules};
 
 use crate::Settings;
 use crate::commands::Commands;

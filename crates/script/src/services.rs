@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use restante_courier::Http;
+use restante_http_client::Http;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use restante_courier::{Failure, Http};
+use restante_http_client::{Failure, Http};
 use restante_logging::LogThrottle;
 
 use crate::counts::Tally;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_lc_rs::digest;
 use jiff::Timestamp;
 use restante_api_types::{MessageRecord, json};
-use restante_courier::Request;
+use restante_http_client::Request;
 use restante_mail::message::Summary;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use restante_courier::destination;
+use restante_http_client::destination;
 
 /// A target's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use restante_courier::{destination, is_plainly_private};
+use restante_http_client::{destination, is_plainly_private};
 
 use crate::Key;
 use crate::place::Place;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use restante_courier::{Failure, Response};
+use restante_http_client::{Failure, Response};
 
 use crate::pace::retry_after;
 

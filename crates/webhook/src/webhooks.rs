@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use restante_courier::{Answers, Courier, Http, Rules};
+use restante_http_client::{Answers, Courier, Http, Rules};
 use restante_mail::message::{MessageId, Summary};
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use restante_courier::accept_any_certificate;
+use restante_http_client::accept_any_certificate;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mlua::{BString, Function, LuaString, Table};
-use restante_courier::{Failure, Http, Request, Response};
+use restante_http_client::{Failure, Http, Request, Response};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 

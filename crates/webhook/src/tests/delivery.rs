@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use restante_api_types::MessageRecord;
-use restante_courier::Failure;
+use restante_http_client::Failure;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mailroom::hooks::Observer as _;
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use restante_courier::{Failure, Http, Request, Response};
+use restante_http_client::{Failure, Http, Request, Response};
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::Naming;
 use serde_json::Value;

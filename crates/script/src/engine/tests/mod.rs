@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mlua::Value;
-use restante_courier::{Failure, Http, Request, Response};
+use restante_http_client::{Failure, Http, Request, Response};
 use restante_mail::naming::Naming;
 use restante_testdir::TestDir;
 

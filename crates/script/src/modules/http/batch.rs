@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use mlua::{Lua, Table, Value};
-use restante_courier::{Http, Request, Response};
+use restante_http_client::{Http, Request, Response};
 
 use super::options;
 use super::room::{Room, Trouble};

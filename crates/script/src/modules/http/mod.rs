@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mlua::{AnyUserData, Lua, Table, Value};
-use restante_courier::{Http, Request, Response};
+use restante_http_client::{Http, Request, Response};
 
 use self::room::{Room, Trouble};
 use crate::event::Context;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mlua::{Lua, Table, Value};
-use restante_courier::Request;
+use restante_http_client::Request;
 
 use super::room::{Room, Trouble};
 use crate::modules::convert::{beginning_of, number_of};

@@ -2,7 +2,7 @@
 //! keeps.
 
 use mlua::{AnyUserData, Lua, LuaString, MetaMethod, Table, UserData, UserDataFields, UserDataMethods, Value};
-use restante_courier::Response;
+use restante_http_client::Response;
 
 /// Makes the object of an answer.
 pub(super) fn object(lua: &Lua, response: &Response) -> mlua::Result<AnyUserData> {

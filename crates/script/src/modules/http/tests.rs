@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mlua::{Lua, Value};
-use restante_courier::{Failure, Http, Request, Response};
+use restante_http_client::{Failure, Http, Request, Response};
 
 use super::*;
 use crate::event::Event;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mlua::{Lua, Value};
-use restante_courier::{Failure, Http, Request, Response};
+use restante_http_client::{Failure, Http, Request, Response};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};

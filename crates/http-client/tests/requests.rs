@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use restante_courier::{Answers, Courier, Failure, Http as _, Request, Response, Rules};
+use restante_http_client::{Answers, Courier, Failure, Http as _, Request, Response, Rules};
 
 /// A server that answers every request with what the function makes of its text, and hangs up.
 fn serve(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
