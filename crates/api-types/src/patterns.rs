@@ -97,7 +97,7 @@ mod tests {
         #[test]
         fn every_name_matches(text in "[a-zA-Z+.\\-\\[\\]\"@:0-9İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}|\\[[0-9a-f:]{2,9}\\]") {
             for naming in ALL {
-                if let Ok(name) = naming.mailbox_named(&text) {
+                if let Ok(name) = naming.parse_mailbox(&text) {
                     prop_assert!(matches(MAILBOX_NAME, name.as_str()), "{} under {}", name, naming);
                     prop_assert!(matches(NAME_OR_ADDRESS, name.as_str()), "{} under {}", name, naming);
                 }

@@ -125,7 +125,7 @@ impl Grant {
 
     /// Whether the mailbox is one of those that this is about.
     pub fn reaches(&self, mailbox: &MailboxName) -> bool {
-        self.mailboxes.as_ref().is_none_or(|patterns| patterns.contains(mailbox.as_str()))
+        self.mailboxes.as_ref().is_none_or(|patterns| patterns.matches(mailbox.as_str()))
     }
 }
 

@@ -92,7 +92,7 @@ pub fn sendmail(args: &[OsString]) -> Option<ExitCode> {
 /// Tells the person something that is not the answer itself.
 fn note(sentence: &str) {
     // Nobody has to listen.
-    let _ = writeln!(io::stderr(), "restante: {}", terminal_text::line(sentence));
+    let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(sentence));
 }
 
 /// What a command line asks for, ready to be done.

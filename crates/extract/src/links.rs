@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use restante_mail::mime::Mime;
-use restante_mail::mime::references::{Place, resolve};
-use restante_mail::mime::tags::{Token, Tokens, attribute};
+use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
+use restante_mail::mime::references::{ReferenceContext, resolve};
 
 use crate::base::{resolved, scheme};
 use crate::listed;
@@ -72,8 +72,8 @@ impl Link {
 /// The links of a mail in their order: those of the HTML, of the text and of the header. One that is in the same place
 /// twice with the same words is given once.
 pub fn links(mime: &Mime) -> Vec<Link> {
-    let mut links = Links::of_bodies(&mime.html(), mime.own_text().as_deref());
-    for field in mime.header().iter().filter(|field| FIELDS.iter().any(|name| field.is(name))) {
+    let mut links = Links::of_bodies(&mime.html(), mime.text_body().as_deref());
+    for field in mime.header().iter().filter(|field| FIELDS.iter().any(|name| field.has_name(name))) {
         for href in listed::addresses(&field.value()) {
             links.add(Link { text: href.clone(), href, image_alt: None, place: Found::Header });
         }
@@ -137,7 +137,7 @@ impl Links {
                         open.push(raw);
                     }
                 }
-                Token::Open(name, attributes) => match name.to_ascii_lowercase().as_str() {
+                Token::StartTag(name, attributes) => match name.to_ascii_lowercase().as_str() {
                     // The first one counts (HTML Standard, section 4.2.3).
                     "base" if base.is_none() => base = href(attributes, None),
                     "a" => {
@@ -157,8 +157,8 @@ impl Links {
                     }
                     _ => {}
                 },
-                Token::Close(name) if name.eq_ignore_ascii_case("a") => self.close(open.take()),
-                Token::Close(_) | Token::Raw(_) => {}
+                Token::EndTag(name) if name.eq_ignore_ascii_case("a") => self.close(open.take()),
+                Token::EndTag(_) | Token::RawText(_) => {}
             }
         }
         self.close(open);
@@ -190,14 +190,14 @@ impl Open {
         if self.text.len() < MAX_TEXT {
             // A character reference is longer than what it stands for.
             let enough = shorter(raw, 8 * MAX_TEXT);
-            self.text.push_str(&resolve(enough, Place::Text));
+            self.text.push_str(&resolve(enough, ReferenceContext::Text));
         }
     }
 
     /// With the words of an image, unless there is one with words already.
     fn with_image(mut self, attributes: &str) -> Self {
-        let alt =
-            attribute(attributes, "alt").map(|alt| collapsed(&resolve(shorter(alt, 8 * MAX_TEXT), Place::Attribute)));
+        let alt = find_attribute(attributes, "alt")
+            .map(|alt| collapsed(&resolve(shorter(alt, 8 * MAX_TEXT), ReferenceContext::Attribute)));
         self.image_alt = self.image_alt.or(alt.filter(|alt| !alt.is_empty()));
         self
     }
@@ -206,8 +206,8 @@ impl Open {
 /// The address that a tag leads to. Blanks around it and line breaks in it do not count (URL Standard, section 4.4), and a
 /// place in the mail itself is no link.
 fn href(attributes: &str, base: Option<&str>) -> Option<String> {
-    let raw = attribute(attributes, "href").filter(|raw| raw.len() <= 8 * MAX_ADDRESS)?;
-    let href = resolve(raw, Place::Attribute);
+    let raw = find_attribute(attributes, "href").filter(|raw| raw.len() <= 8 * MAX_ADDRESS)?;
+    let href = resolve(raw, ReferenceContext::Attribute);
     let href: String = href.trim().chars().filter(|c| !matches!(c, '\n' | '\r' | '\t')).collect();
     (!href.is_empty() && !href.starts_with('#')).then(|| resolved(&href, base))
 }

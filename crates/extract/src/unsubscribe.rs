@@ -39,7 +39,7 @@ pub enum Method {
 
 /// What the header of a mail says about getting off its list.
 pub fn unsubscribe(mime: &Mime) -> Unsubscribe {
-    let field = |name: &str| mime.header().iter().find(|field| field.is(name)).map(HeaderField::value);
+    let field = |name: &str| mime.header().iter().find(|field| field.has_name(name)).map(HeaderField::value);
     let addresses = field("List-Unsubscribe").map(|value| listed::addresses(&value)).unwrap_or_default();
     let links: Vec<_> = addresses.into_iter().filter_map(Way::new).collect();
     let posted = field("List-Unsubscribe-Post").is_some_and(|value| {

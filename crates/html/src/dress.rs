@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use restante_mail::mime::tags::{Attributes, Token, Tokens};
+use restante_mail::mime::html_tokens::{Attributes, Token, Tokens};
 
 use super::Inline;
 use super::address::Address;
@@ -50,12 +50,12 @@ impl<'a> Dresser<'a> {
                     }
                     result.push_str(text);
                 }
-                Token::Open(name, attributes) => {
+                Token::StartTag(name, attributes) => {
                     is_pre = name == "pre";
                     self.tag(&mut result, name, attributes);
                 }
-                Token::Raw(_) => {}
-                Token::Close(name) => {
+                Token::RawText(_) => {}
+                Token::EndTag(name) => {
                     result.push_str("</");
                     result.push_str(name);
                     result.push('>');

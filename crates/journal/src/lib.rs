@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use restante_mail::message::{MessageId, NoSuchId};
+use restante_mail::message::{MessageId, ParseMessageIdError};
 use restante_mail::naming::MailboxName;
 use restante_store::Result;
 
@@ -86,10 +86,10 @@ impl fmt::Display for SessionId {
 }
 
 impl FromStr for SessionId {
-    type Err = NoSuchId;
+    type Err = ParseMessageIdError;
 
     /// Takes only the form that [`fmt::Display`] prints, so that one session has one address.
-    fn from_str(text: &str) -> Result<Self, NoSuchId> {
+    fn from_str(text: &str) -> Result<Self, ParseMessageIdError> {
         text.parse::<MessageId>().map(|id| Self(id.number()))
     }
 }

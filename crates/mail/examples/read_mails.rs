@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     for mail in (0..repeats).flat_map(|_| &mails) {
         black_box(header_summary(mail));
         let mime = Mime::parse(mail.clone());
-        black_box((mime.compatible_text(), mime.html(), mime.header_map()));
+        black_box((mime.inbucket_text(), mime.html(), mime.header_map()));
         for attachment in mime.attachments() {
             black_box(attachment.md5_hex());
         }

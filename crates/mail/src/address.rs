@@ -8,15 +8,15 @@ use std::net::{IpAddr, Ipv6Addr};
 use unicode_normalization::UnicodeNormalization as _;
 
 /// The longest address, in characters.
-pub const MAX_ADDRESS: usize = 320;
+pub const MAX_ADDRESS_CHARS: usize = 320;
 /// The longest local part, in characters.
-pub const MAX_LOCAL: usize = 128;
+pub const MAX_LOCAL_PART_CHARS: usize = 128;
 /// The longest mailbox name without a domain that a reader may ask for, in characters.
-pub const MAX_NAME: usize = 255;
+pub const MAX_MAILBOX_NAME_CHARS: usize = 255;
 /// The longest domain, in characters.
-pub const MAX_DOMAIN: usize = 255;
+pub const MAX_DOMAIN_CHARS: usize = 255;
 /// The longest label of a domain, in characters.
-pub const MAX_LABEL: usize = 63;
+pub const MAX_LABEL_CHARS: usize = 63;
 
 /// A valid mail address: a local part with its quoting undone, and a domain or address literal as written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("the address is empty"),
-            Self::TooLong => write!(f, "the address has more than {MAX_ADDRESS} characters"),
+            Self::TooLong => write!(f, "the address has more than {MAX_ADDRESS_CHARS} characters"),
             Self::Route => f.write_str("the source route does not end in ':'"),
             Self::NonAscii => f.write_str("the address is not ASCII"),
             Self::Local(rule) => write!(f, "the local part {rule}"),
@@ -73,12 +73,12 @@ impl Address {
         let (local, domain) = split(text, alphabet)?;
         let mut domain = domain.ok_or(AddressError::Domain("is missing"))?;
         check_domain(&domain)?;
-        domain.truncate(without_final_dot(&domain).len());
+        domain.truncate(strip_final_dot(&domain).len());
         Ok(Self { local, domain })
     }
 
     /// The address of somebody at a host whose name is known to be good: `<Postmaster>` is such a one.
-    pub fn at(local: &str, domain: &str) -> Self {
+    pub fn from_parts(local: &str, domain: &str) -> Self {
         Self { local: local.to_owned(), domain: domain.to_owned() }
     }
 
@@ -119,7 +119,7 @@ impl fmt::Display for Address {
 /// domain may be longer than a local part, and its final dot is dropped.
 pub(crate) fn split(text: &str, alphabet: Alphabet) -> Result<(String, Option<String>), AddressError> {
     // Checked in bytes before anything is copied: no character of UTF-8 takes more than four.
-    if text.len() > 4 * MAX_ADDRESS {
+    if text.len() > 4 * MAX_ADDRESS_CHARS {
         return Err(AddressError::TooLong);
     }
     let text = match (text.is_ascii(), alphabet) {
@@ -128,27 +128,27 @@ pub(crate) fn split(text: &str, alphabet: Alphabet) -> Result<(String, Option<St
         // Normal form comes first: it can turn a character into one that is not allowed.
         (false, Alphabet::Utf8) => Cow::Owned(text.nfc().collect()),
     };
-    if length(&text) > MAX_ADDRESS {
+    if char_count(&text) > MAX_ADDRESS_CHARS {
         return Err(AddressError::TooLong);
     }
-    let text = without_route(&text)?;
-    let (mut local, rest) = local_part(text)?;
+    let text = strip_route(&text)?;
+    let (mut local, rest) = parse_local_part(text)?;
     let Some(domain) = rest.strip_prefix('@') else {
-        local.truncate(without_final_dot(&local).len());
-        return if length(&local) > MAX_NAME {
+        local.truncate(strip_final_dot(&local).len());
+        return if char_count(&local) > MAX_MAILBOX_NAME_CHARS {
             Err(AddressError::Local("has more than 255 characters"))
         } else {
             Ok((local, None))
         };
     };
-    if length(&local) > MAX_LOCAL {
+    if char_count(&local) > MAX_LOCAL_PART_CHARS {
         return Err(AddressError::Local("has more than 128 characters"));
     }
     Ok((local, Some(domain.to_owned())))
 }
 
 /// Returns the text without a dot at its end. That of a domain only says that the name is complete (RFC 1034 section 3.1).
-pub(crate) fn without_final_dot(text: &str) -> &str {
+pub(crate) fn strip_final_dot(text: &str) -> &str {
     text.strip_suffix('.').unwrap_or(text)
 }
 
@@ -157,17 +157,17 @@ pub(crate) fn check_domain(domain: &str) -> Result<(), AddressError> {
     if domain.is_empty() {
         return Err(AddressError::Domain("is missing"));
     }
-    if length(domain) > MAX_DOMAIN {
+    if char_count(domain) > MAX_DOMAIN_CHARS {
         return Err(AddressError::Domain("has more than 255 characters"));
     }
     if let Some(literal) = domain.strip_prefix('[') {
         return check_literal(literal);
     }
-    without_final_dot(domain).split('.').try_for_each(check_label)
+    strip_final_dot(domain).split('.').try_for_each(check_label)
 }
 
 /// Whether a domain name or an address literal is valid, as a peer may give it in HELO or an operator in a setting.
-pub fn is_domain(domain: &str) -> bool {
+pub fn is_valid_domain(domain: &str) -> bool {
     check_domain(domain).is_ok()
 }
 
@@ -177,12 +177,12 @@ pub(crate) fn is_dot_string(local: &str) -> bool {
 }
 
 /// In characters.
-fn length(text: &str) -> usize {
+fn char_count(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
 /// RFC 5321 appendix C: a source route may be sent, and is ignored.
-fn without_route(text: &str) -> Result<&str, AddressError> {
+fn strip_route(text: &str) -> Result<&str, AddressError> {
     if !text.starts_with('@') {
         return if text.is_empty() { Err(AddressError::Empty) } else { Ok(text) };
     }
@@ -194,9 +194,9 @@ fn without_route(text: &str) -> Result<&str, AddressError> {
 }
 
 /// Reads the local part up to an `@` that is not quoted; returns it unquoted, and the rest with its `@`.
-fn local_part(text: &str) -> Result<(String, &str), AddressError> {
+fn parse_local_part(text: &str) -> Result<(String, &str), AddressError> {
     if let Some(quoted) = text.strip_prefix('"') {
-        return quoted_local_part(quoted);
+        return parse_quoted_local_part(quoted);
     }
     let mut local = String::with_capacity(text.len());
     let mut dot_allowed = false;
@@ -235,7 +235,7 @@ fn local_part(text: &str) -> Result<(String, &str), AddressError> {
 }
 
 /// Reads the inside of an RFC 5321 Quoted-string; `text` starts behind the opening mark.
-fn quoted_local_part(text: &str) -> Result<(String, &str), AddressError> {
+fn parse_quoted_local_part(text: &str) -> Result<(String, &str), AddressError> {
     let mut local = String::new();
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -279,7 +279,7 @@ fn check_label(label: &str) -> Result<(), AddressError> {
     if label.is_empty() {
         return Err(AddressError::Domain("has a leading, trailing or doubled dot"));
     }
-    if length(label) > MAX_LABEL {
+    if char_count(label) > MAX_LABEL_CHARS {
         return Err(AddressError::Domain("has a label of more than 63 characters"));
     }
     if label.starts_with('-') || label.ends_with('-') {

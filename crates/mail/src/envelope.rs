@@ -40,7 +40,7 @@ pub struct Recipient {
 impl Recipient {
     /// Names the mailbox of a recipient. Fails if no mailbox can be named after the address.
     pub fn new(address: Address, naming: Naming) -> Result<Self, NameError> {
-        let mailbox = naming.mailbox_of(&address)?;
+        let mailbox = naming.mailbox_for(&address)?;
         Ok(Self { address, mailbox })
     }
 }

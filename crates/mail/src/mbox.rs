@@ -6,16 +6,16 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 
 /// Stands for a sender that is empty or does not fit into one word.
-const NOBODY: &str = "MAILER-DAEMON";
+const FALLBACK_SENDER: &str = "MAILER-DAEMON";
 /// The form of C's `asctime`, in UTC (RFC 4155 appendix A).
-const ASCTIME: &str = "%a %b %e %H:%M:%S %Y";
+const ASCTIME_FORMAT: &str = "%a %b %e %H:%M:%S %Y";
 
 /// Writes one mail.
-pub fn write(out: &mut dyn Write, sender: &str, received: Timestamp, source: &[u8]) -> io::Result<()> {
+pub fn write_message(out: &mut dyn Write, sender: &str, received: Timestamp, source: &[u8]) -> io::Result<()> {
     let fits = !sender.is_empty() && !sender.contains(|c: char| c.is_whitespace() || c.is_control());
-    writeln!(out, "From {} {}", if fits { sender } else { NOBODY }, received.strftime(ASCTIME))?;
+    writeln!(out, "From {} {}", if fits { sender } else { FALLBACK_SENDER }, received.strftime(ASCTIME_FORMAT))?;
     for line in source.split_inclusive(|byte| *byte == b'\n') {
-        if is_quoted(line) || line.starts_with(b"From ") {
+        if is_quoted_from_line(line) || line.starts_with(b"From ") {
             out.write_all(b">")?;
         }
         match line.strip_suffix(b"\r\n") {
@@ -32,7 +32,7 @@ pub fn write(out: &mut dyn Write, sender: &str, received: Timestamp, source: &[u
 }
 
 /// Whether a line is one or more `>` with `From ` behind them.
-pub fn is_quoted(line: &[u8]) -> bool {
+pub fn is_quoted_from_line(line: &[u8]) -> bool {
     let marks = line.iter().take_while(|byte| **byte == b'>').count();
     marks > 0 && line[marks..].starts_with(b"From ")
 }
@@ -44,7 +44,7 @@ mod tests {
     fn written(source: &str) -> String {
         let mut out = Vec::new();
         let at = "2026-11-05T02:52:50.9Z".parse().unwrap();
-        write(&mut out, "ann@x.org", at, source.as_bytes()).unwrap();
+        write_message(&mut out, "ann@x.org", at, source.as_bytes()).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -70,7 +70,7 @@ mod tests {
     fn senders_that_are_no_word_are_left_out() {
         for sender in ["", "\"a b\"@x.org", "a\nb"] {
             let mut out = Vec::new();
-            write(&mut out, sender, Timestamp::UNIX_EPOCH, b"x").unwrap();
+            write_message(&mut out, sender, Timestamp::UNIX_EPOCH, b"x").unwrap();
             assert_eq!(out, b"From MAILER-DAEMON Thu Jan  1 00:00:00 1970\nx\n\n");
         }
     }

@@ -26,7 +26,7 @@ impl MessageId {
 
     /// The id for a message that arrived at `received` in a store whose last id was `last`.
     #[must_use]
-    pub fn following(last: Self, received: Timestamp) -> Self {
+    pub fn next_after(last: Self, received: Timestamp) -> Self {
         let arrival = u64::try_from(received.as_microsecond()).unwrap_or(0);
         Self(arrival.max(last.0 + 1))
     }
@@ -51,17 +51,17 @@ impl fmt::Display for MessageId {
 
 /// The text is no id that this server ever gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoSuchId;
+pub struct ParseMessageIdError;
 
 impl FromStr for MessageId {
-    type Err = NoSuchId;
+    type Err = ParseMessageIdError;
 
     /// Takes only the form that [`fmt::Display`] prints, so that one message has one address.
-    fn from_str(text: &str) -> Result<Self, NoSuchId> {
+    fn from_str(text: &str) -> Result<Self, ParseMessageIdError> {
         if text.starts_with(['0', '+']) {
-            return Err(NoSuchId);
+            return Err(ParseMessageIdError);
         }
-        text.parse().map(Self).map_err(|_| NoSuchId)
+        text.parse().map(Self).map_err(|_| ParseMessageIdError)
     }
 }
 
@@ -89,8 +89,8 @@ pub struct Summary {
 pub struct Headline {
     /// Sender, subject, and every recipient, each of which ends in a line feed.
     text: Arc<str>,
-    from: u32,
-    subject: u32,
+    from_end: u32,
+    subject_end: u32,
 }
 
 impl Headline {
@@ -105,27 +105,27 @@ impl Headline {
             text.push_str(&one_line(recipient));
             text.push('\n');
         }
-        Self { text: text.into(), from, subject }
+        Self { text: text.into(), from_end: from, subject_end: subject }
     }
 
     /// The sender.
     pub fn from(&self) -> &str {
-        self.slice(0, self.from)
+        self.slice(0, self.from_end)
     }
 
     /// The subject.
     pub fn subject(&self) -> &str {
-        self.slice(self.from, self.subject)
+        self.slice(self.from_end, self.subject_end)
     }
 
     /// The recipients.
     pub fn to(&self) -> impl Iterator<Item = &str> {
-        self.to_lines().split_terminator('\n')
+        self.recipient_lines().split_terminator('\n')
     }
 
     /// The recipients as one text, in which each ends in a line feed.
-    pub fn to_lines(&self) -> &str {
-        self.slice(self.subject, u32::MAX)
+    pub fn recipient_lines(&self) -> &str {
+        self.slice(self.subject_end, u32::MAX)
     }
 
     /// The length of all texts together.
@@ -193,9 +193,9 @@ mod tests {
     fn ids_ascend_also_when_the_clock_stands_or_goes_back() {
         let noon = Timestamp::from_microsecond(1_000_000).unwrap();
         let before = Timestamp::from_microsecond(999).unwrap();
-        let first = MessageId::following(MessageId::ZERO, noon);
-        let second = MessageId::following(first, noon);
-        let third = MessageId::following(second, before);
+        let first = MessageId::next_after(MessageId::ZERO, noon);
+        let second = MessageId::next_after(first, noon);
+        let third = MessageId::next_after(second, before);
         assert_eq!([first, second, third].map(MessageId::number), [1_000_000, 1_000_001, 1_000_002]);
     }
 
@@ -224,7 +224,7 @@ mod tests {
     fn an_id_has_one_text_form() {
         assert_eq!("17".parse(), Ok(MessageId::from(17)));
         for other in ["", "017", "+17", " 17", "17 ", "-1", "latest", "99999999999999999999"] {
-            assert_eq!(other.parse::<MessageId>(), Err(NoSuchId), "{other:?}");
+            assert_eq!(other.parse::<MessageId>(), Err(ParseMessageIdError), "{other:?}");
         }
     }
 }

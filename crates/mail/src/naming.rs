@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::address::{self, Address, AddressError, Alphabet, MAX_DOMAIN, MAX_NAME};
+use crate::address::{self, Address, AddressError, Alphabet, MAX_DOMAIN_CHARS, MAX_MAILBOX_NAME_CHARS};
 
 /// The name of a mailbox in its one canonical form; only [`Naming`] makes one. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,13 +98,13 @@ impl fmt::Display for Naming {
 
 impl Naming {
     /// The mailbox of a recipient.
-    pub fn mailbox_of(self, address: &Address) -> Result<MailboxName, NameError> {
-        self.name(address.local(), Some(address.domain()))
+    pub fn mailbox_for(self, address: &Address) -> Result<MailboxName, NameError> {
+        self.mailbox_name(address.local(), Some(address.domain()))
     }
 
     /// The mailbox that a reader means: an address, or just a name. Under [`Naming::Domain`] a text without `@` is
     /// a domain.
-    pub fn mailbox_named(self, text: &str) -> Result<MailboxName, NameError> {
+    pub fn parse_mailbox(self, text: &str) -> Result<MailboxName, NameError> {
         if self == Self::Domain && text.starts_with('[') {
             address::check_domain(text)?;
             return domain_name(text).map(Into::into);
@@ -115,7 +115,7 @@ impl Naming {
         if let Some(domain) = &domain {
             address::check_domain(domain)?;
         }
-        self.name(&local, domain.as_deref())
+        self.mailbox_name(&local, domain.as_deref())
     }
 
     /// An address whose mail comes to this mailbox, in that domain where the name does not say one. There is none for a name
@@ -128,10 +128,10 @@ impl Naming {
             Self::Domain => format!("postmaster@{name}"),
         };
         let address = Address::parse(&text, Alphabet::Utf8).ok()?;
-        (self.mailbox_of(&address).as_ref() == Ok(mailbox)).then_some(address)
+        (self.mailbox_for(&address).as_ref() == Ok(mailbox)).then_some(address)
     }
 
-    fn name(self, local: &str, domain: Option<&str>) -> Result<MailboxName, NameError> {
+    fn mailbox_name(self, local: &str, domain: Option<&str>) -> Result<MailboxName, NameError> {
         let local = local_name(local)?;
         match (self, domain) {
             (Self::Local, _) | (Self::Full, None) => Ok(local.into()),
@@ -153,12 +153,12 @@ impl From<String> for MailboxName {
 
 /// A domain in the form that domains are compared in: lower case, in normal form C.
 pub fn canonical_domain(domain: &str) -> String {
-    lower(domain)
+    lowercase_nfc(domain)
 }
 
 /// The beginning of a name in the form that names have: lower case, in normal form C.
 pub fn canonical_prefix(text: &str) -> String {
-    lower(text)
+    lowercase_nfc(text)
 }
 
 /// The local half of a name: lower case, without what follows the first `+`, and without need of quotes. If nothing precedes
@@ -167,7 +167,7 @@ fn local_name(local: &str) -> Result<String, NameError> {
     if !address::is_dot_string(local) {
         return Err(NameError::NeedsQuotes);
     }
-    let lower = canonical(local, MAX_NAME)?;
+    let lower = canonicalize(local, MAX_MAILBOX_NAME_CHARS)?;
     let name = match lower.split_once('+') {
         Some((name, _)) if !name.is_empty() => name,
         _ => &lower,
@@ -177,19 +177,19 @@ fn local_name(local: &str) -> Result<String, NameError> {
 }
 
 fn domain_name(domain: &str) -> Result<String, NameError> {
-    canonical(address::without_final_dot(domain), MAX_DOMAIN)
+    canonicalize(address::strip_final_dot(domain), MAX_DOMAIN_CHARS)
 }
 
 /// Lower case in normal form C. Some letters grow when lower-cased, so the bound is checked again.
-fn canonical(text: &str, bound: usize) -> Result<String, NameError> {
-    let lower = lower(text);
+fn canonicalize(text: &str, bound: usize) -> Result<String, NameError> {
+    let lower = lowercase_nfc(text);
     if !lower.is_ascii() && lower.chars().count() > bound {
         return Err(NameError::TooLong);
     }
     Ok(lower)
 }
 
-fn lower(text: &str) -> String {
+fn lowercase_nfc(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
@@ -239,7 +239,7 @@ mod tests {
         ];
         for (text, local, full, domain) in table {
             for (naming, expected) in ALL.into_iter().zip([local, full, domain]) {
-                let name = naming.mailbox_named(text);
+                let name = naming.parse_mailbox(text);
                 let name = name.as_ref().map_or("", MailboxName::as_str);
                 assert_eq!(name, expected, "{text:?} under {naming}");
             }
@@ -250,8 +250,8 @@ mod tests {
     fn a_recipient_and_a_reader_agree() {
         let address = Address::parse("James+Spam@X.org", Alphabet::Ascii).unwrap();
         for naming in ALL {
-            let delivered = naming.mailbox_of(&address).unwrap();
-            assert_eq!(delivered, naming.mailbox_named("james@x.org").unwrap());
+            let delivered = naming.mailbox_for(&address).unwrap();
+            assert_eq!(delivered, naming.parse_mailbox("james@x.org").unwrap());
         }
     }
 
@@ -276,23 +276,23 @@ mod tests {
     #[test]
     fn lower_casing_may_not_outgrow_the_bound() {
         // U+0130 becomes two characters.
-        let name = "\u{130}".repeat(MAX_NAME);
-        assert_eq!(Naming::Local.mailbox_named(&name), Err(NameError::TooLong));
+        let name = "\u{130}".repeat(MAX_MAILBOX_NAME_CHARS);
+        assert_eq!(Naming::Local.parse_mailbox(&name), Err(NameError::TooLong));
     }
 
     #[test]
     fn names_have_a_limit() {
-        let name = |length| Naming::Local.mailbox_named(&"x".repeat(length)).map(|name| name.as_str().len());
-        assert_eq!(name(MAX_NAME), Ok(MAX_NAME));
-        assert_eq!(name(MAX_NAME + 1), Err(AddressError::Local("has more than 255 characters").into()));
+        let name = |length| Naming::Local.parse_mailbox(&"x".repeat(length)).map(|name| name.as_str().len());
+        assert_eq!(name(MAX_MAILBOX_NAME_CHARS), Ok(MAX_MAILBOX_NAME_CHARS));
+        assert_eq!(name(MAX_MAILBOX_NAME_CHARS + 1), Err(AddressError::Local("has more than 255 characters").into()));
     }
 
     proptest::proptest! {
         #[test]
         fn naming_is_idempotent(text in "[a-zA-Z+.\\-\\[\\]\"@İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}") {
             for naming in ALL {
-                if let Ok(name) = naming.mailbox_named(&text) {
-                    proptest::prop_assert_eq!(naming.mailbox_named(name.as_str()), Ok(name));
+                if let Ok(name) = naming.parse_mailbox(&text) {
+                    proptest::prop_assert_eq!(naming.parse_mailbox(name.as_str()), Ok(name));
                 }
             }
         }

@@ -9,18 +9,18 @@ pub struct Patterns(Vec<Vec<char>>);
 
 impl<S: AsRef<str>> FromIterator<S> for Patterns {
     fn from_iter<T: IntoIterator<Item = S>>(entries: T) -> Self {
-        Self(entries.into_iter().map(|entry| comparable(entry.as_ref())).collect())
+        Self(entries.into_iter().map(|entry| canonical_chars(entry.as_ref())).collect())
     }
 }
 
 impl Patterns {
     /// Whether an entry of the list matches this text.
-    pub fn contains(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
         if self.0.is_empty() {
             return false;
         }
-        let text = comparable(text);
-        self.0.iter().any(|pattern| matches(pattern, &text))
+        let text = canonical_chars(text);
+        self.0.iter().any(|pattern| wildcard_match(pattern, &text))
     }
 
     /// Whether there are none, so that nothing matches.
@@ -44,12 +44,12 @@ impl Patterns {
     }
 }
 
-fn comparable(text: &str) -> Vec<char> {
+fn canonical_chars(text: &str) -> Vec<char> {
     canonical_domain(text).chars().collect()
 }
 
 /// Goes back to the last `*` only, so the cost is at most the product of the lengths.
-fn matches(pattern: &[char], text: &[char]) -> bool {
+fn wildcard_match(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry = None;
     while t < text.len() {
@@ -95,7 +95,7 @@ mod tests {
             ("r?t.example", "röt.example", true),
         ];
         for (pattern, text, expected) in table {
-            assert_eq!(Patterns::from_iter([pattern]).contains(text), expected, "{pattern} {text}");
+            assert_eq!(Patterns::from_iter([pattern]).matches(text), expected, "{pattern} {text}");
         }
     }
 

@@ -4,21 +4,21 @@
 use std::fmt::Write as _;
 
 /// One line for a table: line ends and tabs are written out as well.
-pub fn line(text: &str) -> String {
-    escaped(text, |_| false)
+pub fn escape_line(text: &str) -> String {
+    escape_unless(text, |_| false)
 }
 
 /// Many lines: line feeds and tabs stay.
-pub fn lines(text: &str) -> String {
-    escaped(text, |c| matches!(c, '\n' | '\t'))
+pub fn escape_text(text: &str) -> String {
+    escape_unless(text, |c| matches!(c, '\n' | '\t'))
 }
 
 /// A JSON document that means the same, and has nothing in it that a terminal understands. JSON itself leaves most of
 /// these characters as they are; outside of strings there are none.
-pub fn json(document: &str) -> String {
+pub fn escape_json(document: &str) -> String {
     let mut plain = String::with_capacity(document.len());
     for c in document.chars() {
-        if is_harmful(c) && c != '\n' {
+        if needs_escape(c) && c != '\n' {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
                 // Writing into a string does not fail.
@@ -31,11 +31,11 @@ pub fn json(document: &str) -> String {
     plain
 }
 
-fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
+fn escape_unless(text: &str, keeps: impl Fn(char) -> bool) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            c if keeps(c) || !is_harmful(c) => plain.push(c),
+            c if keeps(c) || !needs_escape(c) => plain.push(c),
             '\n' | '\r' | '\t' => plain.extend(c.escape_default()),
             c => plain.extend(c.escape_unicode()),
         }
@@ -44,7 +44,7 @@ fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
 }
 
 /// Control characters of both kinds (C0 and C1), and those that change the direction or the lines of a text.
-fn is_harmful(c: char) -> bool {
+fn needs_escape(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
@@ -74,23 +74,23 @@ mod tests {
             ("\x7f\x08", "\\u{7f}\\u{8}", "\\u{7f}\\u{8}"),
         ];
         for (text, one_line, many_lines) in table {
-            assert_eq!(line(text), one_line);
-            assert_eq!(lines(text), many_lines);
+            assert_eq!(escape_line(text), one_line);
+            assert_eq!(escape_text(text), many_lines);
         }
     }
 
     proptest::proptest! {
         #[test]
         fn whatever_stands_in_a_mail(text in ".*") {
-            proptest::prop_assert!(!line(&text).contains(is_harmful));
-            proptest::prop_assert!(!lines(&text).replace(['\n', '\t'], "").contains(is_harmful));
+            proptest::prop_assert!(!escape_line(&text).contains(needs_escape));
+            proptest::prop_assert!(!escape_text(&text).replace(['\n', '\t'], "").contains(needs_escape));
         }
 
         #[test]
         fn a_document_means_the_same(text in "\\PC*[\u{80}-\u{9f}\u{202a}-\u{202e}\x7f]*\\PC*") {
             let document = serde_json::to_string(&text).unwrap();
-            let plain = json(&document);
-            proptest::prop_assert!(!plain.contains(is_harmful));
+            let plain = escape_json(&document);
+            proptest::prop_assert!(!plain.contains(needs_escape));
             proptest::prop_assert_eq!(serde_json::from_str::<String>(&plain).unwrap(), text);
         }
     }

@@ -119,7 +119,7 @@ impl Mailroom {
 
     /// The mailbox that a reader means by a name or an address.
     pub fn mailbox(&self, text: &str) -> std::result::Result<MailboxName, NameError> {
-        self.settings.naming.mailbox_named(text)
+        self.settings.naming.parse_mailbox(text)
     }
 
     /// An address whose mail comes to this mailbox, if there can be one.
@@ -134,7 +134,7 @@ impl Mailroom {
 
     /// The mailbox of a recipient.
     pub fn mailbox_of(&self, recipient: &Address) -> std::result::Result<MailboxName, NameError> {
-        self.settings.naming.mailbox_of(recipient)
+        self.settings.naming.mailbox_for(recipient)
     }
 
     /// See [`Store::version`].

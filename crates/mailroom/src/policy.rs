@@ -44,24 +44,24 @@ impl Default for Policy {
 impl Policy {
     /// Returns whether mail from this sender is accepted. Bounces always are.
     pub fn accepts_sender(&self, from: &ReversePath) -> bool {
-        from.as_ref().is_none_or(|sender| !self.reject_origin_domains.contains(sender.domain()))
+        from.as_ref().is_none_or(|sender| !self.reject_origin_domains.matches(sender.domain()))
     }
 
     /// Returns whether mail to this recipient is accepted.
     pub fn accepts_recipient(&self, recipient: &Address) -> bool {
         if self.default_accept {
-            !self.reject_domains.contains(recipient.domain())
+            !self.reject_domains.matches(recipient.domain())
         } else {
-            self.accept_domains.contains(recipient.domain())
+            self.accept_domains.matches(recipient.domain())
         }
     }
 
     /// Whether mail to this recipient is kept.
     pub fn stores(&self, recipient: &Address) -> bool {
         if self.default_store {
-            !self.discard_domains.contains(recipient.domain())
+            !self.discard_domains.matches(recipient.domain())
         } else {
-            self.store_domains.contains(recipient.domain())
+            self.store_domains.matches(recipient.domain())
         }
     }
 }

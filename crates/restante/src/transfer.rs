@@ -52,7 +52,7 @@ fn cannot_open(error: &OpenError) -> Refused {
 fn finish(outcome: Result<ExitCode, Refused>) -> ExitCode {
     outcome.unwrap_or_else(|refused| {
         // If standard error is closed, the exit code still reports the failure.
-        let _ = writeln!(io::stderr(), "restante: {}", terminal_text::line(&refused.text));
+        let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(&refused.text));
         ExitCode::from(refused.code)
     })
 }

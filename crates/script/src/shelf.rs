@@ -40,7 +40,7 @@ impl Shelf {
 
 impl Mail for Shelf {
     fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
-        Naming::Local.mailbox_named(text).map_err(|error| error.to_string())
+        Naming::Local.parse_mailbox(text).map_err(|error| error.to_string())
     }
 
     fn list(

@@ -93,7 +93,7 @@ impl StoredMail {
 impl Mail for StoredMail {
     fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
         self.way()?;
-        self.naming.mailbox_named(text).map_err(sentence)
+        self.naming.parse_mailbox(text).map_err(sentence)
     }
 
     fn list(

@@ -119,12 +119,15 @@ impl<'a> Document<'a> {
             (Column::To, _) => headline.to().for_each(|to| text.add_apart(to)),
             (_, None) => {}
             (Column::Cc, Some(mime)) => {
-                mime.header().iter().filter(|field| field.is("cc")).for_each(|field| text.add_apart(&field.decoded()));
+                mime.header()
+                    .iter()
+                    .filter(|field| field.has_name("cc"))
+                    .for_each(|field| text.add_apart(&field.decoded_value()));
             }
             (Column::Body, Some(mime)) => {
                 text.add(&mime.text());
                 // What a reader sees may be in the HTML only, beside a text that says little.
-                if mime.has_html() && mime.own_text().is_some() {
+                if mime.has_html() && mime.text_body().is_some() {
                     text.add_apart(&mime.html_as_text());
                 }
             }
@@ -183,9 +186,9 @@ impl Text {
         if self.room == 0 {
             return;
         }
-        let name = field.written_name();
+        let name = field.raw_name();
         self.push(&field_mark(&name));
-        let value = field.decoded();
+        let value = field.decoded_value();
         let value = &value[..value.floor_char_boundary(MAX_TEXT)];
         let mut room = MAX_FIELD_WORDS;
         words::each(value, |word, _| {
@@ -225,7 +228,7 @@ mod tests {
             --x\r\n\r\nHello World\r\n--x\r\nContent-Disposition: attachment; filename=My.pdf\r\n\r\n%\r\n--x--\r\n";
         let mime = Mime::parse(Bytes::from(mail));
         let summary = Summary {
-            mailbox: Naming::Local.mailbox_named("ann").unwrap(),
+            mailbox: Naming::Local.parse_mailbox("ann").unwrap(),
             id: 1.into(),
             headline: Headline::new("Ann <a@x>", ["<b@x>", "C <c@y>"], "Hi"),
             received: Timestamp::UNIX_EPOCH,
@@ -269,7 +272,7 @@ mod tests {
         let body = "a ".repeat(1 << 20);
         let mime = Mime::parse(Bytes::from(format!("{header}\r\n{body}")));
         let summary = Summary {
-            mailbox: Naming::Local.mailbox_named("ann").unwrap(),
+            mailbox: Naming::Local.parse_mailbox("ann").unwrap(),
             id: 1.into(),
             headline: Headline::new("", [], ""),
             received: Timestamp::UNIX_EPOCH,

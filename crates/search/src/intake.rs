@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     fn stored(id: u64) -> News {
-        News::Stored(Naming::Local.mailbox_named("ann").unwrap(), id.into())
+        News::Stored(Naming::Local.parse_mailbox("ann").unwrap(), id.into())
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Key {
             let mailbox = match credential.user.as_str() {
                 Self::EVERY_MAILBOX => None,
                 user => {
-                    let named = naming.mailbox_named(user);
+                    let named = naming.parse_mailbox(user);
                     Some(named.map_err(|error| format!("the user of entry {number} names no mailbox: {error}"))?)
                 }
             };

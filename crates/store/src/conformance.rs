@@ -96,7 +96,7 @@ pub(crate) fn message(second: i64, mailboxes: &[&str], body: &[u8]) -> NewMessag
 
 /// The mailbox of this name.
 pub(crate) fn name(text: &str) -> MailboxName {
-    Naming::Local.mailbox_named(text).expect("tests use valid names")
+    Naming::Local.parse_mailbox(text).expect("tests use valid names")
 }
 
 fn at(second: i64) -> Timestamp {

@@ -237,7 +237,7 @@ impl Shelves {
         let version = self.next_version();
         let mut stored = Vec::with_capacity(copies.len());
         for NewCopy { mailbox, trace } in copies {
-            self.last_id = MessageId::following(self.last_id, received);
+            self.last_id = MessageId::next_after(self.last_id, received);
             self.bytes += trace.len() as u64;
             let (headline, trace, body) = (headline.clone(), trace.as_ref().into(), body.clone());
             let copy = Box::new(Copy { headline, received, seen: false, trace, body });

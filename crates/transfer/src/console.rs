@@ -85,7 +85,7 @@ impl Console {
 
     fn line(&mut self, text: &str) {
         let clear = if self.drawn.is_some() { "\r\x1b[K" } else { "" };
-        let _ = writeln!(self.out, "{clear}restante: {}", terminal_text::line(text));
+        let _ = writeln!(self.out, "{clear}restante: {}", terminal_text::escape_line(text));
     }
 }
 

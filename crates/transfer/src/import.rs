@@ -194,7 +194,7 @@ impl Rules {
         }
         let (place, trace) = (letter.place.as_deref(), trace.map(|trace| trace.mailbox));
         let candidates = if letter.place_first { [place, trace] } else { [trace, place] };
-        let mut names = candidates.into_iter().flatten().map(|name| (name, self.naming.mailbox_named(name)));
+        let mut names = candidates.into_iter().flatten().map(|name| (name, self.naming.parse_mailbox(name)));
         let mut reason = "nothing says which mailbox it belongs to".to_owned();
         names
             .find_map(|(name, mailbox)| {

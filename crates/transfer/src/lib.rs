@@ -188,7 +188,7 @@ fn closing(imported: &Imported, problems: u64, retention: Option<Duration>) -> V
 }
 
 fn mailbox(naming: Naming, name: &str) -> Result<MailboxName, Refused> {
-    naming.mailbox_named(name).map_err(|error| Refused::usage(format!("--mailbox {name}: {error}")))
+    naming.parse_mailbox(name).map_err(|error| Refused::usage(format!("--mailbox {name}: {error}")))
 }
 
 /// What there is to read, for the bar.

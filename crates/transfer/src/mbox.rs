@@ -5,7 +5,7 @@
 use std::io::{self, BufRead, Read as _};
 
 use jiff::Timestamp;
-use restante_mail::mbox::is_quoted;
+use restante_mail::mbox::is_quoted_from_line;
 
 use super::postmark;
 
@@ -120,7 +120,7 @@ impl<R: BufRead> Mbox<R> {
 
 /// Adds a piece with its quoting undone and CRLF as its end.
 fn append(source: &mut Vec<u8>, piece: &[u8], starts: bool) {
-    let piece = if starts && is_quoted(piece) { &piece[1..] } else { piece };
+    let piece = if starts && is_quoted_from_line(piece) { &piece[1..] } else { piece };
     let Some(text) = piece.strip_suffix(b"\n") else {
         source.extend_from_slice(piece);
         return;
@@ -138,7 +138,7 @@ fn is_blank(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use restante_mail::mbox::write;
+    use restante_mail::mbox::write_message;
 
     use super::*;
 
@@ -147,7 +147,7 @@ mod tests {
     fn written(source: &str) -> String {
         let mut out = Vec::new();
         let at = "2026-11-05T02:52:50.9Z".parse().unwrap();
-        write(&mut out, "ann@x.org", at, source.as_bytes()).unwrap();
+        write_message(&mut out, "ann@x.org", at, source.as_bytes()).unwrap();
         String::from_utf8(out).unwrap()
     }
 

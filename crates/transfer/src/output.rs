@@ -243,7 +243,7 @@ impl Output for Stream {
 
 fn write_mbox(out: &mut dyn Write, message: &Summary, source: &Source) -> io::Result<()> {
     let sender = Trace::of(&source.trace).and_then(|trace| trace.return_path).unwrap_or_default();
-    mbox::write(out, sender, message.received, &source.to_bytes())
+    mbox::write_message(out, sender, message.received, &source.to_bytes())
 }
 
 /// Writes a message byte for byte, with the time of its arrival as that of the file.

@@ -58,7 +58,7 @@ async fn export_to(store: &dyn Store, format: Option<ExportFormat>, mailboxes: &
 
 /// Imports by name and content, and returns what came of it with the number of problems.
 async fn import_from(store: &Arc<dyn Store>, naming: Naming, request: Import) -> (Imported, u64) {
-    let mailbox = request.mailbox.map(|name| naming.mailbox_named(&name).unwrap());
+    let mailbox = request.mailbox.map(|name| naming.parse_mailbox(&name).unwrap());
     let rules = Rules { naming, mailbox, received_now: request.received_now, retention: None, total: 0 };
     let news = letters::read(Walk::new(request.format, &request.paths), LIMIT);
     let mut console = silence();

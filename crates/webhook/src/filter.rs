@@ -21,7 +21,7 @@ impl Filter {
     /// Whether it asks for this event in this mailbox.
     pub(crate) fn matches(&self, event: Event, mailbox: &str) -> bool {
         (self.events.is_empty() || self.events.contains(&event))
-            && (self.mailboxes.is_empty() || self.mailboxes.contains(mailbox))
+            && (self.mailboxes.is_empty() || self.mailboxes.matches(mailbox))
     }
 }
 

@@ -206,7 +206,9 @@ pub(super) fn show(session: &mut Session<'_>, kind: &Kind, mailbox: &str, id: &s
 
 fn show_codes(session: &mut Session<'_>, codes: Vec<Code>) -> std::io::Result<()> {
     if !session.screen.is_terminal() {
-        return codes.first().map_or(Ok(()), |best| writeln!(session.out, "{}", terminal_text::line(&best.text)));
+        return codes
+            .first()
+            .map_or(Ok(()), |best| writeln!(session.out, "{}", terminal_text::escape_line(&best.text)));
     }
     if codes.is_empty() {
         return Ok(());
@@ -227,10 +229,10 @@ fn show_links(session: &mut Session<'_>, links: Vec<Link>) -> std::io::Result<()
     let is_terminal = session.screen.is_terminal();
     for Link { href, text, image_alt } in links {
         // Addresses are for copying, so they are never cut.
-        writeln!(session.out, "{}", session.screen.style(Style::Id, &terminal_text::line(&href)))?;
+        writeln!(session.out, "{}", session.screen.style(Style::Id, &terminal_text::escape_line(&href)))?;
         let words = if text.is_empty() { image_alt.unwrap_or_default() } else { text };
         if is_terminal && !words.is_empty() && words != href {
-            writeln!(session.out, "    {}", session.screen.style(Style::Faint, &terminal_text::line(&words)))?;
+            writeln!(session.out, "    {}", session.screen.style(Style::Faint, &terminal_text::escape_line(&words)))?;
         }
     }
     Ok(())

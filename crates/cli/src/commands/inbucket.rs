@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use jiff::Timestamp;
 use regex::{Regex, RegexBuilder};
 use restante_mail::mbox;
-use restante_mail::mime::Mailbox;
+use restante_mail::mime::NamedAddress;
 use restante_mail::terminal_text;
 use serde_json::{Value, json};
 
@@ -165,7 +165,7 @@ impl Task for Ids {
     fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
         let messages: Vec<Message> = shaped(&Value::Array(message::list(&session.server, &self.mailbox, None)?))?;
         for message in messages {
-            writeln!(session.out, "{}", terminal_text::line(&message.id))?;
+            writeln!(session.out, "{}", terminal_text::escape_line(&message.id))?;
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Match {
     fn matches(&self, message: &Message, now: Timestamp) -> bool {
         let fits =
             |expression: &Option<Regex>, text: &str| expression.as_ref().is_none_or(|regex| regex.is_match(text));
-        let address = |text: &str| Mailbox::from_display(text).address;
+        let address = |text: &str| NamedAddress::from_display(text).address;
         let age = now.duration_since(message::received(message));
         (self.max_age.is_zero() || Duration::try_from(age).unwrap_or_default() <= self.max_age)
             && fits(&self.subject, &message.subject)
@@ -236,19 +236,19 @@ impl Match {
 
     fn print(&self, session: &mut Session<'_>, message: &Message) -> Result<(), Failure> {
         if self.form == Form::Id {
-            return Ok(writeln!(session.out, "{}", terminal_text::line(&message.id))?);
+            return Ok(writeln!(session.out, "{}", terminal_text::escape_line(&message.id))?);
         }
         let mut source = Vec::new();
         let download = session.server.download(&["api", "v1", "mailbox", &self.mailbox, &message.id, "source"]);
         download?
             .read_to_end(&mut source)
             .map_err(|error| Failure::Unreachable(format!("The source breaks off: {error}.")))?;
-        let sender = Mailbox::from_display(&message.from).address;
+        let sender = NamedAddress::from_display(&message.from).address;
         if !session.screen.is_terminal() {
-            return Ok(mbox::write(session.out, &sender, message::received(message), &source)?);
+            return Ok(mbox::write_message(session.out, &sender, message::received(message), &source)?);
         }
         let mut text = Vec::new();
-        mbox::write(&mut text, &sender, message::received(message), &source)?;
-        Ok(session.out.write_all(terminal_text::lines(&String::from_utf8_lossy(&text)).as_bytes())?)
+        mbox::write_message(&mut text, &sender, message::received(message), &source)?;
+        Ok(session.out.write_all(terminal_text::escape_text(&String::from_utf8_lossy(&text)).as_bytes())?)
     }
 }

@@ -87,11 +87,11 @@ impl Task for Get {
         }
         let details: Details = shaped(&answer)?;
         for field in self.fields(&details.headers) {
-            let name = session.screen.style(Style::Head, &format!("{}:", terminal_text::line(&field.name)));
-            let value = terminal_text::line(field.decoded.as_ref().unwrap_or(&field.value));
+            let name = session.screen.style(Style::Head, &format!("{}:", terminal_text::escape_line(&field.name)));
+            let value = terminal_text::escape_line(field.decoded.as_ref().unwrap_or(&field.value));
             writeln!(session.out, "{name} {value}")?;
         }
-        writeln!(session.out, "\n{}", terminal_text::lines(&details.text.replace("\r\n", "\n")).trim_end())?;
+        writeln!(session.out, "\n{}", terminal_text::escape_text(&details.text.replace("\r\n", "\n")).trim_end())?;
         if details.attachments.is_empty() {
             return Ok(());
         }
@@ -151,5 +151,5 @@ impl Task for Source {
 }
 
 fn shown(out: &mut dyn Write, lines: &[u8]) -> std::io::Result<()> {
-    out.write_all(terminal_text::lines(&String::from_utf8_lossy(lines).replace("\r\n", "\n")).as_bytes())
+    out.write_all(terminal_text::escape_text(&String::from_utf8_lossy(lines).replace("\r\n", "\n")).as_bytes())
 }

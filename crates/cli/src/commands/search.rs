@@ -131,7 +131,7 @@ fn highlighted(screen: &Screen, snippet: &[Piece<'_>], mut room: usize) -> Strin
     let mut line = String::new();
     for Piece { text, hit } in snippet {
         let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
-        let shown = cut(&terminal_text::line(&text), room);
+        let shown = cut(&terminal_text::escape_line(&text), room);
         room = room.saturating_sub(width(&shown));
         line.push_str(&screen.style(if *hit { Style::Hit } else { Style::Faint }, &shown));
     }

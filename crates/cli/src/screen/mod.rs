@@ -109,7 +109,7 @@ impl Screen {
     /// Writes a document: laid out for people on a terminal, on one line elsewhere.
     pub(crate) fn json(&self, out: &mut dyn Write, document: &Value) -> io::Result<()> {
         let text = if self.is_terminal() { format!("{document:#}") } else { document.to_string() };
-        writeln!(out, "{}", terminal_text::json(&text))
+        writeln!(out, "{}", terminal_text::escape_json(&text))
     }
 }
 

@@ -52,7 +52,7 @@ impl<const N: usize> Table<N> {
     }
 
     pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells.map(|cell| terminal_text::line(&cell)));
+        self.rows.push(cells.map(|cell| terminal_text::escape_line(&cell)));
     }
 
     /// The whole table as lines.

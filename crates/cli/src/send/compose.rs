@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use restante_mail::compose::{Attachment, Draft};
-use restante_mail::mime::Mailbox;
+use restante_mail::mime::NamedAddress;
 
 use super::{Place, input};
 use crate::failure::Failure;
@@ -68,7 +68,7 @@ impl Pieces {
     pub(super) fn draft(&self, place: &Place) -> Result<(Draft, Vec<String>), Failure> {
         let (to, cc, bcc) = (persons(&self.to, place), persons(&self.cc, place), persons(&self.bcc, place));
         let addresses = [&to, &cc, &bcc].into_iter().flatten().map(|person| person.address.clone()).collect();
-        let shown = |persons: Vec<Mailbox>| persons.iter().map(Mailbox::display).collect();
+        let shown = |persons: Vec<NamedAddress>| persons.iter().map(NamedAddress::display).collect();
         let from = self.from.as_ref().map_or_else(|| place.sender(), |from| place.qualified(from));
         let draft = Draft {
             from,
@@ -87,12 +87,12 @@ impl Pieces {
 
 /// Everybody whom these values name; each may be a list with commas. What is no address at all stays as it is, so that it
 /// is told.
-fn persons(values: &[String], place: &Place) -> Vec<Mailbox> {
+fn persons(values: &[String], place: &Place) -> Vec<NamedAddress> {
     let listed = values.iter().flat_map(|value| {
-        let found = Mailbox::list(value.as_bytes(), MAX_RECIPIENTS);
-        if found.is_empty() { vec![Mailbox::new("", value)] } else { found }
+        let found = NamedAddress::parse_list(value.as_bytes(), MAX_RECIPIENTS);
+        if found.is_empty() { vec![NamedAddress::new("", value)] } else { found }
     });
-    listed.map(|Mailbox { name, address }| Mailbox { name, address: place.qualified(&address) }).collect()
+    listed.map(|NamedAddress { name, address }| NamedAddress { name, address: place.qualified(&address) }).collect()
 }
 
 /// A text as it stands there, `@file`, or `-` for standard input.

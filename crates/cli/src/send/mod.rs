@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use restante_mail::address::{Address, Alphabet, is_domain};
-use restante_mail::compose::Mark;
-use restante_mail::mime::Mailbox;
+use restante_mail::address::{Address, Alphabet, is_valid_domain};
+use restante_mail::compose::ComposeContext;
+use restante_mail::mime::NamedAddress;
 use serde_json::json;
 
 use self::compose::Pieces;
@@ -174,10 +174,10 @@ impl Task for Compose {
     fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
         let place = Place::here();
         let (draft, to) = self.pieces.draft(&place)?;
-        let mark = Mark::new(session.now, &place.host, chance());
+        let mark = ComposeContext::new(session.now, &place.host, chance());
         let mail =
             draft.compose(&mark).map_err(|flaw| Failure::Usage(format!("The mail cannot be written: {flaw}.")))?;
-        let sender = self.sender.as_ref().map_or_else(|| Mailbox::from_display(&draft.from).address, Clone::clone);
+        let sender = self.sender.as_ref().map_or_else(|| NamedAddress::from_display(&draft.from).address, Clone::clone);
         send(session, self.smtp.as_deref(), &place, &sender, &to, mail)
     }
 }
@@ -268,7 +268,7 @@ fn send(
     if session.json {
         session.screen.json(session.out, &json!({ "reply": reply }))?;
     } else if session.screen.is_terminal() {
-        writeln!(session.out, "Sent to {}: {}", route.place, restante_mail::terminal_text::line(&reply))?;
+        writeln!(session.out, "Sent to {}: {}", route.place, restante_mail::terminal_text::escape_line(&reply))?;
     }
     Ok(())
 }
@@ -300,7 +300,7 @@ impl Place {
     fn here() -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let user = ["LOGNAME", "USER"].into_iter().find_map(variable).unwrap_or_else(|| "nobody".to_owned());
-        Self { user, host: if is_domain(&host) { host } else { "localhost".to_owned() } }
+        Self { user, host: if is_valid_domain(&host) { host } else { "localhost".to_owned() } }
     }
 
     /// The address of whoever runs this.

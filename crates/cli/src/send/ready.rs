@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use restante_mail::date::MailDate;
-use restante_mail::mime::Mailbox;
+use restante_mail::mime::NamedAddress;
 
 /// How many recipients are taken from a field.
 const MAX_RECIPIENTS: usize = 1000;
@@ -114,7 +114,7 @@ pub(super) fn addresses(list: &[u8]) -> Vec<String> {
     let words = list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let alone =
         words.filter(|word| !word.is_empty() && is_atom(word)).map(|word| String::from_utf8_lossy(word).into_owned());
-    let whole = Mailbox::list(list, MAX_RECIPIENTS).into_iter().map(|mailbox| mailbox.address);
+    let whole = NamedAddress::parse_list(list, MAX_RECIPIENTS).into_iter().map(|mailbox| mailbox.address);
     whole.chain(alone.take(MAX_RECIPIENTS)).collect()
 }
 

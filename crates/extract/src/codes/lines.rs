@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use restante_mail::mime::references::{Place, resolve};
-use restante_mail::mime::tags::{Token, Tokens, attribute};
+use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
+use restante_mail::mime::references::{ReferenceContext, resolve};
 
 use crate::links::MAX_TOKENS;
 
@@ -41,9 +41,9 @@ pub(super) fn of_html(html: &str) -> Vec<Line> {
     for token in Tokens::new(html).take(MAX_TOKENS) {
         match token {
             Token::Text(raw) => page.push(raw),
-            Token::Open(name, attributes) => page.open(&name.to_ascii_lowercase(), attributes),
-            Token::Raw(_) => {}
-            Token::Close(name) => page.close(&name.to_ascii_lowercase()),
+            Token::StartTag(name, attributes) => page.open(&name.to_ascii_lowercase(), attributes),
+            Token::RawText(_) => {}
+            Token::EndTag(name) => page.close(&name.to_ascii_lowercase()),
         }
         if page.written > MAX_TEXT || page.lines.len() >= MAX_LINES {
             break;
@@ -114,7 +114,7 @@ impl Page {
     fn push(&mut self, raw: &str) {
         let raw = &raw[..raw.floor_char_boundary(MAX_TEXT)];
         let start = self.line.text.len();
-        for c in resolve(raw, Place::Text).chars().filter_map(plain) {
+        for c in resolve(raw, ReferenceContext::Text).chars().filter_map(plain) {
             if c.is_whitespace() {
                 self.gap = self.gap.max(Gap::Blank);
                 continue;
@@ -150,7 +150,7 @@ fn is_strong(name: &str, attributes: &str) -> bool {
     if ELEMENTS.contains(&name) {
         return true;
     }
-    let value = |name| attribute(attributes, name).unwrap_or_default().to_ascii_lowercase();
+    let value = |name| find_attribute(attributes, name).unwrap_or_default().to_ascii_lowercase();
     let style: String = value("style").split_whitespace().collect();
     STYLES.iter().any(|strong| style.contains(strong))
         || is_large(&style)

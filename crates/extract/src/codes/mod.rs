@@ -55,8 +55,13 @@ pub enum Seen {
 
 /// What may be one-time codes in a mail, the likeliest first.
 pub fn codes(mime: &Mime) -> Vec<Code> {
-    let subject = mime.header().iter().find(|field| field.is("Subject")).map(HeaderField::decoded).unwrap_or_default();
-    let (html, text) = (mime.html(), mime.own_text());
+    let subject = mime
+        .header()
+        .iter()
+        .find(|field| field.has_name("Subject"))
+        .map(HeaderField::decoded_value)
+        .unwrap_or_default();
+    let (html, text) = (mime.html(), mime.text_body());
     let subject = Text::new(lines::of_text(&subject), true);
     let texts = [
         Text::new(lines::of_text(text.as_deref().unwrap_or_default()), false),

@@ -7,7 +7,7 @@
 mod nesting;
 mod writing;
 
-use restante_mail::mime::tags::{Token, Tokens, attribute};
+use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
 
 use super::elements::{element, is_void};
 use nesting::Open;
@@ -52,9 +52,9 @@ pub(super) fn tame(html: &str) -> Tamed {
         }
         match token {
             Token::Text(text) => tamer.text(text),
-            Token::Open(name, attributes) => tamer.start_tag(name, attributes),
-            Token::Raw(text) => tamer.raw(text),
-            Token::Close(name) => tamer.end_tag(name),
+            Token::StartTag(name, attributes) => tamer.start_tag(name, attributes),
+            Token::RawText(text) => tamer.raw(text),
+            Token::EndTag(name) => tamer.end_tag(name),
         }
     }
     tamer.tamed.is_cut |= tamer.tamed.markup.len() > MAX_BYTES;
@@ -132,7 +132,7 @@ impl Tamer {
             self.has_body = true;
             push_attributes(&mut self.tamed.body, attributes);
         } else if name.eq_ignore_ascii_case("style") {
-            let media = attribute(attributes, "media").unwrap_or_default();
+            let media = find_attribute(attributes, "media").unwrap_or_default();
             self.raw = Raw::Style(media.to_owned());
         } else if name.eq_ignore_ascii_case("textarea") || name.eq_ignore_ascii_case("xmp") {
             self.raw = Raw::Text;

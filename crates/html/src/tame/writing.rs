@@ -1,6 +1,6 @@
 //! Texts and attributes, written so that neither a parser nor a serializer has more work with them than it should.
 
-use restante_mail::mime::tags::Attributes;
+use restante_mail::mime::html_tokens::Attributes;
 
 use super::super::policy::is_known_attribute;
 use super::{MAX_BYTES, Tamer};

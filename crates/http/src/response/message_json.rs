@@ -44,7 +44,7 @@ pub(crate) fn record_size(of: &Summary) -> usize {
 
 /// A message: the fields of its summary record, then what its MIME view says.
 pub(crate) fn message(of: &Summary, mime: &Mime, base_url: &str) -> Bytes {
-    let (text, html) = (mime.compatible_text(), mime.html());
+    let (text, html) = (mime.inbucket_text(), mime.html());
     // The texts are most of it, and room for them at once is half of what growing to it would take.
     let mut out = Vec::with_capacity(json::longest(&text) + json::longest(&html) + record_size(of) + 8 * RECORD);
     out.push(b'{');

@@ -122,7 +122,7 @@ mod tests {
 
     fn summary(id: u64, size: usize) -> Summary {
         Summary {
-            mailbox: Naming::Local.mailbox_named("ann").unwrap(),
+            mailbox: Naming::Local.parse_mailbox("ann").unwrap(),
             id: id.into(),
             headline: Headline::new("", [], ""),
             received: Timestamp::UNIX_EPOCH,

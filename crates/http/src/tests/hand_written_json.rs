@@ -37,7 +37,7 @@ fn typed<'a>(of: &'a Summary, mime: &Mime, base_url: &str) -> Message<'a> {
     };
     Message {
         record: of.into(),
-        body: Body { text: mime.compatible_text(), html: mime.html() },
+        body: Body { text: mime.inbucket_text(), html: mime.html() },
         header: HeaderMap::of(mime),
         attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
     }

@@ -117,7 +117,7 @@ mod tests {
     const TIMESTAMP: &str = "<1896.697170952@dbc.mtview.ca.us>";
 
     fn named(text: &str) -> MailboxName {
-        Naming::Local.mailbox_named(text).unwrap()
+        Naming::Local.parse_mailbox(text).unwrap()
     }
 
     /// Each with the mailbox it opens; `*` opens all of them.
@@ -160,7 +160,7 @@ mod tests {
         ];
         for (mailbox, user, text, opens) in table {
             let mailbox = named(mailbox);
-            let name = Naming::Local.mailbox_named(user).ok();
+            let name = Naming::Local.parse_mailbox(user).ok();
             for proof in [password(text), digest(text)] {
                 assert_eq!(login.opens(&mailbox, name.as_ref(), &proof), opens, "{mailbox} {user} {proof:?} {text}");
             }

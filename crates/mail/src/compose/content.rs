@@ -6,78 +6,81 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memmem;
 
-use super::field::{Field, check_line};
-use super::{Attachment, Flaw};
+use super::field::{FieldWriter, check_line};
+use super::{Attachment, DraftError};
 
 /// The longest line of a mail without its end (RFC 5322 section 2.1.1).
-const MAX_LINE: usize = 998;
+const MAX_LINE_BYTES: usize = 998;
 /// The longest line of an encoded content (RFC 2045 sections 6.7 and 6.8), and what of a file it holds in base64.
-const ENCODED_LINE: usize = 76;
-const BASE64_LINE: usize = ENCODED_LINE / 4 * 3;
+const ENCODED_LINE_BYTES: usize = 76;
+const BASE64_LINE_INPUT_BYTES: usize = ENCODED_LINE_BYTES / 4 * 3;
 /// The longest name of a file, in bytes: what common file systems take.
-const MAX_FILENAME: usize = 255;
+const MAX_FILENAME_BYTES: usize = 255;
 /// The longest type of a file with its parameters, and the longest Content-ID.
-const MAX_TOKEN: usize = 250;
+const MAX_VALUE_BYTES: usize = 250;
 /// How much of a name that has to be encoded stands in one parameter.
-const SEGMENT: usize = 60;
+const PARAMETER_SEGMENT_BYTES: usize = 60;
 
 /// A mail that is being written.
-pub(super) struct Writer<'a> {
+pub(super) struct MessageWriter<'a> {
     out: Vec<u8>,
     /// What no part contains by chance; every boundary ends in it.
-    unique: &'a str,
-    multiparts: usize,
+    unique_token: &'a str,
+    multipart_count: usize,
     /// The boundary of the multipart that is being written.
-    open: Option<String>,
+    open_boundary: Option<String>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> MessageWriter<'a> {
     pub(super) fn new(unique: &'a str) -> Self {
-        Self { out: Vec::new(), unique, multiparts: 0, open: None }
+        Self { out: Vec::new(), unique_token: unique, multipart_count: 0, open_boundary: None }
     }
 
-    pub(super) fn field(&mut self, name: &str, write: impl FnOnce(&mut Field<'_>)) {
-        let mut field = Field::begin(&mut self.out, name);
+    pub(super) fn write_field(&mut self, name: &str, write: impl FnOnce(&mut FieldWriter<'_>)) {
+        let mut field = FieldWriter::new(&mut self.out, name);
         write(&mut field);
-        field.end();
+        field.end_line();
     }
 
     /// Writes a multipart, whose parts the caller writes.
-    pub(super) fn multipart(
+    pub(super) fn write_multipart(
         &mut self,
         kind: &str,
-        parts: impl FnOnce(&mut Self) -> Result<(), Flaw>,
-    ) -> Result<(), Flaw> {
-        self.multiparts += 1;
+        parts: impl FnOnce(&mut Self) -> Result<(), DraftError>,
+    ) -> Result<(), DraftError> {
+        self.multipart_count += 1;
         // No encoded content has "=_" in it, and no other one has what is unique.
-        let boundary = format!("=_{}.{}", self.multiparts, self.unique);
-        self.field("Content-Type", |field| {
-            field.piece(&format!("multipart/{kind};"));
-            field.piece(&format!("boundary=\"{boundary}\""));
+        let boundary = format!("=_{}.{}", self.multipart_count, self.unique_token);
+        self.write_field("Content-Type", |field| {
+            field.push_token(&format!("multipart/{kind};"));
+            field.push_token(&format!("boundary=\"{boundary}\""));
         });
-        let around = self.open.replace(boundary.clone());
+        let around = self.open_boundary.replace(boundary.clone());
         parts(self)?;
-        self.open = around;
-        self.line(&format!("\r\n--{boundary}--"));
+        self.open_boundary = around;
+        self.write_line(&format!("\r\n--{boundary}--"));
         Ok(())
     }
 
     /// Writes a part of the multipart that is open.
-    pub(super) fn part(&mut self, part: impl FnOnce(&mut Self) -> Result<(), Flaw>) -> Result<(), Flaw> {
-        if let Some(boundary) = &self.open {
+    pub(super) fn write_part(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> Result<(), DraftError>,
+    ) -> Result<(), DraftError> {
+        if let Some(boundary) = &self.open_boundary {
             // The line end before a boundary belongs to it and not to the part that it ends. The first one ends the header.
             let delimiter = format!("\r\n--{boundary}");
-            self.line(&delimiter);
+            self.write_line(&delimiter);
         }
         part(self)
     }
 
     /// Writes a text part.
-    pub(super) fn text(&mut self, subtype: &str, text: &str) {
+    pub(super) fn write_text(&mut self, subtype: &str, text: &str) {
         let text = with_crlf(text.as_bytes());
-        let encoding = self.encoding_for(&text);
-        self.field("Content-Type", |field| field.piece(&format!("text/{subtype}; charset=utf-8")));
-        self.content(encoding, &text);
+        let encoding = self.choose_encoding(&text);
+        self.write_field("Content-Type", |field| field.push_token(&format!("text/{subtype}; charset=utf-8")));
+        self.write_content(encoding, &text);
     }
 
     pub(super) fn finish(mut self) -> Vec<u8> {
@@ -87,25 +90,25 @@ impl<'a> Writer<'a> {
         self.out
     }
 
-    fn line(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         self.out.extend_from_slice(line.as_bytes());
         self.out.extend_from_slice(b"\r\n");
     }
 
     /// Ends the header of a part and writes what is in it.
-    fn content(&mut self, encoding: Encoding, content: &[u8]) {
-        self.field("Content-Transfer-Encoding", |field| field.piece(encoding.name()));
-        self.line("");
+    fn write_content(&mut self, encoding: Encoding, content: &[u8]) {
+        self.write_field("Content-Transfer-Encoding", |field| field.push_token(encoding.name()));
+        self.write_line("");
         match encoding {
             Encoding::SevenBit | Encoding::EightBit => self.out.extend_from_slice(content),
-            Encoding::QuotedPrintable => quoted_printable(&mut self.out, content),
-            Encoding::Base64 => base64_lines(&mut self.out, content),
+            Encoding::QuotedPrintable => write_quoted_printable(&mut self.out, content),
+            Encoding::Base64 => write_base64_lines(&mut self.out, content),
         }
     }
 
     /// The encoding that leaves a text as readable as can be.
-    fn encoding_for(&self, text: &[u8]) -> Encoding {
-        if self.stands_as_it_is(text) && is_printable(text) {
+    fn choose_encoding(&self, text: &[u8]) -> Encoding {
+        if self.fits_unencoded(text) && is_printable(text) {
             return Encoding::SevenBit;
         }
         let escapes = text.iter().filter(|&&byte| byte == b'=' || !is_printable(&[byte])).count();
@@ -113,16 +116,17 @@ impl<'a> Writer<'a> {
     }
 
     /// Whether the lines of a text can stand in a mail, and none of them ends a part.
-    fn stands_as_it_is(&self, text: &[u8]) -> bool {
-        let is_line = |line: &[u8]| line.strip_suffix(b"\r").unwrap_or(line).len() <= MAX_LINE && !line.contains(&0);
-        text.split(|&byte| byte == b'\n').all(is_line) && memmem::find(text, self.unique.as_bytes()).is_none()
+    fn fits_unencoded(&self, text: &[u8]) -> bool {
+        let is_line =
+            |line: &[u8]| line.strip_suffix(b"\r").unwrap_or(line).len() <= MAX_LINE_BYTES && !line.contains(&0);
+        text.split(|&byte| byte == b'\n').all(is_line) && memmem::find(text, self.unique_token.as_bytes()).is_none()
     }
 }
 
 impl Attachment {
     /// Writes the part of this file, which is the one at this place of the draft.
-    pub(super) fn write(&self, out: &mut Writer<'_>, at: usize) -> Result<(), Flaw> {
-        let flaw = |field: &str, problem: &str| Flaw::new(format!("attachments[{at}].{field}"), problem);
+    pub(super) fn write(&self, out: &mut MessageWriter<'_>, at: usize) -> Result<(), DraftError> {
+        let flaw = |field: &str, problem: &str| DraftError::new(format!("attachments[{at}].{field}"), problem);
         let content_type = self.content_type.as_deref().unwrap_or("application/octet-stream").trim();
         if !is_content_type(content_type) {
             return Err(flaw("content-type", "is no type/subtype"));
@@ -131,44 +135,44 @@ impl Attachment {
         if whole.starts_with("multipart/") {
             return Err(flaw("content-type", "is a multipart, which only the mail itself can be"));
         }
-        out.field("Content-Type", |field| content_type.split(' ').for_each(|piece| field.piece(piece)));
+        out.write_field("Content-Type", |field| content_type.split(' ').for_each(|piece| field.push_token(piece)));
         self.write_disposition(out, at)?;
         if let Some(id) = &self.content_id {
             let id = id.trim_start_matches('<').trim_end_matches('>');
             let is_good = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
-            if id.is_empty() || id.len() > MAX_TOKEN || !id.bytes().all(is_good) {
+            if id.is_empty() || id.len() > MAX_VALUE_BYTES || !id.bytes().all(is_good) {
                 return Err(flaw("content-id", "is no Content-ID"));
             }
-            out.field("Content-ID", |field| field.piece(&format!("<{id}>")));
+            out.write_field("Content-ID", |field| field.push_token(&format!("<{id}>")));
         }
         if !whole.starts_with("message/") {
-            out.content(Encoding::Base64, &self.content);
+            out.write_content(Encoding::Base64, &self.content);
             return Ok(());
         }
         // RFC 2046 section 5.2: a message in a mail is not encoded.
         let message = with_crlf(&self.content);
-        if !out.stands_as_it_is(&message) {
+        if !out.fits_unencoded(&message) {
             return Err(flaw("content", "is a message with lines that no mail can have"));
         }
         let encoding = if message.is_ascii() { Encoding::SevenBit } else { Encoding::EightBit };
-        out.content(encoding, &message);
+        out.write_content(encoding, &message);
         Ok(())
     }
 
-    fn write_disposition(&self, out: &mut Writer<'_>, at: usize) -> Result<(), Flaw> {
+    fn write_disposition(&self, out: &mut MessageWriter<'_>, at: usize) -> Result<(), DraftError> {
         let disposition = if self.content_id.is_some() { "inline" } else { "attachment" };
         let Some(name) = &self.filename else {
-            out.field("Content-Disposition", |field| field.piece(disposition));
+            out.write_field("Content-Disposition", |field| field.push_token(disposition));
             return Ok(());
         };
         let place = format!("attachments[{at}].filename");
         check_line(&place, name)?;
-        if name.len() > MAX_FILENAME {
-            return Err(Flaw::new(place, format!("has more than {MAX_FILENAME} bytes")));
+        if name.len() > MAX_FILENAME_BYTES {
+            return Err(DraftError::new(place, format!("has more than {MAX_FILENAME_BYTES} bytes")));
         }
-        out.field("Content-Disposition", |field| {
-            field.piece(&format!("{disposition};"));
-            filename(field, name);
+        out.write_field("Content-Disposition", |field| {
+            field.push_token(&format!("{disposition};"));
+            write_filename(field, name);
         });
         Ok(())
     }
@@ -194,10 +198,14 @@ impl Encoding {
 }
 
 /// A file name as a parameter: in quotes where that is clear to every reader, otherwise encoded and in pieces (RFC 2231).
-fn filename(field: &mut Field<'_>, name: &str) {
+fn write_filename(field: &mut FieldWriter<'_>, name: &str) {
     let is_clear = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
-    if name.len() <= SEGMENT && name.trim() == name && name.bytes().all(is_clear) && !name.contains("=?") {
-        return field.piece(&format!("filename=\"{name}\""));
+    if name.len() <= PARAMETER_SEGMENT_BYTES
+        && name.trim() == name
+        && name.bytes().all(is_clear)
+        && !name.contains("=?")
+    {
+        return field.push_token(&format!("filename=\"{name}\""));
     }
     let encoded = name.bytes().fold(String::from("utf-8''"), |mut encoded, byte| {
         // Writing to a string cannot fail.
@@ -207,12 +215,12 @@ fn filename(field: &mut Field<'_>, name: &str) {
         };
         encoded
     });
-    if encoded.len() <= SEGMENT {
-        return field.piece(&format!("filename*={encoded}"));
+    if encoded.len() <= PARAMETER_SEGMENT_BYTES {
+        return field.push_token(&format!("filename*={encoded}"));
     }
     let mut rest = encoded.as_str();
     for number in 0.. {
-        let mut end = rest.len().min(SEGMENT);
+        let mut end = rest.len().min(PARAMETER_SEGMENT_BYTES);
         // An escape is not cut in two.
         if end < rest.len()
             && let Some(escape) = rest[end - 2..end].find('%')
@@ -221,7 +229,7 @@ fn filename(field: &mut Field<'_>, name: &str) {
         }
         let (now, later) = rest.split_at(end);
         let goes_on = if later.is_empty() { "" } else { ";" };
-        field.piece(&format!("filename*{number}*={now}{goes_on}"));
+        field.push_token(&format!("filename*{number}*={now}{goes_on}"));
         rest = later;
         if rest.is_empty() {
             return;
@@ -235,7 +243,7 @@ fn is_content_type(text: &str) -> bool {
     };
     let essence = text.split(';').next().unwrap_or_default().trim_end();
     let is_essence = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
-    is_essence && text.len() <= MAX_TOKEN && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+    is_essence && text.len() <= MAX_VALUE_BYTES && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// Ends every line in CRLF, however it ended.
@@ -255,10 +263,10 @@ fn is_printable(text: &[u8]) -> bool {
     text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n'))
 }
 
-fn base64_lines(out: &mut Vec<u8>, content: &[u8]) {
-    out.reserve(content.len() / BASE64_LINE * (ENCODED_LINE + 2) + ENCODED_LINE + 2);
-    let mut line = String::with_capacity(ENCODED_LINE);
-    for chunk in content.chunks(BASE64_LINE) {
+fn write_base64_lines(out: &mut Vec<u8>, content: &[u8]) {
+    out.reserve(content.len() / BASE64_LINE_INPUT_BYTES * (ENCODED_LINE_BYTES + 2) + ENCODED_LINE_BYTES + 2);
+    let mut line = String::with_capacity(ENCODED_LINE_BYTES);
+    for chunk in content.chunks(BASE64_LINE_INPUT_BYTES) {
         line.clear();
         STANDARD.encode_string(chunk, &mut line);
         out.extend_from_slice(line.as_bytes());
@@ -267,7 +275,7 @@ fn base64_lines(out: &mut Vec<u8>, content: &[u8]) {
 }
 
 /// RFC 2045 section 6.7. The text's own line ends stay what they are; blanks before them would be lost on the way.
-fn quoted_printable(out: &mut Vec<u8>, text: &[u8]) {
+fn write_quoted_printable(out: &mut Vec<u8>, text: &[u8]) {
     for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
         if number > 0 {
             out.extend_from_slice(b"\r\n");
@@ -278,7 +286,7 @@ fn quoted_printable(out: &mut Vec<u8>, text: &[u8]) {
             let stands =
                 matches!(byte, b'!'..=b'<' | b'>'..=b'~') || matches!(byte, b' ' | b'\t') && at + 1 < line.len();
             let width = if stands { 1 } else { 3 };
-            if column + width >= ENCODED_LINE {
+            if column + width >= ENCODED_LINE_BYTES {
                 out.extend_from_slice(b"=\r\n");
                 column = 0;
             }

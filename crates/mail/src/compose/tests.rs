@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use crate::mime::{Disposition, HeaderField, Mailbox, Mime, header_summary};
+use crate::mime::{Disposition, HeaderField, Mime, NamedAddress, header_summary};
 
-fn mark() -> Mark {
-    Mark::new(Timestamp::from_second(1_794_711_170).unwrap(), "mail.test", 0xfeed)
+fn mark() -> ComposeContext {
+    ComposeContext::new(Timestamp::from_second(1_794_711_170).unwrap(), "mail.test", 0xfeed)
 }
 
 fn draft() -> Draft {
@@ -143,7 +143,7 @@ fn a_date_and_an_id_of_ones_own() {
     let headers = vec![header("date", "yesterday"), header("MESSAGE-ID", "<mine@x>")];
     let mime = composed(&Draft { headers, ..draft() });
     for (name, value) in [("Date", "yesterday"), ("Message-ID", "<mine@x>")] {
-        let found: Vec<_> = mime.header().iter().filter(|field| field.is(name)).map(HeaderField::value).collect();
+        let found: Vec<_> = mime.header().iter().filter(|field| field.has_name(name)).map(HeaderField::value).collect();
         assert_eq!(found, [value]);
     }
 }
@@ -292,12 +292,12 @@ proptest! {
         let mail = draft.compose(&mark()).unwrap();
         check_form(&mail);
         let summary = header_summary(&mail);
-        let shown = Mailbox { name, address: "ann@example.org".to_owned() }.display();
+        let shown = NamedAddress { name, address: "ann@example.org".to_owned() }.display();
         prop_assert_eq!(summary.to, Some(vec![shown.clone(); 3]));
         prop_assert_eq!(summary.from, Some(shown));
         prop_assert_eq!(summary.subject, subject);
         let mime = Mime::parse(mail.into());
-        let found = mime.header().iter().find(|field| field.is("X-Value")).map(HeaderField::decoded);
+        let found = mime.header().iter().find(|field| field.has_name("X-Value")).map(HeaderField::decoded_value);
         prop_assert_eq!(found, Some(value));
         // Where nothing follows the text, its last line gets an end.
         let ended = |given: String, read: &str| read == given || read == given + "\n";

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 /// What a decoder may expect of the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum ExpectedContent {
     /// Any bytes.
     Binary,
     /// Text in a charset other than UTF-8.
@@ -15,7 +15,7 @@ pub(super) enum Content {
 
 /// Content with its transfer encoding undone, and what was wrong with the encoding.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Undone<B = Bytes> {
+pub(super) struct DecodedContent<B = Bytes> {
     pub(super) content: B,
     /// How many places cannot be decoded.
     pub(super) broken: usize,
@@ -25,24 +25,24 @@ pub(super) struct Undone<B = Bytes> {
 
 /// Decodes base64, skipping what is not of its alphabet (RFC 2045 section 6.8). Padding ends a group wherever it
 /// stands, so that pieces encoded one by one and then joined come out whole. Returns the number of broken places, too.
-pub(super) fn base64(encoded: &[u8]) -> (Vec<u8>, usize) {
-    let Scan { decoded, broken, .. } = scan_base64(encoded);
+pub(super) fn decode_base64(encoded: &[u8]) -> (Vec<u8>, usize) {
+    let Base64Scan { decoded, broken, .. } = scan_base64(encoded);
     (decoded, broken)
 }
 
 /// What one pass over base64 found.
-pub(super) struct Scan {
+pub(super) struct Base64Scan {
     pub(super) decoded: Vec<u8>,
     /// Foreign characters and incomplete groups.
     pub(super) broken: usize,
     /// Foreign characters.
-    pub(super) foreign: usize,
+    pub(super) foreign_chars: usize,
     /// Whether it was base64 and nothing else: complete, with padding only at the end, without blanks in lines.
-    pub(super) clean: bool,
+    pub(super) is_clean: bool,
 }
 
 /// Decodes base64 in one pass.
-pub(super) fn scan_base64(encoded: &[u8]) -> Scan {
+pub(super) fn scan_base64(encoded: &[u8]) -> Base64Scan {
     let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3 + 3);
     let (mut broken, mut foreign, mut clean, mut padded) = (0, 0, true, false);
     let mut group = 0_u32;
@@ -69,7 +69,7 @@ pub(super) fn scan_base64(encoded: &[u8]) -> Scan {
             PAD => {
                 broken += usize::from(digits == 1);
                 padded = true;
-                flush(&mut decoded, group, digits);
+                flush_group(&mut decoded, group, digits);
                 (group, digits) = (0, 0);
             }
             digit => {
@@ -84,17 +84,17 @@ pub(super) fn scan_base64(encoded: &[u8]) -> Scan {
         }
     }
     broken += foreign + usize::from(digits != 0);
-    flush(&mut decoded, group, digits);
-    Scan { decoded, broken, foreign, clean: clean && broken == 0 }
+    flush_group(&mut decoded, group, digits);
+    Base64Scan { decoded, broken, foreign_chars: foreign, is_clean: clean && broken == 0 }
 }
 
 /// Whether these bytes are UTF-8 without control characters that no text holds.
 pub(super) fn is_plain_utf8(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_ok() && !has_odd_controls(bytes)
+    std::str::from_utf8(bytes).is_ok() && !has_non_text_controls(bytes)
 }
 
 /// Whether there are control characters that no text holds. Escape and shifts are in the charsets of East Asia.
-pub(super) fn has_odd_controls(bytes: &[u8]) -> bool {
+pub(super) fn has_non_text_controls(bytes: &[u8]) -> bool {
     bytes.iter().any(|&b| matches!(b, 0..=8 | 0x0b | 0x10..=0x1a | 0x1c..=0x1f | 0x7f))
 }
 
@@ -128,7 +128,7 @@ pub(super) fn is_base64_digit(byte: u8) -> bool {
 }
 
 /// Writes the bytes that an incomplete group of base64 holds.
-fn flush(decoded: &mut Vec<u8>, group: u32, digits: usize) {
+fn flush_group(decoded: &mut Vec<u8>, group: u32, digits: usize) {
     let bytes = (group << (6 * (4 - digits))).to_be_bytes();
     match digits {
         2 => decoded.push(bytes[1]),

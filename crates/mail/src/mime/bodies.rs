@@ -43,14 +43,14 @@ impl Bodies {
 }
 
 /// Sorts the parts of a mail.
-pub(super) fn sort(source: &[u8], parts: &[Part]) -> Bodies {
+pub(super) fn classify(source: &[u8], parts: &[Part]) -> Bodies {
     if let [only] = parts {
-        return sort_one(only);
+        return classify_single_part(only);
     }
     let alternatives = outermost_alternatives(parts);
-    let shown = shown(parts, &alternatives);
+    let shown = displayable_parts(parts, &alternatives);
     let mut bodies = Bodies {
-        text: texts(parts, &shown, &alternatives),
+        text: text_parts(parts, &shown, &alternatives),
         html: shown.iter().copied().find(|&index| is_html(&parts[index])),
         attachments: Vec::new(),
     };
@@ -59,7 +59,7 @@ pub(super) fn sort(source: &[u8], parts: &[Part]) -> Bodies {
     for (index, part) in parts.iter().enumerate() {
         let body = bodies.html == Some(index) || bodies.text.binary_search(&index).is_ok();
         let is_main = shown.first() == Some(&index) || alternatives[index].is_some();
-        if part.is_multipart() || body && !is_file_too(part, is_main) {
+        if part.is_multipart() || body && !is_also_attachment(part, is_main) {
             continue;
         }
         // An empty text adds nothing to the others, and a file without a name is not empty.
@@ -68,7 +68,7 @@ pub(super) fn sort(source: &[u8], parts: &[Part]) -> Bodies {
             continue;
         }
         let list = match part.disposition {
-            _ if part.in_text => 3,
+            _ if part.is_in_text => 3,
             _ if part.parent.is_none() => 1,
             Some(Disposition::Inline) => 0,
             _ if part.is_attachment() => 1,
@@ -89,7 +89,7 @@ pub(super) fn sort(source: &[u8], parts: &[Part]) -> Bodies {
 }
 
 /// The common case of a mail that is one part.
-fn sort_one(part: &Part) -> Bodies {
+fn classify_single_part(part: &Part) -> Bodies {
     let mut bodies = Bodies::default();
     if part.is_multipart() {
         return bodies;
@@ -105,7 +105,7 @@ fn sort_one(part: &Part) -> Bodies {
 }
 
 /// Whether a body is a file as well: one that asks to be shown inline and has a name, or a named text after the main one.
-fn is_file_too(part: &Part, is_main: bool) -> bool {
+fn is_also_attachment(part: &Part, is_main: bool) -> bool {
     part.parent.is_some()
         && part.filename.is_some()
         && (part.disposition == Some(Disposition::Inline) || is_plain(part) && !is_main)
@@ -117,7 +117,7 @@ fn is_blank(source: &[u8], part: &Part) -> bool {
 
 /// The texts and HTML documents that may be shown. HTML with a file name is a file that came with the mail, unless it is
 /// the first of all or of its multipart, or one of several forms of a text.
-fn shown(parts: &[Part], alternatives: &[Option<usize>]) -> Vec<usize> {
+fn displayable_parts(parts: &[Part], alternatives: &[Option<usize>]) -> Vec<usize> {
     let readable = |part: &Part| (is_plain(part) || is_html(part)) && !part.is_attachment();
     let Some(first) = parts.iter().position(readable) else { return Vec::new() };
     let is_first = |index: usize| index == first || parts[index].parent == Some(index - 1);
@@ -139,7 +139,7 @@ fn is_plain(part: &Part) -> bool {
 }
 
 /// The parts of the plain text: of each multipart/alternative the first text, elsewhere all of them.
-fn texts(parts: &[Part], shown: &[usize], alternatives: &[Option<usize>]) -> Vec<usize> {
+fn text_parts(parts: &[Part], shown: &[usize], alternatives: &[Option<usize>]) -> Vec<usize> {
     let mut texts = Vec::new();
     let mut last = None;
     for &index in shown.iter().filter(|&&index| is_plain(&parts[index])) {
@@ -273,7 +273,7 @@ mod tests {
         ];
         for (outline, text, html, attachments) in table {
             let source = bytes::Bytes::from(mail(outline));
-            let bodies = sort(&source, &split(&source).parts);
+            let bodies = classify(&source, &split(&source).parts);
             let expected = Bodies { text: text.to_vec(), html: *html, attachments: attachments.to_vec() };
             assert_eq!(bodies, expected, "{outline}");
         }
@@ -285,7 +285,7 @@ mod tests {
             "multipart/mixed\n multipart/alternative\n  text/plain\n  text/html\n image/png\n image/gif inline";
         let source = bytes::Bytes::from(mail(outline));
         let parts = split(&source).parts;
-        let roles = sort(&source, &parts).roles(parts.len());
+        let roles = classify(&source, &parts).roles(parts.len());
         let (first, second) = (Role::Attachment(0), Role::Attachment(1));
         assert_eq!(roles, [Role::Multipart, Role::Multipart, Role::Text, Role::Html, second, first]);
     }

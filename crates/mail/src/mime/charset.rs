@@ -12,56 +12,56 @@ use super::labels::Charset;
 use super::{hz, iso2022, utf7, utf32};
 
 /// How much of an undeclared text is looked at to guess its charset.
-const GUESS_SAMPLE: usize = 64 * 1024;
+const GUESS_SAMPLE_BYTES: usize = 64 * 1024;
 /// How far into an HTML document its own declaration of a charset is searched.
-const META_WINDOW: usize = 4096;
+const META_SEARCH_BYTES: usize = 4096;
 /// How many bytes beyond ASCII a text needs for its charset to be detected. A guess from fewer is worse than the most
 /// common charset.
 const MIN_GUESS_BYTES: usize = 4;
 
 /// A decoded text, and what was wrong with its charset if anything was.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Decoded {
+pub(super) struct DecodedText {
     pub(super) text: String,
     pub(super) defect: Option<String>,
 }
 
 /// Decodes bytes of the charset that a part or an encoded word declares, or of none.
-pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> Decoded {
+pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> DecodedText {
     let label = label.map_or("", |label| label.split(['(', ';']).next().unwrap_or_default().trim());
-    let charset = Charset::named(label);
-    if let Some(text) = marked(charset, bytes) {
+    let charset = Charset::from_label(label);
+    if let Some(text) = decode_by_bom(charset, bytes) {
         return text;
     }
     let (text, broken) = match charset {
-        Charset::Undeclared => return undeclared(bytes),
+        Charset::Undeclared => return decode_undeclared(bytes),
         Charset::Unknown => {
-            return Decoded {
+            return DecodedText {
                 text: decode_unlabelled(bytes).into_owned(),
                 defect: Some(format!("charset {label:?} is not known, a guess was made")),
             };
         }
         Charset::Utf7 => (utf7::decode(bytes), false),
         Charset::Hz => hz::decode(bytes),
-        Charset::SevenBit(charset) => charset.decode(bytes),
-        Charset::CodePage(_) if is_multi_byte_utf8(bytes, 2) => return disbelieved(label, UTF_8, bytes),
+        Charset::Iso2022(charset) => charset.decode(bytes),
+        Charset::CodePage(_) if is_multi_byte_utf8(bytes, 2) => return decode_as_other_charset(label, UTF_8, bytes),
         Charset::CodePage(page) => page.decode(bytes),
-        Charset::Utf16 => decode_known(utf16_order(bytes), bytes),
+        Charset::Utf16 => decode_known(guess_utf16_order(bytes), bytes),
         Charset::Utf32(order) => utf32::decode(bytes, order),
-        Charset::Known(encoding) if encoding == UTF_8 => return labelled_utf8(label, bytes),
+        Charset::Known(encoding) if encoding == UTF_8 => return decode_labelled_utf8(label, bytes),
         Charset::Known(encoding) => {
-            if cannot_be(encoding, bytes) {
-                return disbelieved(label, UTF_8, bytes);
+            if is_actually_utf8(encoding, bytes) {
+                return decode_as_other_charset(label, UTF_8, bytes);
             }
             let (text, broken) = decode_known(encoding, bytes);
             if broken && is_multi_byte_utf8(bytes, 1) {
-                return disbelieved(label, UTF_8, bytes);
+                return decode_as_other_charset(label, UTF_8, bytes);
             }
             (text, broken)
         }
     };
     let defect = broken.then(|| format!("some bytes are not valid in the declared charset {label:?}"));
-    Decoded { text, defect }
+    DecodedText { text, defect }
 }
 
 fn decode_known(encoding: &'static Encoding, bytes: &[u8]) -> (String, bool) {
@@ -70,15 +70,15 @@ fn decode_known(encoding: &'static Encoding, bytes: &[u8]) -> (String, bool) {
 }
 
 /// Decodes text that starts with a byte order mark of another charset than the declared one; `None` if it does not.
-fn marked(charset: Charset, bytes: &[u8]) -> Option<Decoded> {
+fn decode_by_bom(charset: Charset, bytes: &[u8]) -> Option<DecodedText> {
     // Every mark starts with one of these, and no ordinary text does.
     if !matches!(bytes.first(), Some(0 | 0xef | 0xfe | 0xff)) {
         return None;
     }
-    if let Some(order) = utf32::marked_order(bytes) {
+    if let Some(order) = utf32::bom_byte_order(bytes) {
         let declared = matches!(charset, Charset::Utf32(_));
         let (text, broken) = utf32::decode(bytes, order);
-        return Some(Decoded { text, defect: mark_defect("UTF-32", declared, broken) });
+        return Some(DecodedText { text, defect: bom_defect("UTF-32", declared, broken) });
     }
     let (encoding, _) = Encoding::for_bom(bytes)?;
     let declared = match charset {
@@ -90,10 +90,10 @@ fn marked(charset: Charset, bytes: &[u8]) -> Option<Decoded> {
     };
     let (text, broken) = decode_known(encoding, bytes);
     // What is wrong with text in UTF-8 is found without its mark.
-    (encoding != UTF_8 || !broken).then(|| Decoded { text, defect: mark_defect(encoding.name(), declared, broken) })
+    (encoding != UTF_8 || !broken).then(|| DecodedText { text, defect: bom_defect(encoding.name(), declared, broken) })
 }
 
-fn mark_defect(name: &str, declared: bool, broken: bool) -> Option<String> {
+fn bom_defect(name: &str, declared: bool, broken: bool) -> Option<String> {
     if broken {
         Some(format!("some bytes are not valid in {name}, which the byte order mark stands for"))
     } else {
@@ -102,15 +102,16 @@ fn mark_defect(name: &str, declared: bool, broken: bool) -> Option<String> {
 }
 
 /// The order of the bytes in UTF-16 without a mark: in most scripts the upper byte of common characters is zero.
-fn utf16_order(bytes: &[u8]) -> &'static Encoding {
-    let zeros = |from: usize| bytes.iter().skip(from).step_by(2).take(GUESS_SAMPLE).filter(|&&byte| byte == 0).count();
+fn guess_utf16_order(bytes: &[u8]) -> &'static Encoding {
+    let zeros =
+        |from: usize| bytes.iter().skip(from).step_by(2).take(GUESS_SAMPLE_BYTES).filter(|&&byte| byte == 0).count();
     if zeros(0) > zeros(1) { UTF_16BE } else { UTF_16LE }
 }
 
 /// Whether bytes that are declared to be in this charset of single bytes are UTF-8: no text has its byte sequences by
 /// chance. In a Latin script one is enough, it would be a letter and a sign that never stand together. Two letters of
 /// another script may look like one. In Thai so do many.
-fn cannot_be(encoding: &'static Encoding, bytes: &[u8]) -> bool {
+fn is_actually_utf8(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     Encoding::ascii_valid_up_to(bytes) < bytes.len()
         && encoding.is_single_byte()
         && encoding != WINDOWS_874
@@ -136,10 +137,10 @@ fn is_multi_byte_utf8(bytes: &[u8], least: usize) -> bool {
 
 /// Decodes text that is declared as UTF-8. Characters that are UTF-8 stay, unless the text is in a charset in which they
 /// occur by chance. If there are none, the charset is detected.
-fn labelled_utf8(label: &str, bytes: &[u8]) -> Decoded {
+fn decode_labelled_utf8(label: &str, bytes: &[u8]) -> DecodedText {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
-        return Decoded { text: text.to_owned(), defect: None };
+        return DecodedText { text: text.to_owned(), defect: None };
     }
     let (mut valid, mut broken, mut broken_bytes) = (0_usize, 0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -147,25 +148,25 @@ fn labelled_utf8(label: &str, bytes: &[u8]) -> Decoded {
         broken += usize::from(!chunk.invalid().is_empty());
         broken_bytes += chunk.invalid().len();
     }
-    let is_cut = broken == 1 && broken_bytes > 1 && cut_end(bytes).is_some();
+    let is_cut = broken == 1 && broken_bytes > 1 && truncated_char_start(bytes).is_some();
     if valid == 0 && !is_cut {
-        let encoding = if broken_bytes < MIN_GUESS_BYTES { WINDOWS_1252 } else { guess(bytes) };
-        return disbelieved(label, encoding, bytes);
+        let encoding = if broken_bytes < MIN_GUESS_BYTES { WINDOWS_1252 } else { guess_encoding(bytes) };
+        return decode_as_other_charset(label, encoding, bytes);
     }
     if valid < broken.div_ceil(2) && !is_cut {
-        let encoding = guess(bytes);
+        let encoding = guess_encoding(bytes);
         // About every fifth character of GBK looks like UTF-8.
         if !is_latin(encoding) {
-            return disbelieved(label, encoding, bytes);
+            return decode_as_other_charset(label, encoding, bytes);
         }
     }
-    let text = repaired_utf8(bytes);
-    Decoded { text, defect: Some(format!("some bytes are not valid in the declared charset {label:?}")) }
+    let text = repair_utf8(bytes);
+    DecodedText { text, defect: Some(format!("some bytes are not valid in the declared charset {label:?}")) }
 }
 
 /// Decodes UTF-8. Bytes that are not are read as windows-1252, a character that is cut off at the end is U+FFFD.
-fn repaired_utf8(bytes: &[u8]) -> String {
-    let cut = cut_end(bytes).unwrap_or(bytes.len());
+fn repair_utf8(bytes: &[u8]) -> String {
+    let cut = truncated_char_start(bytes).unwrap_or(bytes.len());
     let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
     let mut pos = 0;
     for chunk in bytes.utf8_chunks() {
@@ -184,7 +185,7 @@ fn repaired_utf8(bytes: &[u8]) -> String {
 
 /// Where the character starts whose last bytes are missing at the end of the text. A line end may follow two or more of
 /// its bytes; one byte before a line end is more likely a letter of another charset.
-fn cut_end(bytes: &[u8]) -> Option<usize> {
+fn truncated_char_start(bytes: &[u8]) -> Option<usize> {
     let text = bytes.trim_ascii_end();
     // A character has at most four bytes.
     let start = text.len().saturating_sub(4);
@@ -195,9 +196,9 @@ fn cut_end(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Decodes text in another charset than the declared one.
-fn disbelieved(label: &str, encoding: &'static Encoding, bytes: &[u8]) -> Decoded {
+fn decode_as_other_charset(label: &str, encoding: &'static Encoding, bytes: &[u8]) -> DecodedText {
     let (text, _) = decode_known(encoding, bytes);
-    Decoded { text, defect: Some(format!("declared as {label:?}, but read as {} by its bytes", encoding.name())) }
+    DecodedText { text, defect: Some(format!("declared as {label:?}, but read as {} by its bytes", encoding.name())) }
 }
 
 /// Decodes bytes of which nothing is known: UTF-8 when they are valid, otherwise the likeliest charset.
@@ -207,7 +208,7 @@ pub(super) fn decode_unlabelled(bytes: &[u8]) -> Cow<'_, str> {
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
-        Err(_) => guess(bytes).decode_without_bom_handling(bytes).0,
+        Err(_) => guess_encoding(bytes).decode_without_bom_handling(bytes).0,
     }
 }
 
@@ -224,8 +225,8 @@ pub(super) fn one_line(text: &str) -> String {
 
 /// The charset that an HTML document declares in a `meta` element, for parts that do not declare one themselves. Text
 /// that is UTF-8 is not asked: programs that write it often leave the declaration of their template.
-pub(super) fn declared_in_html(html: &[u8]) -> Option<String> {
-    let head = &html[..html.len().min(META_WINDOW)];
+pub(super) fn charset_declared_in_html(html: &[u8]) -> Option<String> {
+    let head = &html[..html.len().min(META_SEARCH_BYTES)];
     if std::str::from_utf8(html).is_ok() {
         return None;
     }
@@ -237,16 +238,16 @@ pub(super) fn declared_in_html(html: &[u8]) -> Option<String> {
     Some(label[..end].to_owned())
 }
 
-fn undeclared(bytes: &[u8]) -> Decoded {
+fn decode_undeclared(bytes: &[u8]) -> DecodedText {
     let text = decode_unlabelled(bytes).into_owned();
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     let defect = (std::str::from_utf8(bytes).is_err())
         .then(|| "8-bit text without a charset that explains it, a guess was made".to_owned());
-    Decoded { text, defect }
+    DecodedText { text, defect }
 }
 
-fn guess(bytes: &[u8]) -> &'static Encoding {
-    let sample = &bytes[..bytes.len().min(GUESS_SAMPLE)];
+fn guess_encoding(bytes: &[u8]) -> &'static Encoding {
+    let sample = &bytes[..bytes.len().min(GUESS_SAMPLE_BYTES)];
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(sample, true);
     detector.guess(None, Utf8Detection::Deny)
@@ -371,7 +372,7 @@ mod tests {
             (b"<p>charset=koi8-r \xf0", None),
         ];
         for (html, charset) in table {
-            assert_eq!(declared_in_html(html).as_deref(), *charset);
+            assert_eq!(charset_declared_in_html(html).as_deref(), *charset);
         }
     }
 

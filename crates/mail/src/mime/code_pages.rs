@@ -9,7 +9,7 @@ pub(super) struct CodePage {
 
 impl CodePage {
     /// The code page of that number.
-    pub(super) fn numbered(number: &str) -> Option<Self> {
+    pub(super) fn from_number(number: &str) -> Option<Self> {
         let (_, upper) = PAGES.iter().find(|(known, _)| *known == number)?;
         Some(Self { upper })
     }
@@ -117,10 +117,10 @@ mod tests {
             ("737", b"\x89\x98\xa1\xe1", "Κακά"),
         ];
         for (number, bytes, text) in table {
-            let decoded = CodePage::numbered(number).map(|page| page.decode(bytes));
+            let decoded = CodePage::from_number(number).map(|page| page.decode(bytes));
             assert_eq!(decoded, Some(((*text).to_owned(), false)), "{number}");
         }
-        assert!(CodePage::numbered("857").is_some_and(|page| page.decode(b"\xd5").1));
-        assert_eq!(CodePage::numbered("1"), None);
+        assert!(CodePage::from_number("857").is_some_and(|page| page.decode(b"\xd5").1));
+        assert_eq!(CodePage::from_number("1"), None);
     }
 }

@@ -46,12 +46,12 @@ pub(super) struct Defects(Vec<Defect>);
 
 impl Defects {
     /// Notes something that loses nothing.
-    pub(super) fn note(&mut self, name: &'static str, detail: impl Into<String>) {
+    pub(super) fn add_minor(&mut self, name: &'static str, detail: impl Into<String>) {
         self.push(name, detail.into(), false);
     }
 
     /// Notes something by which content may be missing or wrong.
-    pub(super) fn severe(&mut self, name: &'static str, detail: impl Into<String>) {
+    pub(super) fn add_severe(&mut self, name: &'static str, detail: impl Into<String>) {
         self.push(name, detail.into(), true);
     }
 
@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn nothing_is_said_twice() {
         let mut defects = Defects::default();
-        defects.note(Defect::HEADER, "same");
-        defects.note(Defect::HEADER, "same");
+        defects.add_minor(Defect::HEADER, "same");
+        defects.add_minor(Defect::HEADER, "same");
         assert_eq!(defects.into_vec().len(), 1);
     }
 
@@ -84,7 +84,7 @@ mod tests {
     fn the_list_is_bounded() {
         let mut defects = Defects::default();
         for n in 0..10_000 {
-            defects.note(Defect::HEADER, format!("line {n}"));
+            defects.add_minor(Defect::HEADER, format!("line {n}"));
         }
         assert_eq!(defects.into_vec().len(), MAX_DEFECTS);
     }

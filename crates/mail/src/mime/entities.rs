@@ -1,14 +1,14 @@
 //! The character references of HTML 4 (section 24), which is what mail uses of the two thousand that HTML has by now.
 
 /// The character that a name stands for.
-pub(super) fn named(name: &str) -> Option<char> {
+pub(super) fn lookup(name: &str) -> Option<char> {
     let at = ENTITIES.binary_search_by_key(&name, |&(known, _)| known).ok()?;
     Some(ENTITIES[at].1)
 }
 
 /// The same for the names that need no semicolon behind them: those of Latin-1, which are the oldest.
-pub(super) fn named_without_semicolon(name: &str) -> Option<char> {
-    named(name).filter(|&c| c <= 'ÿ' && c != '\'')
+pub(super) fn lookup_without_semicolon(name: &str) -> Option<char> {
+    lookup(name).filter(|&c| c <= 'ÿ' && c != '\'')
 }
 
 /// Sorted by name.
@@ -277,8 +277,8 @@ mod tests {
         assert!(ENTITIES.is_sorted());
         for (name, c) in [("AElig", Some('Æ')), ("eacute", Some('é')), ("euro", Some('€')), ("zwnj", Some('\u{200c}'))]
         {
-            assert_eq!(named(name), c);
+            assert_eq!(lookup(name), c);
         }
-        assert_eq!(named("nosuch"), None);
+        assert_eq!(lookup("nosuch"), None);
     }
 }

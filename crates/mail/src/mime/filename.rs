@@ -2,28 +2,28 @@
 //! declare none.
 
 /// The longest name, in bytes: what common file systems take.
-const MAX_LEN: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 /// The longest extension that is kept when a name is shortened.
-const MAX_EXTENSION: usize = 16;
+const MAX_EXTENSION_BYTES: usize = 16;
 
 /// The name of the attachment at `index` of the list.
-pub(super) fn filename(declared: Option<&str>, content_type: &str, index: usize) -> String {
-    let name = declared.map(safe).unwrap_or_default();
+pub(super) fn attachment_filename(declared: Option<&str>, content_type: &str, index: usize) -> String {
+    let name = declared.map(sanitize).unwrap_or_default();
     if name.is_empty() { format!("attachment-{index}.{}", extension(content_type)) } else { name }
 }
 
 /// Replaces path separators and characters that no reader can see; empty when nothing of a name is left.
-fn safe(declared: &str) -> String {
-    let replaced: String = last_of_windows_path(declared).chars().map(|c| if is_unsafe(c) { '_' } else { c }).collect();
+fn sanitize(declared: &str) -> String {
+    let replaced: String = windows_base_name(declared).chars().map(|c| if is_unsafe(c) { '_' } else { c }).collect();
     let name = replaced.trim();
     if name.trim_matches('.').is_empty() {
         return String::new();
     }
-    shorten(name)
+    truncate_name(name)
 }
 
 /// The last element of a path of Windows, which some programs send in place of a name; other names as they are.
-fn last_of_windows_path(name: &str) -> &str {
+fn windows_base_name(name: &str) -> &str {
     let name = name.trim();
     let drive = matches!(name.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic());
     let separator = if drive { name.rfind(['/', '\\']) } else { name.rfind('\\') };
@@ -37,13 +37,13 @@ fn is_unsafe(c: char) -> bool {
     c == '/' || c == '\\' || c.is_control() || reorders
 }
 
-fn shorten(name: &str) -> String {
-    if name.len() <= MAX_LEN {
+fn truncate_name(name: &str) -> String {
+    if name.len() <= MAX_NAME_BYTES {
         return name.to_owned();
     }
     let extension = name.rfind('.').map_or("", |dot| &name[dot..]);
-    let extension = if extension.len() > MAX_EXTENSION { "" } else { extension };
-    let stem = &name[..name.floor_char_boundary(MAX_LEN - extension.len())];
+    let extension = if extension.len() > MAX_EXTENSION_BYTES { "" } else { extension };
+    let stem = &name[..name.floor_char_boundary(MAX_NAME_BYTES - extension.len())];
     format!("{stem}{extension}")
 }
 
@@ -111,14 +111,14 @@ mod tests {
             (Some("日本語.txt"), "text/plain", "日本語.txt"),
         ];
         for (declared, content_type, name) in table {
-            assert_eq!(filename(declared, content_type, 3), name, "{declared:?}");
+            assert_eq!(attachment_filename(declared, content_type, 3), name, "{declared:?}");
         }
     }
 
     #[test]
     fn long_names_keep_their_extension() {
         let long = "é".repeat(300) + ".pdf";
-        let name = filename(Some(&long), "application/pdf", 0);
-        assert!(name.len() <= MAX_LEN && name.ends_with("é.pdf"), "{name}");
+        let name = attachment_filename(Some(&long), "application/pdf", 0);
+        assert!(name.len() <= MAX_NAME_BYTES && name.ends_with("é.pdf"), "{name}");
     }
 }

@@ -7,8 +7,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use memchr::memchr;
 
-use super::line::Line;
-use super::words;
+use super::encoded_words;
+use super::line::LineSpan;
 
 /// The mark that some programs write before the first field. A server's own fields may stand before it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -23,16 +23,16 @@ pub struct HeaderField {
 impl HeaderField {
     /// The name in canonical form: `Mime-Version`, `X-My-Header`.
     pub fn name(&self) -> String {
-        canonical_name(&self.written_name())
+        canonical_name(&self.raw_name())
     }
 
     /// The name as it is written in the mail.
-    pub fn written_name(&self) -> Cow<'_, str> {
+    pub fn raw_name(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.name)
     }
 
     /// Whether this is the field of that name, in any case.
-    pub fn is(&self, name: &str) -> bool {
+    pub fn has_name(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
@@ -47,8 +47,8 @@ impl HeaderField {
     }
 
     /// The value on one line with its encoded words (RFC 2047) and 8-bit bytes as readable text.
-    pub fn decoded(&self) -> String {
-        words::decode_line(&unfold(&self.value))
+    pub fn decoded_value(&self) -> String {
+        encoded_words::decode_line(&unfold(&self.value))
     }
 
     pub(super) fn new(source: &Bytes, field: &RawField) -> Self {
@@ -75,14 +75,14 @@ pub(super) struct Fields<'a, F> {
     is_boundary: F,
     ended: bool,
     /// Lines that were skipped because they are no field.
-    pub(super) malformed: usize,
+    pub(super) malformed_lines: usize,
     /// Whether the body starts without an empty line before it.
-    pub(super) unseparated: bool,
+    pub(super) missing_empty_line: bool,
 }
 
 impl<'a, F: Fn(&[u8]) -> bool> Fields<'a, F> {
     pub(super) fn new(source: &'a [u8], start: usize, is_boundary: F) -> Self {
-        Self { source, pos: start, is_boundary, ended: false, malformed: 0, unseparated: false }
+        Self { source, pos: start, is_boundary, ended: false, malformed_lines: 0, missing_empty_line: false }
     }
 
     /// Where the body starts, once the fields have been read to the end.
@@ -90,21 +90,21 @@ impl<'a, F: Fn(&[u8]) -> bool> Fields<'a, F> {
         self.pos
     }
 
-    fn end_at(&mut self, pos: usize) {
+    fn end_header_at(&mut self, pos: usize) {
         self.pos = pos;
         self.ended = true;
     }
 
     /// The field whose first line ends its name at `name_end` and itself at `line`'s end, with its folded lines.
-    fn field(&mut self, name_end: usize, line: &Line) -> RawField {
+    fn read_field(&mut self, name_end: usize, line: &LineSpan) -> RawField {
         let name = self.pos..self.pos + name_end;
         let colon = name.end + memchr(b':', &self.source[name.end..line.end]).unwrap_or(0);
         let mut end = line.end;
-        let mut next = line.next;
+        let mut next = line.next_start;
         while matches!(self.source.get(next), Some(b' ' | b'\t')) {
-            let folded = Line::at(self.source, next);
+            let folded = LineSpan::at(self.source, next);
             end = folded.end;
-            next = folded.next;
+            next = folded.next_start;
         }
         self.pos = next;
         RawField { name, value: colon + 1..end }
@@ -117,21 +117,21 @@ impl<F: Fn(&[u8]) -> bool> Iterator for Fields<'_, F> {
     fn next(&mut self) -> Option<RawField> {
         while !self.ended {
             if self.pos >= self.source.len() {
-                self.end_at(self.source.len());
+                self.end_header_at(self.source.len());
                 break;
             }
-            let line = Line::at(self.source, self.pos);
+            let line = LineSpan::at(self.source, self.pos);
             let text = &self.source[self.pos..line.end];
             if text.is_empty() {
-                self.end_at(line.next);
+                self.end_header_at(line.next_start);
             } else if text.starts_with(b"--") && (self.is_boundary)(text) {
-                self.end_at(self.pos);
-            } else if let Some(name_end) = field_name(text) {
-                return Some(self.field(name_end, &line));
-            } else if text.strip_prefix(BYTE_ORDER_MARK).is_some_and(|text| field_name(text).is_some()) {
+                self.end_header_at(self.pos);
+            } else if let Some(name_end) = field_name_len(text) {
+                return Some(self.read_field(name_end, &line));
+            } else if text.strip_prefix(BYTE_ORDER_MARK).is_some_and(|text| field_name_len(text).is_some()) {
                 self.pos += BYTE_ORDER_MARK.len();
             } else {
-                self.skip_no_fields(text, line.next);
+                self.skip_malformed_line(text, line.next_start);
             }
         }
         None
@@ -140,32 +140,32 @@ impl<F: Fn(&[u8]) -> bool> Iterator for Fields<'_, F> {
 
 impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
     /// Goes past a line that is no field to the field behind it, or ends the header at the line.
-    fn skip_no_fields(&mut self, text: &[u8], next: usize) {
+    fn skip_malformed_line(&mut self, text: &[u8], next: usize) {
         let separator = is_mbox_separator(text);
-        let next = if separator { self.behind_separators(next) } else { next };
-        if self.is_field(next) {
-            self.malformed += usize::from(!separator);
+        let next = if separator { self.skip_mbox_separators(next) } else { next };
+        if self.is_field_at(next) {
+            self.malformed_lines += usize::from(!separator);
             self.pos = next;
         } else {
-            self.unseparated = true;
-            self.end_at(self.pos);
+            self.missing_empty_line = true;
+            self.end_header_at(self.pos);
         }
     }
 
     /// Where the lines end that stand before a mail in an mbox file; one that was forwarded has several.
-    fn behind_separators(&self, start: usize) -> usize {
+    fn skip_mbox_separators(&self, start: usize) -> usize {
         let mut pos = start;
         while pos < self.source.len() && is_mbox_separator(&self.source[pos..]) {
-            pos = Line::at(self.source, pos).next;
+            pos = LineSpan::at(self.source, pos).next_start;
         }
         pos
     }
 
-    fn is_field(&self, start: usize) -> bool {
-        let line = Line::at(self.source, start);
+    fn is_field_at(&self, start: usize) -> bool {
+        let line = LineSpan::at(self.source, start);
         let text = &self.source[start..line.end];
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-        field_name(text).is_some() && !(text.starts_with(b"--") && (self.is_boundary)(text))
+        field_name_len(text).is_some() && !(text.starts_with(b"--") && (self.is_boundary)(text))
     }
 }
 
@@ -203,7 +203,7 @@ pub(super) fn canonical_name(name: &str) -> String {
 
 /// Where the field name at the start of a line ends. RFC 5322 section 2.2: printable ASCII without colon; section 4.5
 /// allows blanks before the colon.
-pub(super) fn field_name(line: &[u8]) -> Option<usize> {
+pub(super) fn field_name_len(line: &[u8]) -> Option<usize> {
     let end = line.iter().position(|&b| !b.is_ascii_graphic() || b == b':')?;
     let rest = line[end..].trim_ascii_start();
     (end > 0 && rest.first() == Some(&b':')).then_some(end)

@@ -7,7 +7,7 @@ use encoding_rs::{EUC_KR, ISO_2022_JP};
 
 const ESCAPE: u8 = 0x1b;
 /// Japanese escape sequences, as far as RFC 1468 and common use go, are of one length.
-const JAPANESE_ESCAPE: usize = 3;
+const JAPANESE_ESCAPE_BYTES: usize = 3;
 /// RFC 1557: announces that shifted text is KS C 5601; it says nothing that the label has not said.
 const KOREAN_DESIGNATOR: &[u8] = b"\x1b$)C";
 
@@ -32,8 +32,8 @@ impl Iso2022 {
     /// The text, and whether some of it could not be read.
     pub(super) fn decode(self, bytes: &[u8]) -> (String, bool) {
         let (encoding, bytes) = match self {
-            Self::Japanese => (ISO_2022_JP, without_empty_runs(bytes)),
-            Self::Korean => (EUC_KR, Cow::Owned(with_eighth_bits(bytes))),
+            Self::Japanese => (ISO_2022_JP, remove_redundant_escapes(bytes)),
+            Self::Korean => (EUC_KR, Cow::Owned(set_eighth_bits(bytes))),
         };
         let (text, replaced) = encoding.decode_without_bom_handling(&bytes);
         (text.into_owned(), replaced)
@@ -42,11 +42,11 @@ impl Iso2022 {
 
 /// Drops every escape that another one follows directly. Such pairs stand where encoded words or pieces of a text were
 /// joined, and the web's decoder takes them for an attack.
-fn without_empty_runs(bytes: &[u8]) -> Cow<'_, [u8]> {
+fn remove_redundant_escapes(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut kept = Vec::new();
     let mut start = 0;
     for at in memchr::memchr_iter(ESCAPE, bytes) {
-        let next = at + JAPANESE_ESCAPE;
+        let next = at + JAPANESE_ESCAPE_BYTES;
         if is_japanese_escape(&bytes[at..]) && bytes.get(next..).is_some_and(is_japanese_escape) {
             kept.extend_from_slice(&bytes[start..at]);
             start = next;
@@ -64,7 +64,7 @@ fn is_japanese_escape(bytes: &[u8]) -> bool {
 }
 
 /// RFC 1557: between SO and SI, and never beyond a line, stand the bytes of EUC-KR without their eighth bit.
-fn with_eighth_bits(bytes: &[u8]) -> Vec<u8> {
+fn set_eighth_bits(bytes: &[u8]) -> Vec<u8> {
     const SHIFT_OUT: u8 = 0x0e;
     const SHIFT_IN: u8 = 0x0f;
     let mut shifted = false;

@@ -4,19 +4,19 @@ use encoding_rs::{Encoding, ISO_2022_JP, UTF_8};
 
 use super::code_pages::CodePage;
 use super::iso2022::Iso2022;
-use super::utf32::Order;
+use super::utf32::ByteOrder;
 
 /// What a label stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Charset {
     Known(&'static Encoding),
-    SevenBit(Iso2022),
+    Iso2022(Iso2022),
     CodePage(CodePage),
     Hz,
     Utf7,
     /// UTF-16 that does not say in which order its bytes are.
     Utf16,
-    Utf32(Order),
+    Utf32(ByteOrder),
     /// Nothing declared, or US-ASCII, which says nothing about the 8-bit bytes that are there all the same.
     Undeclared,
     Unknown,
@@ -24,7 +24,7 @@ pub(super) enum Charset {
 
 impl Charset {
     /// The charset of that name.
-    pub(super) fn named(label: &str) -> Self {
+    pub(super) fn from_label(label: &str) -> Self {
         // Almost every label is one of these.
         match label {
             "utf-8" | "UTF-8" => return Self::Known(UTF_8),
@@ -37,12 +37,12 @@ impl Charset {
             "utf-7" | "utf7" | "unicode-1-1-utf-7" | "csunicode11utf7" | "x-unicode-2-0-utf-7" => Self::Utf7,
             "hz-gb-2312" | "hz" | "hz-gb2312" | "hzgb2312" => Self::Hz,
             "utf-16" | "utf16" | "ucs-2" | "iso-10646-ucs-2" => Self::Utf16,
-            "utf-32" | "utf32" | "utf-32be" | "ucs-4" | "iso-10646-ucs-4" => Self::Utf32(Order::Big),
-            "utf-32le" => Self::Utf32(Order::Little),
-            "iso-2022-kr" | "csiso2022kr" => Self::SevenBit(Iso2022::Korean),
+            "utf-32" | "utf32" | "utf-32be" | "ucs-4" | "iso-10646-ucs-4" => Self::Utf32(ByteOrder::Big),
+            "utf-32le" => Self::Utf32(ByteOrder::Little),
+            "iso-2022-kr" | "csiso2022kr" => Self::Iso2022(Iso2022::Korean),
             // The "replacement" charsets of the web's standard decode to a single U+FFFD, which helps no reader.
             other => match Encoding::for_label_no_replacement(other.as_bytes()).or_else(|| alias(other)) {
-                Some(encoding) if encoding == ISO_2022_JP => Self::SevenBit(Iso2022::Japanese),
+                Some(encoding) if encoding == ISO_2022_JP => Self::Iso2022(Iso2022::Japanese),
                 Some(encoding) => Self::Known(encoding),
                 None => code_page(other).map_or(Self::Unknown, Self::CodePage),
             },
@@ -56,7 +56,7 @@ fn code_page(label: &str) -> Option<CodePage> {
     let name: String = label.chars().filter(char::is_ascii_alphabetic).collect();
     let known = matches!(name.as_str(), "" | "cp" | "ibm" | "dos" | "oem" | "pc" | "csibm" | "codepage" | "x")
         || name.starts_with("cspc");
-    CodePage::numbered(&number).filter(|_| known)
+    CodePage::from_number(&number).filter(|_| known)
 }
 
 /// Names that only mail uses. Their punctuation is nobody's guess, so it does not count.
@@ -121,22 +121,22 @@ mod tests {
             ("koi8r", "KOI8-R"),
         ];
         for (label, name) in table {
-            let found = Charset::named(label);
+            let found = Charset::from_label(label);
             assert!(matches!(found, Charset::Known(encoding) if encoding.name() == name), "{label}: {found:?}");
         }
         for label in ["iso-2022-jp", "ISO-2022-JP-MS", "cp50220"] {
-            assert_eq!(Charset::named(label), Charset::SevenBit(Iso2022::Japanese), "{label}");
+            assert_eq!(Charset::from_label(label), Charset::Iso2022(Iso2022::Japanese), "{label}");
         }
-        assert_eq!(Charset::named("unicode-1-1-utf-7"), Charset::Utf7);
-        assert_eq!(Charset::named("HZ-GB-2312"), Charset::Hz);
-        assert_eq!(Charset::named("UTF-16"), Charset::Utf16);
-        assert_eq!(Charset::named("utf-32le"), Charset::Utf32(Order::Little));
+        assert_eq!(Charset::from_label("unicode-1-1-utf-7"), Charset::Utf7);
+        assert_eq!(Charset::from_label("HZ-GB-2312"), Charset::Hz);
+        assert_eq!(Charset::from_label("UTF-16"), Charset::Utf16);
+        assert_eq!(Charset::from_label("utf-32le"), Charset::Utf32(ByteOrder::Little));
         for label in ["cp850", "IBM850", "ibm-850", "850", "cspc850multilingual", "dos-850", "oem850"] {
-            let page = CodePage::numbered("850").map(Charset::CodePage);
-            assert_eq!(Some(Charset::named(label)), page, "{label}");
+            let page = CodePage::from_number("850").map(Charset::CodePage);
+            assert_eq!(Some(Charset::from_label(label)), page, "{label}");
         }
         for label in ["x-no-such", "cp438", "x-rated-850", "cp", "8859", "iso-8859-99", "-", "iso-2022-cn"] {
-            assert_eq!(Charset::named(label), Charset::Unknown, "{label}");
+            assert_eq!(Charset::from_label(label), Charset::Unknown, "{label}");
         }
     }
 }

@@ -3,8 +3,10 @@
 
 use std::ops::Range;
 
-use super::base64::{Content, Undone, base64, has_odd_controls, is_base64_digit, is_plain_utf8};
-use super::line::Line;
+use super::base64::{
+    DecodedContent, ExpectedContent, decode_base64, has_non_text_controls, is_base64_digit, is_plain_utf8,
+};
+use super::line::LineSpan;
 
 /// A run of this many digits is base64, whatever it decodes to: no word is that long.
 const LONG_RUN_DIGITS: usize = 60;
@@ -18,21 +20,21 @@ const CHARACTERS_PER_FOREIGN: usize = 8;
 const LINE_TOLERANCE: usize = 3;
 
 /// Decodes the runs of base64 in a body. The lines between them are kept if the content is text, otherwise dropped.
-pub(super) fn decode(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
-    let mut output = Output { encoded, expected, written: Vec::new(), copied: 0, broken: 0, foreign_lines: 0 };
+pub(super) fn decode(encoded: &[u8], expected: ExpectedContent) -> DecodedContent<Vec<u8>> {
+    let mut output = Output { encoded, expected, written: Vec::new(), copied_to: 0, broken: 0, foreign_lines: 0 };
     let mut run: Option<Run> = None;
     let mut pos = 0;
     while pos < encoded.len() {
-        let line = Line::at(encoded, pos);
+        let line = LineSpan::at(encoded, pos);
         let end = pos + encoded[pos..line.end].trim_ascii_end().len();
-        for piece in (Pieces { encoded, rest: pos..end }) {
-            let Some(found) = Run::of_piece(encoded, piece, expected) else {
+        for piece in (Segments { encoded, rest: pos..end }) {
+            let Some(found) = Run::from_segment(encoded, piece, expected) else {
                 output.end_run(run.take());
                 continue;
             };
             let padded = found.padding > 0;
             run = match run.take() {
-                Some(open) if open.goes_on_with(&found, expected) => Some(open.joined(&found)),
+                Some(open) if open.continues_with(&found, expected) => Some(open.join(&found)),
                 other => {
                     output.end_run(other);
                     Some(found)
@@ -42,7 +44,7 @@ pub(super) fn decode(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
                 output.end_run(run.take());
             }
         }
-        pos = line.next;
+        pos = line.next_start;
     }
     output.end_run(run);
     output.finish()
@@ -50,12 +52,12 @@ pub(super) fn decode(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
 
 /// The pieces of one line without blanks at its end: each piece ends with padding or with the line. Blanks around them are left
 /// out.
-struct Pieces<'a> {
+struct Segments<'a> {
     encoded: &'a [u8],
     rest: Range<usize>,
 }
 
-impl Iterator for Pieces<'_> {
+impl Iterator for Segments<'_> {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {
@@ -89,7 +91,7 @@ struct Run {
 impl Run {
     /// A run of one piece, if it can be base64: without blanks, and almost without foreign characters. In a file, which
     /// holds no words, one of them is not too many however short the piece is.
-    fn of_piece(encoded: &[u8], range: Range<usize>, expected: Content) -> Option<Self> {
+    fn from_segment(encoded: &[u8], range: Range<usize>, expected: ExpectedContent) -> Option<Self> {
         let text = &encoded[range.clone()];
         if text.iter().any(u8::is_ascii_whitespace) {
             return None;
@@ -98,7 +100,7 @@ impl Run {
         let padding = memchr::memchr_iter(b'=', text).count();
         let marks = text.iter().rev().take_while(|&&b| b == b'!').count();
         let foreign = text.len() - digits - padding - marks;
-        let tolerated = (text.len() / CHARACTERS_PER_FOREIGN).max(usize::from(expected == Content::Binary));
+        let tolerated = (text.len() / CHARACTERS_PER_FOREIGN).max(usize::from(expected == ExpectedContent::Binary));
         (digits > 0 && foreign <= tolerated).then(|| Self {
             last_len: text.len() - marks,
             last_digits: digits,
@@ -111,12 +113,12 @@ impl Run {
     }
 
     /// Whether the next line belongs to this run. In a file, a line that ends within a group of four is followed by the rest of it.
-    fn goes_on_with(&self, next: &Self, expected: Content) -> bool {
-        let is_cut = expected == Content::Binary && self.padding == 0 && !self.digits.is_multiple_of(4);
+    fn continues_with(&self, next: &Self, expected: ExpectedContent) -> bool {
+        let is_cut = expected == ExpectedContent::Binary && self.padding == 0 && !self.digits.is_multiple_of(4);
         is_cut || next.last_len <= self.last_len + LINE_TOLERANCE
     }
 
-    fn joined(self, next: &Self) -> Self {
+    fn join(self, next: &Self) -> Self {
         Self {
             range: self.range.start..next.range.end,
             digits: self.digits + next.digits,
@@ -127,35 +129,35 @@ impl Run {
     }
 
     /// The decoded run, if it is base64. Words are taken for base64 by their letters; what they decode to is no text.
-    fn decode(&self, encoded: &[u8], expected: Content, first: bool) -> Option<Vec<u8>> {
+    fn decode(&self, encoded: &[u8], expected: ExpectedContent, first: bool) -> Option<Vec<u8>> {
         let complete = match self.padding {
             0 => self.digits.is_multiple_of(4),
             _ => self.digits % 4 > 1,
         };
-        let (decoded, _) = base64(&encoded[self.range.clone()]);
+        let (decoded, _) = decode_base64(&encoded[self.range.clone()]);
         let text = match expected {
-            Content::Binary => {
+            ExpectedContent::Binary => {
                 let sure = self.padding > 0 || self.digits >= MEDIUM_RUN_DIGITS;
                 return (first || complete && sure && self.foreign == 0).then_some(decoded);
             }
-            Content::Utf8Text => is_plain_utf8(&decoded),
-            Content::Text => !has_odd_controls(&decoded) && self.digits >= MEDIUM_RUN_DIGITS,
+            ExpectedContent::Utf8Text => is_plain_utf8(&decoded),
+            ExpectedContent::Text => !has_non_text_controls(&decoded) && self.digits >= MEDIUM_RUN_DIGITS,
         };
         let long = self.digits >= LONG_RUN_DIGITS || self.padding > 0 && complete && self.digits >= MEDIUM_RUN_DIGITS;
-        let padded = expected == Content::Text && self.padding > 0 && complete;
+        let padded = expected == ExpectedContent::Text && self.padding > 0 && complete;
         let enough = complete || self.digits >= INCOMPLETE_RUN_DIGITS;
         (enough && text || self.foreign == 0 && (long || padded)).then_some(decoded)
     }
 
     /// The run without its last line, if that line is what makes it incomplete: a word below it, and not its cut end.
-    fn without_word(&self, encoded: &[u8]) -> Option<Self> {
+    fn without_trailing_word(&self, encoded: &[u8]) -> Option<Self> {
         let digits = self.digits - self.last_digits;
         let word = &encoded[self.last_start..self.range.end];
         if digits == 0 || self.padding > 0 || self.digits.is_multiple_of(4) || !digits.is_multiple_of(4) {
             return None;
         }
         let end = self.range.start + encoded[self.range.start..self.last_start].trim_ascii_end().len();
-        let is_word = word.iter().all(u8::is_ascii_alphabetic) && !is_plain_utf8(&base64(word).0);
+        let is_word = word.iter().all(u8::is_ascii_alphabetic) && !is_plain_utf8(&decode_base64(word).0);
         is_word.then(|| Self { range: self.range.start..end, digits, ..self.clone() })
     }
 }
@@ -163,10 +165,10 @@ impl Run {
 /// The content as far as it is decoded.
 struct Output<'a> {
     encoded: &'a [u8],
-    expected: Content,
+    expected: ExpectedContent,
     written: Vec<u8>,
     /// Up to where the body was written or left out.
-    copied: usize,
+    copied_to: usize,
     broken: usize,
     foreign_lines: usize,
 }
@@ -174,28 +176,28 @@ struct Output<'a> {
 impl Output<'_> {
     fn end_run(&mut self, run: Option<Run>) {
         let Some(run) = run else { return };
-        let text = self.expected != Content::Binary;
-        let run = if text { run.without_word(self.encoded).unwrap_or(run) } else { run };
+        let text = self.expected != ExpectedContent::Binary;
+        let run = if text { run.without_trailing_word(self.encoded).unwrap_or(run) } else { run };
         let Some(decoded) = run.decode(self.encoded, self.expected, self.written.is_empty()) else { return };
         self.write_foreign(run.range.start);
         self.written.extend_from_slice(&decoded);
         self.broken += run.foreign + usize::from(run.padding == 0 && !run.digits.is_multiple_of(4));
-        self.copied = run.range.end;
+        self.copied_to = run.range.end;
         // The line break after the run is not part of the text that follows it.
-        let rest = &self.encoded[self.copied..];
+        let rest = &self.encoded[self.copied_to..];
         let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
         if rest.get(blanks) == Some(&b'\n') {
-            self.copied += blanks + 1;
+            self.copied_to += blanks + 1;
         }
     }
 
     /// Writes what lies before `end` and is not base64.
     fn write_foreign(&mut self, end: usize) {
-        let foreign = &self.encoded[self.copied..end];
-        self.copied = end;
+        let foreign = &self.encoded[self.copied_to..end];
+        self.copied_to = end;
         let lines = foreign.split(|&b| b == b'\n').filter(|line| !line.trim_ascii().is_empty()).count();
         self.foreign_lines += lines;
-        if lines == 0 || self.expected == Content::Binary {
+        if lines == 0 || self.expected == ExpectedContent::Binary {
             return;
         }
         if !self.written.is_empty() && !self.written.ends_with(b"\n") {
@@ -204,13 +206,13 @@ impl Output<'_> {
         self.written.extend_from_slice(foreign);
     }
 
-    fn finish(mut self) -> Undone<Vec<u8>> {
+    fn finish(mut self) -> DecodedContent<Vec<u8>> {
         self.write_foreign(self.encoded.len());
         // A file that was never encoded must not get lost.
-        if self.expected == Content::Binary && self.written.is_empty() {
+        if self.expected == ExpectedContent::Binary && self.written.is_empty() {
             self.written = self.encoded.to_vec();
         }
-        Undone { content: self.written, broken: self.broken, foreign_lines: self.foreign_lines }
+        DecodedContent { content: self.written, broken: self.broken, foreign_lines: self.foreign_lines }
     }
 }
 
@@ -244,35 +246,35 @@ mod tests {
             ("SGVsbG8gU2FtIQ== sent by phone", "Hello Sam!\n sent by phone"),
         ];
         for (encoded, text) in table {
-            let found = decode(encoded.as_bytes(), Content::Utf8Text);
+            let found = decode(encoded.as_bytes(), ExpectedContent::Utf8Text);
             assert_eq!(String::from_utf8_lossy(&found.content), *text, "{encoded:?}");
         }
     }
 
     #[test]
     fn what_is_not_base64_is_no_part_of_a_file() {
-        let found = decode(b"AAEC\r\nAwQ=\r\n____\r\nTea mailing list\r\n", Content::Binary);
-        assert_eq!(found, Undone { content: vec![0, 1, 2, 3, 4], broken: 0, foreign_lines: 2 });
-        let found = decode(b"[External]\r\nYWJj*\r\n", Content::Binary);
-        assert_eq!(found, Undone { content: b"abc".to_vec(), broken: 1, foreign_lines: 1 });
+        let found = decode(b"AAEC\r\nAwQ=\r\n____\r\nTea mailing list\r\n", ExpectedContent::Binary);
+        assert_eq!(found, DecodedContent { content: vec![0, 1, 2, 3, 4], broken: 0, foreign_lines: 2 });
+        let found = decode(b"[External]\r\nYWJj*\r\n", ExpectedContent::Binary);
+        assert_eq!(found, DecodedContent { content: b"abc".to_vec(), broken: 1, foreign_lines: 1 });
         // Lines of any length, and a foreign character.
-        let found = decode(b"AAECAwQFBg\r\ncICQoLDA0ODxARE\r\nhMUFRYX*\r\n", Content::Binary);
+        let found = decode(b"AAECAwQFBg\r\ncICQoLDA0ODxARE\r\nhMUFRYX*\r\n", ExpectedContent::Binary);
         assert_eq!((found.content, found.broken), ((0..24).collect(), 1));
     }
 
     #[test]
     fn a_file_that_was_never_encoded_stays_as_it_is() {
         for file in ["%PDF-1.4 ...", "{\"key\": \"value\"}\r\n"] {
-            let found = decode(file.as_bytes(), Content::Binary);
+            let found = decode(file.as_bytes(), ExpectedContent::Binary);
             assert_eq!((found.content, found.foreign_lines), (file.as_bytes().to_vec(), 1), "{file}");
         }
     }
 
     #[test]
     fn other_charsets_than_utf_8() {
-        let found = decode(b"8NLJ18XU\r\n____\r\n", Content::Text);
+        let found = decode(b"8NLJ18XU\r\n____\r\n", ExpectedContent::Text);
         assert_eq!(found.content, b"8NLJ18XU\r\n____\r\n", "too short to tell");
-        let found = decode(b"8NLJ18XULCDLwcsgxMXMwT8=\r\n____\r\n", Content::Text);
+        let found = decode(b"8NLJ18XULCDLwcsgxMXMwT8=\r\n____\r\n", ExpectedContent::Text);
         assert_eq!(found.content, b"\xf0\xd2\xc9\xd7\xc5\xd4, \xcb\xc1\xcb \xc4\xc5\xcc\xc1?\n____\r\n");
     }
 }

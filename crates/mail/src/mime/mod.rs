@@ -9,16 +9,19 @@
 //! requested, `transfer`, `charset`, `flowed` and `plain` decode it. [`header_summary`] is the short way for mail that
 //! has just arrived.
 
-mod addresses;
+mod address_list;
 mod base64;
 mod bodies;
 mod charset;
 mod code_pages;
 mod defect;
+mod encoded_words;
 mod entities;
 mod filename;
 mod flowed;
 mod header;
+mod html_to_text;
+pub mod html_tokens;
 mod hz;
 mod iso2022;
 mod labels;
@@ -26,16 +29,13 @@ mod line;
 mod mixed_base64;
 mod params;
 mod part;
-mod plain;
 pub mod references;
 mod split;
 mod summary;
-pub mod tags;
-mod transfer;
+mod transfer_encoding;
 mod utf32;
 mod utf7;
 mod uuencode;
-mod words;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -43,20 +43,20 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use md5::{Digest, Md5};
 
-use base64::Undone;
+use base64::DecodedContent;
 use bodies::Bodies;
-use charset::Decoded;
+use charset::DecodedText;
 use defect::Defects;
-use plain::Style;
+use html_to_text::Style;
 
-pub use addresses::Mailbox;
+pub use address_list::NamedAddress;
 pub use bodies::Role;
 pub use defect::Defect;
 pub use header::HeaderField;
 pub use part::{Disposition, Part};
 pub use split::{MAX_DEPTH, MAX_FIELDS, MAX_PARTS};
-pub use summary::{HeaderSummary, header_summary, summary_subject, summary_to};
-pub use transfer::TransferEncoding;
+pub use summary::{HeaderSummary, header_summary, summarize_recipients, summarize_subject};
+pub use transfer_encoding::TransferEncoding;
 
 /// What stands between two texts of one mail.
 const TEXT_SEPARATOR: &str = "\n--\n";
@@ -68,7 +68,7 @@ pub struct Mime {
     header: Vec<HeaderField>,
     parts: Vec<Part>,
     bodies: Bodies,
-    structural: Defects,
+    structural_defects: Defects,
 }
 
 impl Mime {
@@ -76,11 +76,11 @@ impl Mime {
     pub fn parse(source: Bytes) -> Self {
         let split = split::split(&source);
         Self {
-            bodies: bodies::sort(&source, &split.parts),
+            bodies: bodies::classify(&source, &split.parts),
             source,
             header: split.header,
             parts: split.parts,
-            structural: split.defects,
+            structural_defects: split.defects,
         }
     }
 
@@ -128,28 +128,28 @@ impl Mime {
     /// The plain text of the mail, in UTF-8 with lines that end in LF: its text parts, or its HTML made readable when
     /// they say nothing. Flowed lines (RFC 3676) are joined.
     pub fn text(&self) -> String {
-        self.own_text().unwrap_or_else(|| self.html_as_text())
+        self.text_body().unwrap_or_else(|| self.html_as_text())
     }
 
     /// The plain text of the mail in the form of version 1 of the REST API, which is Inbucket's: flowed lines as they
     /// were sent, and text made from HTML with its marks for headings and bold text.
-    pub fn compatible_text(&self) -> String {
-        let made = || plain::from_html(&self.html(), Style::Compatible);
-        self.joined_text(Lines::AsSent).unwrap_or_else(made)
+    pub fn inbucket_text(&self) -> String {
+        let made = || html_to_text::from_html(&self.html(), Style::Inbucket);
+        self.join_text_parts(FlowedLines::AsSent).unwrap_or_else(made)
     }
 
     /// The HTML of the mail made readable; empty when there is none.
     pub fn html_as_text(&self) -> String {
-        plain::from_html(&self.html(), Style::Readable)
+        html_to_text::from_html(&self.html(), Style::Readable)
     }
 
     /// The texts of the text parts; `None` when the HTML has to speak for them.
-    pub fn own_text(&self) -> Option<String> {
-        self.joined_text(Lines::Joined)
+    pub fn text_body(&self) -> Option<String> {
+        self.join_text_parts(FlowedLines::Joined)
     }
 
-    fn joined_text(&self, lines: Lines) -> Option<String> {
-        let mut texts: Vec<_> = self.bodies.text.iter().map(|&text| self.decoded(text, lines).text).collect();
+    fn join_text_parts(&self, lines: FlowedLines) -> Option<String> {
+        let mut texts: Vec<_> = self.bodies.text.iter().map(|&text| self.decode_text(text, lines).text).collect();
         if texts.len() > 1 {
             texts.retain(|text| !text.trim().is_empty());
         }
@@ -163,7 +163,7 @@ impl Mime {
     /// The HTML of the mail as it was sent, in UTF-8 with lines that end in LF; empty when there is none. It is
     /// not sanitised.
     pub fn html(&self) -> String {
-        self.bodies.html.map(|html| self.decoded(html, Lines::AsSent).text).unwrap_or_default()
+        self.bodies.html.map(|html| self.decode_text(html, FlowedLines::AsSent).text).unwrap_or_default()
     }
 
     /// Whether the mail has an HTML body.
@@ -187,18 +187,18 @@ impl Mime {
 
     /// The content of a part with its transfer encoding undone; not copied where there is none.
     pub fn content(&self, part: &Part) -> Bytes {
-        self.undone(part).content
+        self.decode_part(part).content
     }
 
-    fn undone(&self, part: &Part) -> Undone {
-        part.transfer_encoding.decode(&self.raw(part), part.expected_content())
+    fn decode_part(&self, part: &Part) -> DecodedContent {
+        part.transfer_encoding.decode(&self.raw_body(part), part.expected_content())
     }
 
     /// What is wrong with the mail. This decodes every part, so it costs more than the rest of the view.
     pub fn defects(&self) -> Vec<Defect> {
-        let mut defects = self.structural.clone();
+        let mut defects = self.structural_defects.clone();
         for part in self.parts.iter().filter(|part| !part.is_multipart()) {
-            let Undone { broken, foreign_lines, .. } = self.undone(part);
+            let DecodedContent { broken, foreign_lines, .. } = self.decode_part(part);
             let name = match part.transfer_encoding {
                 TransferEncoding::QuotedPrintable => Defect::QUOTED_PRINTABLE,
                 TransferEncoding::Uuencode => Defect::UUENCODE,
@@ -207,24 +207,24 @@ impl Mime {
             if foreign_lines > 0 {
                 let outcome = if part.is_text() { "kept as text" } else { "left out" };
                 let detail = format!("lines of {} that are not base64, {outcome}: {foreign_lines}", part.content_type);
-                defects.severe(name, detail);
+                defects.add_severe(name, detail);
             }
             if broken > 0 {
-                defects.severe(name, format!("places in {} that cannot be decoded: {broken}", part.content_type));
+                defects.add_severe(name, format!("places in {} that cannot be decoded: {broken}", part.content_type));
             }
         }
         for &body in self.bodies.text.iter().chain(&self.bodies.html) {
-            if let Some(defect) = self.decoded(body, Lines::AsSent).defect {
-                defects.severe(Defect::CHARSET, defect);
+            if let Some(defect) = self.decode_text(body, FlowedLines::AsSent).defect {
+                defects.add_severe(Defect::CHARSET, defect);
             }
         }
-        if self.own_text().is_none() {
-            defects.note(Defect::TEXT_FROM_HTML, "the mail has no plain text, it was made from the HTML");
+        if self.text_body().is_none() {
+            defects.add_minor(Defect::TEXT_FROM_HTML, "the mail has no plain text, it was made from the HTML");
         }
         defects.into_vec()
     }
 
-    fn raw(&self, part: &Part) -> Bytes {
+    fn raw_body(&self, part: &Part) -> Bytes {
         self.source.slice(part.body.clone())
     }
 
@@ -247,11 +247,11 @@ impl Mime {
     }
 
     /// The text of a part in UTF-8, with lines that end in LF.
-    fn decoded(&self, index: usize, lines: Lines) -> Decoded {
+    fn decode_text(&self, index: usize, lines: FlowedLines) -> DecodedText {
         let part = &self.parts[index];
         let content = self.text_content(index);
         let html = part.content_type == "text/html";
-        let in_html = || html.then(|| charset::declared_in_html(&content)).flatten();
+        let in_html = || html.then(|| charset::charset_declared_in_html(&content)).flatten();
         let charset = part.charset.clone().or_else(in_html);
         let decoded = charset::decode(charset.as_deref(), &content);
         let text = if memchr::memchr(b'\r', decoded.text.as_bytes()).is_some() {
@@ -260,18 +260,18 @@ impl Mime {
             decoded.text
         };
         let text = match part.flowed {
-            Some(flowed) if lines == Lines::Joined && part.content_type == "text/plain" => {
+            Some(flowed) if lines == FlowedLines::Joined && part.content_type == "text/plain" => {
                 flowed::unflow(&text, flowed)
             }
             _ => text,
         };
-        Decoded { text, defect: decoded.defect }
+        DecodedText { text, defect: decoded.defect }
     }
 }
 
 /// What becomes of flowed lines (RFC 3676).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lines {
+enum FlowedLines {
     AsSent,
     Joined,
 }
@@ -291,7 +291,7 @@ pub struct Attachment<'a> {
 impl<'a> Attachment<'a> {
     fn new(mime: &'a Mime, part: &'a Part, index: usize) -> Self {
         Self {
-            filename: filename::filename(part.filename.as_deref(), &part.content_type, index),
+            filename: filename::attachment_filename(part.filename.as_deref(), &part.content_type, index),
             content_type: part.content_type.clone(),
             part,
             mime,
@@ -305,11 +305,11 @@ impl<'a> Attachment<'a> {
 
     /// The MD5 digest of the content, in lower-case hexadecimal.
     pub fn md5_hex(&self) -> String {
-        self.measured().1
+        self.len_and_md5().1
     }
 
     /// The length of the content and its MD5 digest, for which it is decoded once.
-    pub fn measured(&self) -> (usize, String) {
+    pub fn len_and_md5(&self) -> (usize, String) {
         let content = self.content();
         let digest = Md5::digest(&content);
         let hex = digest.iter().fold(String::with_capacity(32), |mut hex, byte| {

@@ -2,20 +2,20 @@
 //! charsets and continuations of RFC 2231 and the habits of mailers that know neither.
 
 use super::charset::{decode, one_line};
+use super::encoded_words;
 use super::header::unfold;
-use super::transfer;
-use super::words;
+use super::transfer_encoding;
 
 /// How many parameters of one field are looked at.
 const MAX_PARAMETERS: usize = 200;
 
 /// A structured value: `text/plain; charset=utf-8`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Structured {
+pub(super) struct StructuredValue {
     /// The word before the parameters, lower-cased.
     pub(super) value: String,
     /// Whether other words follow it before the parameters.
-    pub(super) has_words: bool,
+    pub(super) has_extra_words: bool,
     parameters: Vec<Parameter>,
 }
 
@@ -27,7 +27,7 @@ struct Parameter {
     value: Vec<u8>,
 }
 
-impl Structured {
+impl StructuredValue {
     /// Reads a field's value, folded or not. There is no value that cannot be read. The semicolon behind the word is
     /// sometimes forgotten, so a blank ends it too.
     pub(super) fn parse(field: &[u8]) -> Self {
@@ -37,8 +37,8 @@ impl Structured {
         let next = line[end..].split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
         Self {
             value: one_line(&word).to_ascii_lowercase(),
-            has_words: !next.is_empty() && next[0] != b'(' && !next.contains(&b'='),
-            parameters: join(segments(&line[end..])),
+            has_extra_words: !next.is_empty() && next[0] != b'(' && !next.contains(&b'='),
+            parameters: join_segments(split_segments(&line[end..])),
         }
     }
 
@@ -47,7 +47,7 @@ impl Structured {
         let Parameter { charset, value, .. } = self.find(name)?;
         let text = match charset {
             Some(label) => one_line(&decode(Some(label), value).text),
-            None => words::decode_line(value),
+            None => encoded_words::decode_line(value),
         };
         (!text.is_empty()).then_some(text)
     }
@@ -66,13 +66,13 @@ impl Structured {
 #[derive(Debug)]
 struct Segment {
     name: String,
-    part: Option<usize>,
-    encoded: bool,
+    part_number: Option<usize>,
+    is_encoded: bool,
     value: Vec<u8>,
 }
 
 /// Splits `; a=1; b="2"` into its parameters.
-fn segments(line: &[u8]) -> Vec<Segment> {
+fn split_segments(line: &[u8]) -> Vec<Segment> {
     let mut segments = Vec::new();
     let mut rest = line;
     while segments.len() < MAX_PARAMETERS {
@@ -86,7 +86,7 @@ fn segments(line: &[u8]) -> Vec<Segment> {
             continue;
         }
         let value = rest[end + 1..].trim_ascii_start();
-        let (value, used) = if value.first() == Some(&b'"') { quoted(value) } else { bare(value, &name) };
+        let (value, used) = if value.first() == Some(&b'"') { parse_quoted(value) } else { parse_bare(value, &name) };
         rest = used;
         segments.push(Segment::new(&name, value));
     }
@@ -101,12 +101,12 @@ impl Segment {
         };
         let numbered = name.rsplit_once('*').and_then(|(name, part)| Some((name, part.parse().ok()?)));
         let (name, part) = numbered.map_or((name, None), |(name, part)| (name, Some(part)));
-        Self { name: name.to_owned(), part, encoded, value }
+        Self { name: name.to_owned(), part_number: part, is_encoded: encoded, value }
     }
 }
 
 /// A quoted value and what follows it. Only `\"` and `\\` are escapes: a lone backslash is a path of Windows.
-fn quoted(value: &[u8]) -> (Vec<u8>, &[u8]) {
+fn parse_quoted(value: &[u8]) -> (Vec<u8>, &[u8]) {
     let mut content = Vec::new();
     let mut pos = 1;
     while pos < value.len() {
@@ -124,7 +124,7 @@ fn quoted(value: &[u8]) -> (Vec<u8>, &[u8]) {
 }
 
 /// A value without quotes and what follows it. It ends at a blank, but file names are written with blanks.
-fn bare<'a>(value: &'a [u8], name: &str) -> (Vec<u8>, &'a [u8]) {
+fn parse_bare<'a>(value: &'a [u8], name: &str) -> (Vec<u8>, &'a [u8]) {
     let end = memchr::memchr(b';', value).unwrap_or(value.len());
     let whole = value[..end].trim_ascii_end();
     let content = if ["name", "filename", "file"].iter().any(|file| name.starts_with(file)) {
@@ -137,10 +137,11 @@ fn bare<'a>(value: &'a [u8], name: &str) -> (Vec<u8>, &'a [u8]) {
 
 /// Puts the parts of each parameter together. The form of RFC 2231 wins over a plain one of the same name, unless
 /// nothing comes of it; of two equal forms the first.
-fn join(segments: Vec<Segment>) -> Vec<Parameter> {
-    let (mut extended, plain): (Vec<_>, Vec<_>) = segments.into_iter().partition(|s| s.encoded || s.part.is_some());
+fn join_segments(segments: Vec<Segment>) -> Vec<Parameter> {
+    let (mut extended, plain): (Vec<_>, Vec<_>) =
+        segments.into_iter().partition(|s| s.is_encoded || s.part_number.is_some());
     // A stable sort, so that of two parts with one number the first is the first here too.
-    extended.sort_by(|a, b| (&a.name, a.part).cmp(&(&b.name, b.part)));
+    extended.sort_by(|a, b| (&a.name, a.part_number).cmp(&(&b.name, b.part_number)));
     let extended = extended.chunk_by(|a, b| a.name == b.name).map(join_parts).filter(|joined| !joined.value.is_empty());
     let plain = plain.into_iter().map(|Segment { name, value, .. }| Parameter { name, charset: None, value });
     extended.chain(plain).collect()
@@ -150,12 +151,12 @@ fn join(segments: Vec<Segment>) -> Vec<Parameter> {
 /// sorts before `name*0=`.
 fn join_parts(parts: &[Segment]) -> Parameter {
     let mut joined = Parameter { name: parts[0].name.clone(), charset: None, value: Vec::new() };
-    if parts[0].part.is_none() {
+    if parts[0].part_number.is_none() {
         joined.push(&parts[0], true);
         return joined;
     }
-    for (expected, same) in parts.chunk_by(|a, b| a.part == b.part).enumerate() {
-        if same[0].part != Some(expected) {
+    for (expected, same) in parts.chunk_by(|a, b| a.part_number == b.part_number).enumerate() {
+        if same[0].part_number != Some(expected) {
             break;
         }
         joined.push(&same[0], expected == 0);
@@ -166,7 +167,7 @@ fn join_parts(parts: &[Segment]) -> Parameter {
 impl Parameter {
     /// Adds a part. The first says the charset (`charset'language'text`), every part whether it is percent-encoded.
     fn push(&mut self, segment: &Segment, first: bool) {
-        if !segment.encoded {
+        if !segment.is_encoded {
             self.value.extend_from_slice(&segment.value);
             return;
         }
@@ -178,7 +179,7 @@ impl Parameter {
                 value = text;
             }
         }
-        transfer::unescape(value, b'%', &mut self.value);
+        transfer_encoding::unescape(value, b'%', &mut self.value);
     }
 }
 
@@ -227,7 +228,7 @@ mod tests {
             ("a; filename=\"line\r\n break\"", "a", "filename", Some("line break")),
         ];
         for (field, value, name, parameter) in table {
-            let parsed = Structured::parse(field.as_bytes());
+            let parsed = StructuredValue::parse(field.as_bytes());
             assert_eq!((parsed.value.as_str(), parsed.parameter(name).as_deref()), (*value, *parameter), "{field}");
         }
     }
@@ -241,13 +242,13 @@ mod tests {
             (b"m/x; b*0=a; b*1=c", b"ac"),
         ];
         for (field, value) in table {
-            assert_eq!(Structured::parse(field).raw_parameter("b"), Some(*value));
+            assert_eq!(StructuredValue::parse(field).raw_parameter("b"), Some(*value));
         }
     }
 
     #[test]
     fn the_number_of_parameters_is_bounded() {
         let field = "a; ".to_owned() + &"x=1;".repeat(100_000);
-        assert_eq!(Structured::parse(field.as_bytes()).parameters.len(), MAX_PARAMETERS);
+        assert_eq!(StructuredValue::parse(field.as_bytes()).parameters.len(), MAX_PARAMETERS);
     }
 }

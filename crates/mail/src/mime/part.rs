@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::base64::Content;
+use super::base64::ExpectedContent;
 use super::defect::{Defect, Defects};
 use super::header::RawField;
-use super::params::Structured;
-use super::transfer::TransferEncoding;
+use super::params::StructuredValue;
+use super::transfer_encoding::TransferEncoding;
 
 /// How much of a name that is not known is shown, in bytes.
-const MAX_SHOWN: usize = 80;
+const MAX_DISPLAY_BYTES: usize = 80;
 
 /// How a part asks to be presented (RFC 2183).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Part {
     /// The bytes that separate the parts of a multipart.
     pub(super) boundary: Option<Vec<u8>>,
     /// Whether this is a file in uuencode that is written into the text of its parent.
-    pub(super) in_text: bool,
+    pub(super) is_in_text: bool,
 }
 
 /// The parameters of `format=flowed` (RFC 3676).
@@ -74,7 +74,7 @@ impl Part {
     }
 
     /// A file in uuencode that is written into a text.
-    pub(super) fn file_in_text(text: usize, depth: usize, filename: String, body: Range<usize>) -> Self {
+    pub(super) fn uuencoded_file(text: usize, depth: usize, filename: String, body: Range<usize>) -> Self {
         Self {
             parent: Some(text),
             depth,
@@ -90,17 +90,17 @@ impl Part {
             body,
             flowed: None,
             boundary: None,
-            in_text: true,
+            is_in_text: true,
         }
     }
 
     /// What the decoder of the transfer encoding may expect.
-    pub(super) fn expected_content(&self) -> Content {
+    pub(super) fn expected_content(&self) -> ExpectedContent {
         let utf8 = |label: &str| matches!(label.to_ascii_lowercase().as_str(), "utf-8" | "utf8" | "us-ascii" | "ascii");
         match (self.is_text(), self.charset.as_deref()) {
-            (false, _) => Content::Binary,
-            (true, Some(label)) if !utf8(label) => Content::Text,
-            (true, _) => Content::Utf8Text,
+            (false, _) => ExpectedContent::Binary,
+            (true, Some(label)) if !utf8(label) => ExpectedContent::Text,
+            (true, _) => ExpectedContent::Utf8Text,
         }
     }
 
@@ -113,7 +113,7 @@ impl Part {
 /// The fields of a part's header that say what the part is.
 #[derive(Default)]
 pub(super) struct ContentFields<'a> {
-    kind: Option<&'a [u8]>,
+    content_type: Option<&'a [u8]>,
     encoding: Option<&'a [u8]>,
     disposition: Option<&'a [u8]>,
     id: Option<&'a [u8]>,
@@ -122,10 +122,10 @@ pub(super) struct ContentFields<'a> {
 
 impl<'a> ContentFields<'a> {
     /// Remembers the field if it is one of them; the first of each kind counts.
-    pub(super) fn take(&mut self, source: &'a [u8], field: &RawField) {
+    pub(super) fn record(&mut self, source: &'a [u8], field: &RawField) {
         let name = &source[field.name.clone()];
         let slot = if name.eq_ignore_ascii_case(b"content-type") {
-            &mut self.kind
+            &mut self.content_type
         } else if name.eq_ignore_ascii_case(b"content-transfer-encoding") {
             &mut self.encoding
         } else if name.eq_ignore_ascii_case(b"content-disposition") {
@@ -143,46 +143,46 @@ impl<'a> ContentFields<'a> {
     /// The part that these fields describe, still without its place. `default_type` is what the standard assumes
     /// when nothing is said.
     pub(super) fn into_part(self, default_type: &str, defects: &mut Defects) -> Part {
-        let kind = self.kind.map(Structured::parse).unwrap_or_default();
-        let disposition = self.disposition.map(Structured::parse);
+        let kind = self.content_type.map(StructuredValue::parse).unwrap_or_default();
+        let disposition = self.disposition.map(StructuredValue::parse);
         let declared = |name| disposition.as_ref().and_then(|d| d.parameter(name));
         let filename = declared("filename")
             .or_else(|| kind.parameter("name"))
             .or_else(|| declared("file"))
             .or_else(|| kind.parameter("filename").or_else(|| kind.parameter("file")));
         let flowed = kind.parameter("format").is_some_and(|format| format.eq_ignore_ascii_case("flowed"));
-        let (transfer_encoding, encoding_name) = transfer_encoding(self.encoding, defects);
+        let (transfer_encoding, encoding_name) = parse_transfer_encoding(self.encoding, defects);
         let delete_space = kind.parameter("delsp").is_some_and(|delsp| delsp.eq_ignore_ascii_case("yes"));
         Part {
             parent: None,
             depth: 0,
-            content_type: content_type(&kind.value, default_type, filename.is_some(), defects),
+            content_type: resolve_content_type(&kind.value, default_type, filename.is_some(), defects),
             charset: kind.parameter("charset"),
             transfer_encoding,
             encoding_name,
-            disposition: disposition.and_then(|d| self::disposition(&d, defects)),
+            disposition: disposition.and_then(|d| self::parse_disposition(&d, defects)),
             filename,
-            content_id: self.id.and_then(content_id),
-            content_location: self.location.and_then(content_location),
+            content_id: self.id.and_then(parse_content_id),
+            content_location: self.location.and_then(parse_content_location),
             header: 0..0,
             body: 0..0,
             flowed: flowed.then_some(Flowed { delete_space }),
-            boundary: kind.raw_parameter("boundary").and_then(boundary),
-            in_text: false,
+            boundary: kind.raw_parameter("boundary").and_then(parse_boundary),
+            is_in_text: false,
         }
     }
 }
 
 /// RFC 2183 section 2.8: a disposition that is not known is an attachment. What is no disposition at all says nothing.
-fn disposition(field: &Structured, defects: &mut Defects) -> Option<Disposition> {
+fn parse_disposition(field: &StructuredValue, defects: &mut Defects) -> Option<Disposition> {
     match field.value.as_str() {
         "" => None,
         "inline" => Some(Disposition::Inline),
         "attachment" => Some(Disposition::Attachment),
-        other if is_token(other) && !field.has_words => Some(Disposition::Attachment),
+        other if is_token(other) && !field.has_extra_words => Some(Disposition::Attachment),
         other => {
-            let shown: String = other.chars().take(MAX_SHOWN).collect();
-            defects.note(Defect::DISPOSITION, format!("{shown:?} is no disposition, ignored"));
+            let shown: String = other.chars().take(MAX_DISPLAY_BYTES).collect();
+            defects.add_minor(Defect::DISPOSITION, format!("{shown:?} is no disposition, ignored"));
             None
         }
     }
@@ -194,13 +194,13 @@ fn is_token(text: &str) -> bool {
 }
 
 /// RFC 2046 section 5.1.1: blanks at the end of a boundary are not part of it.
-fn boundary(declared: &[u8]) -> Option<Vec<u8>> {
+fn parse_boundary(declared: &[u8]) -> Option<Vec<u8>> {
     let boundary = declared.trim_ascii_end();
     (!boundary.is_empty()).then(|| boundary.to_vec())
 }
 
 /// RFC 2045 section 5.2: a type that cannot be read is plain text, unless it comes with a file name.
-fn content_type(declared: &str, default_type: &str, has_filename: bool, defects: &mut Defects) -> String {
+fn resolve_content_type(declared: &str, default_type: &str, has_filename: bool, defects: &mut Defects) -> String {
     if declared.is_empty() {
         return default_type.to_owned();
     }
@@ -209,16 +209,16 @@ fn content_type(declared: &str, default_type: &str, has_filename: bool, defects:
     }
     let assumed = if has_filename && declared != "text" { "application/octet-stream" } else { "text/plain" };
     let shown: String = declared.chars().take(80).collect();
-    defects.note(Defect::CONTENT_TYPE, format!("{shown:?} is no content type, read as {assumed}"));
+    defects.add_minor(Defect::CONTENT_TYPE, format!("{shown:?} is no content type, read as {assumed}"));
     assumed.to_owned()
 }
 
 /// The encoding that the field names, and the name as it is shown.
-fn transfer_encoding(field: Option<&[u8]>, defects: &mut Defects) -> (TransferEncoding, String) {
-    let mut name = field.map(|field| Structured::parse(field).value).unwrap_or_default();
-    name.truncate(name.floor_char_boundary(MAX_SHOWN));
+fn parse_transfer_encoding(field: Option<&[u8]>, defects: &mut Defects) -> (TransferEncoding, String) {
+    let mut name = field.map(|field| StructuredValue::parse(field).value).unwrap_or_default();
+    name.truncate(name.floor_char_boundary(MAX_DISPLAY_BYTES));
     let encoding = TransferEncoding::from_name(&name).unwrap_or_else(|| {
-        defects.severe(Defect::ENCODING, format!("transfer encoding {name:?} is not known, content left as it is"));
+        defects.add_severe(Defect::ENCODING, format!("transfer encoding {name:?} is not known, content left as it is"));
         TransferEncoding::Identity
     });
     if name.is_empty() {
@@ -227,15 +227,15 @@ fn transfer_encoding(field: Option<&[u8]>, defects: &mut Defects) -> (TransferEn
     (encoding, name)
 }
 
-fn content_id(field: &[u8]) -> Option<String> {
-    let text = super::words::decode_line(&super::header::unfold(field));
+fn parse_content_id(field: &[u8]) -> Option<String> {
+    let text = super::encoded_words::decode_line(&super::header::unfold(field));
     let id = text.trim_start_matches('<').trim_end_matches('>').trim();
     (!id.is_empty()).then(|| id.to_owned())
 }
 
 /// RFC 2557 section 4.4.1: a long location is folded into lines, and the blanks that this adds are not part of it.
-fn content_location(field: &[u8]) -> Option<String> {
-    let text = super::words::decode_line(&super::header::unfold(field));
+fn parse_content_location(field: &[u8]) -> Option<String> {
+    let text = super::encoded_words::decode_line(&super::header::unfold(field));
     let location: String = text.split_whitespace().collect();
     (!location.is_empty()).then_some(location)
 }
@@ -248,7 +248,7 @@ mod tests {
     fn part(header: &str) -> (Part, usize) {
         let mut fields = ContentFields::default();
         for field in Fields::new(header.as_bytes(), 0, |_| false) {
-            fields.take(header.as_bytes(), &field);
+            fields.record(header.as_bytes(), &field);
         }
         let mut defects = Defects::default();
         let part = fields.into_part("text/plain", &mut defects);
@@ -316,7 +316,7 @@ mod tests {
             ("Content-Transfer-Encoding: 8bit", TransferEncoding::Identity, "8bit", 0),
             ("Content-Transfer-Encoding: X-UUencode", TransferEncoding::Uuencode, "x-uuencode", 0),
             ("Content-Transfer-Encoding: x-rot13", TransferEncoding::Identity, "x-rot13", 1),
-            (&long, TransferEncoding::Identity, &"x".repeat(MAX_SHOWN), 1),
+            (&long, TransferEncoding::Identity, &"x".repeat(MAX_DISPLAY_BYTES), 1),
         ];
         for (header, encoding, name, noted) in table {
             let (part, defects) = part(header);

@@ -4,11 +4,11 @@
 use super::entities;
 
 /// The length of the longest name.
-const MAX_NAME: usize = 8;
+const MAX_NAME_BYTES: usize = 8;
 
 /// Where a reference stands. In an attribute, `&copy=1` is more likely a part of a link than the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ReferenceContext {
     /// Between tags.
     Text,
     /// In the value of an attribute.
@@ -16,18 +16,18 @@ pub enum Place {
 }
 
 /// Replaces the references; a blank that does not break is a blank.
-pub fn resolve(raw: &str, place: Place) -> String {
-    resolve_exactly(raw, place).replace('\u{a0}', " ")
+pub fn resolve(raw: &str, place: ReferenceContext) -> String {
+    resolve_keeping_nbsp(raw, place).replace('\u{a0}', " ")
 }
 
 /// Replaces the references. A blank that does not break stays one.
-pub(super) fn resolve_exactly(raw: &str, place: Place) -> String {
+pub(super) fn resolve_keeping_nbsp(raw: &str, place: ReferenceContext) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = rest.find('&') {
         text.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        let (c, len) = reference(rest, place).unwrap_or(('&', 0));
+        let (c, len) = parse_reference(rest, place).unwrap_or(('&', 0));
         text.push(c);
         rest = &rest[len..];
     }
@@ -36,38 +36,38 @@ pub(super) fn resolve_exactly(raw: &str, place: Place) -> String {
 }
 
 /// The character that the reference behind `&` stands for, and the length of what it takes there.
-fn reference(text: &str, place: Place) -> Option<(char, usize)> {
+fn parse_reference(text: &str, place: ReferenceContext) -> Option<(char, usize)> {
     if let Some(number) = text.strip_prefix('#') {
         let (digits, radix) = match number.strip_prefix(['x', 'X']) {
             Some(digits) => (digits, 16),
             None => (number, 10),
         };
         let prefix = text.len() - digits.len();
-        let len = run(digits, |b| char::from(b).is_digit(radix));
-        let c = numbered(u32::from_str_radix(&digits[..len], radix).ok()?)?;
+        let len = prefix_len(digits, |b| char::from(b).is_digit(radix));
+        let c = char_from_code(u32::from_str_radix(&digits[..len], radix).ok()?)?;
         return Some((c, prefix + len + usize::from(digits[len..].starts_with(';'))));
     }
-    let len = run(text, |b| b.is_ascii_alphanumeric());
+    let len = prefix_len(text, |b| b.is_ascii_alphanumeric());
     if text[len..].starts_with(';')
-        && let Some(c) = entities::named(&text[..len])
+        && let Some(c) = entities::lookup(&text[..len])
     {
         return Some((c, len + 1));
     }
     let without_semicolon = |len: &usize| match place {
-        Place::Text => true,
-        Place::Attribute => !text[*len..].starts_with(|c: char| c == '=' || c.is_ascii_alphanumeric()),
+        ReferenceContext::Text => true,
+        ReferenceContext::Attribute => !text[*len..].starts_with(|c: char| c == '=' || c.is_ascii_alphanumeric()),
     };
-    let found = |len: usize| Some((entities::named_without_semicolon(&text[..len])?, len));
-    (1..=len.min(MAX_NAME)).rev().filter(without_semicolon).find_map(found)
+    let found = |len: usize| Some((entities::lookup_without_semicolon(&text[..len])?, len));
+    (1..=len.min(MAX_NAME_BYTES)).rev().filter(without_semicolon).find_map(found)
 }
 
 /// How many bytes at the start of the text are of a kind.
-fn run(text: &str, kind: impl Fn(u8) -> bool) -> usize {
+fn prefix_len(text: &str, kind: impl Fn(u8) -> bool) -> usize {
     text.bytes().take_while(|&b| kind(b)).count()
 }
 
 /// The character of that number. Those of the C1 controls mean Windows-1252, as they do in a browser.
-fn numbered(code: u32) -> Option<char> {
+fn char_from_code(code: u32) -> Option<char> {
     if let Ok(byte @ 0x80..=0x9f) = u8::try_from(code) {
         return encoding_rs::WINDOWS_1252.decode_without_bom_handling(&[byte]).0.chars().next();
     }
@@ -91,7 +91,7 @@ mod tests {
             ("&é; &#é;", "&é; &#é;"),
         ];
         for (raw, text) in table {
-            assert_eq!(resolve(raw, Place::Text), text, "{raw}");
+            assert_eq!(resolve(raw, ReferenceContext::Text), text, "{raw}");
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
             ("?a=1&copy", "?a=1©"),
         ];
         for (raw, text) in table {
-            assert_eq!(resolve(raw, Place::Attribute), text, "{raw}");
+            assert_eq!(resolve(raw, ReferenceContext::Attribute), text, "{raw}");
         }
     }
 }

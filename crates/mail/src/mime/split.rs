@@ -9,9 +9,9 @@ use memchr::memmem;
 
 use super::defect::{Defect, Defects};
 use super::header::{self, Fields, HeaderField};
-use super::line::Line;
+use super::line::LineSpan;
 use super::part::{ContentFields, Part};
-use super::transfer::TransferEncoding;
+use super::transfer_encoding::TransferEncoding;
 use super::uuencode;
 
 /// How deep multiparts may be nested; a deeper one is not opened.
@@ -21,9 +21,9 @@ pub const MAX_PARTS: usize = 1000;
 /// How many fields of a mail's header are kept; of the others only those are read that say what the mail is.
 pub const MAX_FIELDS: usize = 1000;
 /// How far into a multipart without a declared boundary one is searched.
-const GUESS_WINDOW: usize = 16 * 1024;
+const BOUNDARY_SEARCH_BYTES: usize = 16 * 1024;
 /// How many boundaries that the mail mentions are remembered, and how long one may be, in bytes.
-const MAX_DECLARED: usize = 1000;
+const MAX_DECLARED_BOUNDARIES: usize = 1000;
 const MAX_BOUNDARY_BYTES: usize = 256;
 
 /// The parts of a mail, depth first, and the header of the first.
@@ -41,7 +41,7 @@ pub(super) fn split(source: &Bytes) -> Split {
         parts: Vec::new(),
         open: Vec::new(),
         leaf: None,
-        declared: Declared::default(),
+        declared: DeclaredBoundaries::default(),
         defects: Defects::default(),
     };
     splitter.run();
@@ -49,7 +49,7 @@ pub(super) fn split(source: &Bytes) -> Split {
 }
 
 /// A multipart whose end has not been seen.
-struct Open {
+struct OpenMultipart {
     part: usize,
     boundary: Vec<u8>,
     has_children: bool,
@@ -59,10 +59,10 @@ struct Splitter<'a> {
     source: &'a Bytes,
     header: Vec<HeaderField>,
     parts: Vec<Part>,
-    open: Vec<Open>,
+    open: Vec<OpenMultipart>,
     /// The part that the lines being read belong to, unless they are preamble or epilogue.
     leaf: Option<usize>,
-    declared: Declared,
+    declared: DeclaredBoundaries,
     defects: Defects,
 }
 
@@ -74,55 +74,55 @@ impl Splitter<'_> {
             // The byte before `pos` ends a line, so that a boundary may be the very next one.
             let Some(offset) = finder.find(&self.source[pos - 1..]) else { break };
             let start = pos + offset;
-            let line = Line::at(self.source, start);
-            pos = line.next;
-            let Some((level, closes)) = self.delimiter(start, &line) else { continue };
+            let line = LineSpan::at(self.source, start);
+            pos = line.next_start;
+            let Some((level, closes)) = self.match_delimiter(start, &line) else { continue };
             if !closes && self.parts.len() == MAX_PARTS {
-                self.give_up();
+                self.stop_at_part_limit();
                 return;
             }
-            self.end_at(start, level + 1);
+            self.end_parts_at(start, level + 1);
             if closes {
-                self.close(start, true);
+                self.close_multipart(start, true);
             } else {
                 self.open[level].has_children = true;
-                pos = self.begin_part(Some(self.open[level].part), line.next);
+                pos = self.begin_part(Some(self.open[level].part), line.next_start);
             }
         }
-        let end = self.end_of_source();
-        self.end_at(end, 0);
+        let end = self.last_part_end();
+        self.end_parts_at(end, 0);
     }
 
     /// Which open multipart the line at `start` delimits, and whether it closes it. RFC 2046 section 5.1.1: a line that
     /// only begins with the boundary is enough. But it must not be the delimiter of another multipart, which may belong
     /// to a mail inside of this one, and a part must follow.
-    fn delimiter(&mut self, start: usize, line: &Line) -> Option<(usize, bool)> {
+    fn match_delimiter(&mut self, start: usize, line: &LineSpan) -> Option<(usize, bool)> {
         let text = &self.source[start..line.end];
-        if let Some(found) = matching(&self.open, text) {
+        if let Some(found) = match_boundary(&self.open, text) {
             return Some(found);
         }
         let text = text[2..].trim_ascii_end();
-        let begins = |open: &Open| text.starts_with(&open.boundary);
-        let longest = |(level, open): &(usize, &Open)| (open.boundary.len(), *level);
+        let begins = |open: &OpenMultipart| text.starts_with(&open.boundary);
+        let longest = |(level, open): &(usize, &OpenMultipart)| (open.boundary.len(), *level);
         let (level, open) = self.open.iter().enumerate().filter(|(_, open)| begins(open)).max_by_key(longest)?;
         let closes = text[open.boundary.len()..].starts_with(b"--");
-        if self.declared.contains(self.source, start, text) || !closes && !self.is_part_start(line.next) {
+        if self.declared.contains(self.source, start, text) || !closes && !self.is_part_start(line.next_start) {
             return None;
         }
-        self.defects.note(Defect::BOUNDARY, "something follows the boundary on its line, ignored");
+        self.defects.add_minor(Defect::BOUNDARY, "something follows the boundary on its line, ignored");
         Some((level, closes))
     }
 
     /// Whether the header of a part can start here.
     fn is_part_start(&self, start: usize) -> bool {
-        let line = Line::at(self.source, start);
+        let line = LineSpan::at(self.source, start);
         let text = &self.source[start..line.end];
-        text.is_empty() || header::field_name(text).is_some()
+        text.is_empty() || header::field_name_len(text).is_some()
     }
 
     /// Where the last part of a multipart without an end ends: at the end of the source, or before a delimiter that was
     /// cut off there.
-    fn end_of_source(&self) -> usize {
+    fn last_part_end(&self) -> usize {
         let end = self.source.len();
         let (Some(_), Some(leaf)) = (self.open.last(), self.leaf) else { return end };
         let body = &self.source[self.parts[leaf].body.start..];
@@ -139,18 +139,18 @@ impl Splitter<'_> {
         let open = &self.open;
         let mut content = ContentFields::default();
         let mut count = 0;
-        let mut fields = Fields::new(source, start, |line| matching(open, line).is_some());
+        let mut fields = Fields::new(source, start, |line| match_boundary(open, line).is_some());
         for field in &mut fields {
             count += 1;
             // What the part is must be known, wherever it is said.
-            content.take(source, &field);
+            content.record(source, &field);
             if parent.is_none() && count <= MAX_FIELDS {
                 self.header.push(HeaderField::new(source, &field));
             }
         }
         let body = fields.body_start();
         let unkept = if parent.is_none() { count.saturating_sub(MAX_FIELDS) } else { 0 };
-        self.note_header(unkept, fields.malformed, fields.unseparated);
+        self.record_header_defects(unkept, fields.malformed_lines, fields.missing_empty_line);
         let default_type = match parent.map(|p| self.parts[p].content_type.as_str()) {
             // RFC 2046 section 5.1.5.
             Some("multipart/digest") => "message/rfc822",
@@ -161,23 +161,24 @@ impl Splitter<'_> {
         part.depth = self.open.len();
         part.header = start..body;
         part.body = body..source.len();
-        self.enter(part);
+        self.add_part(part);
         body
     }
 
     /// Adds a part: a multipart is opened, anything else is the leaf that the next lines belong to.
-    fn enter(&mut self, mut part: Part) {
+    fn add_part(&mut self, mut part: Part) {
         let index = self.parts.len();
         self.leaf = Some(index);
         if part.is_multipart() {
             if part.depth >= MAX_DEPTH {
-                self.defects.severe(Defect::LIMIT, format!("multiparts nested deeper than {MAX_DEPTH} are not opened"));
+                self.defects
+                    .add_severe(Defect::LIMIT, format!("multiparts nested deeper than {MAX_DEPTH} are not opened"));
                 "application/octet-stream".clone_into(&mut part.content_type);
-            } else if let Some(boundary) = self.boundary_of(&part) {
-                self.open.push(Open { part: index, boundary, has_children: false });
+            } else if let Some(boundary) = self.boundary_for(&part) {
+                self.open.push(OpenMultipart { part: index, boundary, has_children: false });
                 self.leaf = None;
             } else {
-                self.defects.severe(Defect::BOUNDARY, "a multipart declares no boundary, read as text");
+                self.defects.add_severe(Defect::BOUNDARY, "a multipart declares no boundary, read as text");
                 "text/plain".clone_into(&mut part.content_type);
             }
         }
@@ -185,24 +186,24 @@ impl Splitter<'_> {
     }
 
     /// The declared boundary, or the one that the body suggests.
-    fn boundary_of(&mut self, part: &Part) -> Option<Vec<u8>> {
+    fn boundary_for(&mut self, part: &Part) -> Option<Vec<u8>> {
         if part.boundary.is_some() {
             return part.boundary.clone();
         }
         let guess = guess_boundary(self.source, part.body.start, &self.open)?;
-        self.defects.severe(Defect::BOUNDARY, "a multipart declares no boundary, the one that it uses was found");
+        self.defects.add_severe(Defect::BOUNDARY, "a multipart declares no boundary, the one that it uses was found");
         Some(guess)
     }
 
     /// Ends the leaf and every open multipart from `level` on, before the boundary line at `line` or at the end.
-    fn end_at(&mut self, line: usize, level: usize) {
+    fn end_parts_at(&mut self, line: usize, level: usize) {
         if let Some(leaf) = self.leaf.take() {
             let part = &mut self.parts[leaf];
-            part.body.end = before_line_break(self.source, line).max(part.body.start);
+            part.body.end = strip_line_break(self.source, line).max(part.body.start);
             self.finish_leaf(leaf);
         }
         while self.open.len() > level {
-            self.close(line, false);
+            self.close_multipart(line, false);
         }
     }
 
@@ -218,17 +219,17 @@ impl Splitter<'_> {
         }
         match part.transfer_encoding {
             TransferEncoding::Uuencode if part.filename.is_none() && !part.is_text() => {
-                self.parts[leaf].filename = uuencode::name(&self.source[part.body.clone()]);
+                self.parts[leaf].filename = uuencode::file_name(&self.source[part.body.clone()]);
             }
             TransferEncoding::Identity if part.content_type == "text/plain" && !part.is_attachment() => {
-                self.find_files(leaf);
+                self.extract_uuencoded_files(leaf);
             }
             _ => {}
         }
     }
 
     /// Makes parts of the files in uuencode that are written into a text.
-    fn find_files(&mut self, leaf: usize) {
+    fn extract_uuencoded_files(&mut self, leaf: usize) {
         let part = &self.parts[leaf];
         let (body, depth) = (part.body.clone(), part.depth + 1);
         let text = &self.source[body.clone()];
@@ -238,78 +239,80 @@ impl Splitter<'_> {
             && let Some(uuencode::Block { range, name }) = uuencode::find(text, pos)
         {
             pos = range.end;
-            let file = Part::file_in_text(leaf, depth, name, body.start + range.start..body.start + range.end);
+            let file = Part::uuencoded_file(leaf, depth, name, body.start + range.start..body.start + range.end);
             self.parts.push(file);
         }
     }
 
     /// Ends the innermost open multipart. RFC 2046 section 5.1.2: an outer boundary ends the inner multiparts too.
-    fn close(&mut self, line: usize, properly: bool) {
+    fn close_multipart(&mut self, line: usize, properly: bool) {
         let Some(open) = self.open.pop() else { return };
         let part = &mut self.parts[open.part];
-        part.body.end = before_line_break(self.source, line).max(part.body.start);
+        part.body.end = strip_line_break(self.source, line).max(part.body.start);
         let empty = self.source[part.body.clone()].trim_ascii().is_empty();
         if !open.has_children && !empty {
             "text/plain".clone_into(&mut part.content_type);
-            self.defects.severe(Defect::BOUNDARY, "the boundary of a multipart never occurs, read as text");
+            self.defects.add_severe(Defect::BOUNDARY, "the boundary of a multipart never occurs, read as text");
         } else if !properly {
-            self.defects.note(Defect::BOUNDARY, "a multipart has no end, it was ended by what is around it");
+            self.defects.add_minor(Defect::BOUNDARY, "a multipart has no end, it was ended by what is around it");
         }
     }
 
     /// The limit of parts is reached: the rest of the mail stays in the last leaf.
-    fn give_up(&mut self) {
-        self.defects.severe(Defect::LIMIT, format!("more than {MAX_PARTS} parts, the rest is left in the last one"));
+    fn stop_at_part_limit(&mut self) {
+        self.defects
+            .add_severe(Defect::LIMIT, format!("more than {MAX_PARTS} parts, the rest is left in the last one"));
         let last = self.leaf.take().unwrap_or(self.parts.len() - 1);
         self.parts[last].body.end = self.source.len();
         while !self.open.is_empty() {
-            self.close(self.source.len(), true);
+            self.close_multipart(self.source.len(), true);
         }
     }
 
-    fn note_header(&mut self, unkept: usize, malformed: usize, unseparated: bool) {
+    fn record_header_defects(&mut self, unkept: usize, malformed: usize, unseparated: bool) {
         if unkept > 0 {
-            self.defects.severe(Defect::LIMIT, format!("more than {MAX_FIELDS} header fields, not shown: {unkept}"));
+            self.defects
+                .add_severe(Defect::LIMIT, format!("more than {MAX_FIELDS} header fields, not shown: {unkept}"));
         }
         if malformed > 0 {
-            self.defects.severe(Defect::HEADER, format!("lines that are no fields and were skipped: {malformed}"));
+            self.defects.add_severe(Defect::HEADER, format!("lines that are no fields and were skipped: {malformed}"));
         }
         if unseparated {
-            self.defects.note(Defect::HEADER, "no empty line between header and body");
+            self.defects.add_minor(Defect::HEADER, "no empty line between header and body");
         }
     }
 }
 
 /// The boundaries that a mail mentions, read only as far as they are needed.
 #[derive(Default)]
-struct Declared {
-    known: HashSet<Vec<u8>>,
+struct DeclaredBoundaries {
+    boundaries: HashSet<Vec<u8>>,
     /// Up to where the source was searched for them.
-    searched: usize,
+    searched_to: usize,
 }
 
-impl Declared {
+impl DeclaredBoundaries {
     /// Whether the text of a delimiter is that of a boundary that is declared before `end`.
     fn contains(&mut self, source: &[u8], end: usize, text: &[u8]) -> bool {
         let finder = memmem::Finder::new(b"oundary=");
-        while self.known.len() < MAX_DECLARED
-            && let Some(at) = finder.find(&source[self.searched.min(end)..end])
+        while self.boundaries.len() < MAX_DECLARED_BOUNDARIES
+            && let Some(at) = finder.find(&source[self.searched_to.min(end)..end])
         {
-            self.searched += at + b"oundary=".len();
-            let value = &source[self.searched..end.min(self.searched + MAX_BOUNDARY_BYTES)];
+            self.searched_to += at + b"oundary=".len();
+            let value = &source[self.searched_to..end.min(self.searched_to + MAX_BOUNDARY_BYTES)];
             let quoted = value.strip_prefix(b"\"");
             let ends = |b: &u8| if quoted.is_some() { *b == b'"' } else { *b == b';' || b.is_ascii_whitespace() };
             let value = quoted.unwrap_or(value).split(ends).next().unwrap_or_default();
-            self.known.insert(value.trim_ascii_end().to_vec());
+            self.boundaries.insert(value.trim_ascii_end().to_vec());
         }
-        self.searched = end.max(self.searched);
-        self.known.contains(text) || text.strip_suffix(b"--").is_some_and(|text| self.known.contains(text))
+        self.searched_to = end.max(self.searched_to);
+        self.boundaries.contains(text) || text.strip_suffix(b"--").is_some_and(|text| self.boundaries.contains(text))
     }
 }
 
 /// Which open multipart a line starting with `--` delimits, innermost first, and whether it closes it. Blanks behind
 /// the boundary were added on the way (RFC 2046 section 5.1.1).
-fn matching(open: &[Open], line: &[u8]) -> Option<(usize, bool)> {
+fn match_boundary(open: &[OpenMultipart], line: &[u8]) -> Option<(usize, bool)> {
     let text = line.strip_prefix(b"--")?.trim_ascii_end();
     open.iter().enumerate().rev().find_map(|(level, open)| match text.strip_prefix(open.boundary.as_slice())? {
         b"" => Some((level, false)),
@@ -319,26 +322,26 @@ fn matching(open: &[Open], line: &[u8]) -> Option<(usize, bool)> {
 }
 
 /// The boundary of a multipart that declares none: the first line with `--` that a Content-* field follows.
-fn guess_boundary(source: &[u8], body: usize, open: &[Open]) -> Option<Vec<u8>> {
-    let window = &source[..source.len().min(body + GUESS_WINDOW)];
+fn guess_boundary(source: &[u8], body: usize, open: &[OpenMultipart]) -> Option<Vec<u8>> {
+    let window = &source[..source.len().min(body + BOUNDARY_SEARCH_BYTES)];
     let mut pos = body;
     while pos < window.len() {
-        let line = Line::at(window, pos);
+        let line = LineSpan::at(window, pos);
         let text = &window[pos..line.end];
-        if text.starts_with(b"--") && matching(open, text).is_some() {
+        if text.starts_with(b"--") && match_boundary(open, text).is_some() {
             return None;
         }
-        let next = window.get(line.next..line.next + 8).unwrap_or_default();
+        let next = window.get(line.next_start..line.next_start + 8).unwrap_or_default();
         if text.len() > 2 && text.starts_with(b"--") && next.eq_ignore_ascii_case(b"content-") {
             return Some(text[2..].trim_ascii_end().to_vec());
         }
-        pos = line.next;
+        pos = line.next_start;
     }
     None
 }
 
 /// The line break before a boundary line belongs to the boundary (RFC 2046 section 5.1.1).
-fn before_line_break(source: &[u8], line: usize) -> usize {
+fn strip_line_break(source: &[u8], line: usize) -> usize {
     if line == source.len() {
         return line;
     }

@@ -1,20 +1,20 @@
 //! The few header fields of a mail's summary record, read on arrival without looking at anything else of the mail.
 
-use super::addresses::{List, MAX_FIELD, Mailbox, mailboxes};
+use super::address_list::{AddressList, MAX_FIELD_BYTES, NamedAddress, parse_mailboxes};
 use super::charset::one_line;
+use super::encoded_words;
 use super::header::{Fields, RawField, unfold};
-use super::words;
 
 /// How many mailboxes of the To fields are kept.
-const MAX_TO: usize = 1000;
+const MAX_RECIPIENTS: usize = 1000;
 /// How long these may be together, in bytes. Every listing of a mailbox shows them.
-const MAX_TO_BYTES: usize = 32 * 1024;
+const MAX_RECIPIENTS_BYTES: usize = 32 * 1024;
 /// How many bytes of the To fields are read before the rest of them is ignored.
-const MAX_TO_READ: usize = 2 * MAX_FIELD;
+const MAX_TO_FIELD_BYTES: usize = 2 * MAX_FIELD_BYTES;
 /// How much of the subject is kept, in bytes.
-const MAX_SUBJECT: usize = 4 * 1024;
+const MAX_SUBJECT_BYTES: usize = 4 * 1024;
 /// How much of a Subject field is decoded: enough for the above, even with each character in an encoded word.
-const MAX_SUBJECT_FIELD: usize = 128 * 1024;
+const MAX_SUBJECT_FIELD_BYTES: usize = 128 * 1024;
 
 /// What the header says about sender, recipients and subject.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,26 +37,26 @@ pub fn header_summary(source: &[u8]) -> HeaderSummary {
     for RawField { name, value } in Fields::new(source, 0, |_| false) {
         let (name, value) = (&source[name], &source[value]);
         if name.eq_ignore_ascii_case(b"from") {
-            from = from.or_else(|| mailboxes(value, 1).first().map(Mailbox::display));
+            from = from.or_else(|| parse_mailboxes(value, 1).first().map(NamedAddress::display));
         } else if name.eq_ignore_ascii_case(b"to") {
             to.add(value);
         } else if name.eq_ignore_ascii_case(b"subject") {
-            subject.get_or_insert_with(|| subject_of(value));
+            subject.get_or_insert_with(|| decode_subject(value));
         }
     }
     HeaderSummary { from, to: to.into_list(), subject: subject.unwrap_or_default() }
 }
 
 /// Recipients in the form of the summary, as many of them as it keeps.
-pub fn summary_to(mailboxes: impl IntoIterator<Item = Mailbox>) -> Vec<String> {
+pub fn summarize_recipients(mailboxes: impl IntoIterator<Item = NamedAddress>) -> Vec<String> {
     let mut to = Recipients::default();
     to.extend(mailboxes);
     to.list
 }
 
 /// A subject in the form of the summary: on one line, and as much of it as is kept.
-pub fn summary_subject(text: &str) -> String {
-    cut_subject(one_line(text))
+pub fn summarize_subject(text: &str) -> String {
+    truncate_subject(one_line(text))
 }
 
 /// The mailboxes of the To fields, as many as are kept.
@@ -65,27 +65,27 @@ struct Recipients {
     list: Vec<String>,
     bytes: usize,
     /// How many bytes of fields were read.
-    read: usize,
+    bytes_read: usize,
     /// Whether a field says that there are none.
     is_empty_group: bool,
 }
 
 impl Recipients {
     fn add(&mut self, field: &[u8]) {
-        if self.bytes > MAX_TO_BYTES || self.read >= MAX_TO_READ {
+        if self.bytes > MAX_RECIPIENTS_BYTES || self.bytes_read >= MAX_TO_FIELD_BYTES {
             return;
         }
-        self.read += field.len().min(MAX_FIELD);
-        let List { mailboxes, is_empty_group } = List::read(field, MAX_TO - self.list.len());
+        self.bytes_read += field.len().min(MAX_FIELD_BYTES);
+        let AddressList { mailboxes, is_empty_group } = AddressList::parse(field, MAX_RECIPIENTS - self.list.len());
         self.is_empty_group |= is_empty_group;
         self.extend(mailboxes);
     }
 
-    fn extend(&mut self, mailboxes: impl IntoIterator<Item = Mailbox>) {
-        for mailbox in mailboxes.into_iter().take(MAX_TO - self.list.len()) {
+    fn extend(&mut self, mailboxes: impl IntoIterator<Item = NamedAddress>) {
+        for mailbox in mailboxes.into_iter().take(MAX_RECIPIENTS - self.list.len()) {
             let shown = mailbox.display();
             self.bytes += shown.len();
-            if self.bytes > MAX_TO_BYTES {
+            if self.bytes > MAX_RECIPIENTS_BYTES {
                 return;
             }
             self.list.push(shown);
@@ -97,12 +97,12 @@ impl Recipients {
     }
 }
 
-fn subject_of(field: &[u8]) -> String {
-    cut_subject(words::decode_line(&unfold(&field[..field.len().min(MAX_SUBJECT_FIELD)])))
+fn decode_subject(field: &[u8]) -> String {
+    truncate_subject(encoded_words::decode_line(&unfold(&field[..field.len().min(MAX_SUBJECT_FIELD_BYTES)])))
 }
 
-fn cut_subject(mut subject: String) -> String {
-    subject.truncate(subject.floor_char_boundary(MAX_SUBJECT));
+fn truncate_subject(mut subject: String) -> String {
+    subject.truncate(subject.floor_char_boundary(MAX_SUBJECT_BYTES));
     subject
 }
 
@@ -168,19 +168,19 @@ mod tests {
         let summary =
             header_summary(format!("To: {many}\r\n{filler}From: late@example.org\r\nSubject: late\r\n\r\n").as_bytes());
         assert_eq!((summary.subject.as_str(), summary.from.as_deref()), ("late", Some("<late@example.org>")));
-        assert_eq!(summary.to.unwrap_or_default().len(), MAX_TO);
+        assert_eq!(summary.to.unwrap_or_default().len(), MAX_RECIPIENTS);
     }
 
     #[test]
     fn values_of_others_take_the_same_form() {
-        let to = ["a@x", "b@y"].map(|address| Mailbox::new("Jö\nrg", address));
-        assert_eq!(summary_to(to), ["Jö rg <a@x>", "Jö rg <b@y>"]);
-        assert_eq!(summary_subject(" a\r\nb "), "a  b");
-        let many = vec![Mailbox::new("", "a@x"); MAX_TO + 1];
-        assert_eq!(summary_to(many).len(), MAX_TO);
-        let long = vec![Mailbox::new(&"é".repeat(400), "a@x"); 100];
-        assert!((30_000..=MAX_TO_BYTES).contains(&summary_to(long).concat().len()));
-        assert_eq!(summary_subject(&"€".repeat(MAX_SUBJECT)).len(), MAX_SUBJECT / 3 * 3);
+        let to = ["a@x", "b@y"].map(|address| NamedAddress::new("Jö\nrg", address));
+        assert_eq!(summarize_recipients(to), ["Jö rg <a@x>", "Jö rg <b@y>"]);
+        assert_eq!(summarize_subject(" a\r\nb "), "a  b");
+        let many = vec![NamedAddress::new("", "a@x"); MAX_RECIPIENTS + 1];
+        assert_eq!(summarize_recipients(many).len(), MAX_RECIPIENTS);
+        let long = vec![NamedAddress::new(&"é".repeat(400), "a@x"); 100];
+        assert!((30_000..=MAX_RECIPIENTS_BYTES).contains(&summarize_recipients(long).concat().len()));
+        assert_eq!(summarize_subject(&"€".repeat(MAX_SUBJECT_BYTES)).len(), MAX_SUBJECT_BYTES / 3 * 3);
     }
 
     #[test]
@@ -196,8 +196,8 @@ mod tests {
         let summary = header_summary(source.as_bytes());
         assert!(summary.from.is_some_and(|from| from.len() < 1024 && from.ends_with("é <a@x>")));
         assert!(summary.to.as_ref().is_some_and(|to| to.iter().all(|one| one.ends_with("é€ <a@x>"))));
-        assert!((30_000..=MAX_TO_BYTES).contains(&summary.to.unwrap_or_default().concat().len()));
-        assert!((MAX_SUBJECT - 3..=MAX_SUBJECT).contains(&summary.subject.len()));
+        assert!((30_000..=MAX_RECIPIENTS_BYTES).contains(&summary.to.unwrap_or_default().concat().len()));
+        assert!((MAX_SUBJECT_BYTES - 3..=MAX_SUBJECT_BYTES).contains(&summary.subject.len()));
         assert!(summary.subject.chars().all(|c| "é€".contains(c)), "characters and words stay whole");
     }
 }

@@ -2,28 +2,28 @@
 
 /// The order of the bytes of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ByteOrder {
     Big,
     Little,
 }
 
 /// The order that a byte order mark at the start tells.
-pub(super) fn marked_order(bytes: &[u8]) -> Option<Order> {
+pub(super) fn bom_byte_order(bytes: &[u8]) -> Option<ByteOrder> {
     match bytes {
-        [0, 0, 0xfe, 0xff, ..] => Some(Order::Big),
-        [0xff, 0xfe, 0, 0, ..] if bytes.len().is_multiple_of(4) => Some(Order::Little),
+        [0, 0, 0xfe, 0xff, ..] => Some(ByteOrder::Big),
+        [0xff, 0xfe, 0, 0, ..] if bytes.len().is_multiple_of(4) => Some(ByteOrder::Little),
         _ => None,
     }
 }
 
 /// The text without its byte order mark, and whether some of it could not be read. A mark wins over `order`.
-pub(super) fn decode(bytes: &[u8], order: Order) -> (String, bool) {
-    let order = marked_order(bytes).unwrap_or(order);
+pub(super) fn decode(bytes: &[u8], order: ByteOrder) -> (String, bool) {
+    let order = bom_byte_order(bytes).unwrap_or(order);
     let units = bytes.chunks(4).map(|unit| {
         let unit = unit.try_into().unwrap_or([0xff; 4]);
         match order {
-            Order::Big => u32::from_be_bytes(unit),
-            Order::Little => u32::from_le_bytes(unit),
+            ByteOrder::Big => u32::from_be_bytes(unit),
+            ByteOrder::Little => u32::from_le_bytes(unit),
         }
     });
     let text: String = units.map(|unit| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
@@ -37,13 +37,13 @@ mod tests {
 
     #[test]
     fn both_orders_with_and_without_a_mark() {
-        let table: &[(&[u8], Order, &str, bool)] = &[
-            (b"\0\0\xfe\xff\0\0\0H\0\x01\xf6\0", Order::Little, "H😀", false),
-            (b"\xff\xfe\0\0H\0\0\0", Order::Big, "H", false),
-            (b"\0\0\0H\0\0\0i", Order::Big, "Hi", false),
-            (b"H\0\0\0i\0", Order::Little, "H\u{fffd}", true),
-            (b"\0\0\xd8\0", Order::Big, "\u{fffd}", true),
-            (b"", Order::Big, "", false),
+        let table: &[(&[u8], ByteOrder, &str, bool)] = &[
+            (b"\0\0\xfe\xff\0\0\0H\0\x01\xf6\0", ByteOrder::Little, "H😀", false),
+            (b"\xff\xfe\0\0H\0\0\0", ByteOrder::Big, "H", false),
+            (b"\0\0\0H\0\0\0i", ByteOrder::Big, "Hi", false),
+            (b"H\0\0\0i\0", ByteOrder::Little, "H\u{fffd}", true),
+            (b"\0\0\xd8\0", ByteOrder::Big, "\u{fffd}", true),
+            (b"", ByteOrder::Big, "", false),
         ];
         for (bytes, order, text, broken) in table {
             assert_eq!(decode(bytes, *order), ((*text).to_owned(), *broken), "{bytes:?}");

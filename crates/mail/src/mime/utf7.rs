@@ -1,7 +1,7 @@
 //! UTF-7 (RFC 2152), which the web's charsets leave out and old mail still uses. Best effort: a shifted run that makes
 //! no sense becomes U+FFFD.
 
-use super::base64::base64;
+use super::base64::decode_base64;
 
 /// Decodes UTF-7.
 pub(super) fn decode(bytes: &[u8]) -> String {
@@ -10,7 +10,7 @@ pub(super) fn decode(bytes: &[u8]) -> String {
     while let Some(shift) = memchr::memchr(b'+', rest) {
         push_direct(&mut text, &rest[..shift]);
         rest = &rest[shift + 1..];
-        let end = rest.iter().position(|&b| !is_base64(b)).unwrap_or(rest.len());
+        let end = rest.iter().position(|&b| !is_base64_digit(b)).unwrap_or(rest.len());
         let run = &rest[..end];
         let closed = rest.get(end) == Some(&b'-');
         if run.is_empty() && closed {
@@ -31,12 +31,12 @@ fn push_direct(text: &mut String, bytes: &[u8]) {
 
 /// A shifted run is the base64, without padding, of UTF-16 in big-endian order.
 fn push_shifted(text: &mut String, run: &[u8]) {
-    let (bytes, _) = base64(run);
+    let (bytes, _) = decode_base64(run);
     let units = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     text.extend(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)));
 }
 
-fn is_base64(byte: u8) -> bool {
+fn is_base64_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
 }
 

@@ -6,14 +6,14 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::charset::{decode_unlabelled, one_line};
-use super::line::Line;
+use super::line::LineSpan;
 
 /// The most bytes that one line encodes.
 const MAX_LINE_BYTES: usize = 63;
 /// How many bytes a full line encodes. Every line of a file but the last one is full.
 const FULL_LINE_BYTES: usize = 45;
 /// How many characters of a line may follow its data, such as a checksum.
-const MAX_TRAILING: usize = 2;
+const MAX_TRAILING_CHARS: usize = 2;
 /// How many blanks at the end of a line may be lost: as many as fill up its last bytes.
 const MAX_LOST_BLANKS: usize = 3;
 
@@ -37,14 +37,14 @@ fn find_if(text: &[u8], start: usize, accepts: impl Fn(&[u8], bool) -> bool) -> 
     let mut pos = start;
     loop {
         pos = next_begin(text, pos)?;
-        let line = Line::at(text, pos);
-        let Some(name) = name_of(&text[pos..line.end]) else {
-            pos = line.next;
+        let line = LineSpan::at(text, pos);
+        let Some(name) = parse_begin_line(&text[pos..line.end]) else {
+            pos = line.next_start;
             continue;
         };
         // No line of data starts like the first line, so no line is read twice.
-        let (data_end, next, ended) = data(text, line.next);
-        if (ended || next == text.len()) && accepts(&text[line.next..data_end], ended) {
+        let (data_end, next, ended) = find_data_end(text, line.next_start);
+        if (ended || next == text.len()) && accepts(&text[line.next_start..data_end], ended) {
             return Some(Block { range: pos..next, name });
         }
         pos = next;
@@ -55,21 +55,21 @@ fn find_if(text: &[u8], start: usize, accepts: impl Fn(&[u8], bool) -> bool) -> 
 pub(super) fn decode(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let block = find_if(text, 0, |data, ended| ended || !data.is_empty())?;
     let mut content = Vec::with_capacity(block.range.len() / 4 * 3);
-    let mut pos = Line::at(text, block.range.start).next;
-    let (end, _, ended) = data(text, pos);
+    let mut pos = LineSpan::at(text, block.range.start).next_start;
+    let (end, _, ended) = find_data_end(text, pos);
     let mut broken = usize::from(!ended);
     while pos < end {
-        let line = Line::at(text, pos);
+        let line = LineSpan::at(text, pos);
         broken += usize::from(!decode_line(&text[pos..line.end], &mut content));
-        pos = line.next;
+        pos = line.next_start;
     }
     Some((content, broken))
 }
 
 /// The name of the file that begins in the body of a part.
-pub(super) fn name(text: &[u8]) -> Option<String> {
+pub(super) fn file_name(text: &[u8]) -> Option<String> {
     let begin = next_begin(text, 0)?;
-    name_of(&text[begin..Line::at(text, begin).end])
+    parse_begin_line(&text[begin..LineSpan::at(text, begin).end])
 }
 
 /// The next line that starts with `begin `.
@@ -82,7 +82,7 @@ fn next_begin(text: &[u8], start: usize) -> Option<usize> {
 }
 
 /// The name in a line `begin 644 name`. A mode of four digits starts with a zero; `begin 2024 plans` is text.
-fn name_of(line: &[u8]) -> Option<String> {
+fn parse_begin_line(line: &[u8]) -> Option<String> {
     let rest = line.strip_prefix(b"begin ")?;
     let mode = rest.iter().take_while(|b| matches!(b, b'0'..=b'7')).count();
     let name = rest[mode..].strip_prefix(b" ")?;
@@ -92,27 +92,28 @@ fn name_of(line: &[u8]) -> Option<String> {
 }
 
 /// Where the lines of data from `start` on end, where the text after them continues, and whether the file is ended.
-fn data(text: &[u8], start: usize) -> (usize, usize, bool) {
+fn find_data_end(text: &[u8], start: usize) -> (usize, usize, bool) {
     let mut pos = start;
     while pos < text.len() {
-        let line = Line::at(text, pos);
+        let line = LineSpan::at(text, pos);
         let content = &text[pos..line.end];
         if content.trim_ascii_end() == b"end" {
-            return (pos, line.next, true);
+            return (pos, line.next_start, true);
         }
-        if !is_data(content) {
+        if !is_data_line(content) {
             return (pos, pos, false);
         }
-        pos = line.next;
+        pos = line.next_start;
     }
     (pos, pos, false)
 }
 
 /// Whether a line can hold data: a length, and not more characters than that. Blanks at its end may be lost.
-fn is_data(line: &[u8]) -> bool {
+fn is_data_line(line: &[u8]) -> bool {
     let Some((&first, rest)) = line.split_first() else { return true };
-    let Some(length) = digit(first) else { return false };
-    rest.len() <= usize::from(length).div_ceil(3) * 4 + MAX_TRAILING && rest.iter().all(|&b| digit(b).is_some())
+    let Some(length) = decode_digit(first) else { return false };
+    rest.len() <= usize::from(length).div_ceil(3) * 4 + MAX_TRAILING_CHARS
+        && rest.iter().all(|&b| decode_digit(b).is_some())
 }
 
 /// Whether lines that can hold data are a file and not words in capitals. All lines but the last one declare the same
@@ -122,10 +123,10 @@ fn is_credible(data: &[u8], ended: bool) -> bool {
     let (mut is_last, mut has_full, mut has_short) = (false, false, false);
     let mut pos = 0;
     while pos < data.len() {
-        let line = Line::at(data, pos);
+        let line = LineSpan::at(data, pos);
         let content = &data[pos..line.end];
-        pos = line.next;
-        let length = content.first().copied().and_then(digit).map_or(0, usize::from);
+        pos = line.next_start;
+        let length = content.first().copied().and_then(decode_digit).map_or(0, usize::from);
         if length == 0 {
             continue;
         }
@@ -144,12 +145,13 @@ fn is_credible(data: &[u8], ended: bool) -> bool {
 /// Appends the data of a line. Returns whether all of it was there.
 fn decode_line(line: &[u8], content: &mut Vec<u8>) -> bool {
     let Some((&first, rest)) = line.split_first() else { return true };
-    let length = digit(first).map_or(0, usize::from).min(MAX_LINE_BYTES);
+    let length = decode_digit(first).map_or(0, usize::from).min(MAX_LINE_BYTES);
     let groups = rest.chunks(4).take(length.div_ceil(3));
     let start = content.len();
     for group in groups {
-        let bits = (0..4)
-            .fold(0_u32, |bits, n| bits << 6 | u32::from(group.get(n).copied().and_then(digit).unwrap_or_default()));
+        let bits = (0..4).fold(0_u32, |bits, n| {
+            bits << 6 | u32::from(group.get(n).copied().and_then(decode_digit).unwrap_or_default())
+        });
         content.extend_from_slice(&bits.to_be_bytes()[1..]);
     }
     let whole = content.len() - start >= length;
@@ -158,7 +160,7 @@ fn decode_line(line: &[u8], content: &mut Vec<u8>) -> bool {
 }
 
 /// The value of a character: six bits, with the grave accent in place of the blank.
-fn digit(byte: u8) -> Option<u8> {
+fn decode_digit(byte: u8) -> Option<u8> {
     matches!(byte, b' '..=b'`').then(|| (byte - b' ') & 63)
 }
 
@@ -175,7 +177,7 @@ mod tests {
         let text = format!("Hi,\n{FILE}Jane\n");
         let block = find(text.as_bytes(), 0);
         assert_eq!(block, Some(Block { range: 4..4 + FILE.len(), name: "hello.txt".to_owned() }));
-        assert_eq!(name(text.as_bytes()).as_deref(), Some("hello.txt"));
+        assert_eq!(file_name(text.as_bytes()).as_deref(), Some("hello.txt"));
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn mails_with_bare_line_feeds_read_the_same() {
         assert_eq!(dos.parts().len(), unix.parts().len(), "{}", mail.display());
         // Base64 keeps the line endings that were encoded, the others become those of the view.
         assert_eq!(dos.text(), unix.text(), "{}", mail.display());
-        assert_eq!(dos.compatible_text(), unix.compatible_text(), "{}", mail.display());
+        assert_eq!(dos.inbucket_text(), unix.inbucket_text(), "{}", mail.display());
         assert_eq!(dos.html(), unix.html(), "{}", mail.display());
         assert_eq!(dos.defects(), unix.defects(), "{}", mail.display());
     }
@@ -61,10 +61,15 @@ fn what_the_view_says_fits_together() {
             }
         }
         for attachment in attachments {
-            assert_eq!(attachment.measured(), (attachment.content().len(), attachment.md5_hex()), "{}", mail.display());
+            assert_eq!(
+                attachment.len_and_md5(),
+                (attachment.content().len(), attachment.md5_hex()),
+                "{}",
+                mail.display()
+            );
         }
         for field in mime.header() {
-            assert!(field.is(&field.written_name()), "{}", mail.display());
+            assert!(field.has_name(&field.raw_name()), "{}", mail.display());
         }
     }
 }
@@ -114,7 +119,7 @@ fn view(source: &[u8]) -> Value {
         "errors": defects,
     });
     // Most mails read the same in both versions of the API.
-    let compatible = mime.compatible_text();
+    let compatible = mime.inbucket_text();
     if compatible != mime.text() {
         view["compatible-text"] = compatible.into();
     }

@@ -18,7 +18,7 @@ fn read_all(source: Vec<u8>) -> Mime {
     assert!(mime.parts().iter().all(|part| part.depth <= MAX_DEPTH));
     mime.header_map();
     mime.text();
-    mime.compatible_text();
+    mime.inbucket_text();
     mime.html();
     for attachment in mime.attachments() {
         let name = &attachment.filename;
@@ -115,7 +115,7 @@ fn a_megabyte_of_encoded_words() {
     for word in ["=?utf-8?Q?=C3=A9?= ", "=?utf-8?Q?", "=?a?b?=?", "=?", "=?utf-8?B?w6k=?=\r\n "] {
         let source = "Subject: ".to_owned() + &word.repeat(1_000_000 / word.len()) + "\r\n\r\n";
         let mime = read_all(source.into());
-        mime.header()[0].decoded();
+        mime.header()[0].decoded_value();
     }
 }
 

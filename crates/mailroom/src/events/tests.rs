@@ -14,7 +14,7 @@ use super::*;
 const FLOOD: u64 = 40_000;
 
 pub(super) fn name(mailbox: &str) -> MailboxName {
-    Naming::Local.mailbox_named(mailbox).unwrap()
+    Naming::Local.parse_mailbox(mailbox).unwrap()
 }
 
 /// A message of mailbox `bob`.

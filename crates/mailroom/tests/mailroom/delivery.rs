@@ -312,7 +312,7 @@ async fn a_recipient_is_checked_by_name_then_permission_then_hook_then_policy() 
 async fn mail_goes_to_the_mailboxes_that_the_envelope_names() {
     let room = room(settings(), Limits::default(), None);
     let mut envelope = envelope("a@x.org", &["bob@x.org"]);
-    envelope.recipients[0].mailbox = Naming::Full.mailbox_named("bob@x.org").unwrap();
+    envelope.recipients[0].mailbox = Naming::Full.parse_mailbox("bob@x.org").unwrap();
     let copies = stored(&room, &envelope, MAIL).await;
     assert_eq!(copies.iter().map(|copy| copy.mailbox.as_str()).collect::<Vec<_>>(), ["bob@x.org"]);
 }
@@ -320,7 +320,7 @@ async fn mail_goes_to_the_mailboxes_that_the_envelope_names() {
 #[tokio::test]
 async fn hooks_reroute_rename_and_hear_of_it() {
     let change: fn(&mut Inbound) = |message| {
-        let other = Naming::Local.mailbox_named("other").unwrap();
+        let other = Naming::Local.parse_mailbox("other").unwrap();
         message.mailboxes = vec![other.clone(), other];
         message.headline = Headline::new("", [], "changed");
     };

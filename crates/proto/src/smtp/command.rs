@@ -138,7 +138,7 @@ pub(crate) fn parse_rcpt<'a>(
     check_rcpt_parameters(parameters, alphabet, settings.strict)?;
     let recipient = match path {
         Path::Bracketed(name) | Path::Bare(name) if name.eq_ignore_ascii_case("postmaster") => {
-            Address::at(name, &settings.domain)
+            Address::from_parts(name, &settings.domain)
         }
         Path::Bracketed(address) => Address::parse(address, alphabet).map_err(bad_recipient)?,
         Path::Bare(address) => Address::parse(address, alphabet).map_err(|_| malformed)?,

@@ -154,7 +154,7 @@ impl Driver {
         if !known && !self.credentials.is_empty() {
             return Err(Refusal::Credentials);
         }
-        let name = Naming::Local.mailbox_named(mailbox).map_err(|error| Refusal::Name(error.to_string()))?;
+        let name = Naming::Local.parse_mailbox(mailbox).map_err(|error| Refusal::Name(error.to_string()))?;
         let mails = self.mails.iter().filter(|_| name.as_str() == "james");
         Ok(mails.map(|(id, source)| (*id, source.len() as u64)).collect())
     }

@@ -208,7 +208,7 @@ fn an_open_question_stops_the_session() {
     assert_eq!(session.envelope().unwrap().peer.helo, "client.test");
     assert_eq!(session.step(&input[consumed..]), (0, Action::Read));
     // Answers to questions that were not asked are ignored.
-    session.recipient(recipient(Address::at("b", "y.test")));
+    session.recipient(recipient(Address::from_parts("b", "y.test")));
     session.delivered(Ok(()));
     session.authenticated(Ok(()));
     session.tls_started();

@@ -70,7 +70,7 @@ fn started(settings: Settings) -> Result<Arc<Host>, ScriptError> {
 fn envelope() -> Envelope {
     Envelope {
         peer: Peer { ip: None, helo: "client".to_owned() },
-        from: Some(Address::at("ann", "example.org")),
+        from: Some(Address::from_parts("ann", "example.org")),
         recipients: Vec::new(),
     }
 }
@@ -157,7 +157,7 @@ async fn every_hook_is_asked_and_told() {
     let host = started(Settings { states: 1, after_states: 1, ..folder.settings() }).unwrap();
     assert_eq!(host.loaded().unwrap().handlers, Event::ALL);
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(551));
-    let candidate = Address::at("bob", "example.org");
+    let candidate = Address::from_parts("bob", "example.org");
     assert_eq!(host.before_rcpt_to_accepted(&envelope(), &candidate).await, Verdict::Allow);
     let changed = host.before_message_stored(&inbound()).await.unwrap();
     assert_eq!(changed.mailboxes, ["other".to_owned().into()]);
@@ -182,7 +182,7 @@ async fn an_error_in_any_hook_leaves_everything_as_it_was() {
          inbucket.after.message_stored, inbucket.after.message_deleted = fail, fail",
     );
     let host = folder.host();
-    let candidate = Address::at("bob", "example.org");
+    let candidate = Address::from_parts("bob", "example.org");
     for times in 1..=2 {
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer);
         assert_eq!(host.before_rcpt_to_accepted(&envelope(), &candidate).await, Verdict::Defer);

@@ -1,7 +1,7 @@
 //! The object `address`: a display name and an address, both of which a script may change.
 
 use mlua::{Lua, LuaString, Table, Value};
-use restante_mail::mime::Mailbox;
+use restante_mail::mime::NamedAddress;
 
 use super::class::{Class, class};
 use super::field::{Field, Kind};
@@ -27,12 +27,12 @@ pub(super) fn constructor(lua: &Lua) -> mlua::Result<Table> {
 }
 
 /// A new address.
-pub(super) fn object(lua: &Lua, mailbox: &Mailbox) -> mlua::Result<Value> {
+pub(super) fn object(lua: &Lua, mailbox: &NamedAddress) -> mlua::Result<Value> {
     makers::new_address(lua, mailbox.name.as_str(), mailbox.address.as_str()).map(Value::Table)
 }
 
 /// A new list of addresses.
-pub(super) fn list(lua: &Lua, mailboxes: impl Iterator<Item = Mailbox>) -> mlua::Result<Value> {
+pub(super) fn list(lua: &Lua, mailboxes: impl Iterator<Item = NamedAddress>) -> mlua::Result<Value> {
     let table = lua.create_table()?;
     for mailbox in mailboxes {
         table.raw_push(object(lua, &mailbox)?)?;
@@ -46,9 +46,9 @@ pub(super) fn is_address(value: &Value) -> bool {
 }
 
 /// What an address holds; none when the value is something else. Very long texts are cut.
-pub(crate) fn mailbox(value: &Value) -> Option<Mailbox> {
+pub(crate) fn mailbox(value: &Value) -> Option<NamedAddress> {
     let object = value.as_table().filter(|table| class(table) == Some(Class::Address))?;
-    Some(Mailbox { name: text(object, "\0name")?, address: text(object, "\0address")? })
+    Some(NamedAddress { name: text(object, "\0name")?, address: text(object, "\0address")? })
 }
 
 /// An address for people to read.

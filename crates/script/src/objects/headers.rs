@@ -13,7 +13,7 @@ const VALUES: &str = "values";
 pub(super) fn table(lua: &Lua, mime: &Mime) -> mlua::Result<Table> {
     let (header, values) = (lua.create_table()?, lua.create_table()?);
     for field in mime.header() {
-        let (name, value) = (field.written_name(), lua.create_string(field.decoded())?);
+        let (name, value) = (field.raw_name(), lua.create_string(field.decoded_value())?);
         let entry = lua.create_table()?;
         entry.raw_set("name", &*name)?;
         entry.raw_set("value", &value)?;

@@ -2,7 +2,7 @@
 
 use mlua::{AnyUserData, Lua, LuaString, Table, UserData, UserDataMethods, Value};
 use restante_mail::message::Headline;
-use restante_mail::mime::{Mailbox, summary_subject, summary_to};
+use restante_mail::mime::{NamedAddress, summarize_recipients, summarize_subject};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::Inbound;
 
@@ -99,8 +99,8 @@ pub(super) fn changed(value: &Value, original: &Inbound, naming: Naming) -> Resu
 /// A sender, recipient or subject, as objects for messages show them.
 pub(super) fn headline(lua: &Lua, headline: &Headline, field: &str) -> mlua::Result<Value> {
     match field {
-        "from" => address::object(lua, &Mailbox::from_display(headline.from())),
-        "to" => address::list(lua, headline.to().map(Mailbox::from_display)),
+        "from" => address::object(lua, &NamedAddress::from_display(headline.from())),
+        "to" => address::list(lua, headline.to().map(NamedAddress::from_display)),
         _ => lua.create_string(headline.subject()).map(Value::String),
     }
 }
@@ -117,19 +117,19 @@ fn changed_headline(object: &AnyUserData, old: &Headline) -> Result<Headline, St
         None => None,
     };
     let from = from
-        .filter(|from| *from != Mailbox::from_display(old.from()))
-        .map(|from| Mailbox::new(&from.name, &from.address).display());
+        .filter(|from| *from != NamedAddress::from_display(old.from()))
+        .map(|from| NamedAddress::new(&from.name, &from.address).display());
     let to = match kept::<Table>(object, "to")? {
         Some(list) => Some(lists::addresses(&list).map_err(|error| format!("inbound_message.to {error}"))?),
         None => None,
     };
     let to = to
-        .filter(|to| !old.to().map(Mailbox::from_display).eq(to.iter().cloned()))
-        .map(|to| summary_to(to.iter().map(|to| Mailbox::new(&to.name, &to.address))));
+        .filter(|to| !old.to().map(NamedAddress::from_display).eq(to.iter().cloned()))
+        .map(|to| summarize_recipients(to.iter().map(|to| NamedAddress::new(&to.name, &to.address))));
     let subject = kept::<LuaString>(object, "subject")?
         .map(|subject| subject.to_string_lossy())
         .filter(|subject| subject != old.subject())
-        .map(|subject| summary_subject(&subject));
+        .map(|subject| summarize_subject(&subject));
     if from.is_none() && to.is_none() && subject.is_none() {
         return Ok(old.clone());
     }

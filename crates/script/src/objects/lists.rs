@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use mlua::{Table, Value};
-use restante_mail::mime::Mailbox;
+use restante_mail::mime::NamedAddress;
 use restante_mail::naming::{MailboxName, Naming};
 
 use super::address::{is_address, mailbox};
@@ -23,7 +23,7 @@ pub(super) fn mailboxes(list: &Table, naming: Naming) -> Result<Vec<MailboxName>
             return Err(format!("holds more than {MAX_MAILBOXES} names"));
         }
         let text = text(item).ok_or_else(|| misfit("texts", &place, item))?;
-        let name = naming.mailbox_named(&text).map_err(|error| format!("holds '{}': {error}", short(&text)))?;
+        let name = naming.parse_mailbox(&text).map_err(|error| format!("holds '{}': {error}", short(&text)))?;
         names.insert(place, name);
         Ok(())
     })?;
@@ -31,7 +31,7 @@ pub(super) fn mailboxes(list: &Table, naming: Naming) -> Result<Vec<MailboxName>
 }
 
 /// The contents of a list of addresses, as many of them as can be of interest.
-pub(super) fn addresses(list: &Table) -> Result<Vec<Mailbox>, String> {
+pub(super) fn addresses(list: &Table) -> Result<Vec<NamedAddress>, String> {
     let mut found = BTreeMap::new();
     visit(list, |place, item| {
         // Far behind the others, it would be dropped again.

@@ -9,7 +9,7 @@ use mlua::Value;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::ReversePath;
 use restante_mail::message::{Headline, MessageId, Summary};
-use restante_mail::mime::{Mailbox, header_summary};
+use restante_mail::mime::{NamedAddress, header_summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::hooks::Inbound;
 
@@ -32,9 +32,9 @@ pub(super) struct Session {
 /// Reads the session that a test describes.
 pub(super) fn session(value: &Value) -> Result<Session, String> {
     let said = Said::new(value, "a session", &["remote_addr", "from", "to"])?;
-    let from = said.person("from")?.unwrap_or_else(|| Mailbox::new("", SENDER));
+    let from = said.person("from")?.unwrap_or_else(|| NamedAddress::new("", SENDER));
     let from = if from.address.is_empty() { None } else { Some(address("from", &from)?) };
-    let to = said.people("to")?.unwrap_or_else(|| vec![Mailbox::new("", RECIPIENT)]);
+    let to = said.people("to")?.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
     let to = to.iter().map(|to| address("to", to)).collect::<Result<_, _>>()?;
     let ip = match said.text("remote_addr")?.as_deref().unwrap_or(REMOTE_ADDR) {
         "" => None,
@@ -84,20 +84,20 @@ pub(super) fn stored(value: &Value, naming: Naming, id: MessageId, now: Timestam
 
 /// The mailbox that a test means.
 pub(super) fn mailbox(naming: Naming, name: &str) -> Result<MailboxName, String> {
-    naming.mailbox_named(name).map_err(|error| format!("no mailbox can be named after {name:?}: {error}"))
+    naming.parse_mailbox(name).map_err(|error| format!("no mailbox can be named after {name:?}: {error}"))
 }
 
 /// A mail as the server would see it.
 struct Mail {
-    from: Mailbox,
-    to: Vec<Mailbox>,
+    from: NamedAddress,
+    to: Vec<NamedAddress>,
     subject: String,
     source: Bytes,
 }
 
 impl Mail {
     fn headline(&self) -> Headline {
-        let to: Vec<String> = self.to.iter().map(Mailbox::display).collect();
+        let to: Vec<String> = self.to.iter().map(NamedAddress::display).collect();
         Headline::new(&self.from.display(), to.iter().map(String::as_str), &self.subject)
     }
 }
@@ -107,16 +107,16 @@ fn mail(said: &Said<'_>) -> Result<Mail, String> {
     let (from, to, subject) = (said.person("from")?, said.people("to")?, said.text("subject")?);
     if let Some(source) = said.bytes("source")?.filter(|source| !source.is_empty()) {
         let header = header_summary(&source);
-        let in_header = || header.to.iter().flatten().map(|to| Mailbox::from_display(to)).collect();
+        let in_header = || header.to.iter().flatten().map(|to| NamedAddress::from_display(to)).collect();
         return Ok(Mail {
-            from: from.unwrap_or_else(|| Mailbox::from_display(header.from.as_deref().unwrap_or_default())),
+            from: from.unwrap_or_else(|| NamedAddress::from_display(header.from.as_deref().unwrap_or_default())),
             to: to.unwrap_or_else(in_header),
             subject: subject.unwrap_or(header.subject),
             source: source.into(),
         });
     }
-    let from = from.unwrap_or_else(|| Mailbox::new("", SENDER));
-    let to = to.unwrap_or_else(|| vec![Mailbox::new("", RECIPIENT)]);
+    let from = from.unwrap_or_else(|| NamedAddress::new("", SENDER));
+    let to = to.unwrap_or_else(|| vec![NamedAddress::new("", RECIPIENT)]);
     let subject = subject.unwrap_or_else(|| SUBJECT.to_owned());
     // An object without a source has no content either; its fields of that name are made from a source.
     let content = if matches!(said, Said::Object(_)) { &Said::Nothing } else { said };
@@ -124,7 +124,7 @@ fn mail(said: &Said<'_>) -> Result<Mail, String> {
     Ok(Mail { from, to, subject, source })
 }
 
-fn letter(said: &Said<'_>, from: &Mailbox, to: &[Mailbox], subject: &str) -> Result<Letter, String> {
+fn letter(said: &Said<'_>, from: &NamedAddress, to: &[NamedAddress], subject: &str) -> Result<Letter, String> {
     let more = header_fields(said)?;
     let to: Vec<String> = to.iter().map(in_header).collect();
     let mut fields = vec![("From", in_header(from)), ("To", to.join(", ")), ("Subject", subject.to_owned())];
@@ -179,12 +179,12 @@ fn attachments(said: &Said<'_>) -> Result<Vec<Attachment>, String> {
     said.list("attachments")?.unwrap_or_default().iter().map(attachment).collect()
 }
 
-fn address(field: &str, mailbox: &Mailbox) -> Result<Address, String> {
+fn address(field: &str, mailbox: &NamedAddress) -> Result<Address, String> {
     Address::parse(&mailbox.address, Alphabet::Utf8).map_err(|error| format!("{field}: {error}: {:?}", mailbox.address))
 }
 
 /// A mailbox as header fields write it.
-fn in_header(mailbox: &Mailbox) -> String {
+fn in_header(mailbox: &NamedAddress) -> String {
     if mailbox.name.is_empty() {
         return mailbox.address.clone();
     }

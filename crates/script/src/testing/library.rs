@@ -9,7 +9,7 @@ use mlua::{
     AnyUserData, FromLua as _, FromLuaMulti, Function, IntoLua as _, IntoLuaMulti, Lua, ObjectLike as _, Table, Value,
 };
 use restante_mail::message::{Headline, Summary};
-use restante_mail::mime::Mailbox;
+use restante_mail::mime::NamedAddress;
 use restante_mailroom::hooks::Inbound;
 
 use super::world::World;
@@ -132,7 +132,7 @@ fn metadata(lua: &Lua, world: &World, value: &Value) -> Told {
 
 fn set_headline(lua: &Lua, object: &AnyUserData, headline: &Headline) -> mlua::Result<()> {
     let address = |text: &str| {
-        let Mailbox { name, address } = Mailbox::from_display(text);
+        let NamedAddress { name, address } = NamedAddress::from_display(text);
         made::<Value>(lua, "address", (name, address))
     };
     let to = headline.to().map(address).collect::<mlua::Result<Vec<_>>>()?;

@@ -3,7 +3,7 @@
 //! author of the test.
 
 use mlua::{AnyUserData, ObjectLike, Table, Value};
-use restante_mail::mime::Mailbox;
+use restante_mail::mime::NamedAddress;
 
 use crate::objects::{is_object, kind_of, mailbox};
 
@@ -79,7 +79,7 @@ impl<'a> Said<'a> {
         self.table(name)?.map(|table| items(name, &table)).transpose()
     }
 
-    pub(super) fn person(&self, name: &str) -> Result<Option<Mailbox>, String> {
+    pub(super) fn person(&self, name: &str) -> Result<Option<NamedAddress>, String> {
         match self.value(name)? {
             Value::Nil => Ok(None),
             value => person(name, &value).map(Some),
@@ -87,7 +87,7 @@ impl<'a> Said<'a> {
     }
 
     /// A list of people, or one of them.
-    pub(super) fn people(&self, name: &str) -> Result<Option<Vec<Mailbox>>, String> {
+    pub(super) fn people(&self, name: &str) -> Result<Option<Vec<NamedAddress>>, String> {
         let people = match self.value(name)? {
             Value::Nil => return Ok(None),
             Value::Table(list) if !is_object(&list) => items(name, &list)?,
@@ -132,12 +132,12 @@ fn is_like(object: &impl ObjectLike, known: &[&str]) -> bool {
 }
 
 /// An address object, or a text such as `ann@example.org` or `Ann <ann@example.org>`.
-fn person(name: &str, value: &Value) -> Result<Mailbox, String> {
-    if let Some(Mailbox { name, address }) = mailbox(value) {
-        return Ok(Mailbox::new(&name, &address));
+fn person(name: &str, value: &Value) -> Result<NamedAddress, String> {
+    if let Some(NamedAddress { name, address }) = mailbox(value) {
+        return Ok(NamedAddress::new(&name, &address));
     }
     let text = text(name, value).map_err(|_| misfit(name, "a text or an address", value))?;
-    Ok(Mailbox::from_display(&text))
+    Ok(NamedAddress::from_display(&text))
 }
 
 fn misfit(name: &str, wanted: &str, value: &Value) -> String {

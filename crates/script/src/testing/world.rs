@@ -141,7 +141,7 @@ impl Log for World {
 
 impl Mail for World {
     fn mailbox(&self, text: &str) -> Result<MailboxName, String> {
-        self.naming.mailbox_named(text).map_err(|error| error.to_string())
+        self.naming.parse_mailbox(text).map_err(|error| error.to_string())
     }
 
     fn list(

@@ -46,8 +46,8 @@ impl Mail {
         );
         let received = Timestamp::from_second(now().as_second() - self.age).unwrap();
         let summary = Summary {
-            mailbox: Naming::Local.mailbox_named(self.mailbox).unwrap(),
-            id: MessageId::following((u64::try_from(now().as_microsecond()).unwrap() + number).into(), received),
+            mailbox: Naming::Local.parse_mailbox(self.mailbox).unwrap(),
+            id: MessageId::next_after((u64::try_from(now().as_microsecond()).unwrap() + number).into(), received),
             headline: Headline::new(self.from, self.to.iter().copied(), &self.subject.join(" ")),
             received,
             size: self.size,

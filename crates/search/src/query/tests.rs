@@ -25,7 +25,7 @@ fn message() -> (Summary, Mime) {
         <p>\u{78ba}\u{8a8d}\u{30b3}\u{30fc}\u{30c9}</p>\r\n\
         --b\r\nContent-Disposition: attachment; filename=\"Invoice-77.pdf\"\r\n\r\nx\r\n--b--\r\n";
     let summary = Summary {
-        mailbox: Naming::Local.mailbox_named("ann.b").unwrap(),
+        mailbox: Naming::Local.parse_mailbox("ann.b").unwrap(),
         id: 7.into(),
         headline: Headline::new(
             "\u{c9}mile Zola <no-reply@shop.example.org>",

@@ -90,7 +90,7 @@ pub(super) async fn names_are_of_every_kind(store: &impl Store) {
         (Naming::Domain, "a@[192.0.2.1]"),
         (Naming::Domain, "a@[IPv6:2001:db8::1]"),
     ];
-    let mailbox = |(naming, text): (Naming, &str)| naming.mailbox_named(text).expect("tests use valid names");
+    let mailbox = |(naming, text): (Naming, &str)| naming.parse_mailbox(text).expect("tests use valid names");
     let mut names: Vec<MailboxName> = table.into_iter().map(mailbox).collect();
     let longest = format!("{}@{}example.org", "x".repeat(64), "y".repeat(40) + ".");
     names.push(mailbox((Naming::Full, &longest)));

@@ -92,7 +92,7 @@ impl<'a> Changes<'a> {
                 size,
                 body.len(),
                 headline.from(),
-                headline.to_lines(),
+                headline.recipient_lines(),
                 headline.subject(),
                 at.segment,
                 at.offset,

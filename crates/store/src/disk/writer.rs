@@ -361,7 +361,7 @@ fn stage(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Vec<MessageI
         let Job::Append(message, _) = job else { continue };
         let mut given = Vec::with_capacity(message.copies.len());
         for _ in &message.copies {
-            last_id = MessageId::following(last_id, message.received);
+            last_id = MessageId::next_after(last_id, message.received);
             given.push(last_id);
         }
         records.push(Record::new(nanoseconds(message.received), &given, &message.copies, message.body.clone()));

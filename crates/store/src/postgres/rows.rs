@@ -53,7 +53,7 @@ pub(super) fn change(row: &Row) -> Result<Change> {
 
 /// A headline as it is stored.
 pub(super) fn headline_text(headline: &Headline) -> String {
-    [headline.from(), "\n", headline.subject(), "\n", headline.to_lines()].concat()
+    [headline.from(), "\n", headline.subject(), "\n", headline.recipient_lines()].concat()
 }
 
 fn headline(text: &str) -> Headline {

@@ -176,7 +176,7 @@ mod tests {
         let (mut outbox, past) = Outbox::open(dir.path(), &[]).unwrap();
         assert!(past.missed.is_none(), "this is the first start");
         let first = 1 << 52;
-        let mailbox = Naming::Local.mailbox_named("james").unwrap();
+        let mailbox = Naming::Local.parse_mailbox("james").unwrap();
         let last = first + u64::try_from(MAX_TAKEN).unwrap();
         let taken = (first..=last).map(|id| (id, mailbox.clone())).collect();
         outbox.write(&Changes { taken, highest: Some(last), ..Changes::default() }).unwrap();
@@ -193,7 +193,7 @@ mod tests {
         let dir = TestDir::new();
         let (mut outbox, _) = Outbox::open(dir.path(), &[]).unwrap();
         let highest = 1 << 52;
-        let mailbox = Naming::Local.mailbox_named("james").unwrap();
+        let mailbox = Naming::Local.parse_mailbox("james").unwrap();
         let taken = vec![(highest - DISORDER, mailbox.clone()), (highest - DISORDER + 1, mailbox)];
         outbox.write(&Changes { taken, highest: Some(highest), ..Changes::default() }).unwrap();
         drop(outbox);

@@ -110,7 +110,7 @@ pub(crate) fn target(url: &str) -> Target {
 /// A server that serves from now on, and has nothing to catch up with.
 pub(crate) fn start(settings: Settings, targets: &Arc<Targets>) -> Arc<Webhooks> {
     let webhooks = Webhooks::start_with(settings, targets.clone(), FAST).unwrap();
-    webhooks.begin_behind(MessageId::following(MessageId::ZERO, Timestamp::now()));
+    webhooks.begin_behind(MessageId::next_after(MessageId::ZERO, Timestamp::now()));
     webhooks
 }
 
@@ -118,9 +118,9 @@ pub(crate) fn start(settings: Settings, targets: &Arc<Targets>) -> Arc<Webhooks>
 pub(crate) fn message(mailbox: &str) -> Summary {
     static LAST: Mutex<MessageId> = Mutex::new(MessageId::ZERO);
     let mut last = LAST.lock().unwrap();
-    *last = MessageId::following(*last, Timestamp::now());
+    *last = MessageId::next_after(*last, Timestamp::now());
     Summary {
-        mailbox: Naming::Local.mailbox_named(mailbox).unwrap(),
+        mailbox: Naming::Local.parse_mailbox(mailbox).unwrap(),
         id: *last,
         headline: Headline::new("<ann@x.org>", ["<bob@x.org>"], "Hello"),
         received: Timestamp::now(),

@@ -21,10 +21,10 @@ use restante_auth::Scope;
 use restante_http_connection::context::Peer;
 use restante_http_connection::memory::SMALL;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::compose::{Attachment, Draft, Mark};
+use restante_mail::compose::{Attachment, ComposeContext, Draft};
 use restante_mail::envelope::{self, Envelope, ReversePath};
 use restante_mail::message::Summary;
-use restante_mail::mime::{Mailbox, header_summary};
+use restante_mail::mime::{NamedAddress, header_summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Outcome;
 use restante_net::Reservation;
@@ -114,7 +114,7 @@ impl Server {
         if !is_json {
             return if body.is_empty() { Err(Problem::Unfit("it is empty".to_owned())) } else { Ok(body.into()) };
         }
-        let mark = Mark::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()));
+        let mark = ComposeContext::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()));
         let to = recipient.to_string();
         let turn = self.turn(body.len(), SMALL).await?;
         let mail = turn.work(move || composed(&body, to, &mark)).await??;
@@ -181,7 +181,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-fn composed(json: &[u8], recipient: String, mark: &Mark) -> Result<Vec<u8>, Problem> {
+fn composed(json: &[u8], recipient: String, mark: &ComposeContext) -> Result<Vec<u8>, Problem> {
     let Object(pieces): Object<Pieces<'_>> = serde_json::from_slice(json).map_err(|error| {
         if error.is_data() { Problem::Unfit(error.to_string()) } else { Problem::BrokenJson(error) }
     })?;
@@ -214,7 +214,7 @@ fn attachment((at, Object(file)): (usize, Object<File<'_>>)) -> Result<Attachmen
 
 /// The address of the mail's author, where it says one that can be the sender of an envelope.
 fn written_by(mail: &[u8]) -> ReversePath {
-    let author = Mailbox::from_display(&header_summary(mail).from?);
+    let author = NamedAddress::from_display(&header_summary(mail).from?);
     Address::parse(&author.address, Alphabet::Utf8).ok()
 }
 

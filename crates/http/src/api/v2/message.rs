@@ -80,9 +80,9 @@ struct HeaderField {
 
 impl From<&mime::HeaderField> for HeaderField {
     fn from(field: &mime::HeaderField) -> Self {
-        let (value, decoded) = (field.value(), field.decoded());
+        let (value, decoded) = (field.value(), field.decoded_value());
         let decoded = (decoded != value).then_some(decoded);
-        Self { name: field.written_name().into_owned(), value, decoded }
+        Self { name: field.raw_name().into_owned(), value, decoded }
     }
 }
 
@@ -107,7 +107,7 @@ struct AttachmentDetails<'a> {
 
 impl<'a> AttachmentDetails<'a> {
     fn new((index, file): (usize, mime::Attachment<'a>)) -> Self {
-        let (size, md5) = file.measured();
+        let (size, md5) = file.len_and_md5();
         let content_id = file.part.content_id.as_deref();
         Self { index, filename: file.filename, content_type: file.content_type, size, md5, content_id }
     }

@@ -16,14 +16,14 @@ use crate::failure::{CallError, Kind};
 pub(super) fn envelope() -> Envelope {
     Envelope {
         peer: Peer { ip: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), helo: "client".to_owned() },
-        from: Some(Address::at("ann", "example.org")),
-        recipients: vec![Recipient::new(Address::at("bob", "example.org"), Naming::Local).unwrap()],
+        from: Some(Address::from_parts("ann", "example.org")),
+        recipients: vec![Recipient::new(Address::from_parts("bob", "example.org"), Naming::Local).unwrap()],
     }
 }
 
 fn message() -> Inbound {
     Inbound {
-        mailboxes: vec![Naming::Local.mailbox_named("bob").unwrap()],
+        mailboxes: vec![Naming::Local.parse_mailbox("bob").unwrap()],
         headline: Headline::new("Ann <ann@example.org>", ["<bob@example.org>"], "Hello"),
         body: Bytes::from_static(b"Subject: Hello\r\n\r\nHi.\r\n"),
     }
@@ -43,7 +43,7 @@ fn a_script_without_functions_changes_nothing() {
     let mut engine = Stage::script("").engine().unwrap();
     assert!(engine.handlers().is_empty());
     assert_eq!(engine.mail_from(&envelope()), Ok(Verdict::Defer));
-    assert_eq!(engine.rcpt_to(&envelope(), &Address::at("x", "y")), Ok(Verdict::Defer));
+    assert_eq!(engine.rcpt_to(&envelope(), &Address::from_parts("x", "y")), Ok(Verdict::Defer));
     assert!(engine.message(&message()).unwrap().is_none());
 }
 
@@ -64,10 +64,10 @@ fn functions_decide_by_what_they_return() {
     let mut engine = stage.engine().unwrap();
     assert_eq!(engine.handlers(), [Event::MailFrom, Event::RcptTo, Event::BeforeStored]);
     assert_eq!(engine.mail_from(&envelope()), Ok(Verdict::Deny(Refusal::new(451, "later"))));
-    assert_eq!(engine.rcpt_to(&envelope(), &Address::at("eve", "example.org")), Ok(Verdict::Allow));
-    assert_eq!(engine.rcpt_to(&envelope(), &Address::at("bob", "example.org")), Ok(Verdict::Defer));
+    assert_eq!(engine.rcpt_to(&envelope(), &Address::from_parts("eve", "example.org")), Ok(Verdict::Allow));
+    assert_eq!(engine.rcpt_to(&envelope(), &Address::from_parts("bob", "example.org")), Ok(Verdict::Defer));
     let changed = engine.message(&message()).unwrap().unwrap();
-    assert_eq!(changed.mailboxes, [Naming::Local.mailbox_named("else").unwrap()]);
+    assert_eq!(changed.mailboxes, [Naming::Local.parse_mailbox("else").unwrap()]);
     let other = Inbound { headline: Headline::new("", [], "Other"), ..message() };
     assert!(engine.message(&other).unwrap().is_none());
 }

@@ -85,7 +85,7 @@ fn check(prepare: impl Fn(&Lua), table: &[(&str, &str)]) {
 }
 
 fn name(text: &str) -> MailboxName {
-    Naming::Local.mailbox_named(text).unwrap()
+    Naming::Local.parse_mailbox(text).unwrap()
 }
 
 fn address(text: &str) -> Address {

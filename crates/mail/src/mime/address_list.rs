@@ -2,35 +2,35 @@
 //! envelope addresses have their own strict parser.
 
 use super::charset::{decode_unlabelled, one_line};
+use super::encoded_words::{self, EncodedWord};
 use super::header::unfold;
-use super::words::{self, Word};
 
 /// How much of one field is read, in bytes: a thousand mailboxes with long names.
-pub(super) const MAX_FIELD: usize = 256 * 1024;
+pub(super) const MAX_FIELD_BYTES: usize = 256 * 1024;
 /// How many bytes of a field are read a second time because a bracket before them is not closed.
-const MAX_REREAD: usize = 64 * 1024;
+const MAX_REREAD_BYTES: usize = 64 * 1024;
 /// How much of a display name is shown, and how much of an address, in bytes. RFC 5321 section 4.5.3.1 allows an
 /// address half of it.
-const MAX_SHOWN: usize = 512;
+const MAX_DISPLAY_BYTES: usize = 512;
 
 /// One mailbox of an address list, in the words of RFC 5322: a person or a program, and where it gets its mail.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Mailbox {
+pub struct NamedAddress {
     /// The display name, decoded and without quotes; empty when there is none.
     pub name: String,
     /// The address as it is written.
     pub address: String,
 }
 
-impl Mailbox {
+impl NamedAddress {
     /// A mailbox in somebody else's words, made fit for one line.
     pub fn new(name: &str, address: &str) -> Self {
         Self { name: one_line(name), address: one_line(address) }
     }
 
     /// The first `limit` mailboxes of a list, such as the value of a To field. What is no mailbox is left out.
-    pub fn list(field: &[u8], limit: usize) -> Vec<Self> {
-        mailboxes(field, limit)
+    pub fn parse_list(field: &[u8], limit: usize) -> Vec<Self> {
+        parse_mailboxes(field, limit)
     }
 
     /// Takes apart what [`Mailbox::display`] has put together. A text that is not of that form is an address.
@@ -45,33 +45,39 @@ impl Mailbox {
 
     /// `Display Name <addr>`, or `<addr>`.
     pub fn display(&self) -> String {
-        let name = &self.name[..self.name.floor_char_boundary(MAX_SHOWN)];
-        let address = &self.address[..self.address.floor_char_boundary(MAX_SHOWN)];
+        let name = &self.name[..self.name.floor_char_boundary(MAX_DISPLAY_BYTES)];
+        let address = &self.address[..self.address.floor_char_boundary(MAX_DISPLAY_BYTES)];
         if name.is_empty() { format!("<{address}>") } else { format!("{name} <{address}>") }
     }
 }
 
 /// The first `limit` mailboxes of a field's value. Groups are flattened, what is no mailbox is left out, and so is what
 /// lies across the end of what is read.
-pub(super) fn mailboxes(field: &[u8], limit: usize) -> Vec<Mailbox> {
-    List::read(field, limit).mailboxes
+pub(super) fn parse_mailboxes(field: &[u8], limit: usize) -> Vec<NamedAddress> {
+    AddressList::parse(field, limit).mailboxes
 }
 
 /// What an address list holds.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct List {
-    pub(super) mailboxes: Vec<Mailbox>,
+pub(super) struct AddressList {
+    pub(super) mailboxes: Vec<NamedAddress>,
     /// Whether it says that there is no mailbox: `undisclosed-recipients:;`.
     pub(super) is_empty_group: bool,
 }
 
-impl List {
+impl AddressList {
     /// Reads the first `limit` mailboxes of a field's value.
-    pub(super) fn read(field: &[u8], limit: usize) -> Self {
-        let cut = field.len() > MAX_FIELD;
-        let value = unfold(&field[..field.len().min(MAX_FIELD)]);
-        let mut reader =
-            Reader { found: Vec::new(), item: Item::default(), quotes: true, reread: 0, groups: false, junk: false };
+    pub(super) fn parse(field: &[u8], limit: usize) -> Self {
+        let cut = field.len() > MAX_FIELD_BYTES;
+        let value = unfold(&field[..field.len().min(MAX_FIELD_BYTES)]);
+        let mut reader = ListReader {
+            found: Vec::new(),
+            item: ListItem::default(),
+            is_quoting_enabled: true,
+            reread: 0,
+            has_group: false,
+            has_non_mailbox: false,
+        };
         let mut pos = 0;
         while pos < value.len() && reader.found.len() < limit {
             match reader.step(&value[pos..], cut) {
@@ -83,60 +89,60 @@ impl List {
             reader.end_item(false);
         }
         reader.found.truncate(limit);
-        let is_empty_group = reader.groups && !reader.junk && reader.found.is_empty();
+        let is_empty_group = reader.has_group && !reader.has_non_mailbox && reader.found.is_empty();
         Self { mailboxes: reader.found, is_empty_group }
     }
 }
 
 /// Reads a list in time that grows with its length.
-struct Reader {
-    found: Vec<Mailbox>,
-    item: Item,
+struct ListReader {
+    found: Vec<NamedAddress>,
+    item: ListItem,
     /// A quote that is never closed quotes nothing, nor does any after it.
-    quotes: bool,
+    is_quoting_enabled: bool,
     /// How many bytes were read again after brackets that are not closed.
     reread: usize,
     /// Whether there is a group.
-    groups: bool,
+    has_group: bool,
     /// Whether there are words that are no mailbox.
-    junk: bool,
+    has_non_mailbox: bool,
 }
 
-impl Reader {
+impl ListReader {
     /// Reads what the rest of the value starts with. Returns how long that is, or `None` if it lies across the end.
     fn step(&mut self, rest: &[u8], cut: bool) -> Option<usize> {
         Some(match rest[0] {
-            b'"' if self.quotes => match self.item.quoted(rest) {
+            b'"' if self.is_quoting_enabled => match self.item.push_quoted(rest) {
                 Some(used) => used,
                 None if cut => return None,
                 None => {
-                    self.quotes = false;
+                    self.is_quoting_enabled = false;
                     1
                 }
             },
-            b'(' => self.item.comment(rest),
-            b'<' => self.angle(rest, cut)?,
+            b'(' => self.item.push_comment(rest),
+            b'<' => self.read_angle(rest, cut)?,
             // The bracket that was opened for this one got lost.
             b'>' => 1,
-            b'=' => self.item.word(rest),
+            b'=' => self.item.push_encoded_word(rest),
             b',' | b';' => {
                 self.end_item(rest[0] == b',');
                 1
             }
             // The name of a group (section 3.4) ends here; in an address a colon can only be an IPv6 literal's.
-            b':' if !self.item.literal => {
-                self.groups = true;
-                self.item = Item::default();
+            b':' if !self.item.has_literal => {
+                self.has_group = true;
+                self.item = ListItem::default();
                 1
             }
-            _ => self.item.plain(rest),
+            _ => self.item.push_plain(rest),
         })
     }
 
     /// Reads an address in brackets. Brackets may be doubled, or not closed: then the address ends at the next separator.
-    fn angle(&mut self, rest: &[u8], cut: bool) -> Option<usize> {
+    fn read_angle(&mut self, rest: &[u8], cut: bool) -> Option<usize> {
         let start = rest.iter().position(|&b| b != b'<').unwrap_or(rest.len());
-        let (len, closed) = self.angle_end(&rest[start..]);
+        let (len, closed) = self.find_angle_end(&rest[start..]);
         if !closed && cut && start + len == rest.len() {
             return None;
         }
@@ -149,23 +155,23 @@ impl Reader {
         let len = if closed || content.starts_with(b"@") { len } else { separator().unwrap_or(len) };
         // Without quotes the next scan ends at the next bracket. With them each scan may reach the end of the list.
         self.reread += scanned - len;
-        self.quotes &= self.reread <= MAX_REREAD;
-        self.take_angle(&rest[start..start + len]);
+        self.is_quoting_enabled &= self.reread <= MAX_REREAD_BYTES;
+        self.add_angle_address(&rest[start..start + len]);
         let after = &rest[start + len..];
         let closing = if closed { after.iter().position(|&b| b != b'>').unwrap_or(after.len()) } else { 0 };
         Some(start + len + closing)
     }
 
     /// Where the text in brackets ends, and whether a bracket closes it.
-    fn angle_end(&mut self, rest: &[u8]) -> (usize, bool) {
+    fn find_angle_end(&mut self, rest: &[u8]) -> (usize, bool) {
         let mut pos = 0;
         while pos < rest.len() {
             match rest[pos] {
                 b'>' => return (pos, true),
                 b'<' => return (pos, false),
-                b'"' if self.quotes => {
+                b'"' if self.is_quoting_enabled => {
                     let string = quoted_string(&rest[pos..]);
-                    self.quotes = string.is_some();
+                    self.is_quoting_enabled = string.is_some();
                     pos += string.map_or(1, |(_, len)| len);
                 }
                 _ => pos += 1,
@@ -174,25 +180,25 @@ impl Reader {
         (pos, false)
     }
 
-    fn take_angle(&mut self, content: &[u8]) {
-        let content = without_route(content);
+    fn add_angle_address(&mut self, content: &[u8]) {
+        let content = strip_route(content);
         if content.is_empty() {
             return;
         }
         let list = content.iter().any(|b| matches!(b, b',' | b';')) || memchr::memchr_iter(b'@', content).count() > 1;
-        let mut addresses = if list { Item::bare_mailboxes(content) } else { Vec::new() };
+        let mut addresses = if list { ListItem::parse_bare_mailboxes(content) } else { Vec::new() };
         let (address, others) = match addresses.is_empty() {
-            true if content.contains(&b'@') => (compact(content), addresses),
+            true if content.contains(&b'@') => (remove_blanks_and_comments(content), addresses),
             true => (content.to_vec(), addresses),
             false => (addresses.remove(0).address.into_bytes(), addresses),
         };
-        match &self.item.angle {
+        match &self.item.angle_address {
             // A remark in brackets before the address belongs to the name.
             Some(remark) if !remark.contains(&b'@') && address.contains(&b'@') => {
                 let remark = [b"<", remark.as_slice(), b"> "].concat();
                 let name_len = self.item.name_len.min(self.item.phrase.len());
                 self.item.phrase.splice(name_len..name_len, remark);
-                self.item.angle = Some(address);
+                self.item.angle_address = Some(address);
                 self.item.name_len = self.item.phrase.len();
             }
             // Two mailboxes without a comma between them.
@@ -201,14 +207,14 @@ impl Reader {
                 self.end_item(false);
                 self.item.name_len = name.len();
                 self.item.phrase = name;
-                self.item.angle = Some(address);
+                self.item.angle_address = Some(address);
             }
             None => {
                 self.item.name_len = self.item.phrase.len();
-                self.item.angle = Some(address);
+                self.item.angle_address = Some(address);
             }
         }
-        self.item.bare = Bare::default();
+        self.item.bare = BareText::default();
         if !others.is_empty() {
             self.end_item(false);
             self.found.extend(others);
@@ -219,31 +225,31 @@ impl Reader {
     /// should have been quoted (`Doe, Jane <jane@example.org>`) and stays for the next item.
     fn end_item(&mut self, continues: bool) {
         let item = std::mem::take(&mut self.item);
-        if let Some(address) = &item.angle {
+        if let Some(address) = &item.angle_address {
             let (before, after) = item.phrase.split_at(item.name_len.min(item.phrase.len()));
             let name = if before.trim_ascii().is_empty() && !after.contains(&b'@') { after } else { before };
-            self.found.push(Mailbox { name: decoded(name), address: one_line(&decode_unlabelled(address)) });
+            self.found.push(NamedAddress { name: decode_name(name), address: one_line(&decode_unlabelled(address)) });
             // An address without brackets after one with them.
-            self.found.extend(Item::bare_mailboxes(&item.bare.text));
+            self.found.extend(ListItem::parse_bare_mailboxes(&item.bare.text));
             return;
         }
         let bare = item.bare.text.trim_ascii();
         if item.bare.has_at {
-            let mut mailboxes = Item::bare_mailboxes(bare);
+            let mut mailboxes = ListItem::parse_bare_mailboxes(bare);
             if let [only] = mailboxes.as_mut_slice()
                 && only.name.is_empty()
             {
-                only.name = decoded(&item.comment);
+                only.name = decode_name(&item.comment);
             }
             self.found.append(&mut mailboxes);
             return;
         }
         if !bare.is_empty() {
             if continues {
-                self.item = Item { phrase: item.phrase, ..Item::default() };
+                self.item = ListItem { phrase: item.phrase, ..ListItem::default() };
                 self.item.phrase.push(b',');
             } else {
-                self.junk = true;
+                self.has_non_mailbox = true;
             }
         }
     }
@@ -251,22 +257,22 @@ impl Reader {
 
 /// What was read since the last separator.
 #[derive(Default)]
-struct Item {
+struct ListItem {
     /// Everything outside of angle brackets and comments, unquoted: the display name when an address is there.
     phrase: Vec<u8>,
     /// How much of it stands before the angle brackets.
     name_len: usize,
     /// The same with its quotes, as far as it stands after the angle brackets: the address when there are none.
-    bare: Bare,
+    bare: BareText,
     /// Whether an address literal (`[`) has begun.
-    literal: bool,
+    has_literal: bool,
     comment: Vec<u8>,
-    angle: Option<Vec<u8>>,
+    angle_address: Option<Vec<u8>>,
 }
 
 /// Text outside of angle brackets and comments, with what each comment needs to know about all of it.
 #[derive(Default)]
-struct Bare {
+struct BareText {
     text: Vec<u8>,
     /// Whether it contains an `@`.
     has_at: bool,
@@ -274,7 +280,7 @@ struct Bare {
     last: Option<u8>,
 }
 
-impl Bare {
+impl BareText {
     fn push(&mut self, text: &[u8]) {
         self.text.extend_from_slice(text);
         self.has_at |= memchr::memchr(b'@', text).is_some();
@@ -282,29 +288,29 @@ impl Bare {
     }
 }
 
-impl Item {
-    fn plain(&mut self, rest: &[u8]) -> usize {
+impl ListItem {
+    fn push_plain(&mut self, rest: &[u8]) -> usize {
         let len = rest.iter().skip(1).position(|b| b"\"(<>=,;:".contains(b)).map_or(rest.len(), |len| len + 1);
-        self.literal |= rest[..len].contains(&b'[');
-        self.take(&rest[..len])
+        self.has_literal |= rest[..len].contains(&b'[');
+        self.push(&rest[..len])
     }
 
     /// An encoded word is one atom: specials in it are part of the name, although RFC 2047 section 5 forbids them. A
     /// word with blanks in it more likely has lost its end.
-    fn word(&mut self, rest: &[u8]) -> usize {
-        match Word::at(rest).filter(|word| !word.text.iter().any(u8::is_ascii_whitespace)) {
-            Some(word) => self.take(&rest[..word.len]),
-            None => self.plain(rest),
+    fn push_encoded_word(&mut self, rest: &[u8]) -> usize {
+        match EncodedWord::parse(rest).filter(|word| !word.text.iter().any(u8::is_ascii_whitespace)) {
+            Some(word) => self.push(&rest[..word.len]),
+            None => self.push_plain(rest),
         }
     }
 
-    fn take(&mut self, text: &[u8]) -> usize {
+    fn push(&mut self, text: &[u8]) -> usize {
         self.phrase.extend_from_slice(text);
         self.bare.push(text);
         text.len()
     }
 
-    fn quoted(&mut self, rest: &[u8]) -> Option<usize> {
+    fn push_quoted(&mut self, rest: &[u8]) -> Option<usize> {
         let (content, len) = quoted_string(rest)?;
         self.phrase.extend_from_slice(&content);
         self.bare.push(&rest[..len]);
@@ -313,7 +319,7 @@ impl Item {
 
     /// Comments nest (section 3.2.2); only how deep is counted. One before or after an address is kept, it is the name in
     /// the form older than RFC 822. One inside of an address is not.
-    fn comment(&mut self, rest: &[u8]) -> usize {
+    fn push_comment(&mut self, rest: &[u8]) -> usize {
         let len = comment_len(rest);
         let inside = self.bare.last.is_some_and(|last| last == b'@' || !self.bare.has_at);
         if !inside {
@@ -327,13 +333,13 @@ impl Item {
 
     /// The mailboxes in a text without brackets. Each word with an `@` is an address, blanks may surround its `@` and its
     /// dots (section 4.4). The words before it are its name, those after the last one are the name of that if it has none.
-    fn bare_mailboxes(text: &[u8]) -> Vec<Mailbox> {
-        let words = words_of(text);
-        let mut found: Vec<Mailbox> = Vec::new();
+    fn parse_bare_mailboxes(text: &[u8]) -> Vec<NamedAddress> {
+        let words = split_words(text);
+        let mut found: Vec<NamedAddress> = Vec::new();
         let mut name: Vec<u8> = Vec::new();
         for word in words {
-            if let Some(address) = address_of(&word) {
-                found.push(Mailbox { name: decoded(&name), address: one_line(&decode_unlabelled(&address)) });
+            if let Some(address) = find_address(&word) {
+                found.push(NamedAddress { name: decode_name(&name), address: one_line(&decode_unlabelled(&address)) });
                 name.clear();
                 continue;
             }
@@ -345,14 +351,14 @@ impl Item {
         if let [only] = found.as_mut_slice()
             && only.name.is_empty()
         {
-            only.name = decoded(&name);
+            only.name = decode_name(&name);
         }
         found
     }
 }
 
 /// The address in a word, if there is one: something before its `@` and something after it.
-fn address_of(word: &[u8]) -> Option<Vec<u8>> {
+fn find_address(word: &[u8]) -> Option<Vec<u8>> {
     let word = word.trim_ascii_end();
     let bare = word.strip_prefix(b"mailto:").unwrap_or(word);
     let bare = match bare {
@@ -401,7 +407,7 @@ fn comment_len(text: &[u8]) -> usize {
 
 /// The words of a text, of which a quoted string is one or a part of one. Blanks around an `@`, or around the dots of what
 /// follows it, do not end a word.
-fn words_of(text: &[u8]) -> Vec<Vec<u8>> {
+fn split_words(text: &[u8]) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let (mut quotes, mut after_dot) = (true, false);
     // Whether the last word contains an `@`.
@@ -438,7 +444,7 @@ fn words_of(text: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// What remains of a text in brackets without the route before the address (`@a,@b:`, section 4.4) and without `mailto:`.
-fn without_route(content: &[u8]) -> &[u8] {
+fn strip_route(content: &[u8]) -> &[u8] {
     let content = content.trim_ascii();
     let is_route = content.starts_with(b"@");
     let colon = memchr::memchr(b':', content).filter(|_| is_route);
@@ -447,7 +453,7 @@ fn without_route(content: &[u8]) -> &[u8] {
 }
 
 /// An address without comments and blanks, except in quotes.
-fn compact(content: &[u8]) -> Vec<u8> {
+fn remove_blanks_and_comments(content: &[u8]) -> Vec<u8> {
     let mut address = Vec::with_capacity(content.len());
     let mut pos = 0;
     let mut quotes = true;
@@ -476,8 +482,8 @@ fn unquote(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(|&b| b != b'"').collect()
 }
 
-fn decoded(name: &[u8]) -> String {
-    words::decode_line(name.trim_ascii())
+fn decode_name(name: &[u8]) -> String {
+    encoded_words::decode_line(name.trim_ascii())
 }
 
 #[cfg(test)]
@@ -485,7 +491,7 @@ mod tests {
     use super::*;
 
     fn shown(value: &str) -> Vec<String> {
-        mailboxes(value.as_bytes(), 10).iter().map(Mailbox::display).collect()
+        parse_mailboxes(value.as_bytes(), 10).iter().map(NamedAddress::display).collect()
     }
 
     #[test]
@@ -501,11 +507,11 @@ mod tests {
             ("x>", "", "x>"),
         ];
         for (text, name, address) in table {
-            let mailbox = Mailbox::from_display(text);
+            let mailbox = NamedAddress::from_display(text);
             assert_eq!((mailbox.name.as_str(), mailbox.address.as_str()), (name, address), "{text}");
         }
-        let mailbox = Mailbox::new(" Jane\r\nDoe ", "a@x\0");
-        assert_eq!(Mailbox::from_display(&mailbox.display()), mailbox);
+        let mailbox = NamedAddress::new(" Jane\r\nDoe ", "a@x\0");
+        assert_eq!(NamedAddress::from_display(&mailbox.display()), mailbox);
         assert_eq!(mailbox.display(), "Jane  Doe <a@x>");
     }
 
@@ -618,34 +624,34 @@ mod tests {
             ("<>", false),
         ];
         for (value, empty) in table {
-            assert_eq!(List::read(value.as_bytes(), 10).is_empty_group, empty, "{value}");
+            assert_eq!(AddressList::parse(value.as_bytes(), 10).is_empty_group, empty, "{value}");
         }
     }
 
     #[test]
     fn the_list_is_bounded() {
         let many = "a@x,".repeat(10_000);
-        assert_eq!(mailboxes(many.as_bytes(), 1000).len(), 1000);
+        assert_eq!(parse_mailboxes(many.as_bytes(), 1000).len(), 1000);
     }
 
     #[test]
     fn what_lies_across_the_end_of_what_is_read_is_left_out() {
-        let filler = " ".repeat(MAX_FIELD - 20);
+        let filler = " ".repeat(MAX_FIELD_BYTES - 20);
         for tail in [
             "jane@example.org,,,,,,,,",
             "\"Doe, Jane\" <j@example.org>",
             "=?utf-8?Q?Doe,_Jane?= <j@x>",
             "<j@example.org, and, more>",
         ] {
-            let list = mailboxes(format!("a@x, {filler}{tail}").as_bytes(), 10);
-            assert_eq!(list.iter().map(Mailbox::display).collect::<Vec<_>>(), ["<a@x>"], "{tail}");
+            let list = parse_mailboxes(format!("a@x, {filler}{tail}").as_bytes(), 10);
+            assert_eq!(list.iter().map(NamedAddress::display).collect::<Vec<_>>(), ["<a@x>"], "{tail}");
         }
     }
 
     #[test]
     fn what_is_shown_is_bounded() {
         let long = "é".repeat(10_000);
-        let shown = mailboxes(format!("{long} <{long}@x>").as_bytes(), 1)[0].display();
-        assert!(shown.starts_with("éé") && shown.ends_with("é>") && shown.len() <= 2 * MAX_SHOWN + 3);
+        let shown = parse_mailboxes(format!("{long} <{long}@x>").as_bytes(), 1)[0].display();
+        assert!(shown.starts_with("éé") && shown.ends_with("é>") && shown.len() <= 2 * MAX_DISPLAY_BYTES + 3);
     }
 }

@@ -1,11 +1,11 @@
 //! Readable text for mail that only has HTML: one linear pass over tags and texts, without a tree. Rendering a tree
 //! takes time that grows with the square of its depth, and a sender decides how deep it is.
 
-use super::references::{Place, resolve, resolve_exactly};
-use super::tags::{Token, Tokens, attribute};
+use super::html_tokens::{Token, Tokens, find_attribute};
+use super::references::{ReferenceContext, resolve, resolve_keeping_nbsp};
 
 /// How many quotes or lists around a line are shown; deeper ones add nothing in front of it.
-const MAX_PREFIX: usize = 8;
+const MAX_PREFIX_LEVELS: usize = 8;
 
 /// How the text is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub(super) enum Style {
     Readable,
     /// As Inbucket writes it: headings between lines of stars or dashes, `*bold*`, the cells of a table on one line,
     /// items without numbers, blanks that do not break, and no line end at the end.
-    Compatible,
+    Inbucket,
 }
 
 /// The text of an HTML document. Lines are not wrapped: programs that read the text search it for sentences and links.
 /// A link is followed by its address, `text ( https://example.org )`.
 pub(super) fn from_html(html: &str, style: Style) -> String {
-    let mut text = Text { style, ..Text::default() };
+    let mut text = TextWriter { style, ..TextWriter::default() };
     // Text up to the next tag. A `<` that starts no tag is a token of its own, but part of the text around it.
     let mut run = String::new();
     let mut is_textarea = false;
@@ -35,13 +35,13 @@ pub(super) fn from_html(html: &str, style: Style) -> String {
         }
         text.push_run(&mut run);
         match token {
-            Token::Open(name, attributes) => {
+            Token::StartTag(name, attributes) => {
                 is_textarea = name.eq_ignore_ascii_case("textarea");
-                text.open(&name.to_ascii_lowercase(), attributes);
+                text.start_tag(&name.to_ascii_lowercase(), attributes);
             }
-            Token::Raw(raw) if is_textarea => text.push(raw),
-            Token::Text(_) | Token::Raw(_) => {}
-            Token::Close(name) => text.close(&name.to_ascii_lowercase()),
+            Token::RawText(raw) if is_textarea => text.push_text(raw),
+            Token::Text(_) | Token::RawText(_) => {}
+            Token::EndTag(name) => text.end_tag(&name.to_ascii_lowercase()),
         }
     }
     text.push_run(&mut run);
@@ -60,9 +60,9 @@ enum Gap {
 
 /// The text written so far and what is open around the next word.
 #[derive(Default)]
-struct Text {
+struct TextWriter {
     style: Style,
-    written: String,
+    output: String,
     gap: Gap,
     quotes: usize,
     /// The open lists: the number of the next item, or `None` for a list without numbers.
@@ -75,9 +75,9 @@ struct Text {
     /// Where its text starts in what is written.
     link_start: usize,
     /// How many stars stand before the next word because bold text starts with it.
-    stars: usize,
+    pending_stars: usize,
     /// How many stars the bold text that is open has.
-    bold: usize,
+    open_stars: usize,
     /// The name of the open heading, and where it starts in what is written.
     heading: Option<(Heading, usize)>,
 }
@@ -85,57 +85,57 @@ struct Text {
 /// A heading that Inbucket underlines.
 #[derive(Clone, Copy)]
 enum Heading {
-    First,
-    Second,
-    Third,
+    H1,
+    H2,
+    H3,
 }
 
 impl Heading {
-    fn named(name: &str) -> Option<Self> {
+    fn from_tag_name(name: &str) -> Option<Self> {
         match name {
-            "h1" => Some(Self::First),
-            "h2" => Some(Self::Second),
-            "h3" => Some(Self::Third),
+            "h1" => Some(Self::H1),
+            "h2" => Some(Self::H2),
+            "h3" => Some(Self::H3),
             _ => None,
         }
     }
 }
 
-impl Text {
-    fn open(&mut self, name: &str, attributes: &str) {
-        let compatible = self.style == Style::Compatible;
-        self.separate(gap_around(name, self.style));
+impl TextWriter {
+    fn start_tag(&mut self, name: &str, attributes: &str) {
+        let compatible = self.style == Style::Inbucket;
+        self.widen_gap(gap_around(name, self.style));
         match name {
             "br" => self.line_break(),
             "a" => {
                 self.end_unclosed_link();
-                self.link = attribute(attributes, "href").map(|href| resolve(href, Place::Attribute));
-                self.link_start = self.written.len();
+                self.link = find_attribute(attributes, "href").map(|href| resolve(href, ReferenceContext::Attribute));
+                self.link_start = self.output.len();
             }
             "img" if compatible && self.link.is_none() => {}
-            "img" => self.push(attribute(attributes, "alt").unwrap_or_default()),
+            "img" => self.push_text(find_attribute(attributes, "alt").unwrap_or_default()),
             "hr" if !compatible => {
-                self.word("---");
-                self.separate(Gap::Paragraph);
+                self.push_word("---");
+                self.widen_gap(Gap::Paragraph);
             }
             "blockquote" => self.quotes += 1,
             "pre" => self.preformatted += 1,
             "ul" => self.lists.push(None),
             "ol" => {
-                let start = attribute(attributes, "start").and_then(|start| start.parse().ok());
+                let start = find_attribute(attributes, "start").and_then(|start| start.parse().ok());
                 self.lists.push(Some(start.unwrap_or(1)));
             }
-            "li" => self.item(),
-            "b" | "strong" if compatible => self.stars += 1,
+            "li" => self.start_item(),
+            "b" | "strong" if compatible => self.pending_stars += 1,
             _ if compatible && self.heading.is_none() => {
-                self.heading = Heading::named(name).map(|heading| (heading, self.written.len()));
+                self.heading = Heading::from_tag_name(name).map(|heading| (heading, self.output.len()));
             }
             _ => {}
         }
     }
 
-    fn close(&mut self, name: &str) {
-        let compatible = self.style == Style::Compatible;
+    fn end_tag(&mut self, name: &str) {
+        let compatible = self.style == Style::Inbucket;
         match name {
             "a" => self.end_link(),
             "blockquote" => self.quotes = self.quotes.saturating_sub(1),
@@ -148,49 +148,53 @@ impl Text {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => self.end_heading(),
             _ => {}
         }
-        self.separate(gap_around(name, self.style));
+        self.widen_gap(gap_around(name, self.style));
     }
 
     /// Ends bold text with a star, unless there is none: then its first star goes as well.
     fn end_bold(&mut self) {
-        if self.stars > 0 {
-            self.stars -= 1;
-        } else if self.bold > 0 {
-            self.bold -= 1;
-            self.written.push('*');
+        if self.pending_stars > 0 {
+            self.pending_stars -= 1;
+        } else if self.open_stars > 0 {
+            self.open_stars -= 1;
+            self.output.push('*');
         }
     }
 
     /// Draws the lines around a heading. Headings are not nested, so each is moved at most once.
     fn end_heading(&mut self) {
         let Some((heading, start)) = self.heading.take() else { return };
-        let text = self.written[start..].trim_start();
-        let start = self.written.len() - text.len();
+        let text = self.output[start..].trim_start();
+        let start = self.output.len() - text.len();
         let width = text.lines().map(|line| line.chars().count()).max().unwrap_or_default();
         if width == 0 {
             return;
         }
-        let mark = if matches!(heading, Heading::First) { "*" } else { "-" };
+        let mark = if matches!(heading, Heading::H1) { "*" } else { "-" };
         let rule = mark.repeat(width);
-        if !matches!(heading, Heading::Third) {
-            self.written.insert_str(start, &format!("{rule}\n"));
+        if !matches!(heading, Heading::H3) {
+            self.output.insert_str(start, &format!("{rule}\n"));
         }
-        self.written.push('\n');
-        self.written.push_str(&rule);
+        self.output.push('\n');
+        self.output.push_str(&rule);
     }
 
     /// Writes the text that was collected between two tags.
     fn push_run(&mut self, run: &mut String) {
         if !run.is_empty() {
-            self.push(run);
+            self.push_text(run);
             run.clear();
         }
     }
 
     /// Text between tags: blanks collapse to one, unless it is preformatted.
-    fn push(&mut self, raw: &str) {
-        let compatible = self.style == Style::Compatible;
-        let text = if compatible { resolve_exactly(raw, Place::Text) } else { resolve(raw, Place::Text) };
+    fn push_text(&mut self, raw: &str) {
+        let compatible = self.style == Style::Inbucket;
+        let text = if compatible {
+            resolve_keeping_nbsp(raw, ReferenceContext::Text)
+        } else {
+            resolve(raw, ReferenceContext::Text)
+        };
         if self.preformatted > 0 {
             for (n, line) in text.split('\n').enumerate() {
                 if n > 0 {
@@ -198,76 +202,76 @@ impl Text {
                 }
                 let line = line.trim_end();
                 if !line.is_empty() {
-                    self.word(line);
+                    self.push_word(line);
                 }
             }
             return;
         }
         if compatible {
-            return self.push_compatible(&text);
+            return self.push_inbucket_text(&text);
         }
         for (n, word) in text.split(char::is_whitespace).enumerate() {
             if n > 0 {
-                self.separate(Gap::Blank);
+                self.widen_gap(Gap::Blank);
             }
             if !word.is_empty() {
-                self.word(word);
+                self.push_word(word);
             }
         }
     }
 
     /// Inbucket puts a blank between texts of different elements, unless the second begins with a full stop.
-    fn push_compatible(&mut self, text: &str) {
+    fn push_inbucket_text(&mut self, text: &str) {
         let text = text.trim();
         if !text.is_empty() && !text.starts_with('.') {
-            self.separate(Gap::Blank);
+            self.widen_gap(Gap::Blank);
         }
         for (n, word) in text.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty()).enumerate() {
             if n > 0 {
-                self.separate(Gap::Blank);
+                self.widen_gap(Gap::Blank);
             }
-            self.word(word);
+            self.push_word(word);
         }
     }
 
     /// Writes a word with what separates it from the last one.
-    fn word(&mut self, word: &str) {
-        match (self.written.is_empty(), self.gap) {
+    fn push_word(&mut self, word: &str) {
+        match (self.output.is_empty(), self.gap) {
             (true, _) => self.start_line(),
             (false, Gap::None) => {}
-            (false, Gap::Blank) => self.written.push(' '),
+            (false, Gap::Blank) => self.output.push(' '),
             (false, Gap::Line) => {
-                self.written.push('\n');
+                self.output.push('\n');
                 self.start_line();
             }
             (false, Gap::Paragraph) => {
-                self.written.push_str("\n\n");
+                self.output.push_str("\n\n");
                 self.start_line();
             }
         }
         self.gap = Gap::None;
-        for _ in 0..self.stars.min(MAX_PREFIX) {
-            self.written.push('*');
-            self.bold += 1;
+        for _ in 0..self.pending_stars.min(MAX_PREFIX_LEVELS) {
+            self.output.push('*');
+            self.open_stars += 1;
         }
-        self.stars = 0;
-        self.written.push_str(word);
+        self.pending_stars = 0;
+        self.output.push_str(word);
     }
 
     /// Writes what stands before the first word of a line: quotes, and the indentation or the marker of an item.
     fn start_line(&mut self) {
-        self.written.push_str(&"> ".repeat(self.quotes.min(MAX_PREFIX)));
-        let depth = if self.style == Style::Compatible { 0 } else { self.lists.len().min(MAX_PREFIX) };
+        self.output.push_str(&"> ".repeat(self.quotes.min(MAX_PREFIX_LEVELS)));
+        let depth = if self.style == Style::Inbucket { 0 } else { self.lists.len().min(MAX_PREFIX_LEVELS) };
         match self.marker.take() {
             Some(marker) => {
-                self.written.push_str(&"  ".repeat(depth.saturating_sub(1)));
-                self.written.push_str(&marker);
+                self.output.push_str(&"  ".repeat(depth.saturating_sub(1)));
+                self.output.push_str(&marker);
             }
-            None => self.written.push_str(&"  ".repeat(depth)),
+            None => self.output.push_str(&"  ".repeat(depth)),
         }
     }
 
-    fn item(&mut self) {
+    fn start_item(&mut self) {
         self.marker = Some(match self.lists.last_mut() {
             Some(Some(number)) if self.style == Style::Readable => {
                 let marker = format!("{number}. ");
@@ -284,11 +288,11 @@ impl Text {
         let address = link.trim();
         let address = address.strip_prefix("mailto:").unwrap_or(address);
         let here = address.starts_with('#') && self.style == Style::Readable;
-        if address.is_empty() || here || self.written.ends_with(address) {
+        if address.is_empty() || here || self.output.ends_with(address) {
             return;
         }
-        self.separate(Gap::Blank);
-        self.word(&format!("( {} )", address.split_whitespace().collect::<String>()));
+        self.widen_gap(Gap::Blank);
+        self.push_word(&format!("( {} )", address.split_whitespace().collect::<String>()));
     }
 
     /// Ends a link at the next one or at the end of the document, because links do not nest. Its address follows its text
@@ -297,13 +301,13 @@ impl Text {
         if self.link.is_none() {
             return;
         }
-        let len = self.written.len();
+        let len = self.output.len();
         // A link without text stands where the next word would.
         let gap = if len > self.link_start { std::mem::take(&mut self.gap) } else { Gap::None };
         self.end_link();
-        self.separate(gap);
-        if self.written.len() > len {
-            self.separate(Gap::Blank);
+        self.widen_gap(gap);
+        if self.output.len() > len {
+            self.widen_gap(Gap::Blank);
         }
     }
 
@@ -312,29 +316,29 @@ impl Text {
         self.gap = if self.gap >= Gap::Line { Gap::Paragraph } else { Gap::Line };
     }
 
-    fn separate(&mut self, gap: Gap) {
+    fn widen_gap(&mut self, gap: Gap) {
         self.gap = self.gap.max(gap);
     }
 
     fn finish(mut self) -> String {
         self.end_unclosed_link();
         match self.style {
-            Style::Readable if !self.written.is_empty() => self.written.push('\n'),
+            Style::Readable if !self.output.is_empty() => self.output.push('\n'),
             Style::Readable => {}
-            Style::Compatible => {
-                let end = self.written.trim_end().len();
-                self.written.truncate(end);
-                let start = self.written.len() - self.written.trim_start().len();
-                self.written.drain(..start);
+            Style::Inbucket => {
+                let end = self.output.trim_end().len();
+                self.output.truncate(end);
+                let start = self.output.len() - self.output.trim_start().len();
+                self.output.drain(..start);
             }
         }
-        self.written
+        self.output
     }
 }
 
 /// How far an element stands from what is around it.
 fn gap_around(name: &str, style: Style) -> Gap {
-    if style == Style::Compatible {
+    if style == Style::Inbucket {
         return match name {
             "p" | "h1" | "h2" | "h3" | "blockquote" | "table" | "ul" => Gap::Paragraph,
             "div" | "li" => Gap::Line,
@@ -441,7 +445,7 @@ mod tests {
             ("", ""),
         ];
         for (html, text) in table {
-            assert_eq!(from_html(html, Style::Compatible), text, "{html}");
+            assert_eq!(from_html(html, Style::Inbucket), text, "{html}");
         }
     }
 
@@ -451,7 +455,7 @@ mod tests {
             let html = tag.repeat(100_000) + "deep";
             let text = from_html(&html, Style::Readable);
             assert!(text.ends_with("deep\n") && text.len() < 100, "{tag}");
-            let text = from_html(&html, Style::Compatible);
+            let text = from_html(&html, Style::Inbucket);
             assert!(text.ends_with("deep") && text.len() < 100, "{tag}");
         }
     }
@@ -484,7 +488,7 @@ mod tests {
         ];
         for (start, piece, end) in families {
             let html = format!("{start}{}{end}", piece.repeat((1 << 19) / piece.len()));
-            for style in [Style::Readable, Style::Compatible] {
+            for style in [Style::Readable, Style::Inbucket] {
                 assert!(from_html(&html, style).len() <= html.len() + 1, "{start} {piece} {end}");
             }
         }
@@ -498,7 +502,7 @@ mod tests {
             "<blockquote>", "</blockquote>", "<h1>", "</h2>", "<h3>", "<div ", "=", "'", "/", "text ", "日本語", "\n", "\u{200b}", "<", ">", "\"", "<script>",
         ]), 0..60)) {
             from_html(&pieces.concat(), Style::Readable);
-            from_html(&pieces.concat(), Style::Compatible);
+            from_html(&pieces.concat(), Style::Inbucket);
         }
     }
 }

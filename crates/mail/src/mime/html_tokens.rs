@@ -9,11 +9,11 @@ pub enum Token<'a> {
     /// Text between tags, its character references not resolved.
     Text(&'a str),
     /// A start tag: its name and its attributes, as written.
-    Open(&'a str, &'a str),
+    StartTag(&'a str, &'a str),
     /// What stands in an element that knows no tags, behind its start tag.
-    Raw(&'a str),
+    RawText(&'a str),
     /// An end tag's name, as written.
-    Close(&'a str),
+    EndTag(&'a str),
 }
 
 /// The tags and texts of a document, in order.
@@ -30,7 +30,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Cuts the first `len` bytes off the document.
-    fn cut(&mut self, len: usize) -> &'a str {
+    fn advance(&mut self, len: usize) -> &'a str {
         let (head, tail) = self.rest.split_at_checked(len).unwrap_or((self.rest, ""));
         self.rest = tail;
         head
@@ -39,14 +39,14 @@ impl<'a> Tokens<'a> {
     /// Skips to behind the next occurrence of `end`, or to the end of the document.
     fn skip_past(&mut self, end: &str) {
         let len = memmem::find(self.rest.as_bytes(), end.as_bytes()).map_or(self.rest.len(), |at| at + end.len());
-        self.cut(len);
+        self.advance(len);
     }
 
     fn skip_comment(&mut self) {
-        self.cut("<!--".len());
+        self.advance("<!--".len());
         for empty in [">", "->"] {
             if self.rest.starts_with(empty) {
-                self.cut(empty.len());
+                self.advance(empty.len());
                 return;
             }
         }
@@ -61,13 +61,13 @@ impl<'a> Tokens<'a> {
     }
 
     /// Cuts off the text of an element that knows no tags, up to its end tag.
-    fn cut_raw(&mut self, name: &str) -> &'a str {
+    fn take_raw_text(&mut self, name: &str) -> &'a str {
         let end = memmem::find_iter(self.rest.as_bytes(), b"</").find(|&at| {
             let tag = &self.rest[at + 2..];
             let is_named = tag.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name));
-            is_named && tag[name.len()..].bytes().next().is_none_or(ends_name)
+            is_named && tag[name.len()..].bytes().next().is_none_or(ends_tag_name)
         });
-        self.cut(end.unwrap_or(self.rest.len()))
+        self.advance(end.unwrap_or(self.rest.len()))
     }
 }
 
@@ -76,31 +76,31 @@ impl<'a> Iterator for Tokens<'a> {
 
     fn next(&mut self) -> Option<Token<'a>> {
         if let Some(raw) = self.raw.take() {
-            return Some(Token::Raw(raw));
+            return Some(Token::RawText(raw));
         }
         loop {
             let bytes = self.rest.as_bytes();
             let first = *bytes.first()?;
             if first != b'<' {
                 let len = memchr::memchr(b'<', bytes).unwrap_or(bytes.len());
-                return Some(Token::Text(self.cut(len)));
+                return Some(Token::Text(self.advance(len)));
             }
             let second = bytes.get(1).copied().unwrap_or_default();
             let third = bytes.get(2).copied().unwrap_or_default();
             if second.is_ascii_alphabetic() {
-                let (name, attributes) = self.tag(1);
-                if is_raw(name) {
-                    self.raw = Some(self.cut_raw(name));
+                let (name, attributes) = self.read_tag(1);
+                if is_raw_text_element(name) {
+                    self.raw = Some(self.take_raw_text(name));
                 }
-                return Some(Token::Open(name, attributes));
+                return Some(Token::StartTag(name, attributes));
             } else if second == b'/' && third.is_ascii_alphabetic() {
-                return Some(Token::Close(self.tag(2).0));
+                return Some(Token::EndTag(self.read_tag(2).0));
             } else if bytes.starts_with(b"<!--") {
                 self.skip_comment();
             } else if matches!(second, b'!' | b'?' | b'/') {
                 self.skip_past(">");
             } else {
-                return Some(Token::Text(self.cut(1)));
+                return Some(Token::Text(self.advance(1)));
             }
         }
     }
@@ -108,19 +108,19 @@ impl<'a> Iterator for Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     /// Reads a tag whose name starts at `start` and gives its name and its attributes.
-    fn tag(&mut self, start: usize) -> (&'a str, &'a str) {
+    fn read_tag(&mut self, start: usize) -> (&'a str, &'a str) {
         let bytes = self.rest.as_bytes();
-        let name_end = bytes[start..].iter().position(|&b| ends_name(b)).map_or(bytes.len(), |len| start + len);
+        let name_end = bytes[start..].iter().position(|&b| ends_tag_name(b)).map_or(bytes.len(), |len| start + len);
         let mut attributes = Attributes::new(&self.rest[name_end..]);
         for _ in &mut attributes {}
         let end = name_end + attributes.pos;
-        let tag = self.cut((end + 1).min(bytes.len()));
+        let tag = self.advance((end + 1).min(bytes.len()));
         (&tag[start..name_end], &tag[name_end..end])
     }
 }
 
 /// The value of the attribute of that name, its character references not resolved.
-pub fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
+pub fn find_attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     let found = Attributes::new(attributes).find(|(found, _)| found.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value)
 }
@@ -145,7 +145,7 @@ impl<'a> Attributes<'a> {
         &self.text[start..self.pos]
     }
 
-    fn skip_blanks(&mut self) {
+    fn skip_whitespace(&mut self) {
         self.take_until(|b| !b.is_ascii_whitespace());
     }
 
@@ -154,7 +154,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// A value behind the equals sign; a quote opens one only here.
-    fn value(&mut self) -> &'a str {
+    fn read_value(&mut self) -> &'a str {
         match self.peek() {
             Some(quote @ (b'"' | b'\'')) => {
                 self.pos += 1;
@@ -180,23 +180,23 @@ impl<'a> Iterator for Attributes<'a> {
         self.pos += usize::from(self.peek() == Some(b'='));
         self.take_until(|b| b.is_ascii_whitespace() || matches!(b, b'/' | b'>' | b'='));
         let name = &self.text[start..self.pos];
-        self.skip_blanks();
+        self.skip_whitespace();
         if self.peek() != Some(b'=') {
             return Some((name, ""));
         }
         self.pos += 1;
-        self.skip_blanks();
-        Some((name, self.value()))
+        self.skip_whitespace();
+        Some((name, self.read_value()))
     }
 }
 
 /// Whether the name of a tag ends before this byte.
-fn ends_name(b: u8) -> bool {
+fn ends_tag_name(b: u8) -> bool {
     b.is_ascii_whitespace() || matches!(b, b'/' | b'>')
 }
 
 /// Elements whose content is not markup, or is not shown.
-fn is_raw(name: &str) -> bool {
+fn is_raw_text_element(name: &str) -> bool {
     ["script", "style", "textarea", "title", "iframe", "noembed", "noframes", "noscript", "xmp"]
         .iter()
         .any(|raw| raw.eq_ignore_ascii_case(name))
@@ -209,9 +209,9 @@ mod tests {
     fn shown(html: &str) -> String {
         let token = |token| match token {
             Token::Text(text) => format!("[{text}]"),
-            Token::Open(name, _) => format!("<{name}>"),
-            Token::Raw(text) => format!("({text})"),
-            Token::Close(name) => format!("</{name}>"),
+            Token::StartTag(name, _) => format!("<{name}>"),
+            Token::RawText(text) => format!("({text})"),
+            Token::EndTag(name) => format!("</{name}>"),
         };
         Tokens::new(html).map(token).collect()
     }
@@ -258,7 +258,7 @@ mod tests {
             (" href=\"never closed", Some("never closed")),
         ];
         for (attributes, value) in table {
-            assert_eq!(attribute(attributes, "href"), value, "{attributes}");
+            assert_eq!(find_attribute(attributes, "href"), value, "{attributes}");
         }
     }
 
@@ -297,8 +297,8 @@ mod tests {
             let mut seen = 0;
             for token in Tokens::new(&html) {
                 seen += match token {
-                    Token::Text(text) | Token::Raw(text) | Token::Close(text) => text.len(),
-                    Token::Open(name, attributes) => name.len() + attributes.len(),
+                    Token::Text(text) | Token::RawText(text) | Token::EndTag(text) => text.len(),
+                    Token::StartTag(name, attributes) => name.len() + attributes.len(),
                 };
             }
             assert!(seen <= html.len(), "{start} {piece} {end}");

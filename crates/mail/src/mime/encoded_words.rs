@@ -2,14 +2,14 @@
 
 use memchr::memmem;
 
-use super::base64::base64;
+use super::base64::decode_base64;
 use super::charset::{decode, decode_unlabelled, one_line};
-use super::transfer;
+use super::transfer_encoding;
 
 /// The longest text of one encoded word. RFC 2047 section 2 allows 75; mailers that do not fold write far longer ones.
-const MAX_TEXT: usize = 4096;
+const MAX_TEXT_BYTES: usize = 4096;
 /// The longest charset name, with its language (RFC 2231 section 5).
-const MAX_CHARSET: usize = 64;
+const MAX_CHARSET_BYTES: usize = 64;
 
 /// Decodes an unfolded header value to text on one line.
 pub(super) fn decode_line(value: &[u8]) -> String {
@@ -20,44 +20,44 @@ pub(super) fn decode_line(value: &[u8]) -> String {
 pub(super) fn decode_words(value: &[u8]) -> String {
     let mut text = String::with_capacity(value.len());
     let mut plain_start = 0;
-    let mut run: Option<Run<'_>> = None;
+    let mut run: Option<WordRun<'_>> = None;
     let mut pos = 0;
     while let Some(offset) = memmem::find(&value[pos..], b"=?") {
         let start = pos + offset;
-        let Some(word) = Word::at(&value[start..]) else {
+        let Some(word) = EncodedWord::parse(&value[start..]) else {
             pos = start + 2;
             continue;
         };
         let between = &value[plain_start..start];
         // RFC 2047 section 6.2: blanks between two encoded words are not part of the text.
         if run.is_none() || !between.trim_ascii().is_empty() {
-            Run::end(run.take(), &mut text);
+            WordRun::flush(run.take(), &mut text);
             text.push_str(&decode_unlabelled(between));
         }
         pos = start + word.len;
         plain_start = pos;
         run = Some(match run.take() {
-            Some(open) if open.charset.eq_ignore_ascii_case(word.charset) => open.joined(word.content()),
+            Some(open) if open.charset.eq_ignore_ascii_case(word.charset) => open.append(word.decode_content()),
             other => {
-                Run::end(other, &mut text);
-                Run { charset: word.charset, content: word.content() }
+                WordRun::flush(other, &mut text);
+                WordRun { charset: word.charset, content: word.decode_content() }
             }
         });
     }
-    Run::end(run, &mut text);
+    WordRun::flush(run, &mut text);
     text.push_str(&decode_unlabelled(&value[plain_start..]));
     text
 }
 
 /// Encoded words of one charset that follow each other. They are decoded together, because mailers cut characters of
 /// several bytes between two words although section 5 forbids it.
-struct Run<'a> {
+struct WordRun<'a> {
     charset: &'a str,
     content: Vec<u8>,
 }
 
-impl Run<'_> {
-    fn joined(mut self, content: Vec<u8>) -> Self {
+impl WordRun<'_> {
+    fn append(mut self, content: Vec<u8>) -> Self {
         if self.content.is_empty() {
             self.content = content;
         } else {
@@ -66,7 +66,7 @@ impl Run<'_> {
         self
     }
 
-    fn end(run: Option<Self>, text: &mut String) {
+    fn flush(run: Option<Self>, text: &mut String) {
         if let Some(run) = run {
             text.push_str(&decode(Some(run.charset), &run.content).text);
         }
@@ -74,7 +74,7 @@ impl Run<'_> {
 }
 
 /// An encoded word, its text not decoded.
-pub(super) struct Word<'a> {
+pub(super) struct EncodedWord<'a> {
     charset: &'a str,
     encoding: Encoding,
     pub(super) text: &'a [u8],
@@ -87,11 +87,11 @@ enum Encoding {
     Q,
 }
 
-impl<'a> Word<'a> {
+impl<'a> EncodedWord<'a> {
     /// The encoded word that the value starts with, if it is one.
-    pub(super) fn at(value: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(value: &'a [u8]) -> Option<Self> {
         let label = value.strip_prefix(b"=?")?;
-        let label_len = memchr::memchr(b'?', &label[..label.len().min(MAX_CHARSET)])?;
+        let label_len = memchr::memchr(b'?', &label[..label.len().min(MAX_CHARSET_BYTES)])?;
         let charset = std::str::from_utf8(&label[..label_len]).ok()?;
         if charset.is_empty() || !charset.bytes().all(|b| b.is_ascii_graphic()) {
             return None;
@@ -102,24 +102,24 @@ impl<'a> Word<'a> {
             [b'Q' | b'q', b'?', text @ ..] => (Encoding::Q, text),
             _ => return None,
         };
-        let text_len = memmem::find(&text[..text.len().min(MAX_TEXT)], b"?=")?;
+        let text_len = memmem::find(&text[..text.len().min(MAX_TEXT_BYTES)], b"?=")?;
         let len = "=?".len() + label_len + "?B?".len() + text_len + "?=".len();
         Some(Self { charset, encoding, text: &text[..text_len], len })
     }
 
-    fn content(&self) -> Vec<u8> {
+    fn decode_content(&self) -> Vec<u8> {
         match self.encoding {
-            Encoding::B => base64(self.text).0,
-            Encoding::Q => q(self.text),
+            Encoding::B => decode_base64(self.text).0,
+            Encoding::Q => decode_q(self.text),
         }
     }
 }
 
 /// The Q encoding (section 4.2): quoted-printable with `_` for a blank.
-fn q(text: &[u8]) -> Vec<u8> {
+fn decode_q(text: &[u8]) -> Vec<u8> {
     let spaced: Vec<u8> = text.iter().map(|&b| if b == b'_' { b' ' } else { b }).collect();
     let mut content = Vec::with_capacity(spaced.len());
-    transfer::unescape(&spaced, b'=', &mut content);
+    transfer_encoding::unescape(&spaced, b'=', &mut content);
     content
 }
 

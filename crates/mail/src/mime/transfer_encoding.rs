@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 
-use super::base64::{Content, Scan, Undone, is_plain_utf8, scan_base64};
-use super::line::Line;
+use super::base64::{Base64Scan, DecodedContent, ExpectedContent, is_plain_utf8, scan_base64};
+use super::line::LineSpan;
 use super::{mixed_base64, uuencode};
 
 /// The longest text that is checked for being words although each of its bytes is a base64 digit.
@@ -41,34 +41,34 @@ impl TransferEncoding {
     }
 
     /// Undoes the encoding. Nothing is copied if there is none.
-    pub(super) fn decode(self, encoded: &Bytes, expected: Content) -> Undone {
-        let Undone { content, broken, foreign_lines } = match self {
-            Self::Identity => return Undone { content: encoded.clone(), broken: 0, foreign_lines: 0 },
-            Self::Base64 => base64_content(encoded, expected),
+    pub(super) fn decode(self, encoded: &Bytes, expected: ExpectedContent) -> DecodedContent {
+        let DecodedContent { content, broken, foreign_lines } = match self {
+            Self::Identity => return DecodedContent { content: encoded.clone(), broken: 0, foreign_lines: 0 },
+            Self::Base64 => decode_base64_body(encoded, expected),
             Self::QuotedPrintable => {
-                let (content, broken) = quoted_printable(encoded);
-                Undone { content, broken, foreign_lines: 0 }
+                let (content, broken) = decode_quoted_printable(encoded);
+                DecodedContent { content, broken, foreign_lines: 0 }
             }
             Self::Uuencode => match uuencode::decode(encoded) {
-                Some((content, broken)) => Undone { content, broken, foreign_lines: 0 },
-                None => return Undone { content: encoded.clone(), broken: 1, foreign_lines: 0 },
+                Some((content, broken)) => DecodedContent { content, broken, foreign_lines: 0 },
+                None => return DecodedContent { content: encoded.clone(), broken: 1, foreign_lines: 0 },
             },
         };
-        Undone { content: content.into(), broken, foreign_lines }
+        DecodedContent { content: content.into(), broken, foreign_lines }
     }
 }
 
 /// Decodes a body in base64. One that is not entirely base64 is decoded line by line, unless it is only damaged.
-fn base64_content(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
-    let Scan { decoded, broken, foreign, clean } = scan_base64(encoded);
-    let whole = |content| Undone { content, broken, foreign_lines: 0 };
-    if !clean && expected == Content::Binary && foreign == 0 && !decoded.is_empty() {
+fn decode_base64_body(encoded: &[u8], expected: ExpectedContent) -> DecodedContent<Vec<u8>> {
+    let Base64Scan { decoded, broken, foreign_chars: foreign, is_clean: clean } = scan_base64(encoded);
+    let whole = |content| DecodedContent { content, broken, foreign_lines: 0 };
+    if !clean && expected == ExpectedContent::Binary && foreign == 0 && !decoded.is_empty() {
         // Blanks in lines do no harm.
         return whole(decoded);
     }
     if !clean {
         let by_line = mixed_base64::decode(encoded, expected);
-        let is_damaged = expected == Content::Utf8Text
+        let is_damaged = expected == ExpectedContent::Utf8Text
             && (by_line.foreign_lines > 0 || !is_plain_utf8(&by_line.content))
             && decoded.len() >= MIN_DAMAGED_BYTES
             && foreign <= decoded.len() / BYTES_PER_FOREIGN
@@ -77,36 +77,36 @@ fn base64_content(encoded: &[u8], expected: Content) -> Undone<Vec<u8>> {
     }
     // A short word can be valid base64, too: `Test`.
     let text = encoded.trim_ascii();
-    if expected == Content::Utf8Text
+    if expected == ExpectedContent::Utf8Text
         && text.len() <= MAX_WORD_BYTES
         && !text.is_empty()
         && text.iter().all(u8::is_ascii_alphabetic)
         && std::str::from_utf8(&decoded).is_err()
     {
-        return Undone { content: encoded.to_vec(), broken: 0, foreign_lines: 1 };
+        return DecodedContent { content: encoded.to_vec(), broken: 0, foreign_lines: 1 };
     }
-    Undone { content: decoded, broken, foreign_lines: 0 }
+    DecodedContent { content: decoded, broken, foreign_lines: 0 }
 }
 
 /// Decodes quoted-printable (RFC 2045 section 6.7). Blanks at the end of a line were added on the way and go; an
 /// escape that is none stays as it stands. A text without any escape that an encoder would write, but with broken ones,
 /// is not quoted-printable and returned as it is: `?id=42&key=zz`.
-pub(super) fn quoted_printable(encoded: &[u8]) -> (Vec<u8>, usize) {
+pub(super) fn decode_quoted_printable(encoded: &[u8]) -> (Vec<u8>, usize) {
     let mut decoded = Vec::with_capacity(encoded.len());
     let (mut broken, mut evident) = (0, false);
     let mut start = 0;
     while start < encoded.len() {
-        let line = Line::at(encoded, start);
+        let line = LineSpan::at(encoded, start);
         let text = encoded[start..line.end].trim_ascii_end();
-        let soft = text.last() == Some(&b'=') && !is_rule(text);
+        let soft = text.last() == Some(&b'=') && !is_horizontal_rule(text);
         let text = if soft { &text[..text.len() - 1] } else { text };
         let before = decoded.len();
         broken += unescape(text, b'=', &mut decoded);
         evident = evident || soft || decoded.len() - before < text.len() && has_evident_escape(text);
         if !soft {
-            decoded.extend_from_slice(&encoded[line.end..line.next]);
+            decoded.extend_from_slice(&encoded[line.end..line.next_start]);
         }
-        start = line.next;
+        start = line.next_start;
     }
     if broken > 0 && !evident {
         return (encoded.to_vec(), broken);
@@ -115,7 +115,7 @@ pub(super) fn quoted_printable(encoded: &[u8]) -> (Vec<u8>, usize) {
 }
 
 /// Whether a line is drawn with equals signs, as under a heading.
-fn is_rule(line: &[u8]) -> bool {
+fn is_horizontal_rule(line: &[u8]) -> bool {
     line.len() > 2 && line.iter().all(|&b| b == b'=')
 }
 
@@ -123,7 +123,7 @@ fn is_rule(line: &[u8]) -> bool {
 /// or the beginning of a line that mail servers treat specially (`=46rom`, `=2E`).
 fn has_evident_escape(line: &[u8]) -> bool {
     memchr::memchr_iter(b'=', line).any(|at| {
-        let byte = line.get(at + 1..at + 3).and_then(|pair| Some(hex(pair[0])? << 4 | hex(pair[1])?));
+        let byte = line.get(at + 1..at + 3).and_then(|pair| Some(hex_digit(pair[0])? << 4 | hex_digit(pair[1])?));
         byte.is_some_and(|byte| !byte.is_ascii_graphic() || byte == b'=' || at == 0)
     })
 }
@@ -135,7 +135,7 @@ pub(super) fn unescape(text: &[u8], escape: u8, decoded: &mut Vec<u8>) -> usize 
     while let Some(at) = memchr::memchr(escape, rest) {
         decoded.extend_from_slice(&rest[..at]);
         rest = &rest[at..];
-        let byte = rest.get(1..3).and_then(|pair| Some(hex(pair[0])? << 4 | hex(pair[1])?));
+        let byte = rest.get(1..3).and_then(|pair| Some(hex_digit(pair[0])? << 4 | hex_digit(pair[1])?));
         let used = if let Some(byte) = byte {
             decoded.push(byte);
             3
@@ -150,7 +150,7 @@ pub(super) fn unescape(text: &[u8], escape: u8, decoded: &mut Vec<u8>) -> usize 
     broken
 }
 
-fn hex(digit: u8) -> Option<u8> {
+fn hex_digit(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'A'..=b'F' => Some(digit - b'A' + 10),
@@ -161,7 +161,7 @@ fn hex(digit: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::base64::{BASE64_DIGITS, base64};
+    use super::super::base64::{BASE64_DIGITS, decode_base64};
     use super::*;
     use proptest::prelude::*;
 
@@ -170,7 +170,7 @@ mod tests {
         for (encoded, content) in
             [("Test", "Test"), ("Regards\r\n", "Regards\r\n"), ("QgAn", "B\0'"), ("SGVsbG8K", "Hello\n")]
         {
-            let found = base64_content(encoded.as_bytes(), Content::Utf8Text);
+            let found = decode_base64_body(encoded.as_bytes(), ExpectedContent::Utf8Text);
             assert_eq!(String::from_utf8_lossy(&found.content), content, "{encoded}");
         }
     }
@@ -189,7 +189,7 @@ mod tests {
             ("", "", 0),
         ];
         for (encoded, content, broken) in table {
-            let found = base64(encoded.as_bytes());
+            let found = decode_base64(encoded.as_bytes());
             assert_eq!(found, (content.as_bytes().to_vec(), *broken), "{encoded:?}");
         }
     }
@@ -208,7 +208,7 @@ mod tests {
             ("cut =", "cut ", 0),
         ];
         for (encoded, content, broken) in table {
-            let (found, count) = quoted_printable(encoded.as_bytes());
+            let (found, count) = decode_quoted_printable(encoded.as_bytes());
             assert_eq!((String::from_utf8_lossy(&found).as_ref(), count), (*content, *broken), "{encoded:?}");
         }
     }
@@ -233,14 +233,14 @@ mod tests {
         #[test]
         fn base64_round_trip(content: Vec<u8>, wrap in 1_usize..100) {
             let lines: Vec<_> = encode_base64(&content).as_bytes().chunks(wrap).map(<[u8]>::to_vec).collect();
-            prop_assert_eq!(base64(&lines.join(&b"\r\n"[..])), (content, 0));
+            prop_assert_eq!(decode_base64(&lines.join(&b"\r\n"[..])), (content, 0));
         }
 
         #[test]
         fn quoted_printable_round_trip(content: Vec<u8>, wrap in 1_usize..30) {
             let escaped: Vec<_> = content.iter().map(|b| format!("={b:02X}")).collect();
             let lines: Vec<_> = escaped.chunks(wrap).map(<[String]>::concat).collect();
-            prop_assert_eq!(quoted_printable(lines.join("=\r\n").as_bytes()), (content, 0));
+            prop_assert_eq!(decode_quoted_printable(lines.join("=\r\n").as_bytes()), (content, 0));
         }
     }
 }
