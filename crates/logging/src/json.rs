@@ -11,11 +11,11 @@ use tracing_subscriber::fmt::time::FormatTime as _;
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Clock, SCRIPT_FIELDS, SCRIPT_PREFIX, is_treacherous, object};
+use super::{SCRIPT_FIELDS, SCRIPT_PREFIX, UtcTime, is_unsafe_char, parse_object};
 
 /// The keys that every line has. A field of a script with such a name gets [`SCRIPT_PREFIX`], and so does one that would be
 /// there twice.
-const OURS: [&str; 4] = ["timestamp", "level", "message", "target"];
+const RESERVED_KEYS: [&str; 4] = ["timestamp", "level", "message", "target"];
 
 /// Lines for programs. Spans have to be formatted as JSON too.
 pub(super) struct Json;
@@ -26,24 +26,24 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let mut line = Line::default();
+        let mut line = JsonLine::default();
         let mut time = String::new();
-        Clock.format_time(&mut Writer::new(&mut time))?;
-        line.put("timestamp", time);
-        line.put("level", event.metadata().level().as_str());
+        UtcTime.format_time(&mut Writer::new(&mut time))?;
+        line.push("timestamp", time);
+        line.push("level", event.metadata().level().as_str());
         event.record(&mut line);
-        line.put("target", event.metadata().target());
+        line.push("target", event.metadata().target());
         for span in context.event_scope().into_iter().flatten() {
             if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
-                line.add(fields);
+                line.push_object(fields);
             }
         }
-        let fields = std::mem::take(&mut line.of_script);
-        line.add(&fields);
+        let fields = std::mem::take(&mut line.script_fields);
+        line.push_object(&fields);
         let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
         // They stand in texts only, and JSON may write any character as its number.
-        for part in line.split_inclusive(is_treacherous) {
-            let clean = part.strip_suffix(is_treacherous).unwrap_or(part);
+        for part in line.split_inclusive(is_unsafe_char) {
+            let clean = part.strip_suffix(is_unsafe_char).unwrap_or(part);
             writer.write_str(clean)?;
             for c in part[clean.len()..].chars() {
                 write!(writer, "\\u{:04x}", u32::from(c))?;
@@ -55,21 +55,21 @@ where
 
 /// The entries of a line, in their order.
 #[derive(Default)]
-struct Line {
+struct JsonLine {
     entries: Vec<(String, Value)>,
     /// What a script has added, as JSON.
-    of_script: String,
+    script_fields: String,
 }
 
-impl Line {
-    fn put(&mut self, name: &str, value: impl Into<Value>) {
+impl JsonLine {
+    fn push(&mut self, name: &str, value: impl Into<Value>) {
         self.entries.push((name.to_owned(), value.into()));
     }
 
     /// Adds the fields of a JSON object.
-    fn add(&mut self, fields: &str) {
-        for (mut name, value) in object(fields) {
-            while OURS.contains(&name.as_str()) || self.entries.iter().any(|(other, _)| *other == name) {
+    fn push_object(&mut self, fields: &str) {
+        for (mut name, value) in parse_object(fields) {
+            while RESERVED_KEYS.contains(&name.as_str()) || self.entries.iter().any(|(other, _)| *other == name) {
                 name.insert_str(0, SCRIPT_PREFIX);
             }
             self.entries.push((name, value));
@@ -77,38 +77,38 @@ impl Line {
     }
 }
 
-impl Visit for Line {
+impl Visit for JsonLine {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field.name(), value);
+        self.push(field.name(), value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field.name(), value);
+        self.push(field.name(), value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field.name(), value);
+        self.push(field.name(), value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field.name(), value);
+        self.push(field.name(), value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field.name(), value);
+        self.push(field.name(), value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let text = format!("{value:?}");
         if field.name() == SCRIPT_FIELDS {
-            self.of_script = text;
+            self.script_fields = text;
         } else {
-            self.put(field.name(), text);
+            self.push(field.name(), text);
         }
     }
 }
 
-impl Serialize for Line {
+impl Serialize for JsonLine {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.entries.iter().map(|(name, value)| (name, value)))
     }

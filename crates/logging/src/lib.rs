@@ -29,7 +29,7 @@ pub use throttle::LogThrottle;
 
 /// The library that keeps connections to a database. It warns of every one that breaks, however many there are; that the database
 /// is away is told by the store.
-const POOL: &str = "deadpool";
+const POOL_TARGET: &str = "deadpool";
 
 /// What is logged and where.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +72,7 @@ pub enum Output {
 
 /// Starts the log of the process. Fails when the file cannot be opened, or when a log was started before.
 pub fn start(settings: &Settings) -> io::Result<Handle> {
-    let (dispatch, handle) = prepare(settings)?;
+    let (dispatch, handle) = build(settings)?;
     tracing::dispatcher::set_global_default(dispatch).map_err(io::Error::other)?;
     Ok(handle)
 }
@@ -88,7 +88,7 @@ impl Handle {
     /// On failure the log goes on in the old file.
     pub fn reopen(&self) -> io::Result<()> {
         if let Sink::File { path, file } = &*self.sink {
-            let fresh = append_to(path)?;
+            let fresh = open_for_append(path)?;
             *file.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
         }
         Ok(())
@@ -96,20 +96,20 @@ impl Handle {
 }
 
 /// A log that is ready to be started.
-fn prepare(settings: &Settings) -> io::Result<(Dispatch, Handle)> {
+fn build(settings: &Settings) -> io::Result<(Dispatch, Handle)> {
     let sink = Arc::new(Sink::open(&settings.output)?);
     // Whoever reads the log may go away; that is no reason to complain on a closed pipe, which would be a panic.
     let subscriber = tracing_subscriber::fmt().log_internal_errors(false);
-    let subscriber = subscriber.with_max_level(filter(settings)).with_writer(Arc::clone(&sink));
+    let subscriber = subscriber.with_max_level(level_filter(settings)).with_writer(Arc::clone(&sink));
     let dispatch = if settings.json {
-        subscriber.fmt_fields(JsonFields::new()).event_format(Json).finish().with(voices(settings)).into()
+        subscriber.fmt_fields(JsonFields::new()).event_format(Json).finish().with(target_filter(settings)).into()
     } else {
-        subscriber.event_format(Text { colour: sink.is_terminal() }).finish().with(voices(settings)).into()
+        subscriber.event_format(Text { colour: sink.is_terminal() }).finish().with(target_filter(settings)).into()
     };
     Ok((dispatch, Handle { sink }))
 }
 
-fn filter(settings: &Settings) -> LevelFilter {
+fn level_filter(settings: &Settings) -> LevelFilter {
     match settings.level {
         Level::Debug => LevelFilter::DEBUG,
         Level::Info => LevelFilter::INFO,
@@ -122,11 +122,11 @@ fn filter(settings: &Settings) -> LevelFilter {
 
 /// Who is heard, and from which level on: everybody, but those who complain about what is told in our own words, only for those
 /// who look closely.
-fn voices(settings: &Settings) -> Targets {
-    let all = Targets::new().with_default(filter(settings));
+fn target_filter(settings: &Settings) -> Targets {
+    let all = Targets::new().with_default(level_filter(settings));
     match settings.level {
         Level::Debug => all,
-        Level::Info | Level::Warn | Level::Error => all.with_target(POOL, LevelFilter::ERROR),
+        Level::Info | Level::Warn | Level::Error => all.with_target(POOL_TARGET, LevelFilter::ERROR),
     }
 }
 
@@ -143,7 +143,7 @@ impl Sink {
         Ok(match output {
             Output::Stderr => Self::Stderr,
             Output::Stdout => Self::Stdout,
-            Output::File(path) => Self::File { path: path.clone(), file: Mutex::new(append_to(path)?) },
+            Output::File(path) => Self::File { path: path.clone(), file: Mutex::new(open_for_append(path)?) },
         })
     }
 
@@ -173,7 +173,7 @@ impl Write for &Sink {
     }
 }
 
-fn append_to(path: &PathBuf) -> io::Result<File> {
+fn open_for_append(path: &PathBuf) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .append(true)
@@ -190,19 +190,19 @@ const SCRIPT_PREFIX: &str = "lua_";
 
 /// Whether a character could forge a line, drive a terminal, or show a line in another order than it is in: controls, the
 /// separators of lines and paragraphs, and the marks that turn the direction of writing.
-fn is_treacherous(c: char) -> bool {
+fn is_unsafe_char(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What is in the text of a JSON object; nothing when it is none.
-fn object(text: &str) -> serde_json::Map<String, serde_json::Value> {
+fn parse_object(text: &str) -> serde_json::Map<String, serde_json::Value> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
 /// Time of day in UTC, to the millisecond.
-struct Clock;
+struct UtcTime;
 
-impl FormatTime for Clock {
+impl FormatTime for UtcTime {
     fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
         write!(writer, "{:.3}", jiff::Timestamp::now())
     }
@@ -221,7 +221,7 @@ mod tests {
         let dir = TestDir::new();
         let path = dir.path().join("log");
         let output = Output::File(path.clone());
-        let (dispatch, handle) = prepare(&Settings { level, json, output, netdebug: false }).expect("the log opens");
+        let (dispatch, handle) = build(&Settings { level, json, output, netdebug: false }).expect("the log opens");
         tracing::dispatcher::with_default(&dispatch, || body(&path, &handle));
         let text = fs::read_to_string(&path).expect("the log is there");
         text.lines().map(str::to_owned).collect()
@@ -320,7 +320,7 @@ mod tests {
                 tracing::info!(helo = "x\r\nERROR forged", "hello \n\u{1b}[2J \u{9b}31m \u{2028} \u{202e} \u{2066}");
             });
             assert_eq!(lines.len(), 1, "{lines:?}");
-            assert!(!lines[0].contains(is_treacherous), "{lines:?}");
+            assert!(!lines[0].contains(is_unsafe_char), "{lines:?}");
             let value: Option<serde_json::Value> = serde_json::from_str(&lines[0]).ok();
             let message = value.and_then(|value| value["message"].as_str().map(str::to_owned));
             assert_eq!(message.is_some_and(|text| text.contains("\u{9b}31m \u{2028}")), json, "{lines:?}");

@@ -12,11 +12,11 @@ use tracing_subscriber::fmt::time::FormatTime as _;
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Clock, SCRIPT_FIELDS, SCRIPT_PREFIX, is_treacherous, object};
+use super::{SCRIPT_FIELDS, SCRIPT_PREFIX, UtcTime, is_unsafe_char, parse_object};
 
 /// The names that mean something in lines of our own about scripts, or would seem to. A field of a script that has such a
 /// name gets [`SCRIPT_PREFIX`].
-const OURS: [&str; 7] = ["event", "level", "line", "message", "script", "target", "time"];
+const RESERVED_NAMES: [&str; 7] = ["event", "level", "line", "message", "script", "target", "time"];
 
 /// Lines for people: time, level, where it happened, message, `key=value`.
 pub(super) struct Text {
@@ -29,7 +29,7 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        Clock.format_time(&mut writer)?;
+        UtcTime.format_time(&mut writer)?;
         let level = *event.metadata().level();
         let (on, off) = match (self.colour, level) {
             (false, _) | (true, tracing::Level::INFO) => ("", ""),
@@ -39,7 +39,7 @@ where
         };
         write!(writer, " {on}{level:<5}{off} ")?;
 
-        let mut line = Line::default();
+        let mut line = TextLine::default();
         event.record(&mut line);
         Escaped(&mut writer).write_str(&line.message)?;
         Escaped(&mut writer).write_str(&line.fields)?;
@@ -57,13 +57,13 @@ where
 
 /// An event's message, and its other fields as they follow it.
 #[derive(Default)]
-struct Line {
+struct TextLine {
     message: String,
     fields: String,
 }
 
-impl Line {
-    fn pair(&mut self, name: &str, value: &str) {
+impl TextLine {
+    fn push_pair(&mut self, name: &str, value: &str) {
         let _ = if value.is_empty() || value.contains([' ', '"', '=']) {
             write!(self.fields, " {name}={value:?}")
         } else {
@@ -72,12 +72,12 @@ impl Line {
     }
 }
 
-impl Visit for Line {
+impl Visit for TextLine {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "message" {
             self.message.push_str(value);
         } else {
-            self.pair(field.name(), value);
+            self.push_pair(field.name(), value);
         }
     }
 
@@ -85,10 +85,10 @@ impl Visit for Line {
         if field.name() == "message" {
             let _ = write!(self.message, "{value:?}");
         } else if field.name() == SCRIPT_FIELDS {
-            for (name, value) in object(&format!("{value:?}")) {
-                let name = clean(&name);
+            for (name, value) in parse_object(&format!("{value:?}")) {
+                let name = sanitize_name(&name);
                 match value {
-                    Value::String(text) => self.pair(&name, &text),
+                    Value::String(text) => self.push_pair(&name, &text),
                     // Writing to a string cannot fail, here and elsewhere.
                     other => drop(write!(self.fields, " {name}={other}")),
                 }
@@ -100,11 +100,11 @@ impl Visit for Line {
 }
 
 /// A name of a script's field that cannot be taken for a value, for two fields, or for one of ours.
-fn clean(name: &str) -> Cow<'_, str> {
+fn sanitize_name(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
         return "_".into();
     }
-    if OURS.contains(&name) {
+    if RESERVED_NAMES.contains(&name) {
         return format!("{SCRIPT_PREFIX}{name}").into();
     }
     name.replace(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '-'), "_").into()
@@ -115,7 +115,7 @@ struct Escaped<'a, 'b>(&'a mut Writer<'b>);
 
 impl fmt::Write for Escaped<'_, '_> {
     fn write_str(&mut self, mut text: &str) -> fmt::Result {
-        while let Some(at) = text.find(is_treacherous) {
+        while let Some(at) = text.find(is_unsafe_char) {
             let (clean, rest) = text.split_at(at);
             let mut chars = rest.chars();
             self.0.write_str(clean)?;
