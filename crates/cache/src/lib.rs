@@ -13,27 +13,27 @@ use bytes::Bytes;
 use restante_mail::message::{Source, Summary};
 
 /// What an entry is assumed to take beside its bytes: the key, the names it holds, the places in the table.
-const OVERHEAD: usize = 256;
+const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 /// What can be remembered: cheap to clone, and it knows its size.
-pub trait Answer: Clone {
+pub trait CacheValue: Clone {
     /// About how many bytes of memory it holds.
     fn bytes(&self) -> usize;
 }
 
-impl Answer for Bytes {
+impl CacheValue for Bytes {
     fn bytes(&self) -> usize {
         self.len()
     }
 }
 
-impl Answer for Summary {
+impl CacheValue for Summary {
     fn bytes(&self) -> usize {
         self.headline.text_len()
     }
 }
 
-impl Answer for Source {
+impl CacheValue for Source {
     fn bytes(&self) -> usize {
         self.len()
     }
@@ -42,7 +42,7 @@ impl Answer for Source {
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Cache<K, A> {
-    bound: usize,
+    max_bytes: usize,
     generations: Mutex<Generations<K, A>>,
 }
 
@@ -57,55 +57,55 @@ struct Generations<K, A> {
 #[derive(Debug)]
 struct Entry<A> {
     state: u64,
-    answer: A,
+    value: A,
 }
 
-impl<K: Eq + Hash, A: Answer> Cache<K, A> {
+impl<K: Eq + Hash, A: CacheValue> Cache<K, A> {
     /// A cache that takes at most `bound` bytes; zero remembers nothing.
     pub fn new(bound: usize) -> Self {
         let generations = Generations { young: HashMap::new(), old: HashMap::new(), young_bytes: 0 };
-        Self { bound, generations: Mutex::new(generations) }
+        Self { max_bytes: bound, generations: Mutex::new(generations) }
     }
 
     /// The answer that was made from this state.
-    pub fn find(&self, key: &K, state: u64) -> Option<A> {
+    pub fn get(&self, key: &K, state: u64) -> Option<A> {
         let (found, forgotten) = {
             let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(entry) = generations.young.get(key) {
-                return (entry.state == state).then(|| entry.answer.clone());
+                return (entry.state == state).then(|| entry.value.clone());
             }
             let (key, entry) = generations.old.remove_entry(key)?;
             if entry.state != state {
                 return None;
             }
-            let found = entry.answer.clone();
-            (found, generations.add(key, entry, self.bound / 2))
+            let found = entry.value.clone();
+            (found, generations.add(key, entry, self.max_bytes / 2))
         };
         drop(forgotten);
         Some(found)
     }
 
     /// Remembers an answer, unless it is so large that it would drive out too many others.
-    pub fn remember(&self, key: K, state: u64, answer: A) {
-        if cost(&answer) > self.bound / 8 {
+    pub fn insert(&self, key: K, state: u64, answer: A) {
+        if cost(&answer) > self.max_bytes / 8 {
             return;
         }
         let forgotten = {
             let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-            generations.add(key, Entry { state, answer }, self.bound / 2)
+            generations.add(key, Entry { state, value: answer }, self.max_bytes / 2)
         };
         drop(forgotten);
     }
 }
 
-impl<K: Eq + Hash, A: Answer> Generations<K, A> {
+impl<K: Eq + Hash, A: CacheValue> Generations<K, A> {
     /// Adds an entry to the young generation, and returns what is forgotten for it: freeing that takes a while and
     /// need not happen under the lock.
     fn add(&mut self, key: K, entry: Entry<A>, half: usize) -> HashMap<K, Entry<A>> {
         if let Some(replaced) = self.young.remove(&key) {
-            self.young_bytes -= cost(&replaced.answer);
+            self.young_bytes -= cost(&replaced.value);
         }
-        let cost = cost(&entry.answer);
+        let cost = cost(&entry.value);
         let mut forgotten = HashMap::new();
         if self.young_bytes + cost > half {
             forgotten = mem::replace(&mut self.old, mem::take(&mut self.young));
@@ -117,8 +117,8 @@ impl<K: Eq + Hash, A: Answer> Generations<K, A> {
     }
 }
 
-fn cost(answer: &impl Answer) -> usize {
-    answer.bytes() + OVERHEAD
+fn cost(answer: &impl CacheValue) -> usize {
+    answer.bytes() + ENTRY_OVERHEAD_BYTES
 }
 
 #[cfg(test)]
@@ -131,50 +131,50 @@ mod tests {
 
     fn bytes_held(cache: &Cache<usize, Bytes>) -> usize {
         let generations = cache.generations.lock().unwrap();
-        generations.young.values().chain(generations.old.values()).map(|entry| cost(&entry.answer)).sum()
+        generations.young.values().chain(generations.old.values()).map(|entry| cost(&entry.value)).sum()
     }
 
     #[test]
     fn an_answer_is_found_for_its_state_only() {
         let cache = Cache::new(100_000);
-        cache.remember(1, 7, body(10));
-        assert_eq!(cache.find(&1, 7), Some(body(10)));
-        assert_eq!(cache.find(&1, 8), None);
-        assert_eq!(cache.find(&2, 7), None);
-        cache.remember(1, 8, body(20));
-        assert_eq!(cache.find(&1, 7), None);
-        assert_eq!(cache.find(&1, 8), Some(body(20)));
+        cache.insert(1, 7, body(10));
+        assert_eq!(cache.get(&1, 7), Some(body(10)));
+        assert_eq!(cache.get(&1, 8), None);
+        assert_eq!(cache.get(&2, 7), None);
+        cache.insert(1, 8, body(20));
+        assert_eq!(cache.get(&1, 7), None);
+        assert_eq!(cache.get(&1, 8), Some(body(20)));
     }
 
     #[test]
     fn the_bound_holds_and_what_is_in_use_stays() {
         let cache = Cache::new(100_000);
-        cache.remember(0, 0, body(1000));
+        cache.insert(0, 0, body(1000));
         for number in 1..1000 {
-            cache.remember(number, 0, body(number * 10 % 5000));
+            cache.insert(number, 0, body(number * 10 % 5000));
             assert!(bytes_held(&cache) <= 100_000, "after {number}");
-            assert!(cache.find(&0, 0).is_some(), "after {number}");
+            assert!(cache.get(&0, 0).is_some(), "after {number}");
         }
-        assert!(cache.find(&1, 0).is_none());
+        assert!(cache.get(&1, 0).is_none());
     }
 
     #[test]
     fn replacing_an_answer_does_not_count_it_twice() {
         let cache = Cache::new(100_000);
-        cache.remember(0, 0, body(1000));
+        cache.insert(0, 0, body(1000));
         for state in 0..1000 {
-            cache.remember(1, state, body(1000));
+            cache.insert(1, state, body(1000));
         }
-        assert!(cache.find(&0, 0).is_some());
+        assert!(cache.get(&0, 0).is_some());
     }
 
     #[test]
     fn one_large_answer_does_not_drive_out_the_rest() {
         let cache = Cache::new(8000);
-        cache.remember(1, 0, body(8000));
-        assert_eq!(cache.find(&1, 0), None);
+        cache.insert(1, 0, body(8000));
+        assert_eq!(cache.get(&1, 0), None);
         let none = Cache::new(0);
-        none.remember(1, 0, body(0));
-        assert_eq!(none.find(&1, 0), None);
+        none.insert(1, 0, body(0));
+        assert_eq!(none.get(&1, 0), None);
     }
 }

@@ -1,6 +1,6 @@
 //! The number of attachments of messages. Arriving messages are not parsed, so they are counted on the first request and cached.
 
-use restante_cache::{Answer, Cache};
+use restante_cache::{Cache, CacheValue};
 use restante_mail::message::MessageId;
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
@@ -27,7 +27,7 @@ impl AttachmentCounts {
 #[derive(Clone, Copy)]
 struct Count(usize);
 
-impl Answer for Count {
+impl CacheValue for Count {
     fn bytes(&self) -> usize {
         size_of::<Self>()
     }
@@ -42,13 +42,13 @@ impl Server {
     ) -> Result<Option<usize>, Problem> {
         let Some(summary) = self.mailroom.find(mailbox, Which::Id(id)).await? else { return Ok(None) };
         let key = (mailbox.clone(), id);
-        if let Some(Count(count)) = self.attachment_counts.0.find(&key, 0) {
+        if let Some(Count(count)) = self.attachment_counts.0.get(&key, 0) {
             return Ok(Some(count));
         }
         let turn = self.turn(source_length(&summary), QUICK).await?;
         let Some(source) = self.mailroom.source(mailbox, id).await? else { return Ok(None) };
         let count = turn.work(move || Mime::parse(source.to_bytes()).attachment_count()).await?;
-        self.attachment_counts.0.remember(key, 0, Count(count));
+        self.attachment_counts.0.insert(key, 0, Count(count));
         Ok(Some(count))
     }
 }

@@ -110,14 +110,14 @@ impl Server {
     {
         let (state, quick) = (form.state(of), form.quick());
         let key = Key::Message { mailbox: of.mailbox.clone(), id: of.id, form };
-        if let Some(body) = self.answers.find(&key, state) {
+        if let Some(body) = self.answers.get(&key, state) {
             return Ok(body);
         }
         let (key, write) = (&key, &write);
         let make = |allowance: Allowance| async move {
             let turn = self.turn(source_length(of), quick).await?;
             // Whoever had the turn before may have asked for the same.
-            if let Some(body) = self.answers.find(key, state) {
+            if let Some(body) = self.answers.get(key, state) {
                 return Ok(body);
             }
             let source = self.mailroom.source(&of.mailbox, of.id).await?.ok_or(Problem::NoSuchMessage)?;
@@ -125,7 +125,7 @@ impl Server {
             // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
             let work = move || {
                 let body = allowance.cover(write(&summary, &Mime::parse(source.to_bytes()))?)?;
-                answers.remember(key, state, body.clone());
+                answers.insert(key, state, body.clone());
                 Ok::<_, Problem>(body)
             };
             turn.work(work).await?

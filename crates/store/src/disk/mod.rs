@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use restante_cache::{Answer, Cache};
+use restante_cache::{Cache, CacheValue};
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_sqlite::Synchronous;
@@ -206,9 +206,9 @@ impl Store for DiskStore {
         let Some((version, found)) = self.shared.readers.ask(look).await? else { return Ok(None) };
         self.shared.learn(known, mailbox, version);
         let Some((summary, source)) = found else { return Ok(None) };
-        self.summaries.remember(key, version, summary.clone());
+        self.summaries.insert(key, version, summary.clone());
         if let Some(source) = source {
-            self.sources.remember((mailbox.clone(), summary.id), version, source);
+            self.sources.insert((mailbox.clone(), summary.id), version, source);
         }
         Ok(Some(summary))
     }
@@ -223,7 +223,7 @@ impl Store for DiskStore {
         let Some((version, source)) = self.shared.readers.ask(look).await? else { return Ok(None) };
         self.shared.learn(known, mailbox, version);
         if let Some(source) = &source {
-            self.sources.remember(key, version, source.clone());
+            self.sources.insert(key, version, source.clone());
         }
         Ok(source)
     }
@@ -270,8 +270,8 @@ impl Store for DiskStore {
 type Known = Result<u64, Moment>;
 
 /// The answer that was given before, if the mailbox is still as it was then.
-fn recall<K: Eq + Hash, A: Answer>(answers: &Cache<K, A>, key: &K, known: Known) -> Option<A> {
-    answers.find(key, known.ok()?)
+fn recall<K: Eq + Hash, A: CacheValue>(answers: &Cache<K, A>, key: &K, known: Known) -> Option<A> {
+    answers.get(key, known.ok()?)
 }
 
 fn writer_ended() -> StoreError {

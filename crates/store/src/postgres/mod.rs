@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use restante_cache::{Answer, Cache};
+use restante_cache::{Cache, CacheValue};
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use tokio::sync::{mpsc, oneshot};
@@ -157,18 +157,18 @@ impl PostgresStore {
     }
 
     /// The answer that was given before, if it is still true.
-    async fn recall<K: Eq + Hash, A: Answer>(
+    async fn recall<K: Eq + Hash, A: CacheValue>(
         &self,
         answers: &Cache<K, A>,
         key: &K,
         mailbox: &MailboxName,
     ) -> Result<Option<A>> {
         let mark = self.follower.knowledge.mark(mailbox);
-        if answers.find(key, mark).is_none() {
+        if answers.get(key, mark).is_none() {
             return Ok(None);
         }
         self.follower.catch_up().await?;
-        Ok(answers.find(key, self.follower.knowledge.mark(mailbox)))
+        Ok(answers.get(key, self.follower.knowledge.mark(mailbox)))
     }
 }
 
@@ -185,7 +185,7 @@ impl Store for PostgresStore {
         }
         let mark = self.follower.knowledge.mark(mailbox);
         let version = reader::version(&self.database, mailbox).await?;
-        self.versions.remember(mailbox.clone(), mark, version);
+        self.versions.insert(mailbox.clone(), mark, version);
         Ok(version)
     }
 
@@ -200,9 +200,9 @@ impl Store for PostgresStore {
         }
         let mark = self.follower.knowledge.mark(mailbox);
         let Some((summary, source)) = reader::find(&self.database, mailbox, which).await? else { return Ok(None) };
-        self.summaries.remember(key, mark, summary.clone());
+        self.summaries.insert(key, mark, summary.clone());
         if let Some(source) = source {
-            self.sources.remember((mailbox.clone(), summary.id), mark, source);
+            self.sources.insert((mailbox.clone(), summary.id), mark, source);
         }
         Ok(Some(summary))
     }
@@ -215,7 +215,7 @@ impl Store for PostgresStore {
         let mark = self.follower.knowledge.mark(mailbox);
         let source = reader::source(&self.database, mailbox, id).await?;
         if let Some(source) = &source {
-            self.sources.remember(key, mark, source.clone());
+            self.sources.insert(key, mark, source.clone());
         }
         Ok(source)
     }
@@ -259,7 +259,7 @@ impl Store for PostgresStore {
     }
 }
 
-impl Answer for Version {
+impl CacheValue for Version {
     fn bytes(&self) -> usize {
         0
     }

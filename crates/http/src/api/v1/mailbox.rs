@@ -38,7 +38,7 @@ pub(crate) async fn list(
     }
     let key = Key::Listing(mailbox.clone());
     if page == Page::ALL
-        && let Some(body) = server.answers.find(&key, version.0)
+        && let Some(body) = server.answers.get(&key, version.0)
     {
         return Ok(success::json(body, tag));
     }
@@ -54,7 +54,7 @@ pub(crate) async fn list(
     };
     let (version, body, worth_remembering) = server.within_budget(make).await?;
     if worth_remembering {
-        server.answers.remember(key, version.0, body.clone());
+        server.answers.insert(key, version.0, body.clone());
     }
     Ok(success::json(body, server.tags.listing(version)))
 }
