@@ -23,7 +23,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Classifies an error.
-    pub fn of(error: &rusqlite::Error) -> Self {
+    pub fn classify(error: &rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::DatabaseBusy) => Self::Busy,
@@ -78,7 +78,7 @@ impl OpenError {
         match self {
             Self::Newer { .. } | Self::Foreign | Self::Damaged(_) => ErrorKind::Damaged,
             Self::Unmarked => ErrorKind::Other,
-            Self::Sqlite(error) => ErrorKind::of(error),
+            Self::Sqlite(error) => ErrorKind::classify(error),
             Self::File(_) => ErrorKind::Unavailable,
             Self::NotRenamed { error, .. } => error.kind(),
         }

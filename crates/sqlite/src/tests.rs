@@ -163,7 +163,7 @@ fn a_file_without_application_id_is_never_deleted() {
     let delete = Schema { unusable: Unusable::Delete, ..SCHEMA };
     let error = delete.open(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Other, "{error}");
-    assert_eq!(ErrorKind::of(&delete.replace(&path, error).unwrap_err().into()), ErrorKind::Other);
+    assert_eq!(ErrorKind::classify(&delete.replace(&path, error).unwrap_err().into()), ErrorKind::Other);
     assert_eq!(names(&dir), ["notes.db"]);
     Connection::open(&path).unwrap().prepare("SELECT text FROM other").unwrap();
 }
@@ -194,9 +194,9 @@ fn an_error_of_opening_keeps_its_kind_and_text() {
     for error in [OpenError::Foreign, OpenError::Damaged("a page is lost".to_owned())] {
         let text = error.to_string();
         let converted = rusqlite::Error::from(error);
-        assert_eq!((ErrorKind::of(&converted), converted.to_string()), (ErrorKind::Damaged, text));
+        assert_eq!((ErrorKind::classify(&converted), converted.to_string()), (ErrorKind::Damaged, text));
     }
     let dir = TestDir::new();
     let converted = rusqlite::Error::from(SCHEMA.open(dir.path()).unwrap_err());
-    assert_eq!(ErrorKind::of(&converted), ErrorKind::Unavailable);
+    assert_eq!(ErrorKind::classify(&converted), ErrorKind::Unavailable);
 }

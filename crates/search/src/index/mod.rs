@@ -207,12 +207,12 @@ impl Reader {
 
 /// Whether the file itself makes no sense, so that another one must be made.
 pub(crate) fn is_damage(error: &Error) -> bool {
-    ErrorKind::of(error) == ErrorKind::Damaged
+    ErrorKind::classify(error) == ErrorKind::Damaged
 }
 
 /// Whether a question was given up because it took too long, or because nobody waits for it.
 pub(crate) fn is_interruption(error: &Error) -> bool {
-    ErrorKind::of(error) == ErrorKind::Interrupted
+    ErrorKind::classify(error) == ErrorKind::Interrupted
 }
 
 fn find(connection: &mut Connection, question: &Asked<'_>) -> Result<Found> {

@@ -152,7 +152,7 @@ pub(super) fn bring_home(database: &Connection, mode: CheckpointMode) -> Home {
     match database.wal_checkpoint_v2(rusqlite::MAIN_DB.into(), mode) {
         Ok((pages, home)) if pages == home => Home::Whole,
         Ok(_) => Home::Partly,
-        Err(error) if ErrorKind::of(&error) == ErrorKind::Busy => Home::Partly,
+        Err(error) if ErrorKind::classify(&error) == ErrorKind::Busy => Home::Partly,
         Err(error) => {
             tracing::error!(%error, "the log of the database cannot be brought home; trying again");
             Home::Failed

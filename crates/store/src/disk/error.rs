@@ -113,7 +113,7 @@ impl std::error::Error for OpenError {}
 
 impl From<rusqlite::Error> for OpenError {
     fn from(error: rusqlite::Error) -> Self {
-        match ErrorKind::of(&error) {
+        match ErrorKind::classify(&error) {
             ErrorKind::Damaged => Self::Damaged(error.to_string()),
             _ => Self::Database(error.to_string()),
         }
@@ -134,7 +134,7 @@ impl From<restante_sqlite::OpenError> for OpenError {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let cause = format!("database: {error}");
-        match ErrorKind::of(&error) {
+        match ErrorKind::classify(&error) {
             ErrorKind::Full => Self::NoSpace(cause),
             ErrorKind::Busy | ErrorKind::Unavailable => Self::Unavailable(cause),
             ErrorKind::Damaged | ErrorKind::Interrupted | ErrorKind::Other => Self::Broken(cause),

@@ -282,7 +282,7 @@ impl Writer {
             self.shared.recent().end([]);
             self.tail.give_up();
             self.reclaim.leftovers = true;
-            let full = ErrorKind::of(&error) == ErrorKind::Full;
+            let full = ErrorKind::classify(&error) == ErrorKind::Full;
             return Err(if full { Failure::Undone(error.into()) } else { Failure::InDoubt(error.into()) });
         }
         let entries = changes.into_entries();
