@@ -19,12 +19,12 @@ impl TestDir {
     /// Creates a directory that no other test has.
     #[expect(clippy::new_without_default, reason = "what touches the disk is no default value")]
     pub fn new() -> Self {
-        Self { path: create(""), keep_on_failure: false }
+        Self { path: create_dir(""), keep_on_failure: false }
     }
 
     /// Creates a directory that no other test has, with this text in its name. It stays on disk if the test fails.
     pub fn kept_on_failure(name: &str) -> Self {
-        Self { path: create(&format!("-{name}")), keep_on_failure: true }
+        Self { path: create_dir(&format!("-{name}")), keep_on_failure: true }
     }
 
     /// Returns the absolute path of the directory.
@@ -52,7 +52,7 @@ impl Drop for TestDir {
 pub fn skip(reason: &str, required_by: &str) {
     assert!(env::var_os(required_by).is_none(), "{reason}, and {required_by} is set");
     let thread = thread::current();
-    let notice = format!("{} {}: {reason}\n", program(), thread.name().unwrap_or("a test"));
+    let notice = format!("{} {}: {reason}\n", program_name(), thread.name().unwrap_or("a test"));
     // A closed standard error is no reason to fail.
     let _ = io::stderr().write_all(format!("skipped {notice}").as_bytes());
     if let Some(list) = env::var_os(SKIPPED_TESTS) {
@@ -63,7 +63,7 @@ pub fn skip(reason: &str, required_by: &str) {
 }
 
 /// Returns the name of the test program, without the hash that Cargo appends.
-fn program() -> String {
+fn program_name() -> String {
     let path = env::current_exe().unwrap_or_default();
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     name.rsplit_once('-').map_or(&*name, |(name, _)| name).to_owned()
@@ -71,7 +71,7 @@ fn program() -> String {
 
 /// Creates a directory whose name ends like this. An existing directory is never used and never removed: another process with
 /// the same id, in another container or before a restart, may have made it.
-fn create(end: &str) -> PathBuf {
+fn create_dir(end: &str) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
