@@ -7,21 +7,21 @@ use restante_mail::mime::Mime;
 use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
 use restante_mail::mime::references::{ReferenceContext, resolve};
 
-use crate::base::{resolved, scheme};
-use crate::listed;
-use crate::written::{MAX_ADDRESS, Written};
+use crate::list_header;
+use crate::relative_url::{resolve_url, scheme};
+use crate::text_url::{MAX_URL_BYTES, TextUrl};
 
 /// How many links are found in a mail, at most.
 pub const MAX_LINKS: usize = 2000;
 /// How many are looked at, with those that are there again and again.
-const MAX_SEEN: usize = 10 * MAX_LINKS;
+const MAX_EXAMINED: usize = 10 * MAX_LINKS;
 /// How many tags and texts of the HTML are looked at.
 pub(crate) const MAX_TOKENS: usize = 500_000;
 /// How much of what stands on a link is given, in bytes.
-const MAX_TEXT: usize = 1024;
+const MAX_TEXT_BYTES: usize = 1024;
 
 /// Header fields that hold links (RFC 2369 section 3).
-const FIELDS: [&str; 3] = ["List-Unsubscribe", "List-Help", "List-Archive"];
+const LIST_HEADERS: [&str; 3] = ["List-Unsubscribe", "List-Help", "List-Archive"];
 
 /// A link of a mail.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,12 +33,12 @@ pub struct Link {
     /// The words that stand for its image, when it has one with such words.
     pub image_alt: Option<String>,
     /// Where it was found.
-    pub place: Found,
+    pub source: LinkSource,
 }
 
 /// Where a link was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Found {
+pub enum LinkSource {
     /// In the HTML.
     Html,
     /// In the plain text.
@@ -49,7 +49,7 @@ pub enum Found {
 
 /// What kind of link one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum LinkScheme {
     /// `http` or `https`.
     Http,
     /// `mailto`.
@@ -60,11 +60,11 @@ pub enum Kind {
 
 impl Link {
     /// What kind of link it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> LinkScheme {
         match scheme(&self.href) {
-            Some(scheme) if ["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)) => Kind::Http,
-            Some(scheme) if scheme.eq_ignore_ascii_case("mailto") => Kind::Mailto,
-            _ => Kind::Other,
+            Some(scheme) if ["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)) => LinkScheme::Http,
+            Some(scheme) if scheme.eq_ignore_ascii_case("mailto") => LinkScheme::Mailto,
+            _ => LinkScheme::Other,
         }
     }
 }
@@ -72,29 +72,29 @@ impl Link {
 /// The links of a mail in their order: those of the HTML, of the text and of the header. One that is in the same place
 /// twice with the same words is given once.
 pub fn links(mime: &Mime) -> Vec<Link> {
-    let mut links = Links::of_bodies(&mime.html(), mime.text_body().as_deref());
-    for field in mime.header().iter().filter(|field| FIELDS.iter().any(|name| field.has_name(name))) {
-        for href in listed::addresses(&field.value()) {
-            links.add(Link { text: href.clone(), href, image_alt: None, place: Found::Header });
+    let mut links = LinkCollector::from_bodies(&mime.html(), mime.text_body().as_deref());
+    for field in mime.header().iter().filter(|field| LIST_HEADERS.iter().any(|name| field.has_name(name))) {
+        for href in list_header::parse_urls(&field.value()) {
+            links.add(Link { text: href.clone(), href, image_alt: None, source: LinkSource::Header });
         }
     }
     links.found
 }
 
 /// The links of the HTML and of the text.
-pub(crate) fn in_bodies(html: &str, text: Option<&str>) -> Vec<Link> {
-    Links::of_bodies(html, text).found
+pub(crate) fn links_in_bodies(html: &str, text: Option<&str>) -> Vec<Link> {
+    LinkCollector::from_bodies(html, text).found
 }
 
 #[derive(Default)]
-struct Links {
+struct LinkCollector {
     found: Vec<Link>,
-    known: HashSet<Link>,
-    seen: usize,
+    seen_links: HashSet<Link>,
+    examined: usize,
 }
 
-impl Links {
-    fn of_bodies(html: &str, text: Option<&str>) -> Self {
+impl LinkCollector {
+    fn from_bodies(html: &str, text: Option<&str>) -> Self {
         let mut links = Self::default();
         links.read_html(html);
         links.read_text(text.unwrap_or_default());
@@ -102,23 +102,23 @@ impl Links {
     }
 
     fn is_full(&self) -> bool {
-        self.found.len() >= MAX_LINKS || self.seen >= MAX_SEEN
+        self.found.len() >= MAX_LINKS || self.examined >= MAX_EXAMINED
     }
 
     fn add(&mut self, link: Link) {
-        self.seen += 1;
-        if self.found.len() < MAX_LINKS && link.href.len() <= MAX_ADDRESS && self.known.insert(link.clone()) {
+        self.examined += 1;
+        if self.found.len() < MAX_LINKS && link.href.len() <= MAX_URL_BYTES && self.seen_links.insert(link.clone()) {
             self.found.push(link);
         }
     }
 
     fn read_text(&mut self, text: &str) {
         let mut rest = text;
-        while let Some(found) = Written::first(rest).filter(|_| !self.is_full()) {
+        while let Some(found) = TextUrl::find_first(rest).filter(|_| !self.is_full()) {
             let (address, behind) = rest[found.start..].split_at(found.len);
             if found.is_link {
-                let (href, text) = (address.to_owned(), shown(address));
-                self.add(Link { href, text, image_alt: None, place: Found::Text });
+                let (href, text) = (address.to_owned(), truncate_text(address));
+                self.add(Link { href, text, image_alt: None, source: LinkSource::Text });
             }
             rest = behind;
         }
@@ -126,7 +126,7 @@ impl Links {
 
     fn read_html(&mut self, html: &str) {
         let mut base = None;
-        let mut open: Option<Open> = None;
+        let mut open: Option<OpenLink> = None;
         for token in Tokens::new(html).take(MAX_TOKENS) {
             if self.is_full() {
                 return;
@@ -141,12 +141,12 @@ impl Links {
                     // The first one counts (HTML Standard, section 4.2.3).
                     "base" if base.is_none() => base = href(attributes, None),
                     "a" => {
-                        self.close(open.take());
-                        open = href(attributes, base.as_deref()).map(Open::new);
+                        self.finish_link(open.take());
+                        open = href(attributes, base.as_deref()).map(OpenLink::new);
                     }
                     "area" => {
-                        let area = href(attributes, base.as_deref()).map(Open::new);
-                        self.close(area.map(|area| area.with_image(attributes)));
+                        let area = href(attributes, base.as_deref()).map(OpenLink::new);
+                        self.finish_link(area.map(|area| area.with_image(attributes)));
                     }
                     "img" => open = open.map(|open| open.with_image(attributes)),
                     // Blocks and cells inside of a link are apart, as a reader sees them.
@@ -157,39 +157,39 @@ impl Links {
                     }
                     _ => {}
                 },
-                Token::EndTag(name) if name.eq_ignore_ascii_case("a") => self.close(open.take()),
+                Token::EndTag(name) if name.eq_ignore_ascii_case("a") => self.finish_link(open.take()),
                 Token::EndTag(_) | Token::RawText(_) => {}
             }
         }
-        self.close(open);
+        self.finish_link(open);
     }
 
-    fn close(&mut self, open: Option<Open>) {
-        let Some(Open { href, text, image_alt }) = open else { return };
-        let text = match (collapsed(&text), &image_alt) {
+    fn finish_link(&mut self, open: Option<OpenLink>) {
+        let Some(OpenLink { href, text, image_alt }) = open else { return };
+        let text = match (normalize_text(&text), &image_alt) {
             (text, Some(alt)) if text.is_empty() => alt.clone(),
             (text, _) => text,
         };
-        self.add(Link { href, text, image_alt, place: Found::Html });
+        self.add(Link { href, text, image_alt, source: LinkSource::Html });
     }
 }
 
 /// A link of the HTML whose end is still to come.
-struct Open {
+struct OpenLink {
     href: String,
     text: String,
     image_alt: Option<String>,
 }
 
-impl Open {
+impl OpenLink {
     fn new(href: String) -> Self {
         Self { href, text: String::new(), image_alt: None }
     }
 
     fn push(&mut self, raw: &str) {
-        if self.text.len() < MAX_TEXT {
+        if self.text.len() < MAX_TEXT_BYTES {
             // A character reference is longer than what it stands for.
-            let enough = shorter(raw, 8 * MAX_TEXT);
+            let enough = truncate(raw, 8 * MAX_TEXT_BYTES);
             self.text.push_str(&resolve(enough, ReferenceContext::Text));
         }
     }
@@ -197,7 +197,7 @@ impl Open {
     /// With the words of an image, unless there is one with words already.
     fn with_image(mut self, attributes: &str) -> Self {
         let alt = find_attribute(attributes, "alt")
-            .map(|alt| collapsed(&resolve(shorter(alt, 8 * MAX_TEXT), ReferenceContext::Attribute)));
+            .map(|alt| normalize_text(&resolve(truncate(alt, 8 * MAX_TEXT_BYTES), ReferenceContext::Attribute)));
         self.image_alt = self.image_alt.or(alt.filter(|alt| !alt.is_empty()));
         self
     }
@@ -206,25 +206,25 @@ impl Open {
 /// The address that a tag leads to. Blanks around it and line breaks in it do not count (URL Standard, section 4.4), and a
 /// place in the mail itself is no link.
 fn href(attributes: &str, base: Option<&str>) -> Option<String> {
-    let raw = find_attribute(attributes, "href").filter(|raw| raw.len() <= 8 * MAX_ADDRESS)?;
+    let raw = find_attribute(attributes, "href").filter(|raw| raw.len() <= 8 * MAX_URL_BYTES)?;
     let href = resolve(raw, ReferenceContext::Attribute);
     let href: String = href.trim().chars().filter(|c| !matches!(c, '\n' | '\r' | '\t')).collect();
-    (!href.is_empty() && !href.starts_with('#')).then(|| resolved(&href, base))
+    (!href.is_empty() && !href.starts_with('#')).then(|| resolve_url(&href, base))
 }
 
 /// A text on one line, with one blank between its words, and not longer than anybody reads.
-fn collapsed(text: &str) -> String {
+fn normalize_text(text: &str) -> String {
     let invisible = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{ad}' | '\u{34f}');
     let visible: String = text.chars().filter(invisible).collect();
     let line = visible.split_whitespace().collect::<Vec<_>>().join(" ");
-    shown(&line)
+    truncate_text(&line)
 }
 
-fn shown(text: &str) -> String {
-    shorter(text, MAX_TEXT).to_owned()
+fn truncate_text(text: &str) -> String {
+    truncate(text, MAX_TEXT_BYTES).to_owned()
 }
 
-fn shorter(text: &str, most: usize) -> &str {
+fn truncate(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
@@ -278,14 +278,14 @@ mod tests {
             Content-Type: multipart/alternative; boundary=b\r\n\r\n\
             --b\r\n\r\nhttps://example.org/a (ftp://no) mailto:b@example.org.\r\n\
             --b\r\nContent-Type: text/html\r\n\r\n<a href=https://example.org/a>A</a> <a href=tel:123>call</a>\r\n--b--";
-        let found: Vec<_> = of(mail).into_iter().map(|link| (link.kind(), link.place, link.href)).collect();
+        let found: Vec<_> = of(mail).into_iter().map(|link| (link.kind(), link.source, link.href)).collect();
         let expected = [
-            (Kind::Http, Found::Html, "https://example.org/a"),
-            (Kind::Other, Found::Html, "tel:123"),
-            (Kind::Http, Found::Text, "https://example.org/a"),
-            (Kind::Mailto, Found::Text, "mailto:b@example.org"),
-            (Kind::Mailto, Found::Header, "mailto:off@example.org"),
-            (Kind::Http, Found::Header, "https://example.org/off"),
+            (LinkScheme::Http, LinkSource::Html, "https://example.org/a"),
+            (LinkScheme::Other, LinkSource::Html, "tel:123"),
+            (LinkScheme::Http, LinkSource::Text, "https://example.org/a"),
+            (LinkScheme::Mailto, LinkSource::Text, "mailto:b@example.org"),
+            (LinkScheme::Mailto, LinkSource::Header, "mailto:off@example.org"),
+            (LinkScheme::Http, LinkSource::Header, "https://example.org/off"),
         ];
         assert_eq!(found, expected.map(|(kind, place, href)| (kind, place, href.to_owned())));
     }
@@ -296,8 +296,8 @@ mod tests {
             (0..10_000).map(|n| format!("<a href=http://x/{n}>{}", "y".repeat(2000))).collect::<Vec<_>>().concat();
         let found = of(&format!("Content-Type: text/html\r\n\r\n{many}"));
         assert_eq!(found.len(), MAX_LINKS);
-        assert!(found.iter().all(|link| link.text.len() <= MAX_TEXT));
-        let long = format!("<a href=http://x/{}>y</a>", "z".repeat(MAX_ADDRESS));
+        assert!(found.iter().all(|link| link.text.len() <= MAX_TEXT_BYTES));
+        let long = format!("<a href=http://x/{}>y</a>", "z".repeat(MAX_URL_BYTES));
         assert!(in_html(&long).is_empty());
     }
 }

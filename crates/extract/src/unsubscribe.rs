@@ -3,8 +3,8 @@
 
 use restante_mail::mime::{HeaderField, Mime};
 
-use crate::base::scheme;
-use crate::listed;
+use crate::list_header;
+use crate::relative_url::scheme;
 
 /// What a mail says about getting off the list that it came by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,23 +12,23 @@ pub struct Unsubscribe {
     /// Whether one POST to the first `https` address is enough, without a page that asks back.
     pub one_click: bool,
     /// The ways to do it, in the order of the mail, which is that of preference.
-    pub links: Vec<Way>,
+    pub links: Vec<UnsubscribeLink>,
     /// The name of the list (RFC 2919), without its brackets.
     pub list_id: Option<String>,
 }
 
 /// One way to unsubscribe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Way {
+pub struct UnsubscribeLink {
     /// Where to ask.
     pub href: String,
     /// How to ask there.
-    pub kind: Method,
+    pub kind: UnsubscribeMethod,
 }
 
 /// How to unsubscribe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum UnsubscribeMethod {
     /// By a request that nobody else can read.
     Https,
     /// By a request that anybody can read.
@@ -40,25 +40,25 @@ pub enum Method {
 /// What the header of a mail says about getting off its list.
 pub fn unsubscribe(mime: &Mime) -> Unsubscribe {
     let field = |name: &str| mime.header().iter().find(|field| field.has_name(name)).map(HeaderField::value);
-    let addresses = field("List-Unsubscribe").map(|value| listed::addresses(&value)).unwrap_or_default();
-    let links: Vec<_> = addresses.into_iter().filter_map(Way::new).collect();
+    let addresses = field("List-Unsubscribe").map(|value| list_header::parse_urls(&value)).unwrap_or_default();
+    let links: Vec<_> = addresses.into_iter().filter_map(UnsubscribeLink::from_url).collect();
     let posted = field("List-Unsubscribe-Post").is_some_and(|value| {
         // RFC 8058 section 3.1: it must hold this pair and nothing else.
         value.trim().eq_ignore_ascii_case("List-Unsubscribe=One-Click")
     });
     Unsubscribe {
-        one_click: posted && links.iter().any(|way| way.kind == Method::Https),
+        one_click: posted && links.iter().any(|way| way.kind == UnsubscribeMethod::Https),
         links,
         list_id: field("List-Id").and_then(|value| list_id(&value)),
     }
 }
 
-impl Way {
-    fn new(href: String) -> Option<Self> {
+impl UnsubscribeLink {
+    fn from_url(href: String) -> Option<Self> {
         let kind = match scheme(&href)?.to_ascii_lowercase().as_str() {
-            "https" => Method::Https,
-            "http" => Method::Http,
-            "mailto" => Method::Mailto,
+            "https" => UnsubscribeMethod::Https,
+            "http" => UnsubscribeMethod::Http,
+            "mailto" => UnsubscribeMethod::Mailto,
             _ => return None,
         };
         Some(Self { href, kind })
@@ -105,7 +105,7 @@ mod tests {
         let found =
             of("List-Unsubscribe: <ftp://x>, <http://x/a>, <mailto:b@x>\r\nList-Id: News \"of\" <news.example.org>");
         let links: Vec<_> = found.links.iter().map(|way| (way.kind, way.href.as_str())).collect();
-        assert_eq!(links, [(Method::Http, "http://x/a"), (Method::Mailto, "mailto:b@x")]);
+        assert_eq!(links, [(UnsubscribeMethod::Http, "http://x/a"), (UnsubscribeMethod::Mailto, "mailto:b@x")]);
         assert_eq!(found.list_id.as_deref(), Some("news.example.org"));
         assert_eq!(of("List-Id: plain.example.org").list_id.as_deref(), Some("plain.example.org"));
         assert_eq!(of("List-Id: <>\r\nSubject: x"), Unsubscribe::default());

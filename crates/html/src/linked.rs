@@ -1,7 +1,7 @@
 //! Plain text as HTML: everything escaped, and the addresses in it made to links. What an address in a text is, the crate
 //! for extraction says.
 
-use restante_extract::Written;
+use restante_extract::TextUrl;
 
 use super::CUT_NOTE;
 use super::escape::push_escaped;
@@ -14,7 +14,7 @@ pub fn linked(text: &str) -> String {
     let mut html = String::with_capacity(shown.len() + shown.len() / 8);
     let mut is_cut = shown.len() < text.len();
     let mut rest = shown;
-    while let Some(found) = Written::first(rest) {
+    while let Some(found) = TextUrl::find_first(rest) {
         if html.len() > MAX_BYTES {
             is_cut = true;
             rest = "";

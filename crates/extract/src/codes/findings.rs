@@ -2,22 +2,22 @@
 
 use std::collections::HashMap;
 
-use super::{Code, Seen};
+use super::{Code, CodeSource};
 
 /// How many codes are given back.
 const MAX_CODES: usize = 20;
 /// What weighs less is not worth to be told.
-const LEAST: f64 = 0.06;
+const MIN_WEIGHT: f64 = 0.06;
 /// What a code in a link weighs: who clicks need not type it in.
-const IN_LINK: f64 = 0.2;
+const LINK_WEIGHT: f64 = 0.2;
 /// What it adds to a code that it is in the subject as well, or in a link.
-const AGAIN: f64 = 0.05;
+const REPEAT_BONUS: f64 = 0.05;
 
 /// What was found, in its order, and where each code is among it. Dashes make no other code.
 #[derive(Default)]
 pub(super) struct Findings {
-    places: HashMap<String, usize>,
-    found: Vec<Finding>,
+    index_by_code: HashMap<String, usize>,
+    findings: Vec<Finding>,
 }
 
 /// A code at its clearest.
@@ -30,48 +30,56 @@ struct Finding {
 
 impl Findings {
     /// Adds a code of a text, with the words around it.
-    pub(super) fn add(&mut self, code: &str, weight: f64, place: Seen, around: impl FnOnce() -> (String, String)) {
-        if weight < LEAST {
+    pub(super) fn add(
+        &mut self,
+        code: &str,
+        weight: f64,
+        place: CodeSource,
+        around: impl FnOnce() -> (String, String),
+    ) {
+        if weight < MIN_WEIGHT {
             return;
         }
-        let finding = self.of(code, place);
-        finding.in_subject |= place == Seen::Subject;
+        let finding = self.entry(code, place);
+        finding.in_subject |= place == CodeSource::Subject;
         if weight > finding.weight {
             let (before, after) = around();
-            finding.code = Code { code: code.to_owned(), score: 0.0, before, after, place };
+            finding.code = Code { code: code.to_owned(), score: 0.0, before, after, source: place };
             finding.weight = weight;
         }
     }
 
     /// Adds a code of a link.
-    pub(super) fn add_linked(&mut self, code: &str, place: Seen) {
-        self.add(code, IN_LINK, place, Default::default);
-        self.of(code, place).in_link = true;
+    pub(super) fn add_from_link(&mut self, code: &str, place: CodeSource) {
+        self.add(code, LINK_WEIGHT, place, Default::default);
+        self.entry(code, place).in_link = true;
     }
 
     /// The codes with their scores, the likeliest first; of equal ones, that which was found first.
-    pub(super) fn best_first(self) -> Vec<Code> {
-        let mut codes: Vec<Code> = self.found.into_iter().map(Finding::scored).collect();
+    pub(super) fn into_ranked(self) -> Vec<Code> {
+        let mut codes: Vec<Code> = self.findings.into_iter().map(Finding::into_code).collect();
         codes.sort_by(|one, other| other.score.total_cmp(&one.score));
         codes.truncate(MAX_CODES);
         codes
     }
 
     /// What is known of a code; nothing yet when it is new.
-    fn of(&mut self, code: &str, place: Seen) -> &mut Finding {
-        let at = *self.places.entry(code.replace('-', "")).or_insert(self.found.len());
-        if at == self.found.len() {
-            let code = Code { code: code.to_owned(), score: 0.0, before: String::new(), after: String::new(), place };
-            self.found.push(Finding { code, weight: 0.0, in_subject: false, in_link: false });
+    fn entry(&mut self, code: &str, place: CodeSource) -> &mut Finding {
+        let at = *self.index_by_code.entry(code.replace('-', "")).or_insert(self.findings.len());
+        if at == self.findings.len() {
+            let code =
+                Code { code: code.to_owned(), score: 0.0, before: String::new(), after: String::new(), source: place };
+            self.findings.push(Finding { code, weight: 0.0, in_subject: false, in_link: false });
         }
-        &mut self.found[at]
+        &mut self.findings[at]
     }
 }
 
 impl Finding {
-    fn scored(self) -> Code {
-        let again = self.in_subject && self.code.place != Seen::Subject || self.in_link && self.weight > IN_LINK;
-        Code { score: score(self.weight + if again { AGAIN } else { 0.0 }), ..self.code }
+    fn into_code(self) -> Code {
+        let again =
+            self.in_subject && self.code.source != CodeSource::Subject || self.in_link && self.weight > LINK_WEIGHT;
+        Code { score: score(self.weight + if again { REPEAT_BONUS } else { 0.0 }), ..self.code }
     }
 }
 
@@ -90,20 +98,20 @@ mod tests {
     fn the_same_code_in_several_places_is_one() {
         let mut findings = Findings::default();
         let words = |word: &str| (word.to_owned(), String::new());
-        findings.add("1111", 0.5, Seen::Text, || words("text"));
-        findings.add("AB-CD1", 0.7, Seen::Text, || words("dash"));
-        findings.add("ABCD1", 0.6, Seen::Html, || words("none"));
-        findings.add("2222", 0.5, Seen::Subject, || words("subject"));
-        findings.add("2222", 0.8, Seen::Html, || words("html"));
-        findings.add("3333", LEAST / 2.0, Seen::Text, || words("too little"));
-        findings.add_linked("4444", Seen::Html);
-        let found = findings.best_first();
-        let shown: Vec<_> = found.iter().map(|code| (code.code.as_str(), code.before.as_str(), code.place)).collect();
+        findings.add("1111", 0.5, CodeSource::Text, || words("text"));
+        findings.add("AB-CD1", 0.7, CodeSource::Text, || words("dash"));
+        findings.add("ABCD1", 0.6, CodeSource::Html, || words("none"));
+        findings.add("2222", 0.5, CodeSource::Subject, || words("subject"));
+        findings.add("2222", 0.8, CodeSource::Html, || words("html"));
+        findings.add("3333", MIN_WEIGHT / 2.0, CodeSource::Text, || words("too little"));
+        findings.add_from_link("4444", CodeSource::Html);
+        let found = findings.into_ranked();
+        let shown: Vec<_> = found.iter().map(|code| (code.code.as_str(), code.before.as_str(), code.source)).collect();
         let expected = [
-            ("2222", "html", Seen::Html),
-            ("AB-CD1", "dash", Seen::Text),
-            ("1111", "text", Seen::Text),
-            ("4444", "", Seen::Html),
+            ("2222", "html", CodeSource::Html),
+            ("AB-CD1", "dash", CodeSource::Text),
+            ("1111", "text", CodeSource::Text),
+            ("4444", "", CodeSource::Html),
         ];
         assert_eq!(shown, expected);
         assert!(found[0].score > score(0.8), "it is in the subject as well");

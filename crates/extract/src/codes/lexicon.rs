@@ -7,19 +7,19 @@ use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::words::{LANGUAGES, Sense};
+use super::vocabulary::{LANGUAGES, Sense};
 
 /// From here on, scripts put words together without blanks, or something in front of them.
-const JOINED: char = '\u{590}';
+const FIRST_UNSPACED_CHAR: char = '\u{590}';
 /// From here on, they also count without a blank before the word for what is counted.
-const IDEOGRAPHIC: char = '\u{2e80}';
+const FIRST_IDEOGRAPHIC_CHAR: char = '\u{2e80}';
 
-static LABELS: LazyLock<Index> = LazyLock::new(|| Index::of(|sense| sense != Sense::Unit));
-static UNITS: LazyLock<Index> = LazyLock::new(|| Index::of(|sense| sense == Sense::Unit));
+static LABELS: LazyLock<Trie> = LazyLock::new(|| Trie::build(|sense| sense != Sense::Unit));
+static UNITS: LazyLock<Trie> = LazyLock::new(|| Trie::build(|sense| sense == Sense::Unit));
 
 /// A word of the table, found in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hit {
+pub(super) struct WordMatch {
     /// Where it starts, in bytes.
     pub(super) start: usize,
     /// Where it ends.
@@ -28,15 +28,15 @@ pub(super) struct Hit {
 }
 
 /// The words of a line, from left to right; none inside of another.
-pub(super) fn hits(line: &str) -> Vec<Hit> {
-    let folded = folded(line);
+pub(super) fn find_words(line: &str) -> Vec<WordMatch> {
+    let folded = fold_text(line);
     let mut hits = Vec::new();
     let mut at = 0;
     while at < folded.len() {
-        let found = LABELS.longest(&folded, at);
+        let found = LABELS.longest_match(&folded, at);
         if let Some((len, sense)) = found {
             let end = folded.get(at + len).map_or(line.len(), |&(_, start)| start);
-            hits.push(Hit { start: folded[at].1, end, sense });
+            hits.push(WordMatch { start: folded[at].1, end, sense });
         }
         at += found.map_or(1, |(len, _)| len);
     }
@@ -44,26 +44,26 @@ pub(super) fn hits(line: &str) -> Vec<Hit> {
 }
 
 /// Those of the words of a line that are in a range.
-pub(super) fn within<'a>(hits: &'a [Hit], range: &Range<usize>) -> &'a [Hit] {
+pub(super) fn words_within<'a>(hits: &'a [WordMatch], range: &Range<usize>) -> &'a [WordMatch] {
     let start = hits.partition_point(|hit| hit.start < range.start);
     let end = hits.partition_point(|hit| hit.end <= range.end);
     hits.get(start..end).unwrap_or_default()
 }
 
 /// Whether a text begins with a word for what the number before it counts.
-pub(super) fn begins_with_unit(text: &str) -> bool {
+pub(super) fn starts_with_unit(text: &str) -> bool {
     const LONGEST: usize = 64;
     let word = text.trim_start_matches([' ', '-']);
-    let near = folded(&word[..word.floor_char_boundary(LONGEST)]);
-    let is_joined = near.first().is_some_and(|&(first, _)| first >= IDEOGRAPHIC);
+    let near = fold_text(&word[..word.floor_char_boundary(LONGEST)]);
+    let is_joined = near.first().is_some_and(|&(first, _)| first >= FIRST_IDEOGRAPHIC_CHAR);
     (word.len() < text.len() || is_joined)
         && !(word.len() < text.len() && is_joined)
-        && UNITS.longest(&near, 0).is_some()
+        && UNITS.longest_match(&near, 0).is_some()
 }
 
 /// The entries of the table as a tree, character by character: a place in a line is compared with all of them at once.
 #[derive(Default)]
-struct Index {
+struct Trie {
     nodes: Vec<Node>,
 }
 
@@ -71,21 +71,21 @@ struct Index {
 struct Node {
     next: HashMap<char, usize>,
     /// The entries that end here.
-    ends: Vec<End>,
+    entries: Vec<TrieEntry>,
 }
 
 /// The end of an entry.
 #[derive(Clone, Copy)]
-struct End {
+struct TrieEntry {
     sense: Sense,
     /// Whether the entry may begin inside of a word.
-    inside: bool,
+    may_start_inside_word: bool,
     /// Whether the word must end with it.
-    whole: bool,
+    must_end_word: bool,
 }
 
-impl Index {
-    fn of(wanted: impl Fn(Sense) -> bool) -> Self {
+impl Trie {
+    fn build(wanted: impl Fn(Sense) -> bool) -> Self {
         let mut index = Self { nodes: vec![Node::default()] };
         let groups = LANGUAGES.iter().flat_map(|language| language.words);
         for (sense, words) in groups.filter(|(sense, _)| wanted(*sense)) {
@@ -101,7 +101,7 @@ impl Index {
         // A single dot at the end is the sign; `tel.` and the like lose nothing by it.
         let word = bare.strip_suffix('.').unwrap_or(bare);
         let mut node = 0;
-        for (c, _) in folded(word) {
+        for (c, _) in fold_text(word) {
             let new = self.nodes.len();
             node = *self.nodes[node].next.entry(c).or_insert(new);
             if node == new {
@@ -109,20 +109,22 @@ impl Index {
             }
         }
         let (inside, whole) = (bare.len() < written.len(), word.len() < bare.len());
-        self.nodes[node].ends.push(End { sense, inside, whole });
+        self.nodes[node].entries.push(TrieEntry { sense, may_start_inside_word: inside, must_end_word: whole });
     }
 
     /// The longest entry at a place: its length and what it says.
-    fn longest(&self, text: &[(char, usize)], at: usize) -> Option<(usize, Sense)> {
+    fn longest_match(&self, text: &[(char, usize)], at: usize) -> Option<(usize, Sense)> {
         let is_letter = |at: usize| text.get(at).is_some_and(|&(c, _)| c.is_alphabetic());
-        let inside = at > 0 && is_letter(at - 1) && text.get(at).is_some_and(|&(c, _)| c < JOINED);
+        let inside = at > 0 && is_letter(at - 1) && text.get(at).is_some_and(|&(c, _)| c < FIRST_UNSPACED_CHAR);
         let mut found = None;
         let mut node = &self.nodes[0];
         for (len, (c, _)) in text.get(at..)?.iter().enumerate() {
             let Some(&next) = node.next.get(c) else { break };
             node = &self.nodes[next];
-            let fits = |end: &&End| (end.inside || !inside) && !(end.whole && is_letter(at + len + 1));
-            if let Some(end) = node.ends.iter().find(fits) {
+            let fits = |end: &&TrieEntry| {
+                (end.may_start_inside_word || !inside) && !(end.must_end_word && is_letter(at + len + 1))
+            };
+            if let Some(end) = node.entries.iter().find(fits) {
                 found = Some((len + 1, end.sense));
             }
         }
@@ -131,12 +133,12 @@ impl Index {
 }
 
 /// The characters of a text in lower case and without accents, each with the byte at which it starts.
-fn folded(text: &str) -> Vec<(char, usize)> {
-    text.char_indices().filter_map(|(at, c)| Some((fold(c)?, at))).collect()
+fn fold_text(text: &str) -> Vec<(char, usize)> {
+    text.char_indices().filter_map(|(at, c)| Some((fold_char(c)?, at))).collect()
 }
 
 /// Nothing for an accent that stands by itself.
-fn fold(c: char) -> Option<char> {
+fn fold_char(c: char) -> Option<char> {
     let c = match c {
         '\u{300}'..='\u{36f}' => return None,
         'ı' => 'i',
@@ -157,7 +159,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use Sense::{Act, Code, Other, Promo, Until};
+    use Sense::{Action, Code, Expiry, Other, Promo};
 
     #[test]
     fn words_in_lines() {
@@ -167,14 +169,14 @@ mod tests {
             ("pink pins pin", &[("pin", Code)]),
             ("Sicherheitscode", &[("code", Code)]),
             ("zip code, Postcode, promo code", &[("zip code", Other), ("Postcode", Other), ("promo code", Promo)]),
-            ("Verification code", &[("Verific", Act), ("code", Code)]),
-            ("votre CODE est valable", &[("CODE", Code), ("valable", Until)]),
-            ("Doğrulama, DOGRULAMA", &[("Doğrula", Act), ("DOGRULA", Act)]),
+            ("Verification code", &[("Verific", Action), ("code", Code)]),
+            ("votre CODE est valable", &[("CODE", Code), ("valable", Expiry)]),
+            ("Doğrulama, DOGRULAMA", &[("Doğrula", Action), ("DOGRULA", Action)]),
             ("您的验证码是", &[("验证码", Code)]),
             ("הקוד", &[("קוד", Code)]),
         ];
         for (line, expected) in table {
-            let found: Vec<_> = hits(line).iter().map(|hit| (&line[hit.start..hit.end], hit.sense)).collect();
+            let found: Vec<_> = find_words(line).iter().map(|hit| (&line[hit.start..hit.end], hit.sense)).collect();
             assert_eq!(found, *expected, "{line}");
         }
     }
@@ -191,7 +193,7 @@ mod tests {
             ("", false),
         ];
         for (text, expected) in table {
-            assert_eq!(begins_with_unit(text), expected, "{text}");
+            assert_eq!(starts_with_unit(text), expected, "{text}");
         }
     }
 

@@ -9,35 +9,35 @@ use restante_mail::mime::references::{ReferenceContext, resolve};
 use crate::links::MAX_TOKENS;
 
 /// How much text of a mail is looked at, in bytes.
-pub(super) const MAX_TEXT: usize = 256 * 1024;
+pub(super) const MAX_TEXT_BYTES: usize = 256 * 1024;
 /// How many lines of a mail are looked at.
 pub(super) const MAX_LINES: usize = 20_000;
 
 /// What stands between two cells of a table.
-pub(super) const CELL: char = '\t';
+pub(super) const CELL_SEPARATOR: char = '\t';
 
 /// A line that is not blank.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct TextLine {
     pub(super) text: String,
     /// What of it is printed larger or heavier than the rest, or as code.
-    pub(super) strong: Vec<Range<usize>>,
+    pub(super) emphasized: Vec<Range<usize>>,
 }
 
 /// The lines of a plain text.
-pub(super) fn of_text(text: &str) -> Vec<Line> {
-    let text = &text[..text.floor_char_boundary(MAX_TEXT)];
+pub(super) fn from_text(text: &str) -> Vec<TextLine> {
+    let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
     let line = |line: &str| {
-        let text: String = line.chars().filter_map(plain).collect();
-        Line { text: text.trim().to_owned(), strong: Vec::new() }
+        let text: String = line.chars().filter_map(normalize_char).collect();
+        TextLine { text: text.trim().to_owned(), emphasized: Vec::new() }
     };
     let lines = text.lines().map(line).filter(|line| !line.text.is_empty());
-    joined(lines.take(MAX_LINES).collect())
+    join_single_characters(lines.take(MAX_LINES).collect())
 }
 
 /// The lines of an HTML document.
-pub(super) fn of_html(html: &str) -> Vec<Line> {
-    let mut page = Page::default();
+pub(super) fn from_html(html: &str) -> Vec<TextLine> {
+    let mut page = LineBuilder::default();
     for token in Tokens::new(html).take(MAX_TOKENS) {
         match token {
             Token::Text(raw) => page.push(raw),
@@ -45,12 +45,12 @@ pub(super) fn of_html(html: &str) -> Vec<Line> {
             Token::RawText(_) => {}
             Token::EndTag(name) => page.close(&name.to_ascii_lowercase()),
         }
-        if page.written > MAX_TEXT || page.lines.len() >= MAX_LINES {
+        if page.written_bytes > MAX_TEXT_BYTES || page.lines.len() >= MAX_LINES {
             break;
         }
     }
     page.end_line();
-    joined(page.lines)
+    join_single_characters(page.lines)
 }
 
 /// What stands between the last word and the next one.
@@ -64,36 +64,36 @@ enum Gap {
 
 /// The lines read so far.
 #[derive(Default)]
-struct Page {
-    lines: Vec<Line>,
-    line: Line,
+struct LineBuilder {
+    lines: Vec<TextLine>,
+    line: TextLine,
     gap: Gap,
     /// The open elements that make their text strong, each with how many of its name are open inside of it.
-    strong: Vec<(String, usize)>,
-    written: usize,
+    open_emphasis: Vec<(String, usize)>,
+    written_bytes: usize,
 }
 
-impl Page {
+impl LineBuilder {
     fn open(&mut self, name: &str, attributes: &str) {
         const VOID: [&str; 4] = ["br", "hr", "img", "input"];
         /// Deeper ones are not noticed.
         const MAX_STRONG: usize = 64;
         self.break_at(name);
-        if let Some((last, inside)) = self.strong.last_mut()
+        if let Some((last, inside)) = self.open_emphasis.last_mut()
             && last == name
         {
             *inside += 1;
-        } else if !VOID.contains(&name) && self.strong.len() < MAX_STRONG && is_strong(name, attributes) {
-            self.strong.push((name.to_owned(), 0));
+        } else if !VOID.contains(&name) && self.open_emphasis.len() < MAX_STRONG && is_emphasized(name, attributes) {
+            self.open_emphasis.push((name.to_owned(), 0));
         }
     }
 
     fn close(&mut self, name: &str) {
-        if let Some((last, inside)) = self.strong.last_mut()
+        if let Some((last, inside)) = self.open_emphasis.last_mut()
             && last == name
         {
             if *inside == 0 {
-                self.strong.pop();
+                self.open_emphasis.pop();
             } else {
                 *inside -= 1;
             }
@@ -112,9 +112,9 @@ impl Page {
     }
 
     fn push(&mut self, raw: &str) {
-        let raw = &raw[..raw.floor_char_boundary(MAX_TEXT)];
+        let raw = &raw[..raw.floor_char_boundary(MAX_TEXT_BYTES)];
         let start = self.line.text.len();
-        for c in resolve(raw, ReferenceContext::Text).chars().filter_map(plain) {
+        for c in resolve(raw, ReferenceContext::Text).chars().filter_map(normalize_char) {
             if c.is_whitespace() {
                 self.gap = self.gap.max(Gap::Blank);
                 continue;
@@ -123,15 +123,15 @@ impl Page {
                 _ if self.line.text.is_empty() => {}
                 Gap::None => {}
                 Gap::Blank => self.line.text.push(' '),
-                Gap::Cell => self.line.text.push(CELL),
+                Gap::Cell => self.line.text.push(CELL_SEPARATOR),
             }
             self.gap = Gap::None;
             self.line.text.push(c);
         }
         let end = self.line.text.len();
-        self.written += end - start;
-        if end > start && !self.strong.is_empty() {
-            self.line.strong.push(start..end);
+        self.written_bytes += end - start;
+        if end > start && !self.open_emphasis.is_empty() {
+            self.line.emphasized.push(start..end);
         }
     }
 
@@ -144,7 +144,7 @@ impl Page {
 }
 
 /// Whether an element shows its text so that it stands out.
-fn is_strong(name: &str, attributes: &str) -> bool {
+fn is_emphasized(name: &str, attributes: &str) -> bool {
     const ELEMENTS: [&str; 11] = ["h1", "h2", "h3", "b", "strong", "code", "kbd", "samp", "tt", "pre", "big"];
     const STYLES: [&str; 5] = ["letter-spacing", "monospace", "courier", "bold", "font-weight:7"];
     if ELEMENTS.contains(&name) {
@@ -171,12 +171,12 @@ fn is_large(style: &str) -> bool {
 }
 
 /// Lines of a single character after each other made to one: some mails give every digit a box of its own.
-fn joined(lines: Vec<Line>) -> Vec<Line> {
-    let is_single = |line: &Line| {
+fn join_single_characters(lines: Vec<TextLine>) -> Vec<TextLine> {
+    let is_single = |line: &TextLine| {
         let mut chars = line.text.chars();
         chars.next().is_some_and(|c| c.is_ascii_digit() || c.is_ascii_uppercase()) && chars.next().is_none()
     };
-    let mut all: Vec<Line> = Vec::with_capacity(lines.len());
+    let mut all: Vec<TextLine> = Vec::with_capacity(lines.len());
     let mut follows = false;
     for line in lines {
         let single = is_single(&line);
@@ -194,7 +194,7 @@ fn joined(lines: Vec<Line>) -> Vec<Line> {
 
 /// A character as the rest looks at it: digits of all scripts and full-width forms as ASCII, dashes as one dash, and nothing
 /// for what cannot be seen.
-fn plain(c: char) -> Option<char> {
+fn normalize_char(c: char) -> Option<char> {
     /// The zeros of the digits that mail is written with; nine more follow each.
     const ZEROS: [char; 9] = ['٠', '۰', '०', '০', '૦', '௦', '๐', '០', '０'];
     let ascii = |c: char, offset: u32| char::from_u32(u32::from(c) - offset);
@@ -238,7 +238,7 @@ mod tests {
             ("１２３：٤٥٦ ०१ — ‑", &["123:456 01 — -"]),
         ];
         for (html, expected) in table {
-            let lines: Vec<_> = of_html(html).into_iter().map(|line| line.text).collect();
+            let lines: Vec<_> = from_html(html).into_iter().map(|line| line.text).collect();
             assert_eq!(lines, *expected, "{html}");
         }
     }
@@ -255,19 +255,23 @@ mod tests {
             ("a<p style='letter-spacing:4px'>X</p>", "X"),
         ];
         for (html, expected) in table {
-            let lines = of_html(html);
-            let strong = lines.iter().flat_map(|line| line.strong.iter().map(|range| &line.text[range.clone()]));
-            assert_eq!(strong.map(|text| text.trim_start_matches(CELL)).collect::<String>(), expected, "{html}");
+            let lines = from_html(html);
+            let strong = lines.iter().flat_map(|line| line.emphasized.iter().map(|range| &line.text[range.clone()]));
+            assert_eq!(
+                strong.map(|text| text.trim_start_matches(CELL_SEPARATOR)).collect::<String>(),
+                expected,
+                "{html}"
+            );
         }
     }
 
     #[test]
     fn the_text_is_bounded() {
-        let size = |lines: &[Line]| lines.iter().map(|line| line.text.len()).sum::<usize>();
+        let size = |lines: &[TextLine]| lines.iter().map(|line| line.text.len()).sum::<usize>();
         for piece in ["x", "1 ", "<p>1", "<b>1", "<div>x y</div>", "1\n"] {
-            let long = piece.repeat(4 * MAX_TEXT);
-            for lines in [of_html(&long), of_text(&long)] {
-                assert!(size(&lines) <= 2 * MAX_TEXT + 1 && lines.len() <= MAX_LINES, "{piece}");
+            let long = piece.repeat(4 * MAX_TEXT_BYTES);
+            for lines in [from_html(&long), from_text(&long)] {
+                assert!(size(&lines) <= 2 * MAX_TEXT_BYTES + 1 && lines.len() <= MAX_LINES, "{piece}");
             }
         }
     }

@@ -10,22 +10,22 @@ mod labels;
 mod lexicon;
 mod lines;
 mod revoked;
+mod scoring;
 mod sentences;
 mod shapes;
-mod weigh;
-mod words;
+mod vocabulary;
 
 use std::ops::Range;
 
 use restante_mail::mime::{HeaderField, Mime};
 
-use crate::links::{Found, in_bodies};
+use crate::links::{LinkSource, links_in_bodies};
 use findings::Findings;
-use labels::Read;
-use weigh::{Mood, Text};
+use labels::AnalyzedLine;
+use scoring::{AnalyzedText, MessageTopics};
 
 /// How much of the words around a code is given, in bytes.
-const AROUND: usize = 80;
+const MAX_CONTEXT_BYTES: usize = 80;
 
 /// Something in a mail that may be a one-time code.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,12 +39,12 @@ pub struct Code {
     /// The words behind it.
     pub after: String,
     /// Where it was found, or where it was clearest when it is in several places.
-    pub place: Seen,
+    pub source: CodeSource,
 }
 
 /// Where a code was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Seen {
+pub enum CodeSource {
     /// In the subject.
     Subject,
     /// In the plain text, or in an address there.
@@ -62,29 +62,30 @@ pub fn codes(mime: &Mime) -> Vec<Code> {
         .map(HeaderField::decoded_value)
         .unwrap_or_default();
     let (html, text) = (mime.html(), mime.text_body());
-    let subject = Text::new(lines::of_text(&subject), true);
+    let subject = AnalyzedText::new(lines::from_text(&subject), true);
     let texts = [
-        Text::new(lines::of_text(text.as_deref().unwrap_or_default()), false),
-        Text::new(lines::of_html(&html), false),
+        AnalyzedText::new(lines::from_text(text.as_deref().unwrap_or_default()), false),
+        AnalyzedText::new(lines::from_html(&html), false),
     ];
-    let mood = Mood::of(&subject, &texts);
+    let mood = MessageTopics::from_texts(&subject, &texts);
     let mut found = Findings::default();
-    for (place, text) in [(Seen::Subject, &subject), (Seen::Text, &texts[0]), (Seen::Html, &texts[1])] {
+    for (place, text) in [(CodeSource::Subject, &subject), (CodeSource::Text, &texts[0]), (CodeSource::Html, &texts[1])]
+    {
         for (at, line) in text.lines.iter().enumerate() {
             for (number, candidate) in line.candidates.iter().enumerate() {
                 let weight = text.weight(at, number, &mood);
-                found.add(&candidate.code, weight, place, || around(&text.lines, at, &candidate.range));
+                found.add(&candidate.code, weight, place, || surrounding_words(&text.lines, at, &candidate.range));
             }
         }
     }
-    for (code, place) in in_links(&html, text.as_deref()) {
-        found.add_linked(&code, place);
+    for (code, place) in codes_in_links(&html, text.as_deref()) {
+        found.add_from_link(&code, place);
     }
-    found.best_first()
+    found.into_ranked()
 }
 
 /// The words before and behind a candidate; those of the next lines where it has none on its own.
-fn around(lines: &[Read], at: usize, range: &Range<usize>) -> (String, String) {
+fn surrounding_words(lines: &[AnalyzedLine], at: usize, range: &Range<usize>) -> (String, String) {
     let text = &lines[at].line.text;
     let (before, after) = (text[..range.start].trim(), text[range.end..].trim());
     let has_words = |text: &&str| text.contains(char::is_alphanumeric);
@@ -96,34 +97,34 @@ fn around(lines: &[Read], at: usize, range: &Range<usize>) -> (String, String) {
 }
 
 fn first_words(text: &str) -> String {
-    let cut = &text[..text.floor_char_boundary(AROUND)];
+    let cut = &text[..text.floor_char_boundary(MAX_CONTEXT_BYTES)];
     let words = if cut.len() < text.len() { cut.rsplit_once(' ').map_or(cut, |(words, _)| words) } else { cut };
-    words.replace(lines::CELL, " ")
+    words.replace(lines::CELL_SEPARATOR, " ")
 }
 
 fn last_words(text: &str) -> String {
-    let cut = &text[text.ceil_char_boundary(text.len().saturating_sub(AROUND))..];
+    let cut = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_CONTEXT_BYTES))..];
     let words = if cut.len() < text.len() { cut.split_once(' ').map_or(cut, |(_, words)| words) } else { cut };
-    words.replace(lines::CELL, " ")
+    words.replace(lines::CELL_SEPARATOR, " ")
 }
 
 /// The codes that links carry in their query, under a name that says so.
-fn in_links(html: &str, text: Option<&str>) -> Vec<(String, Seen)> {
+fn codes_in_links(html: &str, text: Option<&str>) -> Vec<(String, CodeSource)> {
     const NAMES: [&str; 10] =
         ["code", "otp", "pin", "token", "passcode", "verification_code", "verificationcode", "confirm", "key", "c"];
     let mut found = Vec::new();
-    for link in in_bodies(html, text) {
-        let place = match link.place {
-            Found::Html => Seen::Html,
-            Found::Text => Seen::Text,
-            Found::Header => continue,
+    for link in links_in_bodies(html, text) {
+        let place = match link.source {
+            LinkSource::Html => CodeSource::Html,
+            LinkSource::Text => CodeSource::Text,
+            LinkSource::Header => continue,
         };
         let query = link.href.split_once('?').map_or("", |(_, query)| query.split('#').next().unwrap_or_default());
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             if !NAMES.contains(&name.to_ascii_lowercase().as_str()) || value.len() > 16 {
                 continue;
             }
-            if let [candidate] = shapes::candidates(value).as_slice()
+            if let [candidate] = shapes::find_candidates(value).as_slice()
                 && candidate.range == (0..value.len())
             {
                 found.push((candidate.code.clone(), place));

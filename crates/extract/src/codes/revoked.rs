@@ -3,24 +3,24 @@
 
 use std::ops::Range;
 
-use super::lexicon::{Hit, begins_with_unit, within};
-use super::lines::CELL;
-use super::sentences::{LABEL, REACH, ends_sentence, sentence};
-use super::words::Sense;
+use super::lexicon::{WordMatch, starts_with_unit, words_within};
+use super::lines::CELL_SEPARATOR;
+use super::sentences::{MAX_LABEL_DISTANCE, MAX_WORD_DISTANCE, contains_sentence_end, first_sentence};
+use super::vocabulary::Sense;
 
 /// Whether what a line says in a range calls the number behind it a former code.
-pub(super) fn is_former(line: &str, hits: &[Hit], range: Range<usize>) -> bool {
-    let words = within(hits, &range);
+pub(super) fn is_labeled_former(line: &str, hits: &[WordMatch], range: Range<usize>) -> bool {
+    let words = words_within(hits, &range);
     for (at, hit) in words.iter().enumerate().rev() {
         let gap = &line[hit.end..range.end];
-        if gap.len() > REACH || ends_sentence(gap) {
+        if gap.len() > MAX_WORD_DISTANCE || contains_sentence_end(gap) {
             return false;
         }
         match hit.sense {
             // After `the old code was replaced by` and `instead of the old code use` comes the new one.
-            Sense::Gone | Sense::Use => return false,
-            Sense::Former if blanks(gap) <= 2 || is_behind_its_word(line, words, at) => return true,
-            Sense::Code => return is_old(line, &words[..=at]),
+            Sense::Revoked | Sense::Use => return false,
+            Sense::Former if count_blanks(gap) <= 2 || follows_its_noun(line, words, at) => return true,
+            Sense::Code => return is_described_as_old(line, &words[..=at]),
             _ => {}
         }
     }
@@ -28,15 +28,17 @@ pub(super) fn is_former(line: &str, hits: &[Hit], range: Range<usize>) -> bool {
 }
 
 /// Whether what a line says in a range takes back the number before it.
-pub(super) fn is_gone(line: &str, hits: &[Hit], range: Range<usize>) -> bool {
-    for hit in within(hits, &range) {
+pub(super) fn is_declared_invalid(line: &str, hits: &[WordMatch], range: Range<usize>) -> bool {
+    for hit in words_within(hits, &range) {
         let gap = &line[range.start..hit.start];
-        if gap.len() > 2 * LABEL || ends_sentence(gap) {
+        if gap.len() > 2 * MAX_LABEL_DISTANCE || contains_sentence_end(gap) {
             return false;
         }
         match hit.sense {
-            Sense::Gone => {
-                return !says_when(&line[range.start..range.end.min(line.ceil_char_boundary(hit.end + LABEL))]);
+            Sense::Revoked => {
+                return !states_validity_period(
+                    &line[range.start..range.end.min(line.ceil_char_boundary(hit.end + MAX_LABEL_DISTANCE))],
+                );
             }
             // `222222 is your code, the old one is no longer valid` speaks of another.
             Sense::Code | Sense::Former | Sense::Use => return false,
@@ -47,22 +49,22 @@ pub(super) fn is_gone(line: &str, hits: &[Hit], range: Range<usize>) -> bool {
 }
 
 /// Whether a sentence says after how long, as `no longer valid after 10 minutes`: until then the code counts.
-fn says_when(text: &str) -> bool {
-    let sentence = sentence(text);
-    sentence.rfind(|c: char| c.is_ascii_digit()).is_some_and(|digit| begins_with_unit(&sentence[digit + 1..]))
+fn states_validity_period(text: &str) -> bool {
+    let sentence = first_sentence(text);
+    sentence.rfind(|c: char| c.is_ascii_digit()).is_some_and(|digit| starts_with_unit(&sentence[digit + 1..]))
 }
 
 /// Whether the last of these words has one before it that calls it old, as in `old verification code`.
-fn is_old(line: &str, words: &[Hit]) -> bool {
+fn is_described_as_old(line: &str, words: &[WordMatch]) -> bool {
     let Some((code, before)) = words.split_last() else { return false };
     for (at, hit) in before.iter().enumerate().rev() {
         let gap = &line[hit.end..code.start];
-        if gap.len() > LABEL || ends_sentence(gap) || gap.contains(CELL) {
+        if gap.len() > MAX_LABEL_DISTANCE || contains_sentence_end(gap) || gap.contains(CELL_SEPARATOR) {
             return false;
         }
         match hit.sense {
-            Sense::Former => return !is_behind_its_word(line, words, at),
-            Sense::Code | Sense::Gone => return false,
+            Sense::Former => return !follows_its_noun(line, words, at),
+            Sense::Code | Sense::Revoked => return false,
             _ => {}
         }
     }
@@ -70,27 +72,30 @@ fn is_old(line: &str, words: &[Hit]) -> bool {
 }
 
 /// Whether a word stands right behind the one that it is about, as in `código anterior`.
-fn is_behind_its_word(line: &str, words: &[Hit], at: usize) -> bool {
+fn follows_its_noun(line: &str, words: &[WordMatch], at: usize) -> bool {
     let Some(word) = at.checked_sub(1).map(|before| words[before]) else { return false };
     let gap = &line[word.end..words[at].start];
-    matches!(word.sense, Sense::Code | Sense::Act) && gap.len() <= LABEL && blanks(gap) <= 1 && !ends_sentence(gap)
+    matches!(word.sense, Sense::Code | Sense::Action)
+        && gap.len() <= MAX_LABEL_DISTANCE
+        && count_blanks(gap) <= 1
+        && !contains_sentence_end(gap)
 }
 
 /// How many blanks there are; more than any number of them where a cell of a table ends.
-fn blanks(text: &str) -> usize {
-    if text.contains(CELL) { usize::MAX } else { text.matches(' ').count() }
+fn count_blanks(text: &str) -> usize {
+    if text.contains(CELL_SEPARATOR) { usize::MAX } else { text.matches(' ').count() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::lexicon::hits;
+    use super::super::lexicon::find_words;
     use super::*;
 
     /// What is said of the first run of ones in a line.
     fn is_revoked(line: &str) -> bool {
         let start = line.find("111111").expect("a number");
-        let hits = hits(line);
-        is_former(line, &hits, 0..start) || is_gone(line, &hits, start + 6..line.len())
+        let hits = find_words(line);
+        is_labeled_former(line, &hits, 0..start) || is_declared_invalid(line, &hits, start + 6..line.len())
     }
 
     #[test]

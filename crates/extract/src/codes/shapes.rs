@@ -4,11 +4,11 @@
 
 use std::ops::Range;
 
-use super::lexicon::begins_with_unit;
-use super::lines::CELL;
+use super::lexicon::starts_with_unit;
+use super::lines::CELL_SEPARATOR;
 
 /// How many candidates of one line are looked at.
-const MAX_IN_LINE: usize = 500;
+const MAX_CANDIDATES_PER_LINE: usize = 500;
 
 /// Something that has the shape of a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub(super) struct Candidate {
     pub(super) code: String,
     pub(super) shape: Shape,
     /// Whether a number sign stands before it.
-    pub(super) numbered: bool,
+    pub(super) has_number_sign: bool,
     /// Whether it is one of several numbers next to each other, or counts what follows.
-    pub(super) doubtful: bool,
+    pub(super) is_doubtful: bool,
 }
 
 /// The shapes, of which some are more usual for codes than others.
@@ -43,20 +43,23 @@ pub(super) enum Shape {
 
 impl Shape {
     /// Whether much else has this shape, so that it must be called a code to be one.
-    pub(super) fn is_rare(self) -> bool {
+    pub(super) fn needs_label(self) -> bool {
         matches!(self, Self::Letters | Self::Wordlike | Self::Year)
     }
 }
 
 /// The candidates of a line, from left to right.
-pub(super) fn candidates(line: &str) -> Vec<Candidate> {
-    let runs = runs(line);
+pub(super) fn find_candidates(line: &str) -> Vec<Candidate> {
+    let runs = find_runs(line);
     let mut found = Vec::new();
     let mut at = 0;
-    while at < runs.len() && found.len() < MAX_IN_LINE {
-        let here = Place { line, runs: &runs[at..] };
-        let (taken, candidates) =
-            here.spaced().or_else(|| here.dashed()).or_else(|| here.grouped()).unwrap_or_else(|| here.single());
+    while at < runs.len() && found.len() < MAX_CANDIDATES_PER_LINE {
+        let here = RunCursor { line, runs: &runs[at..] };
+        let (taken, candidates) = here
+            .match_spaced()
+            .or_else(|| here.match_dashed())
+            .or_else(|| here.match_grouped())
+            .unwrap_or_else(|| here.match_single());
         found.extend(candidates);
         at += taken.max(1);
     }
@@ -64,13 +67,13 @@ pub(super) fn candidates(line: &str) -> Vec<Candidate> {
 }
 
 /// Letters and digits of ASCII in a row; those of addresses are left out.
-fn runs(line: &str) -> Vec<Range<usize>> {
+fn find_runs(line: &str) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut rest = 0;
     while let Some(start) = line[rest..].find(|c: char| c.is_ascii_graphic()).map(|at| rest + at) {
         let end = line[start..].find(|c: char| !c.is_ascii_graphic()).map_or(line.len(), |len| start + len);
         let word = &line[start..end];
-        if !is_address(word) {
+        if !is_url_or_path(word) {
             push_runs(&mut runs, word, start);
         }
         rest = end;
@@ -93,22 +96,22 @@ fn push_runs(runs: &mut Vec<Range<usize>>, word: &str, offset: usize) {
 }
 
 /// Whether a word is an address of the web or of mail, or a path.
-fn is_address(word: &str) -> bool {
+fn is_url_or_path(word: &str) -> bool {
     let has_host = |mark: &str| word.split_once(mark).is_some_and(|(_, host)| host.contains('.'));
     word.contains("://") || has_host("@") || word.starts_with("www.") || word.contains('/') && word.contains('.')
 }
 
 /// How many runs something takes, and the candidates in them.
-type Taken = (usize, Vec<Candidate>);
+type RunMatch = (usize, Vec<Candidate>);
 
 /// A place in a line, with the runs from there on.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct RunCursor<'a> {
     line: &'a str,
     runs: &'a [Range<usize>],
 }
 
-impl Place<'_> {
+impl RunCursor<'_> {
     fn text(&self, run: usize) -> &str {
         &self.line[self.runs[run].clone()]
     }
@@ -120,7 +123,7 @@ impl Place<'_> {
     }
 
     /// How many runs from here on belong together.
-    fn length(&self, most: usize, belongs: impl Fn(&str) -> bool, separates: impl Fn(&str) -> bool) -> usize {
+    fn count_matching(&self, most: usize, belongs: impl Fn(&str) -> bool, separates: impl Fn(&str) -> bool) -> usize {
         let goes_on = |&run: &usize| self.separator(run).is_some_and(&separates) && belongs(self.text(run + 1));
         if !belongs(self.text(0)) {
             return 0;
@@ -129,11 +132,12 @@ impl Place<'_> {
     }
 
     /// `1 2 3 4 5 6`, one character at a time.
-    fn spaced(&self) -> Option<Taken> {
+    fn match_spaced(&self) -> Option<RunMatch> {
         const MOST: usize = 64;
         let is_single = |text: &str| text.len() == 1 && !text.contains(|c: char| c.is_ascii_lowercase());
-        let is_blank = |text: &str| text.trim_matches([' ', CELL, '-', '|', '.']).is_empty() && text.len() <= 8;
-        let count = self.length(MOST, is_single, is_blank);
+        let is_blank =
+            |text: &str| text.trim_matches([' ', CELL_SEPARATOR, '-', '|', '.']).is_empty() && text.len() <= 8;
+        let count = self.count_matching(MOST, is_single, is_blank);
         if count < 4 {
             return None;
         }
@@ -144,9 +148,9 @@ impl Place<'_> {
     }
 
     /// `123-456`, `G-482913`, `ABCD-EFGH`; other things with dashes in them are none, nor are their pieces.
-    fn dashed(&self) -> Option<Taken> {
+    fn match_dashed(&self) -> Option<RunMatch> {
         const MOST: usize = 16;
-        let count = self.length(MOST, |_| true, |separator| separator == "-");
+        let count = self.count_matching(MOST, |_| true, |separator| separator == "-");
         if count < 2 {
             return None;
         }
@@ -160,10 +164,10 @@ impl Place<'_> {
 
     /// `123 456`, `12 34 56`. Digits in groups that differ are a phone number, or numbers that have nothing to do with each
     /// other.
-    fn grouped(&self) -> Option<Taken> {
+    fn match_grouped(&self) -> Option<RunMatch> {
         const MOST: usize = 16;
         let is_blank = |text: &str| text == " " || text == "\t";
-        let count = self.length(MOST, is_digits, is_blank);
+        let count = self.count_matching(MOST, is_digits, is_blank);
         if count < 2 {
             return None;
         }
@@ -182,11 +186,11 @@ impl Place<'_> {
         if is_phone || even && first <= 4 {
             return Some((count, Vec::new()));
         }
-        let each = (0..count).flat_map(|run| Self { line: self.line, runs: &self.runs[run..] }.single().1);
-        Some((count, each.map(|one| Candidate { doubtful: true, ..one }).collect()))
+        let each = (0..count).flat_map(|run| Self { line: self.line, runs: &self.runs[run..] }.match_single().1);
+        Some((count, each.map(|one| Candidate { is_doubtful: true, ..one }).collect()))
     }
 
-    fn single(&self) -> Taken {
+    fn match_single(&self) -> RunMatch {
         let text = self.text(0);
         let candidate = single_shape(text).and_then(|shape| self.candidate(1, text.to_owned(), shape));
         (1, candidate.into_iter().collect())
@@ -198,16 +202,16 @@ impl Place<'_> {
         let (before, after) = (&self.line[..range.start], &self.line[range.end..]);
         let numbered = before.trim_end().ends_with(['#', '№']);
         let is_colour = before.ends_with('#') && !is_digits(&code) && code.bytes().all(|b| b.is_ascii_hexdigit());
-        if is_colour || is_piece(before, after) || is_amount(before, after) {
+        if is_colour || is_fragment(before, after) || is_amount(before, after) {
             return None;
         }
-        let doubtful = matches!(shape, Shape::Digits(_) | Shape::Year) && begins_with_unit(after);
-        Some(Candidate { range, code, shape, numbered, doubtful })
+        let doubtful = matches!(shape, Shape::Digits(_) | Shape::Year) && starts_with_unit(after);
+        Some(Candidate { range, code, shape, has_number_sign: numbered, is_doubtful: doubtful })
     }
 }
 
 /// Whether what touches a run makes it a piece of something else: a word, a date, a time, a fraction, a hidden number.
-fn is_piece(before: &str, after: &str) -> bool {
+fn is_fragment(before: &str, after: &str) -> bool {
     let mut left = before.chars().rev();
     let mut right = after.chars();
     let (last, last_but_one) = (left.next(), left.next());
@@ -281,13 +285,13 @@ fn dashed_shape(pieces: &[&str]) -> Option<Shape> {
         (true, true) if prefixed || even && pieces[0].len() >= 3 => Some(Shape::Mixed),
         (true, true) => Some(Shape::Wordlike),
         (true, false) if even && pieces[0].len() >= 3 => Some(Shape::Letters),
-        (false, true) if even && pieces.iter().all(|piece| is_no_word(piece)) => Some(Shape::Wordlike),
+        (false, true) if even && pieces.iter().all(|piece| is_not_a_word(piece)) => Some(Shape::Wordlike),
         _ => None,
     }
 }
 
 /// Whether a piece of a code in small letters is not just a word.
-fn is_no_word(piece: &str) -> bool {
+fn is_not_a_word(piece: &str) -> bool {
     piece.len() >= 3 && piece.contains(|c: char| c.is_ascii_digit())
 }
 
@@ -322,7 +326,7 @@ mod tests {
     use super::*;
 
     fn codes(line: &str) -> Vec<String> {
-        candidates(line).into_iter().map(|candidate| candidate.code).collect()
+        find_candidates(line).into_iter().map(|candidate| candidate.code).collect()
     }
 
     #[test]
@@ -367,8 +371,10 @@ mod tests {
             "100GB",
         ];
         for line in none {
-            let found: Vec<_> =
-                candidates(line).into_iter().filter(|one| !one.doubtful && one.shape != Shape::Wordlike).collect();
+            let found: Vec<_> = find_candidates(line)
+                .into_iter()
+                .filter(|one| !one.is_doubtful && one.shape != Shape::Wordlike)
+                .collect();
             assert_eq!(found, [], "{line}");
         }
     }
@@ -376,7 +382,7 @@ mod tests {
     #[test]
     fn a_line_of_digits_is_bounded() {
         for piece in ["482913 x ", "1 ", "12 ", "123-", "A1-", "a1"] {
-            assert!(candidates(&piece.repeat(20_000)).len() <= MAX_IN_LINE + 16, "{piece}");
+            assert!(find_candidates(&piece.repeat(20_000)).len() <= MAX_CANDIDATES_PER_LINE + 16, "{piece}");
         }
     }
 }

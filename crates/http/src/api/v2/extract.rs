@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use restante_extract::{Code, Found, Kind, Method, Seen};
+use restante_extract::{Code, CodeSource, LinkScheme, LinkSource, UnsubscribeMethod};
 use restante_mail::message::Summary;
 use restante_mail::mime::{self, Mime, Role};
 use serde::Serialize;
@@ -81,14 +81,14 @@ struct Link {
 impl From<restante_extract::Link> for Link {
     fn from(link: restante_extract::Link) -> Self {
         let kind = match link.kind() {
-            Kind::Http => LinkKind::Http,
-            Kind::Mailto => LinkKind::Mailto,
-            Kind::Other => LinkKind::Other,
+            LinkScheme::Http => LinkKind::Http,
+            LinkScheme::Mailto => LinkKind::Mailto,
+            LinkScheme::Other => LinkKind::Other,
         };
-        let place = match link.place {
-            Found::Html => LinkPlace::Html,
-            Found::Text => LinkPlace::Text,
-            Found::Header => LinkPlace::Header,
+        let place = match link.source {
+            LinkSource::Html => LinkPlace::Html,
+            LinkSource::Text => LinkPlace::Text,
+            LinkSource::Header => LinkPlace::Header,
         };
         Self { href: link.href, text: link.text, image_alt: link.image_alt, r#where: place, kind }
     }
@@ -140,11 +140,11 @@ struct OneTimeCode {
 }
 
 impl From<Code> for OneTimeCode {
-    fn from(Code { code, score, before, after, place }: Code) -> Self {
+    fn from(Code { code, score, before, after, source: place }: Code) -> Self {
         let place = match place {
-            Seen::Subject => CodePlace::Subject,
-            Seen::Text => CodePlace::Text,
-            Seen::Html => CodePlace::Html,
+            CodeSource::Subject => CodePlace::Subject,
+            CodeSource::Text => CodePlace::Text,
+            CodeSource::Html => CodePlace::Html,
         };
         Self { code, score, before, after, r#where: place }
     }
@@ -185,12 +185,12 @@ struct Way {
     kind: WayKind,
 }
 
-impl From<restante_extract::Way> for Way {
-    fn from(restante_extract::Way { href, kind }: restante_extract::Way) -> Self {
+impl From<restante_extract::UnsubscribeLink> for Way {
+    fn from(restante_extract::UnsubscribeLink { href, kind }: restante_extract::UnsubscribeLink) -> Self {
         let kind = match kind {
-            Method::Https => WayKind::Https,
-            Method::Http => WayKind::Http,
-            Method::Mailto => WayKind::Mailto,
+            UnsubscribeMethod::Https => WayKind::Https,
+            UnsubscribeMethod::Http => WayKind::Http,
+            UnsubscribeMethod::Mailto => WayKind::Mailto,
         };
         Self { href, kind }
     }

@@ -2,14 +2,14 @@
 //! them and comments around them.
 
 /// How many addresses of one field are looked at.
-const MAX_ADDRESSES: usize = 50;
+const MAX_URLS: usize = 50;
 
 /// The addresses of a field, in order. Blanks inside of one come from folding and do not count.
-pub(crate) fn addresses(value: &str) -> Vec<String> {
+pub(crate) fn parse_urls(value: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = value;
     let mut comments = 0_usize;
-    while let Some(at) = rest.find(['<', '(', ')']).filter(|_| found.len() < MAX_ADDRESSES) {
+    while let Some(at) = rest.find(['<', '(', ')']).filter(|_| found.len() < MAX_URLS) {
         let sign = rest.as_bytes()[at];
         rest = &rest[at + 1..];
         match sign {
@@ -41,8 +41,8 @@ mod tests {
             ("NO", &[]),
         ];
         for (value, expected) in table {
-            assert_eq!(addresses(value), *expected, "{value}");
+            assert_eq!(parse_urls(value), *expected, "{value}");
         }
-        assert_eq!(addresses(&"<x>".repeat(1000)).len(), MAX_ADDRESSES);
+        assert_eq!(parse_urls(&"<x>".repeat(1000)).len(), MAX_URLS);
     }
 }

@@ -2,12 +2,12 @@
 
 /// The address that `reference` means in a document with this base. Without a base, or with one that is no hierarchical
 /// address, a relative one stays as it is.
-pub(crate) fn resolved(reference: &str, base: Option<&str>) -> String {
+pub(crate) fn resolve_url(reference: &str, base: Option<&str>) -> String {
     let whole = || reference.to_owned();
     if scheme(reference).is_some() {
         return whole();
     }
-    let Some(base) = base.and_then(Base::new) else { return whole() };
+    let Some(base) = base.and_then(BaseUrl::new) else { return whole() };
     if reference.starts_with("//") {
         return format!("{}:{reference}", base.scheme);
     }
@@ -15,7 +15,7 @@ pub(crate) fn resolved(reference: &str, base: Option<&str>) -> String {
     if !path.is_empty() {
         let folder = base.path.rfind('/').map_or("/", |slash| &base.path[..=slash]);
         let path = if path.starts_with('/') { path.to_owned() } else { format!("{folder}{path}") };
-        return format!("{}{}{rest}", base.origin, without_dots(&path));
+        return format!("{}{}{rest}", base.origin, remove_dot_segments(&path));
     }
     let query = if rest.starts_with('?') { "" } else { base.query };
     format!("{}{}{query}{rest}", base.origin, base.path)
@@ -29,7 +29,7 @@ pub(crate) fn scheme(address: &str) -> Option<&str> {
 }
 
 /// The pieces of a base that relative addresses take over.
-struct Base<'a> {
+struct BaseUrl<'a> {
     scheme: &'a str,
     /// Scheme and authority.
     origin: &'a str,
@@ -38,7 +38,7 @@ struct Base<'a> {
     query: &'a str,
 }
 
-impl<'a> Base<'a> {
+impl<'a> BaseUrl<'a> {
     fn new(address: &'a str) -> Option<Self> {
         let scheme = scheme(address)?;
         let authority = address[scheme.len()..].strip_prefix("://")?;
@@ -52,7 +52,7 @@ impl<'a> Base<'a> {
 }
 
 /// A path without the steps `.` and `..` (RFC 3986 section 5.2.4).
-fn without_dots(path: &str) -> String {
+fn remove_dot_segments(path: &str) -> String {
     let mut steps: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
@@ -93,10 +93,10 @@ mod tests {
             ("a?b=/../c", "https://example.org/mail/a?b=/../c"),
         ];
         for (reference, expected) in table {
-            assert_eq!(resolved(reference, Some(base)), expected, "{reference}");
+            assert_eq!(resolve_url(reference, Some(base)), expected, "{reference}");
         }
-        assert_eq!(resolved("a/b", None), "a/b");
-        assert_eq!(resolved("a/b", Some("mailto:x@example.org")), "a/b");
-        assert_eq!(resolved("a", Some("https://example.org")), "https://example.org/a");
+        assert_eq!(resolve_url("a/b", None), "a/b");
+        assert_eq!(resolve_url("a/b", Some("mailto:x@example.org")), "a/b");
+        assert_eq!(resolve_url("a", Some("https://example.org")), "https://example.org/a");
     }
 }

@@ -3,35 +3,36 @@
 
 use std::collections::HashSet;
 
-use super::labels::{Read, Word, said};
-use super::lines::{CELL, Line};
+use super::labels::{AnalyzedLine, Label, label_for};
+use super::lines::{CELL_SEPARATOR, TextLine};
 use super::shapes::{Candidate, Shape};
-use super::words::Sense;
+use super::vocabulary::Sense;
 
 /// Without a word that speaks of codes, nothing weighs more than this.
-const UNSPOKEN: f64 = 0.36;
+const MAX_UNLABELED_WEIGHT: f64 = 0.36;
 
 /// What a mail speaks of.
-pub(super) struct Mood {
+pub(super) struct MessageTopics {
     subject: HashSet<Sense>,
     all: HashSet<Sense>,
 }
 
-impl Mood {
+impl MessageTopics {
     /// The mood of a mail by its subject and its texts.
-    pub(super) fn of(subject: &Text, texts: &[Text]) -> Self {
-        let senses =
-            |text: &Text| text.lines.iter().flat_map(|line| line.senses.iter().copied()).collect::<HashSet<_>>();
+    pub(super) fn from_texts(subject: &AnalyzedText, texts: &[AnalyzedText]) -> Self {
+        let senses = |text: &AnalyzedText| {
+            text.lines.iter().flat_map(|line| line.senses.iter().copied()).collect::<HashSet<_>>()
+        };
         let subject = senses(subject);
         let all = texts.iter().flat_map(senses).chain(subject.iter().copied()).collect();
         Self { subject, all }
     }
 
     /// How much the subject promises.
-    fn promise(&self) -> f64 {
+    fn subject_bonus(&self) -> f64 {
         if self.subject.contains(&Sense::Code) {
             0.3
-        } else if self.subject.contains(&Sense::Act) && self.has(Sense::Code) {
+        } else if self.subject.contains(&Sense::Action) && self.has(Sense::Code) {
             0.2
         } else {
             0.0
@@ -44,63 +45,64 @@ impl Mood {
 }
 
 /// The subject, the text or the HTML of a mail.
-pub(super) struct Text {
-    pub(super) lines: Vec<Read>,
+pub(super) struct AnalyzedText {
+    pub(super) lines: Vec<AnalyzedLine>,
     is_subject: bool,
     /// The line where the end of the mail begins, with everything that is in all mails of a sender.
     footer: usize,
 }
 
-impl Text {
+impl AnalyzedText {
     /// Reads a text.
-    pub(super) fn new(lines: Vec<Line>, is_subject: bool) -> Self {
-        let lines = Read::all(lines);
-        Self { footer: footer(&lines), lines, is_subject }
+    pub(super) fn new(lines: Vec<TextLine>, is_subject: bool) -> Self {
+        let lines = AnalyzedLine::analyze_all(lines);
+        Self { footer: find_footer(&lines), lines, is_subject }
     }
 
     /// The weight of a candidate of a line; around 0.45 is doubt, 1 is as good as certain.
-    pub(super) fn weight(&self, at: usize, number: usize, mood: &Mood) -> f64 {
+    pub(super) fn weight(&self, at: usize, number: usize, mood: &MessageTopics) -> f64 {
         let line = &self.lines[at];
         let candidate = &line.candidates[number];
         let alone = is_alone(&line.line.text, candidate);
-        let stands_out = alone || is_strong(&line.line, candidate);
-        let own = self.own_weight(at, candidate, alone, mood);
-        let promise = mood.promise();
-        match said(&self.lines, at, number, alone) {
-            Word::Other => 0.0,
-            Word::Code(strength) => own + 0.6 * strength + 0.3 * promise,
+        let stands_out = alone || is_emphasized(&line.line, candidate);
+        let own = self.base_weight(at, candidate, alone, mood);
+        let promise = mood.subject_bonus();
+        match label_for(&self.lines, at, number, alone) {
+            Label::Other => 0.0,
+            Label::Code(strength) => own + 0.6 * strength + 0.3 * promise,
             // It is told because the mail calls it a code.
-            Word::Revoked => own.min(UNSPOKEN / 2.0),
+            Label::Revoked => own.min(MAX_UNLABELED_WEIGHT / 2.0),
             // A year or a word must be called a code: too much else looks like it.
-            _ if candidate.shape.is_rare() => own.min(UNSPOKEN / 2.0),
-            Word::Act(strength) if stands_out || mood.has(Sense::Code) && mood.has(Sense::Until) => {
+            _ if candidate.shape.needs_label() => own.min(MAX_UNLABELED_WEIGHT / 2.0),
+            Label::Action(strength) if stands_out || mood.has(Sense::Code) && mood.has(Sense::Expiry) => {
                 own + 0.25 * strength + 0.5 * promise
             }
             _ if self.is_subject && mood.has(Sense::Code) => own + 0.25,
             _ if promise > 0.0 && stands_out && !self.is_subject && at < self.footer => own + 0.7 * promise,
-            _ => own.min(UNSPOKEN),
+            _ => own.min(MAX_UNLABELED_WEIGHT),
         }
     }
 
     /// What a candidate weighs whatever it is called.
-    fn own_weight(&self, at: usize, candidate: &Candidate, alone: bool, mood: &Mood) -> f64 {
+    fn base_weight(&self, at: usize, candidate: &Candidate, alone: bool, mood: &MessageTopics) -> f64 {
         let near = &self.lines[at.saturating_sub(1)..(at + 2).min(self.lines.len())];
         let reasons = [
             (alone, 0.12),
-            (is_strong(&self.lines[at].line, candidate), 0.1),
-            (mood.has(Sense::Until), 0.04),
+            (is_emphasized(&self.lines[at].line, candidate), 0.1),
+            (mood.has(Sense::Expiry), 0.04),
             (mood.has(Sense::Secret), 0.03),
-            (candidate.numbered, -0.25),
-            (candidate.doubtful, -0.3),
+            (candidate.has_number_sign, -0.25),
+            (candidate.is_doubtful, -0.3),
             (near.iter().any(|line| line.has(Sense::Promo)), -0.6),
             (at >= self.footer, -0.2),
         ];
-        shape(candidate.shape) + reasons.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum::<f64>()
+        shape_weight(candidate.shape)
+            + reasons.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum::<f64>()
     }
 }
 
 /// How usual a shape is for codes.
-fn shape(shape: Shape) -> f64 {
+fn shape_weight(shape: Shape) -> f64 {
     match shape {
         Shape::Spaced => 0.3,
         Shape::Digits(6) => 0.27,
@@ -113,20 +115,20 @@ fn shape(shape: Shape) -> f64 {
 }
 
 /// Where the end of a mail begins: behind it nobody speaks of a code.
-fn footer(lines: &[Read]) -> usize {
+fn find_footer(lines: &[AnalyzedLine]) -> usize {
     let after_codes = lines.iter().rposition(|line| line.has(Sense::Code)).map_or(0, |last| last + 1);
-    lines[after_codes..].iter().position(|line| line.has(Sense::Foot)).map_or(lines.len(), |at| after_codes + at)
+    lines[after_codes..].iter().position(|line| line.has(Sense::Footer)).map_or(lines.len(), |at| after_codes + at)
 }
 
 /// Whether there is nothing else in the line, or in the cell of a table.
 fn is_alone(line: &str, candidate: &Candidate) -> bool {
-    let in_cell = |c: &char| *c != CELL;
+    let in_cell = |c: &char| *c != CELL_SEPARATOR;
     let mut before = line[..candidate.range.start].chars().rev().take_while(in_cell);
     let mut after = line[candidate.range.end..].chars().take_while(in_cell);
     !before.any(char::is_alphanumeric) && !after.any(char::is_alphanumeric)
 }
 
-fn is_strong(line: &Line, candidate: &Candidate) -> bool {
-    let next = line.strong.partition_point(|range| range.end <= candidate.range.start);
-    line.strong.get(next).is_some_and(|range| range.start <= candidate.range.start)
+fn is_emphasized(line: &TextLine, candidate: &Candidate) -> bool {
+    let next = line.emphasized.partition_point(|range| range.end <= candidate.range.start);
+    line.emphasized.get(next).is_some_and(|range| range.start <= candidate.range.start)
 }

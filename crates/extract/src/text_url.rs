@@ -2,11 +2,11 @@
 //! those that name their scheme count: a name with dots in it can be anything.
 
 /// A longer address stays text: nobody reads it, and no browser has to open it.
-pub(crate) const MAX_ADDRESS: usize = 8 * 1024;
+pub(crate) const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// What looks like an address in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct TextUrl {
     /// The byte at which it starts.
     pub start: usize,
     /// How many bytes it has.
@@ -15,9 +15,9 @@ pub struct Written {
     pub is_link: bool,
 }
 
-impl Written {
+impl TextUrl {
     /// The first address of a text. Who goes on behind it looks at nothing twice.
-    pub fn first(text: &str) -> Option<Self> {
+    pub fn find_first(text: &str) -> Option<Self> {
         text.match_indices(':').find_map(|(colon, _)| {
             let start = scheme_before(text, colon)?;
             let is_mail = colon - start == "mailto".len();
@@ -26,9 +26,9 @@ impl Written {
             if !body.starts_with(|c: char| c.is_alphanumeric() || (!is_mail && c == '[')) {
                 return None;
             }
-            let whole = &body[..body.find(ends_address).unwrap_or(body.len())];
+            let whole = &body[..body.find(ends_url).unwrap_or(body.len())];
             let trimmed = without_trailing_punctuation(whole);
-            if whole.len() > MAX_ADDRESS {
+            if whole.len() > MAX_URL_BYTES {
                 return Some(Self { start, len: prefix + whole.len(), is_link: false });
             }
             Some(Self { start, len: prefix + trimmed.len(), is_link: true })
@@ -47,7 +47,7 @@ fn scheme_before(text: &str, colon: usize) -> Option<usize> {
 }
 
 /// Whether an address cannot go on with this character (RFC 3986, appendix C, and the quotes of printed text).
-fn ends_address(c: char) -> bool {
+fn ends_url(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
         || matches!(c, '<' | '>' | '"' | '`' | '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '、' | '。' | '「' | '」')
@@ -79,7 +79,7 @@ mod tests {
 
     fn all(text: &str) -> Vec<&str> {
         let (mut rest, mut found) = (text, Vec::new());
-        while let Some(one) = Written::first(rest) {
+        while let Some(one) = TextUrl::find_first(rest) {
             let (address, behind) = rest[one.start..].split_at(one.len);
             found.push(address);
             rest = behind;
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_no_link() {
-        let text = format!("http://x/{}", "y".repeat(MAX_ADDRESS));
-        let found = Written::first(&text).unwrap();
+        let text = format!("http://x/{}", "y".repeat(MAX_URL_BYTES));
+        let found = TextUrl::find_first(&text).unwrap();
         assert_eq!((found.len, found.is_link), (text.len(), false));
     }
 }
