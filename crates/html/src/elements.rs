@@ -1,13 +1,13 @@
 //! The elements of HTML that a mail may be built of, and how each behaves among the others. What is not in this table
 //! is not an element here: its tags vanish, its content stays.
 
-use Kind::{
+use ElementKind::{
     Block, Break, Caption, Cell, Column, Formatting, Heading, Inline, Item, Paragraph, Row, Rows, Rule, Table, Void,
 };
 
 /// How an element behaves when tags around it are missing or crossed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ElementKind {
     /// Lives in a line, and ends where its end tag is.
     Inline,
     /// Lives in a line, and goes on behind the end of a block that it was opened in.
@@ -40,14 +40,14 @@ pub(super) enum Kind {
     Cell,
 }
 
-impl Kind {
+impl ElementKind {
     /// Whether an end tag or an implied end inside this element means nothing outside of it.
     pub(super) fn is_boundary(self) -> bool {
         matches!(self, Table | Caption | Cell)
     }
 
     /// Whether this is a part of a table that only holds other parts of the table.
-    pub(super) fn is_scaffold(self) -> bool {
+    pub(super) fn is_table_structure(self) -> bool {
         matches!(self, Table | Column | Rows | Row)
     }
 
@@ -63,7 +63,7 @@ impl Kind {
 }
 
 /// The element of that name, in any case of letters.
-pub(super) fn element(name: &str) -> Option<(&'static str, Kind)> {
+pub(super) fn find_element(name: &str) -> Option<(&'static str, ElementKind)> {
     // Long names are many in hostile mail, and none of ours.
     if name.len() > 10 {
         return None;
@@ -79,7 +79,7 @@ pub(super) fn is_void(name: &str) -> bool {
 }
 
 /// Sorted by name.
-pub(super) static ELEMENTS: &[(&str, Kind)] = &[
+pub(super) static ELEMENTS: &[(&str, ElementKind)] = &[
     ("a", Formatting),
     ("abbr", Inline),
     ("acronym", Inline),
@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn elements_are_found() {
         assert!(ELEMENTS.is_sorted_by_key(|&(name, _)| name));
-        assert_eq!(element("TaBLe"), Some(("table", Table)));
+        assert_eq!(find_element("TaBLe"), Some(("table", Table)));
         for name in ["script", "style", "svg", "math", "iframe", "select", "template", "", "blockquotes", "o:p", "é"] {
-            assert_eq!(element(name), None, "{name}");
+            assert_eq!(find_element(name), None, "{name}");
         }
     }
 }

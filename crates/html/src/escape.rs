@@ -21,7 +21,7 @@ pub fn push_escaped(html: &mut String, text: &str) {
 
 /// The value of an attribute that was written by a serializer: it knows only these five references (HTML Standard,
 /// section 13.3).
-pub(super) fn unescaped(value: &str) -> String {
+pub(super) fn unescape(value: &str) -> String {
     const REFERENCES: [(&str, char); 5] =
         [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&nbsp;", '\u{a0}')];
     let mut text = String::with_capacity(value.len());
@@ -60,7 +60,7 @@ mod tests {
     fn values_come_back() {
         let table = [("", ""), ("a&amp;lt;b", "a&lt;b"), ("&lt;&quot;&gt;&nbsp;", "<\">\u{a0}"), ("a&b&", "a&b&")];
         for (value, text) in table {
-            assert_eq!(unescaped(value), text);
+            assert_eq!(unescape(value), text);
         }
     }
 }

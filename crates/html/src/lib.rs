@@ -6,54 +6,54 @@
 //! allowed. `dress` then goes through the addresses and styles in what is left. Nothing here fails: what exceeds a limit
 //! is cut off, and a note at the end says so. Time and memory are linear in the size of the mail.
 
-mod address;
 mod css;
-mod dress;
 mod elements;
 mod escape;
-mod linked;
+mod linkify;
+mod normalize;
 mod policy;
 mod preview;
-mod tame;
+mod rewrite_urls;
 #[cfg(test)]
 mod tests;
+mod url_target;
 
-use dress::Dresser;
-use policy::STRICT;
-use tame::tame;
+use normalize::normalize;
+use policy::STRICT_SANITIZER;
+use rewrite_urls::UrlRewriter;
 
 pub use escape::push_escaped;
-pub use linked::linked;
-pub use preview::{preview, remote_hosts};
+pub use linkify::linkify;
+pub use preview::{remote_hosts, render_preview};
 
 /// What stands at the end of HTML that was too much.
-const CUT_NOTE: &str = "<p>The rest of this mail is too much to be shown.</p>";
+const TRUNCATION_NOTE: &str = "<p>The rest of this mail is too much to be shown.</p>";
 
 /// Where the content of the mail's inline parts is.
-pub trait Inline {
+pub trait InlineParts {
     /// The address of the part that has this Content-ID (without its angle brackets), if there is one. It goes into the
     /// result without being judged, so it must not lead where a sender wants it to.
-    fn url(&self, content_id: &str) -> Option<String>;
+    fn url_by_content_id(&self, content_id: &str) -> Option<String>;
 
     /// The same for the part that has this Content-Location (RFC 2557 section 4.2), which is how a page that was sent as a
     /// mail names its images.
-    fn located(&self, _location: &str) -> Option<String> {
+    fn url_by_location(&self, _location: &str) -> Option<String> {
         None
     }
 }
 
 /// What a preview may do beyond showing the mail itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Shown {
+pub struct PreviewOptions {
     /// Images and fonts of other hosts are loaded.
-    pub remote: bool,
+    pub allow_remote: bool,
     /// The colour scheme that the mail is shown in. Without one it is light, unless the mail says that it knows both.
-    pub scheme: Option<Scheme>,
+    pub scheme: Option<ColorScheme>,
 }
 
 /// A colour scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scheme {
+pub enum ColorScheme {
     /// Dark text on a light ground.
     Light,
     /// Light text on a dark ground.
@@ -62,11 +62,11 @@ pub enum Scheme {
 
 /// A mail's HTML, safe to be put into somebody's page: elements, attributes and CSS properties by an allow-list, no
 /// style sheets, no names. Remote images stay as they are.
-pub fn sanitised(html: &str, inline: &dyn Inline) -> String {
-    let tamed = tame(html);
-    let mut result = Dresser::strict(inline).dress(&STRICT.clean(&tamed.markup).to_string());
-    if tamed.is_cut {
-        result.push_str(CUT_NOTE);
+pub fn sanitize(html: &str, inline: &dyn InlineParts) -> String {
+    let tamed = normalize(html);
+    let mut result = UrlRewriter::strict(inline).rewrite(&STRICT_SANITIZER.clean(&tamed.markup).to_string());
+    if tamed.is_truncated {
+        result.push_str(TRUNCATION_NOTE);
     }
     result
 }

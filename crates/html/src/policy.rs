@@ -9,33 +9,38 @@ use ammonia::{Builder, UrlRelative};
 use super::elements::ELEMENTS;
 
 /// The looks of a mail, for a frame of its own.
-pub(super) static PREVIEW: LazyLock<Builder<'static>> = LazyLock::new(|| {
-    let mut builder = builder(ELEMENTS.iter().map(|&(name, _)| name).collect());
-    builder.add_generic_attributes(LOOKS).add_generic_attributes(HOOKS).tag_attributes(own_attributes());
+pub(super) static PREVIEW_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|| {
+    let mut builder = base_sanitizer(ELEMENTS.iter().map(|&(name, _)| name).collect());
+    builder
+        .add_generic_attributes(PRESENTATION_ATTRIBUTES)
+        .add_generic_attributes(SELECTOR_ATTRIBUTES)
+        .tag_attributes(element_attributes());
     builder
 });
 
 /// What leaves the page around it alone: no names that its styles or scripts could meet, no images chosen by the
 /// browser. Only elements without content are left out: without another, what is around it would nest in another way.
-pub(super) static STRICT: LazyLock<Builder<'static>> = LazyLock::new(|| {
+pub(super) static STRICT_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     let is_allowed = |name: &&str| !["area", "source"].contains(name);
-    let mut builder = builder(ELEMENTS.iter().map(|&(name, _)| name).filter(is_allowed).collect());
-    let mut own = own_attributes();
+    let mut builder = base_sanitizer(ELEMENTS.iter().map(|&(name, _)| name).filter(is_allowed).collect());
+    let mut own = element_attributes();
     own.retain(|name, _| is_allowed(name));
     for attributes in own.values_mut() {
         attributes.retain(|name| matches!(*name, "href" | "src" | "alt" | "type" | "start" | "value" | "reversed"));
     }
-    builder.add_generic_attributes(LOOKS).tag_attributes(own);
+    builder.add_generic_attributes(PRESENTATION_ATTRIBUTES).tag_attributes(own);
     builder
 });
 
 /// Whether any element may have this attribute; the others need not be looked at.
 pub(super) fn is_known_attribute(name: &str) -> bool {
-    LOOKS.contains(&name) || HOOKS.contains(&name) || OWN.iter().any(|(_, names)| names.contains(&name))
+    PRESENTATION_ATTRIBUTES.contains(&name)
+        || SELECTOR_ATTRIBUTES.contains(&name)
+        || ELEMENT_ATTRIBUTES.iter().any(|(_, names)| names.contains(&name))
 }
 
 /// Addresses are judged after this, so nothing is said about the schemes of links but that scripts are none.
-fn builder(tags: HashSet<&'static str>) -> Builder<'static> {
+fn base_sanitizer(tags: HashSet<&'static str>) -> Builder<'static> {
     let mut builder = Builder::empty();
     builder
         .tags(tags)
@@ -45,12 +50,12 @@ fn builder(tags: HashSet<&'static str>) -> Builder<'static> {
     builder
 }
 
-fn own_attributes() -> HashMap<&'static str, HashSet<&'static str>> {
-    OWN.iter().map(|&(element, names)| (element, names.iter().copied().collect())).collect()
+fn element_attributes() -> HashMap<&'static str, HashSet<&'static str>> {
+    ELEMENT_ATTRIBUTES.iter().map(|&(element, names)| (element, names.iter().copied().collect())).collect()
 }
 
 /// Attributes of any element that say how it looks or what it means.
-const LOOKS: &[&str] = &[
+const PRESENTATION_ATTRIBUTES: &[&str] = &[
     "align",
     "bgcolor",
     "border",
@@ -83,10 +88,10 @@ const LOOKS: &[&str] = &[
 ];
 
 /// Attributes of any element that the mail's own styles, or a reader's tools, hold on to.
-const HOOKS: &[&str] = &["aria-hidden", "aria-label", "class", "id", "role"];
+const SELECTOR_ATTRIBUTES: &[&str] = &["aria-hidden", "aria-label", "class", "id", "role"];
 
 /// Attributes that only mean something on one element. `div` has those of `body`: the body of a mail is judged as one.
-const OWN: &[(&str, &[&str])] = &[
+const ELEMENT_ATTRIBUTES: &[(&str, &[&str])] = &[
     ("a", &["href", "name"]),
     ("area", &["href", "shape", "coords", "alt"]),
     ("details", &["open"]),

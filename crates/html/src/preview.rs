@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::dress::Dresser;
 use super::escape::push_escaped;
-use super::policy::PREVIEW;
-use super::tame::{Sheet, Tamed, tame};
-use super::{CUT_NOTE, Inline, Scheme, Shown};
+use super::normalize::{NormalizedHtml, StyleSheet, normalize};
+use super::policy::PREVIEW_SANITIZER;
+use super::rewrite_urls::UrlRewriter;
+use super::{ColorScheme, InlineParts, PreviewOptions, TRUNCATION_NOTE};
 
 /// How a mail looks that says nothing about it. A picture that is not loaded leaves a box of its size, unless the mail's
 /// own styles have another idea of it.
@@ -18,67 +18,68 @@ const BASE_STYLE: &str = "body{margin:8px;font-family:system-ui,sans-serif;overf
 
 /// How a mail looks in the dark that was made for white paper only: turned round as a whole, as mail programs do it, and
 /// pictures turned back. Text in the colours of the dark would be white on the white that the mail asks for.
-const TURNED_STYLE: &str = "html{background:#fff;filter:invert(1) hue-rotate(180deg)}\
+const INVERTED_STYLE: &str = "html{background:#fff;filter:invert(1) hue-rotate(180deg)}\
     img:not([data-blocked]),[background]{filter:invert(1) hue-rotate(180deg)}";
 
 /// A whole document to be shown in a sandboxed frame: keeps style sheets and inline styles; nothing active survives.
-pub fn preview(html: &str, inline: &dyn Inline, shown: Shown) -> String {
-    let tamed = tame(html);
-    let dressed = Dressed::new(&tamed, &mut Dresser::preview(inline, shown.remote));
+pub fn render_preview(html: &str, inline: &dyn InlineParts, shown: PreviewOptions) -> String {
+    let tamed = normalize(html);
+    let dressed = PreviewParts::new(&tamed, &mut UrlRewriter::preview(inline, shown.allow_remote));
     let knows_the_dark = dressed.sheets.iter().any(|sheet| sheet.css.contains("color-scheme"));
     let (scheme, turned) = match shown.scheme {
-        Some(Scheme::Dark) if knows_the_dark => ("dark", ""),
-        Some(Scheme::Dark) => ("light", TURNED_STYLE),
+        Some(ColorScheme::Dark) if knows_the_dark => ("dark", ""),
+        Some(ColorScheme::Dark) => ("light", INVERTED_STYLE),
         None if knows_the_dark => ("light dark", ""),
-        Some(Scheme::Light) | None => ("light", ""),
+        Some(ColorScheme::Light) | None => ("light", ""),
     };
     let mut document = format!(
         "<!doctype html><html><head><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
         <meta name=\"color-scheme\" content=\"{scheme}\">\
         <style>:root{{color-scheme:{scheme}}}{BASE_STYLE}{turned}</style>"
     );
-    for Sheet { media, css } in &dressed.sheets {
+    for StyleSheet { media, css } in &dressed.sheets {
         document.push_str("<style media=\"");
         push_escaped(&mut document, media);
         // Writing to a string does not fail.
         let _ = write!(document, "\">{css}</style>");
     }
-    let Dressed { body, content, .. } = dressed;
-    let note = if tamed.is_cut { CUT_NOTE } else { "" };
+    let PreviewParts { body_attributes: body, content, .. } = dressed;
+    let note = if tamed.is_truncated { TRUNCATION_NOTE } else { "" };
     let _ = write!(document, "</head><body{body}>{content}{note}</body></html>");
     document
 }
 
 /// The hosts that the HTML would load something from that the mail does not bring along (images, srcset, backgrounds,
 /// url() in CSS, fonts), sorted, without doubles, at most 50.
-pub fn remote_hosts(html: &str, inline: &dyn Inline) -> Vec<String> {
-    let mut dresser = Dresser::preview(inline, true);
-    Dressed::new(&tame(html), &mut dresser);
+pub fn remote_hosts(html: &str, inline: &dyn InlineParts) -> Vec<String> {
+    let mut dresser = UrlRewriter::preview(inline, true);
+    PreviewParts::new(&normalize(html), &mut dresser);
     dresser.hosts.into_iter().collect()
 }
 
 /// A mail's HTML, ready to be put together.
-struct Dressed {
+struct PreviewParts {
     /// The attributes of the body.
-    body: String,
+    body_attributes: String,
     content: String,
-    sheets: Vec<Sheet>,
+    sheets: Vec<StyleSheet>,
 }
 
-impl Dressed {
-    fn new(tamed: &Tamed, dresser: &mut Dresser<'_>) -> Self {
+impl PreviewParts {
+    fn new(tamed: &NormalizedHtml, dresser: &mut UrlRewriter<'_>) -> Self {
         // The attributes of a body are judged like those of any block.
-        let block = PREVIEW.clean(&format!("<div{}></div>", tamed.body)).to_string();
-        let block = dresser.dress(&block);
+        let block = PREVIEW_SANITIZER.clean(&format!("<div{}></div>", tamed.body_attributes)).to_string();
+        let block = dresser.rewrite(&block);
         let body = block.strip_prefix("<div").and_then(|block| block.strip_suffix("></div>")).unwrap_or_default();
-        let content = dresser.dress(&PREVIEW.clean(&tamed.markup).to_string());
-        let sheets = tamed.sheets.iter().filter(|sheet| sheet.media.chars().all(is_of_media_query));
-        let sheets = sheets.map(|sheet| Sheet { media: sheet.media.clone(), css: dresser.style(&sheet.css) });
-        Self { body: body.to_owned(), content, sheets: sheets.collect() }
+        let content = dresser.rewrite(&PREVIEW_SANITIZER.clean(&tamed.markup).to_string());
+        let sheets = tamed.sheets.iter().filter(|sheet| sheet.media.chars().all(is_media_query_char));
+        let sheets =
+            sheets.map(|sheet| StyleSheet { media: sheet.media.clone(), css: dresser.rewrite_css(&sheet.css) });
+        Self { body_attributes: body.to_owned(), content, sheets: sheets.collect() }
     }
 }
 
 /// Whether media queries are written with this character. What they are not written with needs no guess.
-fn is_of_media_query(c: char) -> bool {
+fn is_media_query_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ' ' | '(' | ')' | ':' | ',' | '-' | '.' | '/' | '<' | '>' | '=')
 }

@@ -1,7 +1,7 @@
 //! The styles of a mail: with addresses replaced and old tricks disarmed for the preview, and by an allow-list of
 //! properties for somebody else's page. `tokens` splits CSS into tokens.
 
-mod strict;
+mod declarations;
 mod tokens;
 
 use std::fmt::Write as _;
@@ -9,32 +9,37 @@ use std::fmt::Write as _;
 use cssparser::Token;
 use tokens::Tokens;
 
-pub(super) use strict::strict;
+pub(super) use declarations::filter_declarations;
 
 /// Words that once made a style run code, in browsers that nobody should have any more.
-const DISARMED: [&str; 4] = ["expression", "behavior", "-ms-behavior", "-moz-binding"];
+const LEGACY_SCRIPT_NAMES: [&str; 4] = ["expression", "behavior", "-ms-behavior", "-moz-binding"];
 
 /// Functions that take a string for an address (CSS Images, sections 2.2 to 2.5; CSS Values, section 4.5).
-const LOADING: [&str; 6] = ["image", "image-set", "-webkit-image-set", "cross-fade", "-webkit-cross-fade", "src"];
+const LOADING_FUNCTIONS: [&str; 6] =
+    ["image", "image-set", "-webkit-image-set", "cross-fade", "-webkit-cross-fade", "src"];
 
 /// What stands where something was left out, so that its neighbours do not become one word. The first blank may end an
 /// escape and mean nothing.
-const APART: &str = "  ";
+const SEPARATOR: &str = "  ";
 
 /// How deep brackets may be in each other; what comes behind more is left out. Browsers follow them by recursion, and some
 /// thousands are too much for theirs.
-const MAX_DEPTH: usize = 100;
+const MAX_BRACKET_DEPTH: usize = 100;
 
 /// What replaces a word or the name of a function that is not allowed.
-const REPLACED: &str = "x-disarmed";
+const REPLACEMENT_NAME: &str = "x-disarmed";
 
 /// The style sheet or declarations without imports and with empty comments. Each address is replaced by what the function makes of
 /// it; one that it makes nothing of is gone.
-pub(super) fn rewritten(css: &str, address: &mut dyn FnMut(&str) -> Option<String>) -> String {
-    let mut sheet =
-        Rewriter { css: String::with_capacity(css.len()), is_after_replacement: false, address, open: Vec::new() };
+pub(super) fn rewrite_css(css: &str, address: &mut dyn FnMut(&str) -> Option<String>) -> String {
+    let mut sheet = Rewriter {
+        css: String::with_capacity(css.len()),
+        is_after_replacement: false,
+        rewrite_url: address,
+        open_brackets: Vec::new(),
+    };
     let mut tokens = Tokens::new(css);
-    while sheet.open.len() <= MAX_DEPTH
+    while sheet.open_brackets.len() <= MAX_BRACKET_DEPTH
         && let Some((token, source)) = tokens.next()
     {
         if matches!(&token, Token::AtKeyword(name) if name.eq_ignore_ascii_case("import")) {
@@ -53,28 +58,28 @@ struct Rewriter<'a> {
     css: String,
     /// Whether `css` ends with something that was not in the source.
     is_after_replacement: bool,
-    address: &'a mut dyn FnMut(&str) -> Option<String>,
+    rewrite_url: &'a mut dyn FnMut(&str) -> Option<String>,
     /// For each open bracket, which one closes it (CSS Syntax, section 5.4.8: no other one does), and whether a string in
     /// it is an address.
-    open: Vec<(&'static str, bool)>,
+    open_brackets: Vec<(&'static str, bool)>,
 }
 
 impl Rewriter<'_> {
     fn push(&mut self, token: &Token<'_>, source: &str) {
         match token {
             Token::Comment(_) => self.push_comment(),
-            Token::UnquotedUrl(address) | Token::BadUrl(address) => self.push_address(address),
-            Token::QuotedString(text) | Token::BadString(text) if self.is_loading() => self.push_address(text),
+            Token::UnquotedUrl(address) | Token::BadUrl(address) => self.push_url(address),
+            Token::QuotedString(text) | Token::BadString(text) if self.expects_url() => self.push_url(text),
             Token::Function(name) => self.push_function(name, source),
-            Token::Ident(name) if is_disarmed(name) => self.push_replacement(REPLACED),
+            Token::Ident(name) if is_legacy_script_name(name) => self.push_replacement(REPLACEMENT_NAME),
             _ => {
                 match source {
-                    "(" => self.open.push((")", self.is_loading())),
-                    "[" => self.open.push(("]", self.is_loading())),
-                    "{" => self.open.push(("}", self.is_loading())),
+                    "(" => self.open_brackets.push((")", self.expects_url())),
+                    "[" => self.open_brackets.push(("]", self.expects_url())),
+                    "{" => self.open_brackets.push(("}", self.expects_url())),
                     // The escape that stands there in the end would take the next word along.
                     "/" if self.css.ends_with('<') => self.css.push(' '),
-                    _ => drop(self.open.pop_if(|(closing, _)| source == *closing)),
+                    _ => drop(self.open_brackets.pop_if(|(closing, _)| source == *closing)),
                 }
                 self.push_source(source);
             }
@@ -90,31 +95,31 @@ impl Rewriter<'_> {
         self.css.push_str("/**/");
     }
 
-    fn is_loading(&self) -> bool {
-        self.open.last().is_some_and(|&(_, is_loading)| is_loading)
+    fn expects_url(&self) -> bool {
+        self.open_brackets.last().is_some_and(|&(_, is_loading)| is_loading)
     }
 
     /// Writes a function up to its parenthesis. One that could make an address of a string that stands elsewhere, as
     /// `var()` does, is disarmed where addresses are expected.
     fn push_function(&mut self, name: &str, source: &str) {
         let name = name.to_ascii_lowercase();
-        let is_inside = self.is_loading();
-        let is_loading = LOADING.contains(&name.as_str());
+        let is_inside = self.expects_url();
+        let is_loading = LOADING_FUNCTIONS.contains(&name.as_str());
         let is_plain = name.ends_with("-gradient") || matches!(name.as_str(), "rgb" | "rgba" | "hsl" | "hsla" | "type");
-        if is_disarmed(&name) || (is_inside && !is_loading && !is_plain) {
-            self.push_replacement(REPLACED);
+        if is_legacy_script_name(&name) || (is_inside && !is_loading && !is_plain) {
+            self.push_replacement(REPLACEMENT_NAME);
             self.css.push('(');
         } else {
             self.push_source(source);
         }
-        self.open.push((")", is_loading || (is_inside && name != "type")));
+        self.open_brackets.push((")", is_loading || (is_inside && name != "type")));
     }
 
-    fn push_address(&mut self, address: &str) {
-        match (self.address)(address) {
+    fn push_url(&mut self, address: &str) {
+        match (self.rewrite_url)(address) {
             Some(url) => {
                 self.push_replacement("url");
-                push_quoted(&mut self.css, &url);
+                push_quoted_url(&mut self.css, &url);
             }
             None => self.push_replacement("none"),
         }
@@ -139,7 +144,7 @@ impl Rewriter<'_> {
     /// Ends the word at the end, if there is one.
     fn separate(&mut self) {
         if self.css.ends_with(is_name_char) {
-            self.css.push_str(APART);
+            self.css.push_str(SEPARATOR);
         }
     }
 }
@@ -150,8 +155,8 @@ fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '\\' | '\0') || !c.is_ascii()
 }
 
-fn is_disarmed(name: &str) -> bool {
-    DISARMED.iter().any(|disarmed| disarmed.eq_ignore_ascii_case(name))
+fn is_legacy_script_name(name: &str) -> bool {
+    LEGACY_SCRIPT_NAMES.iter().any(|disarmed| disarmed.eq_ignore_ascii_case(name))
 }
 
 /// Skips to behind the end of a statement that has no block, or to before a brace that should not be there.
@@ -170,7 +175,7 @@ fn skip_statement(tokens: &mut Tokens<'_>) {
 }
 
 /// Writes an address as a quoted string in parentheses. Only these characters mean something there.
-fn push_quoted(css: &mut String, url: &str) {
+fn push_quoted_url(css: &mut String, url: &str) {
     css.push_str("(\"");
     for c in url.chars() {
         if matches!(c, '"' | '\\' | '<' | '>') || c.is_control() {
@@ -189,7 +194,7 @@ mod tests {
 
     /// Addresses in capitals, and none for those that have an `x`.
     fn shout(css: &str) -> String {
-        rewritten(css, &mut |url| (!url.contains('x')).then(|| url.to_uppercase()))
+        rewrite_css(css, &mut |url| (!url.contains('x')).then(|| url.to_uppercase()))
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl<'a> Iterator for Tokens<'a> {
         if let Token::Function(name) = &token
             && name.eq_ignore_ascii_case("url")
         {
-            token = Token::UnquotedUrl(quoted_address(&mut parser));
+            token = Token::UnquotedUrl(parse_quoted_url(&mut parser));
         }
         let (source, rest) = self.rest.split_at(parser.position().byte_index());
         self.rest = rest;
@@ -37,7 +37,7 @@ impl<'a> Iterator for Tokens<'a> {
 }
 
 /// Parses the content of `url("…")`, after its opening parenthesis. Modifiers after the string are skipped.
-fn quoted_address<'a>(parser: &mut Parser<'a>) -> CowRcStr<'a> {
+fn parse_quoted_url<'a>(parser: &mut Parser<'a>) -> CowRcStr<'a> {
     let mut address = CowRcStr::from("");
     // The result is an error if there are modifiers. They are skipped all the same.
     let _ = parser.parse_nested_block(|inside| {

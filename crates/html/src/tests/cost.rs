@@ -2,8 +2,8 @@
 //! alone with these multiplies some of them until memory or patience ends, so these tests would not come back.
 
 use super::Parts;
-use crate::tame::tame;
-use crate::{Shown, preview, remote_hosts, sanitised};
+use crate::normalize::normalize;
+use crate::{PreviewOptions, remote_hosts, render_preview, sanitize};
 
 /// Enough for a multiplication to be noticed, in a build that is not optimised.
 const SIZE: usize = 10_000;
@@ -73,8 +73,11 @@ fn nothing_is_multiplied() {
         let html = format!("{start}{}", piece.repeat(SIZE / piece.len()));
         // The tags of each link get longer, and each element gets its end tag.
         let most = 10 * html.len() + 1000;
-        assert!(sanitised(&html, &Parts).len() <= most, "{start} {piece}");
-        assert!(preview(&html, &Parts, Shown { remote: true, scheme: None }).len() <= most, "{start} {piece}");
+        assert!(sanitize(&html, &Parts).len() <= most, "{start} {piece}");
+        assert!(
+            render_preview(&html, &Parts, PreviewOptions { allow_remote: true, scheme: None }).len() <= most,
+            "{start} {piece}"
+        );
         assert!(remote_hosts(&html, &Parts).len() <= 1, "{start} {piece}");
     }
 }
@@ -84,7 +87,7 @@ fn nothing_is_multiplied() {
 fn nothing_is_searched_over_and_over() {
     for (start, piece) in FAMILIES {
         let html = format!("{start}{}x", piece.repeat((1 << 18) / piece.len()));
-        assert!(tame(&html).markup.len() <= 10 * html.len(), "{start} {piece}");
+        assert!(normalize(&html).markup.len() <= 10 * html.len(), "{start} {piece}");
     }
 }
 
@@ -92,11 +95,11 @@ fn nothing_is_searched_over_and_over() {
 fn what_is_cut_says_so() {
     let note = "too much to be shown.</p>";
     let whole = format!("<p>{}</p>", "x".repeat(1 << 20));
-    assert_eq!(sanitised(&whole, &Parts), whole);
+    assert_eq!(sanitize(&whole, &Parts), whole);
     for html in ["x".repeat(3 << 20), "<br>".repeat(60_000), "<td>".repeat(600_000)] {
-        assert!(sanitised(&html, &Parts).ends_with(note), "{}", &html[..10]);
+        assert!(sanitize(&html, &Parts).ends_with(note), "{}", &html[..10]);
         assert!(
-            preview(&html, &Parts, Shown::default()).ends_with(&format!("{note}</body></html>")),
+            render_preview(&html, &Parts, PreviewOptions::default()).ends_with(&format!("{note}</body></html>")),
             "{}",
             &html[..10]
         );

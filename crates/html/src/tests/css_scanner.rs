@@ -1,10 +1,10 @@
 //! A scanner for what a style sheet loads. It shares no code with the sanitizer or with `cssparser`, so that a mistake in
 //! either of them shows in the tests. It follows CSS Syntax, section 4, except that numbers are read as names.
 
-use super::styles::{ANYTHING, LOADING};
+use super::styles::{ANY_URL, LOADING_FUNCTIONS};
 
 /// Returns everything in a style sheet that could be loaded.
-pub(super) fn loaded(css: &str) -> Vec<String> {
+pub(super) fn loaded_urls(css: &str) -> Vec<String> {
     let mut scanner = Scanner { chars: css.chars().collect(), at: 0 };
     let mut found = Vec::new();
     // The closing character of each open block, and whether a string in the block is loaded.
@@ -24,7 +24,7 @@ pub(super) fn loaded(css: &str) -> Vec<String> {
             }
             '@' => {
                 scanner.at += 1;
-                found.extend((scanner.name() == "import").then(|| ANYTHING.to_owned()));
+                found.extend((scanner.name() == "import").then(|| ANY_URL.to_owned()));
             }
             '#' => {
                 scanner.at += 1;
@@ -40,8 +40,8 @@ pub(super) fn loaded(css: &str) -> Vec<String> {
                     }
                     Some('(') => {
                         let is_substitution = matches!(name.as_str(), "var" | "attr" | "env" | "if");
-                        found.extend((is_loading && is_substitution).then(|| ANYTHING.to_owned()));
-                        let is_known = LOADING.split(' ').any(|known| known == name);
+                        found.extend((is_loading && is_substitution).then(|| ANY_URL.to_owned()));
+                        let is_known = LOADING_FUNCTIONS.split(' ').any(|known| known == name);
                         open.push((')', is_known || (is_loading && name != "type")));
                         scanner.at += 1;
                     }

@@ -6,18 +6,18 @@ use cssparser::{ParseError, Parser, Token};
 use proptest::prelude::*;
 
 use super::{Parts, css_scanner};
-use crate::address::Address;
-use crate::dress::Dresser;
+use crate::rewrite_urls::UrlRewriter;
+use crate::url_target::UrlTarget;
 
 /// Functions that load what a string in them names.
-pub(super) const LOADING: &str = "url src image image-set -webkit-image-set cross-fade -webkit-cross-fade";
+pub(super) const LOADING_FUNCTIONS: &str = "url src image image-set -webkit-image-set cross-fade -webkit-cross-fade";
 
 /// What stands for an import, and for functions that can bring any string of the mail.
-pub(super) const ANYTHING: &str = "//anything.example";
+pub(super) const ANY_URL: &str = "//anything.example";
 
 /// Everything in a style sheet that could be loaded, in the opinion of both judges.
-fn loaded(css: &str) -> Vec<String> {
-    let mut found = css_scanner::loaded(css);
+fn loaded_urls(css: &str) -> Vec<String> {
+    let mut found = css_scanner::loaded_urls(css);
     collect(&mut Parser::new(css), false, &mut found);
     found
 }
@@ -28,13 +28,14 @@ fn collect(parser: &mut Parser<'_>, is_loading: bool, found: &mut Vec<String>) {
         match &token {
             Token::UnquotedUrl(address) | Token::BadUrl(address) => found.push(address.to_string()),
             Token::QuotedString(address) if is_loading => found.push(address.to_string()),
-            Token::AtKeyword(name) if name.eq_ignore_ascii_case("import") => found.push(ANYTHING.to_owned()),
+            Token::AtKeyword(name) if name.eq_ignore_ascii_case("import") => found.push(ANY_URL.to_owned()),
             Token::Function(name) => {
                 let name = name.to_ascii_lowercase();
                 if is_loading && matches!(name.as_str(), "var" | "attr" | "env" | "if") {
-                    found.push(ANYTHING.to_owned());
+                    found.push(ANY_URL.to_owned());
                 }
-                is_loading_inside = LOADING.split(' ').any(|known| known == name) || (is_loading && name != "type");
+                is_loading_inside =
+                    LOADING_FUNCTIONS.split(' ').any(|known| known == name) || (is_loading && name != "type");
             }
             Token::ParenthesisBlock | Token::SquareBracketBlock | Token::CurlyBracketBlock => {}
             _ => continue,
@@ -53,14 +54,15 @@ fn collect(parser: &mut Parser<'_>, is_loading: bool, found: &mut Vec<String>) {
 }
 
 /// Nothing foreign is loaded when it must not be, and nothing that was not named when it may.
-fn judge(css: &str) {
-    let hidden = Dresser::preview(&Parts, false).style(css);
-    let foreign: Vec<_> = loaded(&hidden).into_iter().filter(|address| !address.contains("parts.example")).collect();
+fn check_css(css: &str) {
+    let hidden = UrlRewriter::preview(&Parts, false).rewrite_css(css);
+    let foreign: Vec<_> =
+        loaded_urls(&hidden).into_iter().filter(|address| !address.contains("parts.example")).collect();
     assert!(foreign.is_empty(), "{css}\n{hidden}\n{foreign:?}");
 
-    let mut dresser = Dresser::preview(&Parts, true);
-    let shown = dresser.style(css);
-    let hosts = loaded(&shown).into_iter().filter_map(|address| Address::parse(&address)?.host());
+    let mut dresser = UrlRewriter::preview(&Parts, true);
+    let shown = dresser.rewrite_css(css);
+    let hosts = loaded_urls(&shown).into_iter().filter_map(|address| UrlTarget::parse(&address)?.host());
     for host in hosts.filter(|host| host != "parts.example") {
         assert!(dresser.hosts.contains(&host), "{css}\n{shown}\n{host}");
     }
@@ -120,15 +122,15 @@ fn no_style_loads_what_was_not_judged() {
         "a{b:'c\n;}@import '//evil.example';",
     ];
     for css in table {
-        judge(css);
+        check_css(css);
     }
 }
 
 #[test]
 fn the_hosts_of_strings_are_named() {
     let named = |css: &str| {
-        let mut dresser = Dresser::preview(&Parts, false);
-        dresser.style(css);
+        let mut dresser = UrlRewriter::preview(&Parts, false);
+        dresser.rewrite_css(css);
         dresser.hosts.into_iter().collect::<Vec<_>>()
     };
     let table = [
@@ -172,7 +174,7 @@ fn no_style_is_read_over_and_over() {
     ];
     for (start, piece, end) in families {
         let css = format!("{start}{}{end}", piece.repeat((1 << 18) / piece.len()));
-        let result = Dresser::preview(&Parts, true).style(&css);
+        let result = UrlRewriter::preview(&Parts, true).rewrite_css(&css);
         assert!(result.len() <= 2 * css.len() + 10, "{start} {piece} {end}");
     }
 }
@@ -184,9 +186,9 @@ fn no_depth_of_nesting_overflows_the_stack() {
         for opening in ["(", "[", "{", "a(", "rgb(", "image-set(", "url(", "url('x'", "url('x'(", "@media{", "@import("]
         {
             let css = format!("color:{}", opening.repeat(100_000));
-            let result = Dresser::preview(&Parts, true).style(&css);
+            let result = UrlRewriter::preview(&Parts, true).rewrite_css(&css);
             assert!(result.len() <= 2 * css.len(), "{opening}");
-            assert_eq!(crate::css::strict(&css), "", "{opening}");
+            assert_eq!(crate::css::filter_declarations(&css), "", "{opening}");
         }
     };
     std::thread::Builder::new().stack_size(128 << 10).spawn(deep).unwrap().join().unwrap();
@@ -195,8 +197,8 @@ fn no_depth_of_nesting_overflows_the_stack() {
 #[test]
 fn the_judge_is_awake() {
     for css in ["url(//evil.example)", "a{b:url('x')}", "@import 'x'", "a{b:image-set('x')}", "image-set(var(--x))"] {
-        assert_eq!(loaded(css).len(), 2, "{css}");
-        assert_eq!(css_scanner::loaded(css).len(), 1, "{css}");
+        assert_eq!(loaded_urls(css).len(), 2, "{css}");
+        assert_eq!(css_scanner::loaded_urls(css).len(), 1, "{css}");
     }
 }
 
@@ -257,6 +259,6 @@ fn piece() -> impl Strategy<Value = &'static str> {
 proptest! {
     #[test]
     fn no_heap_of_pieces_loads_what_was_not_judged(pieces in prop::collection::vec(piece(), 0..25)) {
-        judge(&pieces.concat());
+        check_css(&pieces.concat());
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use jiff::Timestamp;
-use restante_html::{Scheme, Shown};
+use restante_html::{ColorScheme, PreviewOptions};
 use restante_mail::message::MessageId;
 use restante_store::Version;
 
@@ -68,13 +68,13 @@ impl Tags {
     }
 
     /// The tag of the preview of a message.
-    pub(crate) fn preview(&self, id: MessageId, shown: Shown) -> HeaderValue {
+    pub(crate) fn preview(&self, id: MessageId, shown: PreviewOptions) -> HeaderValue {
         let scheme = match shown.scheme {
             None => "",
-            Some(Scheme::Light) => "l",
-            Some(Scheme::Dark) => "d",
+            Some(ColorScheme::Light) => "l",
+            Some(ColorScheme::Dark) => "d",
         };
-        self.tag(format_args!("p{:x}.{}{scheme}", id.number(), u8::from(shown.remote)))
+        self.tag(format_args!("p{:x}.{}{scheme}", id.number(), u8::from(shown.allow_remote)))
     }
 
     /// The tag of what was found in a message.
@@ -198,10 +198,10 @@ mod tests {
             tags.compat(id, true),
             tags.details(id, false),
             tags.details(id, true),
-            tags.preview(id, Shown { remote: false, scheme: None }),
-            tags.preview(id, Shown { remote: true, scheme: None }),
-            tags.preview(id, Shown { remote: false, scheme: Some(Scheme::Light) }),
-            tags.preview(id, Shown { remote: false, scheme: Some(Scheme::Dark) }),
+            tags.preview(id, PreviewOptions { allow_remote: false, scheme: None }),
+            tags.preview(id, PreviewOptions { allow_remote: true, scheme: None }),
+            tags.preview(id, PreviewOptions { allow_remote: false, scheme: Some(ColorScheme::Light) }),
+            tags.preview(id, PreviewOptions { allow_remote: false, scheme: Some(ColorScheme::Dark) }),
             tags.extract(id, Extract::Links),
             tags.extract(id, Extract::Codes),
             tags.extract(id, Extract::Unsubscribe),

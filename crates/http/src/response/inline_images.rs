@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use restante_html::Inline;
+use restante_html::InlineParts;
 use restante_mail::message::Summary;
 use restante_mail::mime::{Attachment, Mime, Part, TransferEncoding};
 
@@ -38,12 +38,12 @@ impl<'a> Embedded<'a> {
     }
 }
 
-impl Inline for Embedded<'_> {
-    fn url(&self, content_id: &str) -> Option<String> {
+impl InlineParts for Embedded<'_> {
+    fn url_by_content_id(&self, content_id: &str) -> Option<String> {
         self.embed(self.images.by_id.get(content_id)?)
     }
 
-    fn located(&self, location: &str) -> Option<String> {
+    fn url_by_location(&self, location: &str) -> Option<String> {
         self.embed(self.images.by_location.get(location)?)
     }
 }
@@ -80,12 +80,12 @@ impl<'a> Links<'a> {
     }
 }
 
-impl Inline for Links<'_> {
-    fn url(&self, content_id: &str) -> Option<String> {
+impl InlineParts for Links<'_> {
+    fn url_by_content_id(&self, content_id: &str) -> Option<String> {
         self.link(self.images.by_id.get(content_id)?)
     }
 
-    fn located(&self, location: &str) -> Option<String> {
+    fn url_by_location(&self, location: &str) -> Option<String> {
         self.link(self.images.by_location.get(location)?)
     }
 }
@@ -203,11 +203,15 @@ mod tests {
             ("\"><script", "data:image/gif;base64,YWJj", "6/%22%3E%3Cscript%3E.gif"),
         ];
         for (name, data, link) in table {
-            assert_eq!(embedded.url(name).as_deref(), Some(data), "{name}");
-            assert_eq!(links.url(name), Some(format!("http://localhost/mailbox/vattach/test/17/{link}")), "{name}");
+            assert_eq!(embedded.url_by_content_id(name).as_deref(), Some(data), "{name}");
+            assert_eq!(
+                links.url_by_content_id(name),
+                Some(format!("http://localhost/mailbox/vattach/test/17/{link}")),
+                "{name}"
+            );
         }
         for name in ["html", "tiff", "", "A@x", "<a@x>"] {
-            assert_eq!((embedded.url(name), links.url(name)), (None, None), "{name}");
+            assert_eq!((embedded.url_by_content_id(name), links.url_by_content_id(name)), (None, None), "{name}");
         }
     }
 
@@ -225,19 +229,23 @@ mod tests {
             ("b.gif", "data:image/gif;base64,YWJj", "/mailbox/vattach/test/17/2/attachment-2.gif"),
         ];
         for (location, data, link) in table {
-            assert_eq!(embedded.located(location).as_deref(), Some(data));
-            assert_eq!(links.located(location).as_deref(), Some(link));
-            assert_eq!(embedded.url(location), None);
+            assert_eq!(embedded.url_by_location(location).as_deref(), Some(data));
+            assert_eq!(links.url_by_location(location).as_deref(), Some(link));
+            assert_eq!(embedded.url_by_content_id(location), None);
         }
         for location in ["a", "c.css", ""] {
-            assert_eq!((embedded.located(location), links.located(location)), (None, None), "{location}");
+            assert_eq!(
+                (embedded.url_by_location(location), links.url_by_location(location)),
+                (None, None),
+                "{location}"
+            );
         }
     }
 
     /// What all calls give together when each image is called ten thousand times.
-    fn called_often(inline: &dyn Inline, names: &[&str]) -> usize {
+    fn called_often(inline: &dyn InlineParts, names: &[&str]) -> usize {
         let calls = (0..10_000).flat_map(|_| names);
-        calls.filter_map(|name| inline.url(name)).map(|url| url.len()).sum()
+        calls.filter_map(|name| inline.url_by_content_id(name)).map(|url| url.len()).sum()
     }
 
     #[test]
@@ -258,7 +266,7 @@ mod tests {
         let header = "Content-Type: image/png\r\nContent-ID: <a>\r\nContent-Transfer-Encoding: base64";
         let mime = mail(&[(header, &blanks)]);
         let embedded = Embedded::new(&mime);
-        let read = (0..10_000).filter(|_| embedded.url("a").is_some()).count();
+        let read = (0..10_000).filter(|_| embedded.url_by_content_id("a").is_some()).count();
         assert_eq!(read, MOST / blanks.len() - 1);
     }
 }

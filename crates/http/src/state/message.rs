@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::HeaderValue;
 use axum::response::Response;
 use bytes::Bytes;
-use restante_html::Shown;
+use restante_html::PreviewOptions;
 use restante_http_connection::memory::{Allowance, SMALL};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
@@ -49,7 +49,7 @@ pub(crate) enum Form {
     /// The JSON of our page.
     Details,
     /// The document for a frame.
-    Preview(Shown),
+    Preview(PreviewOptions),
     /// What was found in it.
     Extract(Extract),
 }

@@ -32,8 +32,8 @@ pub(crate) async fn compat(
 
 fn message(of: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {
     // Inbucket's page shows no line breaks but these.
-    let text = restante_html::linked(&mime.inbucket_text()).replace('\n', "<br/>\n");
-    let html = restante_html::sanitised(&mime.html(), &Links::new(mime, of, root));
+    let text = restante_html::linkify(&mime.inbucket_text()).replace('\n', "<br/>\n");
+    let html = restante_html::sanitize(&mime.html(), &Links::new(mime, of, root));
     let size = json::longest(&text) + json::longest(&html) + 2 * record_size(of);
     let attachment = |(index, file): (usize, restante_mail::mime::Attachment<'_>)| CompatAttachment {
         id: index.to_string(),

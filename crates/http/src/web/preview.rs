@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use restante_html::{self, Scheme, Shown};
+use restante_html::{self, ColorScheme, PreviewOptions};
 use restante_mail::mime::Mime;
 
 use crate::extractors::parameters::{OneMessage, query, text};
@@ -40,7 +40,7 @@ const POLICY_WITH_REMOTE: HeaderValue = HeaderValue::from_static(policy!("data: 
 
 /// How the preview shall look, from the query.
 #[derive(Debug)]
-pub(crate) struct Wanted(Shown);
+pub(crate) struct Wanted(PreviewOptions);
 
 impl<S: Sync> FromRequestParts<S> for Wanted {
     type Rejection = Problem;
@@ -55,11 +55,11 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
         };
         let scheme = match text(&pairs, "scheme")? {
             None => None,
-            Some("light") => Some(Scheme::Light),
-            Some("dark") => Some(Scheme::Dark),
+            Some("light") => Some(ColorScheme::Light),
+            Some("dark") => Some(ColorScheme::Dark),
             Some(_) => return Err(wrong("The parameter scheme must be light or dark.")),
         };
-        Ok(Self(Shown { remote, scheme }))
+        Ok(Self(PreviewOptions { allow_remote: remote, scheme }))
     }
 }
 
@@ -83,22 +83,22 @@ pub(crate) async fn preview(
 }
 
 /// The document; a mail without HTML is shown as its text, so that the frame is never empty.
-fn document(mime: &Mime, shown: Shown) -> Bytes {
+fn document(mime: &Mime, shown: PreviewOptions) -> Bytes {
     let html = if mime.has_html() {
         mime.html()
     } else {
-        format!("<div style=\"white-space:pre-wrap\">{}</div>", restante_html::linked(&mime.text()))
+        format!("<div style=\"white-space:pre-wrap\">{}</div>", restante_html::linkify(&mime.text()))
     };
-    let mut document = restante_html::preview(&html, &Embedded::new(mime), shown);
+    let mut document = restante_html::render_preview(&html, &Embedded::new(mime), shown);
     document.shrink_to_fit();
     document.into()
 }
 
-fn framed(document: Body, tag: HeaderValue, shown: Shown) -> Response {
+fn framed(document: Body, tag: HeaderValue, shown: PreviewOptions) -> Response {
     let mut response = Response::new(document);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, success::HTML);
-    headers.insert(header::CONTENT_SECURITY_POLICY, if shown.remote { POLICY_WITH_REMOTE } else { POLICY });
+    headers.insert(header::CONTENT_SECURITY_POLICY, if shown.allow_remote { POLICY_WITH_REMOTE } else { POLICY });
     headers.insert(header::REFERRER_POLICY, success::NO_REFERRER);
     headers.insert(header::CACHE_CONTROL, success::PRIVATE);
     headers.insert(header::ETAG, tag);

@@ -6,7 +6,7 @@ use cssparser::Token;
 use super::tokens::Tokens;
 
 /// The declarations of a `style` attribute that are harmless anywhere.
-pub(crate) fn strict(style: &str) -> String {
+pub(crate) fn filter_declarations(style: &str) -> String {
     let mut result = String::new();
     let mut declaration = Declaration::default();
     for (token, source) in Tokens::new(style) {
@@ -28,7 +28,7 @@ struct Declaration {
     /// What was read before the colon, then behind it.
     text: String,
     depth: usize,
-    is_refused: bool,
+    is_rejected: bool,
 }
 
 impl Declaration {
@@ -38,7 +38,7 @@ impl Declaration {
             return;
         }
         // An escape, which plain values do not need, could hide something. A NUL is read as another character.
-        self.is_refused |= !matches!(token, Token::Comment(_)) && source.contains(['\\', '\0']);
+        self.is_rejected |= !matches!(token, Token::Comment(_)) && source.contains(['\\', '\0']);
         match token {
             Token::Ident(_)
             | Token::Hash(_)
@@ -50,19 +50,19 @@ impl Declaration {
             | Token::Comma
             | Token::Delim('.' | '#' | '%' | '/' | '+' | '-' | '!' | '*') => {}
             Token::Function(name) => {
-                self.is_refused |= !is_harmless_function(name);
+                self.is_rejected |= !is_harmless_function(name);
                 self.depth += 1;
             }
             Token::ParenthesisBlock => self.depth += 1,
             Token::CloseParenthesis if self.depth > 0 => self.depth -= 1,
             Token::QuotedString(_) => {
-                self.is_refused |= source.contains('<') || !source[1..].ends_with(&source[..1]);
+                self.is_rejected |= source.contains('<') || !source[1..].ends_with(&source[..1]);
             }
             Token::Comment(_) => {
                 self.text.push(' ');
                 return;
             }
-            _ => self.is_refused = true,
+            _ => self.is_rejected = true,
         }
         self.text.push_str(source);
     }
@@ -73,7 +73,7 @@ impl Declaration {
         let is_known = PROPERTIES.binary_search(&property.as_str()).is_ok();
         // With a negative margin content leaves its place.
         let moves_out = property.starts_with("margin") && value.contains('-');
-        if !is_known || value.is_empty() || self.is_refused || self.depth > 0 || moves_out {
+        if !is_known || value.is_empty() || self.is_rejected || self.depth > 0 || moves_out {
             return;
         }
         if !result.is_empty() {
@@ -195,8 +195,8 @@ mod tests {
             ("", ""),
         ];
         for (style, result) in table {
-            assert_eq!(strict(style), result, "{style}");
-            assert_eq!(strict(result), result, "{style}");
+            assert_eq!(filter_declarations(style), result, "{style}");
+            assert_eq!(filter_declarations(result), result, "{style}");
         }
     }
 }

@@ -3,19 +3,19 @@
 
 use restante_extract::TextUrl;
 
-use super::CUT_NOTE;
+use super::TRUNCATION_NOTE;
 use super::escape::push_escaped;
-use super::tame::MAX_BYTES;
+use super::normalize::MAX_HTML_BYTES;
 
 /// Plain text as HTML: escaped, with links for http, https and mailto. Lines stay as they are; a page shows them with
 /// `white-space: pre-wrap`. What is too much is cut off: a link takes ten times its address.
-pub fn linked(text: &str) -> String {
-    let shown = &text[..text.floor_char_boundary(MAX_BYTES)];
+pub fn linkify(text: &str) -> String {
+    let shown = &text[..text.floor_char_boundary(MAX_HTML_BYTES)];
     let mut html = String::with_capacity(shown.len() + shown.len() / 8);
     let mut is_cut = shown.len() < text.len();
     let mut rest = shown;
     while let Some(found) = TextUrl::find_first(rest) {
-        if html.len() > MAX_BYTES {
+        if html.len() > MAX_HTML_BYTES {
             is_cut = true;
             rest = "";
             break;
@@ -35,7 +35,7 @@ pub fn linked(text: &str) -> String {
     }
     push_escaped(&mut html, rest);
     if is_cut {
-        html.push_str(CUT_NOTE);
+        html.push_str(TRUNCATION_NOTE);
     }
     html
 }
@@ -48,7 +48,7 @@ mod tests {
 
     /// The result with each link as `[address]`.
     fn shown(text: &str) -> String {
-        let html = linked(text);
+        let html = linkify(text);
         let mut shown = String::new();
         let mut rest = html.as_str();
         while let Some((before, link)) = rest.split_once("<a href=\"") {
@@ -96,18 +96,22 @@ mod tests {
             ["http://", "http://x", "(((((", "http://x ", "mailto:a)", ":", "http://x)", "&", "https://a..... "]
         {
             let text = piece.repeat(SIZE / piece.len());
-            assert!(linked(&text).len() <= 10 * text.len(), "{piece}");
+            assert!(linkify(&text).len() <= 10 * text.len(), "{piece}");
         }
     }
 
     #[test]
     fn what_is_too_much_is_cut() {
         for (piece, growth) in [("http://x ", 1), ("x ", 1), ("é", 1), ("\"", 6)] {
-            let html = linked(&piece.repeat((9 << 20) / piece.len()));
-            assert!(html.len() <= growth * MAX_BYTES + 200 && html.ends_with(CUT_NOTE), "{piece} {}", html.len());
+            let html = linkify(&piece.repeat((9 << 20) / piece.len()));
+            assert!(
+                html.len() <= growth * MAX_HTML_BYTES + 200 && html.ends_with(TRUNCATION_NOTE),
+                "{piece} {}",
+                html.len()
+            );
         }
-        let whole = "x".repeat(MAX_BYTES);
-        assert_eq!(linked(&whole), whole);
+        let whole = "x".repeat(MAX_HTML_BYTES);
+        assert_eq!(linkify(&whole), whole);
     }
 
     #[test]
@@ -116,7 +120,7 @@ mod tests {
             [(":", "x"), ("http:", "x"), ("http://", "x"), ("http://x.", ""), ("mailto:a:", "."), ("//", ":")]
         {
             let text = piece.repeat((1 << 19) / piece.len()) + end;
-            assert!(linked(&text).len() <= 20 * text.len(), "{piece}");
+            assert!(linkify(&text).len() <= 20 * text.len(), "{piece}");
         }
     }
 

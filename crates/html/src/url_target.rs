@@ -4,18 +4,18 @@ use ammonia::Url;
 
 /// What an address leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Address {
+pub(super) enum UrlTarget {
     /// A part of the same mail, by its Content-ID.
-    Part(String),
+    InlinePart(String),
     /// Something on another host. The address is whole, with its scheme.
     Remote(String),
     /// A picture that is in the address itself.
-    Picture(String),
+    DataImage(String),
     /// An address to write to or a number to call.
     Contact(String),
 }
 
-impl Address {
+impl UrlTarget {
     /// Reads an address as a browser does (URL Standard, section 4.4): blanks around it and line breaks in it do not
     /// count. None for all that leads nowhere: scripts, documents made up on the spot, addresses that miss a host.
     pub(super) fn parse(raw: &str) -> Option<Self> {
@@ -27,9 +27,9 @@ impl Address {
         let (scheme, rest) = address.split_once(':')?;
         match scheme.to_ascii_lowercase().as_str() {
             "http" | "https" => Some(Self::Remote(address)),
-            "cid" => Some(Self::Part(content_id(rest))),
+            "cid" => Some(Self::InlinePart(content_id(rest))),
             "mailto" | "tel" => Some(Self::Contact(address)),
-            "data" => is_picture(rest).then_some(Self::Picture(address)),
+            "data" => is_image_data(rest).then_some(Self::DataImage(address)),
             _ => None,
         }
     }
@@ -55,7 +55,7 @@ fn content_id(encoded: &str) -> String {
     String::from_utf8_lossy(&bytes).trim_matches(['<', '>', ' ']).to_owned()
 }
 
-fn is_picture(rest: &str) -> bool {
+fn is_image_data(rest: &str) -> bool {
     let media_type = rest.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
     let Some(subtype) = media_type.strip_prefix("image/") else { return false };
     matches!(subtype, "png" | "gif" | "jpeg" | "jpg" | "webp" | "avif" | "bmp" | "svg+xml")
@@ -67,20 +67,20 @@ mod tests {
 
     #[test]
     fn addresses_are_read() {
-        use Address::{Contact, Part, Picture, Remote};
-        type Kind = fn(String) -> Address;
+        use UrlTarget::{Contact, DataImage, InlinePart, Remote};
+        type Kind = fn(String) -> UrlTarget;
         let table: [(&str, Option<Kind>, &str); 24] = [
             ("http://x/y", Some(Remote), "http://x/y"),
             (" HTTPS://x\n/y\t", Some(Remote), "HTTPS://x/y"),
             ("//x/y", Some(Remote), "https://x/y"),
             ("/\n/x/y", Some(Remote), "https://x/y"),
             ("\u{1}http://x", Some(Remote), "http://x"),
-            ("cid:a@b", Some(Part), "a@b"),
-            ("CID:<a%40b%zz%4>", Some(Part), "a@b%zz%4"),
+            ("cid:a@b", Some(InlinePart), "a@b"),
+            ("CID:<a%40b%zz%4>", Some(InlinePart), "a@b%zz%4"),
             ("mailto:a@b", Some(Contact), "mailto:a@b"),
             ("tel:+1", Some(Contact), "tel:+1"),
-            ("data:image/png;base64,AA", Some(Picture), "data:image/png;base64,AA"),
-            ("data:IMAGE/SVG+XML,x", Some(Picture), "data:IMAGE/SVG+XML,x"),
+            ("data:image/png;base64,AA", Some(DataImage), "data:image/png;base64,AA"),
+            ("data:IMAGE/SVG+XML,x", Some(DataImage), "data:IMAGE/SVG+XML,x"),
             ("data:text/html,x", None, ""),
             ("data:image/html,x", None, ""),
             ("data:,x", None, ""),
@@ -96,7 +96,7 @@ mod tests {
             ("", None, ""),
         ];
         for (raw, kind, address) in table {
-            assert_eq!(Address::parse(raw), kind.map(|kind| kind(address.to_owned())), "{raw}");
+            assert_eq!(UrlTarget::parse(raw), kind.map(|kind| kind(address.to_owned())), "{raw}");
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
             ("cid:x", None),
         ];
         for (raw, host) in table {
-            assert_eq!(Address::parse(raw).and_then(|address| address.host()).as_deref(), host, "{raw}");
+            assert_eq!(UrlTarget::parse(raw).and_then(|address| address.host()).as_deref(), host, "{raw}");
         }
     }
 }

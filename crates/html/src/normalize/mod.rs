@@ -5,16 +5,16 @@
 //! here.
 
 mod nesting;
-mod writing;
+mod serialize;
 
 use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
 
-use super::elements::{element, is_void};
-use nesting::Open;
-use writing::push_attributes;
+use super::elements::{find_element, is_void};
+use nesting::OpenElement;
+use serialize::push_attributes;
 
 /// How much of a mail's HTML is looked at, and how much of it is left at most, but for the last piece.
-pub(super) const MAX_BYTES: usize = 2 << 20;
+pub(super) const MAX_HTML_BYTES: usize = 2 << 20;
 /// How many elements the result has at most, but for a few.
 pub(super) const MAX_ELEMENTS: usize = 50_000;
 /// How deep elements are nested in the result; tags of deeper ones are left out.
@@ -22,32 +22,32 @@ pub(super) const MAX_DEPTH: usize = 200;
 
 /// The parts of a mail's HTML.
 #[derive(Debug, Default)]
-pub(super) struct Tamed {
+pub(super) struct NormalizedHtml {
     /// The content of the body.
     pub(super) markup: String,
     /// The attributes of the body.
-    pub(super) body: String,
+    pub(super) body_attributes: String,
     /// The style sheets.
-    pub(super) sheets: Vec<Sheet>,
+    pub(super) sheets: Vec<StyleSheet>,
     /// Whether something is missing at the end.
-    pub(super) is_cut: bool,
+    pub(super) is_truncated: bool,
 }
 
 /// A style sheet of the mail: for which media it is, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sheet {
+pub(super) struct StyleSheet {
     pub(super) media: String,
     pub(super) css: String,
 }
 
 /// Makes the HTML of a mail fit for a parser.
-pub(super) fn tame(html: &str) -> Tamed {
-    let end = html.floor_char_boundary(MAX_BYTES);
-    let mut tamer = Tamer::default();
-    tamer.tamed.is_cut = end < html.len();
+pub(super) fn normalize(html: &str) -> NormalizedHtml {
+    let end = html.floor_char_boundary(MAX_HTML_BYTES);
+    let mut tamer = Normalizer::default();
+    tamer.output.is_truncated = end < html.len();
     for token in Tokens::new(&html[..end]) {
-        if tamer.elements >= MAX_ELEMENTS || tamer.tamed.markup.len() > MAX_BYTES {
-            tamer.tamed.is_cut = true;
+        if tamer.element_count >= MAX_ELEMENTS || tamer.output.markup.len() > MAX_HTML_BYTES {
+            tamer.output.is_truncated = true;
             break;
         }
         match token {
@@ -57,63 +57,63 @@ pub(super) fn tame(html: &str) -> Tamed {
             Token::EndTag(name) => tamer.end_tag(name),
         }
     }
-    tamer.tamed.is_cut |= tamer.tamed.markup.len() > MAX_BYTES;
+    tamer.output.is_truncated |= tamer.output.markup.len() > MAX_HTML_BYTES;
     tamer.close_down_to(0);
-    tamer.tamed
+    tamer.output
 }
 
 /// What the next raw text is good for.
 #[derive(Debug, Default)]
-enum Raw {
+enum RawTextUse {
     #[default]
-    Nothing,
+    Discard,
     Text,
     Style(String),
 }
 
 #[derive(Default)]
-struct Tamer {
-    tamed: Tamed,
-    stack: Vec<Open>,
-    elements: usize,
+struct Normalizer {
+    output: NormalizedHtml,
+    stack: Vec<OpenElement>,
+    element_count: usize,
     /// Formatting that ended with a block and goes on with the next words.
-    lost: Vec<Open>,
-    reopened: usize,
+    pending_formatting: Vec<OpenElement>,
+    reopened_count: usize,
     /// How many tags were left out because they were too deep and wait for their end tags.
     too_deep: usize,
     /// How many costly characters were written since the last comment.
-    costly: usize,
-    raw: Raw,
+    costly_chars: usize,
+    raw: RawTextUse,
     has_body: bool,
 }
 
-impl Tamer {
+impl Normalizer {
     fn text(&mut self, text: &str) {
         if !text.bytes().all(|b| b.is_ascii_whitespace()) {
-            self.leave_scaffold();
-            self.reopen_lost();
+            self.ensure_cell();
+            self.reopen_formatting();
         }
         self.push_text(text);
     }
 
     fn raw(&mut self, text: &str) {
         match std::mem::take(&mut self.raw) {
-            Raw::Nothing => {}
-            Raw::Text => self.text(text),
-            Raw::Style(media) => {
+            RawTextUse::Discard => {}
+            RawTextUse::Text => self.text(text),
+            RawTextUse::Style(media) => {
                 let css = text.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "");
-                self.tamed.sheets.push(Sheet { media, css });
+                self.output.sheets.push(StyleSheet { media, css });
             }
         }
     }
 
     fn start_tag(&mut self, name: &str, attributes: &str) {
-        let Some((name, kind)) = element(name) else { return self.other_start_tag(name, attributes) };
+        let Some((name, kind)) = find_element(name) else { return self.other_start_tag(name, attributes) };
         if kind.is_table_part() {
             if !self.enter_table_part(kind) {
                 return;
             }
-        } else if !self.make_room(name, kind) {
+        } else if !self.prepare_for(name, kind) {
             return;
         }
         if self.stack.len() >= MAX_DEPTH && !is_void(name) {
@@ -123,19 +123,19 @@ impl Tamer {
         let mut tag = format!("<{name}");
         push_attributes(&mut tag, attributes);
         tag.push('>');
-        self.push(name, kind, tag);
+        self.push_element(name, kind, tag);
     }
 
     /// The tags that leave something although they name no element of ours.
     fn other_start_tag(&mut self, name: &str, attributes: &str) {
         if name.eq_ignore_ascii_case("body") && !self.has_body {
             self.has_body = true;
-            push_attributes(&mut self.tamed.body, attributes);
+            push_attributes(&mut self.output.body_attributes, attributes);
         } else if name.eq_ignore_ascii_case("style") {
             let media = find_attribute(attributes, "media").unwrap_or_default();
-            self.raw = Raw::Style(media.to_owned());
+            self.raw = RawTextUse::Style(media.to_owned());
         } else if name.eq_ignore_ascii_case("textarea") || name.eq_ignore_ascii_case("xmp") {
-            self.raw = Raw::Text;
+            self.raw = RawTextUse::Text;
         }
     }
 }
@@ -190,28 +190,28 @@ mod tests {
             ("<![CDATA[a>b]]>", "b]]>"),
         ];
         for (html, markup) in table {
-            assert_eq!(tame(html).markup, markup, "{html}");
+            assert_eq!(normalize(html).markup, markup, "{html}");
         }
     }
 
     #[test]
     fn the_body_and_the_style_sheets_are_set_aside() {
-        let tamed = tame(
+        let tamed = normalize(
             "<html><head><style media=print>a{}</style></head><body bgcolor=red onload=x><STYLE>b{}</style>c</body>",
         );
-        let sheet = |media: &str, css: &str| Sheet { media: media.to_owned(), css: css.to_owned() };
+        let sheet = |media: &str, css: &str| StyleSheet { media: media.to_owned(), css: css.to_owned() };
         assert_eq!(tamed.sheets, [sheet("print", "a{}"), sheet("", "b{}")]);
-        assert_eq!(tamed.body, " bgcolor=\"red\"");
+        assert_eq!(tamed.body_attributes, " bgcolor=\"red\"");
         assert_eq!(tamed.markup, "c");
     }
 
     #[test]
     fn what_is_too_much_is_cut() {
-        assert!(!tame(&"x".repeat(MAX_BYTES)).is_cut);
-        assert!(tame(&"é".repeat(MAX_BYTES)).is_cut);
-        let many = tame(&"<br>".repeat(MAX_ELEMENTS + 1));
-        assert!(many.is_cut && many.markup.len() == 4 * MAX_ELEMENTS);
-        let deep = tame(&format!("{}x{}y", "<div>".repeat(300), "</div>".repeat(300)));
-        assert!(!deep.is_cut && deep.markup.contains("<div>x</div>") && deep.markup.ends_with("</div>y"));
+        assert!(!normalize(&"x".repeat(MAX_HTML_BYTES)).is_truncated);
+        assert!(normalize(&"é".repeat(MAX_HTML_BYTES)).is_truncated);
+        let many = normalize(&"<br>".repeat(MAX_ELEMENTS + 1));
+        assert!(many.is_truncated && many.markup.len() == 4 * MAX_ELEMENTS);
+        let deep = normalize(&format!("{}x{}y", "<div>".repeat(300), "</div>".repeat(300)));
+        assert!(!deep.is_truncated && deep.markup.contains("<div>x</div>") && deep.markup.ends_with("</div>y"));
     }
 }

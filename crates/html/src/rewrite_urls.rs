@@ -6,36 +6,36 @@ use std::collections::BTreeSet;
 
 use restante_mail::mime::html_tokens::{Attributes, Token, Tokens};
 
-use super::Inline;
-use super::address::Address;
+use super::InlineParts;
 use super::css;
-use super::escape::{push_escaped, unescaped};
+use super::escape::{push_escaped, unescape};
+use super::url_target::UrlTarget;
 
 /// How many hosts are remembered.
 const MAX_HOSTS: usize = 50;
 
 /// Goes through sanitised markup by the rules of one view.
-pub(super) struct Dresser<'a> {
-    inline: &'a dyn Inline,
-    is_remote_shown: bool,
+pub(super) struct UrlRewriter<'a> {
+    inline: &'a dyn InlineParts,
+    allows_remote: bool,
     is_strict: bool,
     /// The hosts that something would be loaded from.
     pub(super) hosts: BTreeSet<String>,
 }
 
-impl<'a> Dresser<'a> {
+impl<'a> UrlRewriter<'a> {
     /// For somebody else's page.
-    pub(super) fn strict(inline: &'a dyn Inline) -> Self {
-        Self { inline, is_remote_shown: true, is_strict: true, hosts: BTreeSet::new() }
+    pub(super) fn strict(inline: &'a dyn InlineParts) -> Self {
+        Self { inline, allows_remote: true, is_strict: true, hosts: BTreeSet::new() }
     }
 
     /// For a frame of its own.
-    pub(super) fn preview(inline: &'a dyn Inline, is_remote_shown: bool) -> Self {
-        Self { inline, is_remote_shown, is_strict: false, hosts: BTreeSet::new() }
+    pub(super) fn preview(inline: &'a dyn InlineParts, is_remote_shown: bool) -> Self {
+        Self { inline, allows_remote: is_remote_shown, is_strict: false, hosts: BTreeSet::new() }
     }
 
     /// The markup with its addresses and styles put right.
-    pub(super) fn dress(&mut self, markup: &str) -> String {
+    pub(super) fn rewrite(&mut self, markup: &str) -> String {
         let mut result = String::with_capacity(markup.len());
         let mut is_pre = false;
         // A carriage return that came as a reference is one no more when it is read again.
@@ -52,7 +52,7 @@ impl<'a> Dresser<'a> {
                 }
                 Token::StartTag(name, attributes) => {
                     is_pre = name == "pre";
-                    self.tag(&mut result, name, attributes);
+                    self.write_tag(&mut result, name, attributes);
                 }
                 Token::RawText(_) => {}
                 Token::EndTag(name) => {
@@ -66,49 +66,49 @@ impl<'a> Dresser<'a> {
     }
 
     /// The style sheet or declarations with the addresses in it put right.
-    pub(super) fn style(&mut self, style: &str) -> String {
-        css::rewritten(style, &mut |raw| match self.load(raw) {
-            Loaded::From(url) => Some(url),
-            Loaded::Blocked | Loaded::Nothing => None,
+    pub(super) fn rewrite_css(&mut self, style: &str) -> String {
+        css::rewrite_css(style, &mut |raw| match self.resolve_resource(raw) {
+            Resource::Url(url) => Some(url),
+            Resource::Blocked | Resource::Missing => None,
         })
     }
 
-    fn tag(&mut self, result: &mut String, name: &str, attributes: &str) {
+    fn write_tag(&mut self, result: &mut String, name: &str, attributes: &str) {
         result.push('<');
         result.push_str(name);
         for (attribute, value) in Attributes::new(attributes) {
-            self.attribute(result, name, attribute, &unescaped(value));
+            self.write_attribute(result, name, attribute, &unescape(value));
         }
         result.push('>');
     }
 
-    fn attribute(&mut self, result: &mut String, element: &str, name: &str, value: &str) {
+    fn write_attribute(&mut self, result: &mut String, element: &str, name: &str, value: &str) {
         match name {
             "href" => {
-                if let Some(Address::Remote(address) | Address::Contact(address)) = Address::parse(value) {
+                if let Some(UrlTarget::Remote(address) | UrlTarget::Contact(address)) = UrlTarget::parse(value) {
                     push_attribute(result, name, &address);
                     push_attribute(result, "target", "_blank");
                     push_attribute(result, "rel", "noopener noreferrer nofollow");
                 }
             }
-            "src" => match self.load(value) {
-                Loaded::From(url) => push_attribute(result, name, &url),
-                Loaded::Blocked => push_attribute(result, "data-blocked", ""),
-                Loaded::Nothing => {}
+            "src" => match self.resolve_resource(value) {
+                Resource::Url(url) => push_attribute(result, name, &url),
+                Resource::Blocked => push_attribute(result, "data-blocked", ""),
+                Resource::Missing => {}
             },
             "background" => {
-                if let Loaded::From(url) = self.load(value) {
+                if let Resource::Url(url) = self.resolve_resource(value) {
                     push_attribute(result, name, &url);
                 }
             }
             "srcset" => {
-                let candidates = self.candidates(value);
+                let candidates = self.rewrite_srcset(value);
                 if !candidates.is_empty() {
                     push_attribute(result, name, &candidates);
                 }
             }
             "style" => {
-                let style = if self.is_strict { css::strict(value) } else { self.style(value) };
+                let style = if self.is_strict { css::filter_declarations(value) } else { self.rewrite_css(value) };
                 if !style.is_empty() {
                     push_attribute(result, name, &style);
                 }
@@ -119,7 +119,7 @@ impl<'a> Dresser<'a> {
     }
 
     /// The candidates of a `srcset` that may be loaded (HTML Standard, section 4.8.4.2.1).
-    fn candidates(&mut self, srcset: &str) -> String {
+    fn rewrite_srcset(&mut self, srcset: &str) -> String {
         let mut kept: Vec<String> = Vec::new();
         let mut rest = srcset;
         loop {
@@ -130,36 +130,36 @@ impl<'a> Dresser<'a> {
             let (address, behind) = rest.split_at(rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len()));
             let descriptor = if address.ends_with(',') { "" } else { behind.split(',').next().unwrap_or_default() };
             rest = &behind[descriptor.len()..];
-            if let Loaded::From(url) = self.load(address.trim_end_matches(',')) {
+            if let Resource::Url(url) = self.resolve_resource(address.trim_end_matches(',')) {
                 kept.push(format!("{url} {}", descriptor.trim()).trim_end().to_owned());
             }
         }
     }
 
     /// Where a picture or a font is loaded from.
-    fn load(&mut self, raw: &str) -> Loaded {
-        if let Some(url) = self.inline.located(raw.trim()) {
-            return Loaded::From(url);
+    fn resolve_resource(&mut self, raw: &str) -> Resource {
+        if let Some(url) = self.inline.url_by_location(raw.trim()) {
+            return Resource::Url(url);
         }
-        let Some(address) = Address::parse(raw) else { return Loaded::Nothing };
+        let Some(address) = UrlTarget::parse(raw) else { return Resource::Missing };
         if self.hosts.len() < MAX_HOSTS {
             self.hosts.extend(address.host());
         }
         match address {
-            Address::Part(id) => self.inline.url(&id).map_or(Loaded::Nothing, Loaded::From),
-            Address::Remote(url) if self.is_remote_shown => Loaded::From(url),
-            Address::Remote(_) => Loaded::Blocked,
-            Address::Picture(url) => Loaded::From(url),
-            Address::Contact(_) => Loaded::Nothing,
+            UrlTarget::InlinePart(id) => self.inline.url_by_content_id(&id).map_or(Resource::Missing, Resource::Url),
+            UrlTarget::Remote(url) if self.allows_remote => Resource::Url(url),
+            UrlTarget::Remote(_) => Resource::Blocked,
+            UrlTarget::DataImage(url) => Resource::Url(url),
+            UrlTarget::Contact(_) => Resource::Missing,
         }
     }
 }
 
 /// What became of something that a mail wants to load.
-enum Loaded {
-    From(String),
+enum Resource {
+    Url(String),
     Blocked,
-    Nothing,
+    Missing,
 }
 
 fn push_attribute(tag: &mut String, name: &str, value: &str) {

@@ -1,39 +1,42 @@
 //! What ordinary mail looks like in the preview, and what is left of it for somebody else's page.
 
 use super::Parts;
-use crate::{Scheme, Shown, preview, remote_hosts, sanitised};
+use crate::{ColorScheme, PreviewOptions, remote_hosts, render_preview, sanitize};
 
-const HIDDEN: Shown = Shown { remote: false, scheme: None };
-const REMOTE: Shown = Shown { remote: true, scheme: None };
+const HIDDEN: PreviewOptions = PreviewOptions { allow_remote: false, scheme: None };
+const REMOTE: PreviewOptions = PreviewOptions { allow_remote: true, scheme: None };
 
 /// The body of the preview.
-fn body(html: &str, shown: Shown) -> String {
-    let document = preview(html, &Parts, shown);
+fn body(html: &str, shown: PreviewOptions) -> String {
+    let document = render_preview(html, &Parts, shown);
     let (_, body) = document.split_once("</head>").unwrap();
     body.strip_suffix("</html>").unwrap().to_owned()
 }
 
 /// The content of the body of the preview.
-fn content(html: &str, shown: Shown) -> String {
+fn content(html: &str, shown: PreviewOptions) -> String {
     let body = body(html, shown);
     body.strip_prefix("<body>").unwrap().strip_suffix("</body>").unwrap().to_owned()
 }
 
 #[test]
 fn the_document_around_a_mail() {
-    let document = preview("<p>Hi", &Parts, HIDDEN);
+    let document = render_preview("<p>Hi", &Parts, HIDDEN);
     assert!(document.starts_with("<!doctype html><html><head><meta charset=\"utf-8\">"), "{document}");
     assert!(document.contains("<meta name=\"referrer\" content=\"no-referrer\">"), "{document}");
     assert!(document.ends_with("</style></head><body><p>Hi</p></body></html>"), "{document}");
     let table = [
-        ("", Some(Scheme::Dark), "invert(1)"),
-        ("<style>@media (prefers-color-scheme:dark){}</style>", Some(Scheme::Dark), ":root{color-scheme:dark}"),
-        ("", Some(Scheme::Light), ":root{color-scheme:light}"),
+        ("", Some(ColorScheme::Dark), "invert(1)"),
+        ("<style>@media (prefers-color-scheme:dark){}</style>", Some(ColorScheme::Dark), ":root{color-scheme:dark}"),
+        ("", Some(ColorScheme::Light), ":root{color-scheme:light}"),
         ("", None, ":root{color-scheme:light}"),
         ("<style>@media (prefers-color-scheme:dark){}</style>", None, ":root{color-scheme:light dark}"),
     ];
     for (html, scheme, rule) in table {
-        assert!(preview(html, &Parts, Shown { remote: false, scheme }).contains(rule), "{html} {scheme:?}");
+        assert!(
+            render_preview(html, &Parts, PreviewOptions { allow_remote: false, scheme }).contains(rule),
+            "{html} {scheme:?}"
+        );
     }
 }
 
@@ -42,13 +45,13 @@ fn style_sheets_stay() {
     let html = "<head><style type=text/css media='screen and (max-width:600px)'>.a{color:red}</style></head>\
         <body>x<style>@import 'http://x/y';.b{background:url(cid:known@x),url(http://y/z)}</style>\
         <style media='&quot;'>.c{}</style>";
-    let document = preview(html, &Parts, HIDDEN);
+    let document = render_preview(html, &Parts, HIDDEN);
     assert!(document.contains("<style media=\"screen and (max-width:600px)\">.a{color:red}</style>"), "{document}");
     let hidden = "<style media=\"\">/**/.b{background:url(\"https://parts.example/1\"),none}</style></head>";
     assert!(document.contains(hidden), "{document}");
     let remote =
         "<style media=\"\">/**/.b{background:url(\"https://parts.example/1\"),url(\"http://y/z\")}</style></head>";
-    assert!(preview(html, &Parts, REMOTE).contains(remote));
+    assert!(render_preview(html, &Parts, REMOTE).contains(remote));
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn little_is_left_for_somebody_elses_page() {
         ("a&nbsp;&copy;&#13;b", "a&nbsp;©\nb"),
     ];
     for (html, result) in table {
-        assert_eq!(sanitised(html, &Parts), result, "{html}");
+        assert_eq!(sanitize(html, &Parts), result, "{html}");
     }
 }
 

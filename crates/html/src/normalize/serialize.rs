@@ -3,49 +3,49 @@
 use restante_mail::mime::html_tokens::Attributes;
 
 use super::super::policy::is_known_attribute;
-use super::{MAX_BYTES, Tamer};
+use super::{MAX_HTML_BYTES, Normalizer};
 
 /// A longer value is left out with its attribute, unless it is an image.
-const MAX_VALUE: usize = 16 * 1024;
+const MAX_VALUE_BYTES: usize = 16 * 1024;
 /// How many characters of a text may make the serializer look ahead to the end of it. Then a comment ends the text,
 /// which the sanitiser leaves out.
-const MAX_COSTLY: usize = 500;
+const MAX_COSTLY_CHARS: usize = 500;
 
-impl Tamer {
+impl Normalizer {
     /// Writes text. What is no reference but looks like one is written as one: so the limit on the size of the result
     /// limits the work of a parser too.
     pub(super) fn push_text(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find(|c| matches!(c, '<' | '\0') || is_costly(c)) {
-            self.tamed.markup.push_str(&rest[..at]);
+            self.output.markup.push_str(&rest[..at]);
             rest = &rest[at..];
             let Some(c) = rest.chars().next() else { return };
             rest = &rest[c.len_utf8()..];
             if is_costly(c) {
-                self.divide_text();
+                self.limit_costly_text();
             }
             match c {
-                '<' => self.tamed.markup.push_str("&lt;"),
+                '<' => self.output.markup.push_str("&lt;"),
                 '\0' => {}
                 '&' if !rest.starts_with(|c: char| c == '#' || c.is_ascii_alphanumeric()) => {
-                    self.tamed.markup.push_str("&amp;");
+                    self.output.markup.push_str("&amp;");
                 }
-                c => self.tamed.markup.push(c),
+                c => self.output.markup.push(c),
             }
-            if self.tamed.markup.len() > MAX_BYTES {
+            if self.output.markup.len() > MAX_HTML_BYTES {
                 return;
             }
         }
-        self.tamed.markup.push_str(rest);
+        self.output.markup.push_str(rest);
     }
 
     /// Ends the text that the parser has collected, when enough costly characters are in it.
-    fn divide_text(&mut self) {
-        if self.costly == MAX_COSTLY {
-            self.costly = 0;
-            self.tamed.markup.push_str("<!---->");
+    fn limit_costly_text(&mut self) {
+        if self.costly_chars == MAX_COSTLY_CHARS {
+            self.costly_chars = 0;
+            self.output.markup.push_str("<!---->");
         }
-        self.costly += 1;
+        self.costly_chars += 1;
     }
 }
 
@@ -57,11 +57,11 @@ pub(super) fn push_attributes(tag: &mut String, attributes: &str) {
         if !is_known_attribute(&name) || seen.contains(&name) {
             continue;
         }
-        if value.len() <= MAX_VALUE || (name == "src" && is_plain_data(value)) {
+        if value.len() <= MAX_VALUE_BYTES || (name == "src" && is_plain_data(value)) {
             tag.push(' ');
             tag.push_str(&name);
             tag.push_str("=\"");
-            push_quotable(tag, value);
+            push_quoted_value(tag, value);
             tag.push('"');
         }
         seen.push(name);
@@ -81,7 +81,7 @@ fn is_costly(c: char) -> bool {
 }
 
 /// Appends the value so that it can stand between quotes. Its references stay what they are.
-fn push_quotable(tag: &mut String, value: &str) {
+fn push_quoted_value(tag: &mut String, value: &str) {
     for (n, piece) in value.split('"').enumerate() {
         if n > 0 {
             tag.push_str("&quot;");
@@ -92,22 +92,22 @@ fn push_quotable(tag: &mut String, value: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tame;
+    use super::super::normalize;
     use super::*;
 
     #[test]
     fn a_long_value_is_left_out_unless_it_is_an_image() {
-        let long = "x".repeat(MAX_VALUE + 1);
-        assert_eq!(tame(&format!("<img src=http:{long}>")).markup, "<img>");
-        assert_eq!(tame(&format!("<img src=\" Data:{long}\">")).markup, format!("<img src=\" Data:{long}\">"));
+        let long = "x".repeat(MAX_VALUE_BYTES + 1);
+        assert_eq!(normalize(&format!("<img src=http:{long}>")).markup, "<img>");
+        assert_eq!(normalize(&format!("<img src=\" Data:{long}\">")).markup, format!("<img src=\" Data:{long}\">"));
     }
 
     #[test]
     fn long_runs_of_costly_characters_are_divided() {
         for (text, written) in [("&", "&amp;"), ("\u{a0}", "\u{a0}"), ("&nbsp", "&nbsp")] {
-            let divided = format!("{}<!---->{written}", written.repeat(MAX_COSTLY));
-            assert_eq!(tame(&text.repeat(MAX_COSTLY + 1)).markup, divided);
+            let divided = format!("{}<!---->{written}", written.repeat(MAX_COSTLY_CHARS));
+            assert_eq!(normalize(&text.repeat(MAX_COSTLY_CHARS + 1)).markup, divided);
         }
-        assert_eq!(tame(&format!("<img src='data:{}'>", "&".repeat(MAX_VALUE))).markup, "<img>");
+        assert_eq!(normalize(&format!("<img src='data:{}'>", "&".repeat(MAX_VALUE_BYTES))).markup, "<img>");
     }
 }

@@ -1,0 +1,184 @@
+//! Which elements are open, and what a tag does to them: missing and crossed end tags, tables, and formatting that goes on
+//! behind the end of a block.
+
+use super::super::elements::{ElementKind, find_element, is_void};
+use super::{MAX_DEPTH, Normalizer};
+
+/// How often formatting goes on behind the end of a block in a mail; how much of it at once, and how much of that may be
+/// the same (HTML Standard, section 13.2.4.3); and how long such a tag may be.
+const MAX_REOPENED: usize = 1000;
+const MAX_PENDING_FORMATTING: usize = 8;
+const MAX_SAME_FORMATTING: usize = 3;
+const MAX_REOPENED_TAG_BYTES: usize = 256;
+
+/// An element that is open.
+#[derive(Debug, Clone)]
+pub(super) struct OpenElement {
+    name: &'static str,
+    kind: ElementKind,
+    /// The start tag, where it may be needed once more.
+    tag: Option<Box<str>>,
+    /// Its end tag came while a block in it was open; it ends with that block.
+    has_ended: bool,
+}
+
+impl Normalizer {
+    /// Ends what an element of this kind cannot stand in. False if there is no place for it.
+    pub(super) fn prepare_for(&mut self, name: &'static str, kind: ElementKind) -> bool {
+        let is_in_scaffold = self.stack.last().is_some_and(|open| open.kind.is_table_structure());
+        if is_in_scaffold {
+            // Between the cells of a table only what is seen gets a cell of its own.
+            if name != "img" && kind != ElementKind::Table {
+                return false;
+            }
+            self.ensure_cell();
+        }
+        if !kind.is_inline() {
+            self.end_innermost(|open| open.kind == ElementKind::Paragraph, |open| open.kind.is_boundary());
+        }
+        match kind {
+            ElementKind::Item => self.end_sibling_item(name),
+            ElementKind::Heading if self.stack.last().is_some_and(|open| open.kind == ElementKind::Heading) => {
+                self.close_down_to(self.stack.len() - 1);
+            }
+            ElementKind::Formatting if matches!(name, "a" | "nobr") => {
+                self.end_innermost(|open| open.name == name, |open| open.kind.is_boundary());
+                self.pending_formatting.retain(|open| open.name != name);
+                self.reopen_formatting();
+            }
+            ElementKind::Formatting | ElementKind::Inline | ElementKind::Void | ElementKind::Break => {
+                self.reopen_formatting()
+            }
+            ElementKind::Table => self.pending_formatting.clear(),
+            _ => {}
+        }
+        true
+    }
+
+    fn end_sibling_item(&mut self, name: &str) {
+        let is_sibling = |open: &OpenElement| open.kind == ElementKind::Item && (open.name == "li") == (name == "li");
+        let is_end = |open: &OpenElement| !open.kind.is_inline() && !matches!(open.name, "address" | "div" | "p");
+        self.end_innermost(is_sibling, is_end);
+    }
+
+    /// Ends the innermost element that is looked for, unless something that bounds the search is further inside.
+    fn end_innermost(&mut self, is_wanted: impl Fn(&OpenElement) -> bool, is_end: impl Fn(&OpenElement) -> bool) {
+        for at in (0..self.stack.len()).rev() {
+            if is_wanted(&self.stack[at]) {
+                return self.close_keeping_formatting(at);
+            } else if is_end(&self.stack[at]) {
+                return;
+            }
+        }
+    }
+
+    /// Ends what is open in the innermost table so that a part of it can start. False if there is no table.
+    pub(super) fn enter_table_part(&mut self, kind: ElementKind) -> bool {
+        let Some(table) = self.stack.iter().rposition(|open| open.kind == ElementKind::Table) else { return false };
+        let holder = |kind| self.stack[table..].iter().position(|open| open.kind == kind).map(|at| table + at);
+        let keep = match kind {
+            ElementKind::Cell => holder(ElementKind::Row).or(holder(ElementKind::Rows)),
+            ElementKind::Row => holder(ElementKind::Rows),
+            ElementKind::Column => holder(ElementKind::Column),
+            _ => None,
+        };
+        self.close_down_to(keep.unwrap_or(table) + 1);
+        self.pending_formatting.clear();
+        if kind == ElementKind::Cell && self.stack.last().is_some_and(|open| open.kind != ElementKind::Row) {
+            self.push_element("tr", ElementKind::Row, "<tr>".to_owned());
+        }
+        true
+    }
+
+    /// Opens a cell for content that stands between the cells of a table. A parser would move it before the table.
+    pub(super) fn ensure_cell(&mut self) {
+        if self.stack.last().is_some_and(|open| open.kind.is_table_structure()) {
+            self.enter_table_part(ElementKind::Cell);
+            self.push_element("td", ElementKind::Cell, "<td>".to_owned());
+        }
+    }
+
+    pub(super) fn end_tag(&mut self, name: &str) {
+        let Some((name, kind)) = find_element(name) else { return };
+        if is_void(name) {
+            return;
+        }
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return;
+        }
+        let is_same = |open: &OpenElement| match kind {
+            ElementKind::Heading => open.kind == ElementKind::Heading,
+            _ => open.name == name && !open.has_ended,
+        };
+        if let Some(at) = self.pending_formatting.iter().rposition(is_same) {
+            self.pending_formatting.remove(at);
+            return;
+        }
+        let is_of_table = kind.is_table_part() || kind == ElementKind::Table;
+        let mut is_block_open = false;
+        for at in (0..self.stack.len()).rev() {
+            let open = &self.stack[at];
+            if is_same(open) {
+                match kind {
+                    ElementKind::Inline if is_block_open => {}
+                    ElementKind::Formatting if is_block_open => self.stack[at].has_ended = true,
+                    _ if is_of_table => {
+                        self.close_down_to(at);
+                        self.pending_formatting.clear();
+                    }
+                    _ => self.close_keeping_formatting(at),
+                }
+                return;
+            }
+            if open.kind == ElementKind::Table || (!is_of_table && open.kind.is_boundary()) {
+                return;
+            }
+            is_block_open |= !open.kind.is_inline();
+        }
+    }
+
+    /// Closes the element at this depth and all in it; formatting in it goes on behind it.
+    fn close_keeping_formatting(&mut self, depth: usize) {
+        for open in &self.stack[depth + 1..] {
+            let goes_on = open.kind == ElementKind::Formatting && !open.has_ended && open.tag.is_some();
+            let same = self.pending_formatting.iter().filter(|lost| lost.tag == open.tag).count();
+            if goes_on && same < MAX_SAME_FORMATTING && self.pending_formatting.len() < MAX_PENDING_FORMATTING {
+                self.pending_formatting.push(open.clone());
+            }
+        }
+        self.close_down_to(depth);
+    }
+
+    pub(super) fn reopen_formatting(&mut self) {
+        for open in std::mem::take(&mut self.pending_formatting) {
+            if let Some(tag) = open.tag
+                && self.stack.len() < MAX_DEPTH
+                && self.reopened_count < MAX_REOPENED
+            {
+                self.reopened_count += 1;
+                self.push_element(open.name, open.kind, tag.into());
+            }
+        }
+    }
+
+    /// Closes elements until so many are open, and those that only waited for this.
+    pub(super) fn close_down_to(&mut self, depth: usize) {
+        while self.stack.len() > depth || self.stack.last().is_some_and(|open| open.has_ended) {
+            let Some(open) = self.stack.pop() else { return };
+            self.output.markup.push_str("</");
+            self.output.markup.push_str(open.name);
+            self.output.markup.push('>');
+        }
+    }
+
+    pub(super) fn push_element(&mut self, name: &'static str, kind: ElementKind, tag: String) {
+        self.element_count += 1;
+        self.output.markup.push_str(&tag);
+        if !is_void(name) {
+            let may_be_lost = kind == ElementKind::Formatting && tag.len() <= MAX_REOPENED_TAG_BYTES;
+            let tag = may_be_lost.then(|| tag.into_boxed_str());
+            self.stack.push(OpenElement { name, kind, tag, has_ended: false });
+        }
+    }
+}
