@@ -13,7 +13,7 @@ use restante_mailroom::Mailroom;
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::{Ending, Metrics, Protocol};
 use restante_net::{Shutdown, Stream, Tls, Wire};
-use restante_proto::{Dialogue, Recorded, Scope, Speaker};
+use restante_proto::{RecordedLine, Speaker, TranscriptBuffer, TranscriptScope};
 use restante_store::StoreError;
 
 /// Returns text that is used once, in the form of a message id: the timestamp of APOP (RFC 1939 section 7) and the challenge of
@@ -136,17 +136,17 @@ impl Call<'_> {
     }
 
     /// What of its dialogue is to be recorded, for [`Call::log`].
-    pub fn recorded(&self) -> Option<Scope> {
-        let refusals = || tracing::enabled!(tracing::Level::DEBUG).then_some(Scope::Refusals);
-        if self.host.netdebug { Some(Scope::Everything) } else { refusals() }
+    pub fn recorded(&self) -> Option<TranscriptScope> {
+        let refusals = || tracing::enabled!(tracing::Level::DEBUG).then_some(TranscriptScope::Refusals);
+        if self.host.netdebug { Some(TranscriptScope::Everything) } else { refusals() }
     }
 
     /// The dialogue, for those who asked for it, and what was refused, for those who look closely.
-    pub fn log(&self, dialogue: &Dialogue) {
+    pub fn log(&self, dialogue: &TranscriptBuffer) {
         if self.recorded().is_none() {
             return;
         }
-        for Recorded { speaker, text, refusal, .. } in dialogue.lines() {
+        for RecordedLine { speaker, text, is_refusal: refusal, .. } in dialogue.lines() {
             if refusal {
                 tracing::debug!(session = self.name, reply = text, "refused");
             }

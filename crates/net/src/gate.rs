@@ -92,9 +92,9 @@ async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Option<IpAd
     let mut header = Vec::new();
     loop {
         let more = match proxy::parse(&header) {
-            Ok(Progress::More(more)) => more,
-            Ok(Progress::Header(header)) => return Ok(header.source),
-            Err(proxy::Malformed) => return Err(Header::Malformed),
+            Ok(Progress::NeedMore(more)) => more,
+            Ok(Progress::Complete(header)) => return Ok(header.source),
+            Err(proxy::MalformedHeader) => return Err(Header::Malformed),
         };
         header.reserve(more);
         if !matches!((&mut *stream).take(more as u64).read_buf(&mut header).await, Ok(1..)) {

@@ -3,7 +3,7 @@
 
 /// Input that ends a session at once, because no mail client sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Foreign {
+pub(crate) enum ForeignInput {
     /// An HTTP request.
     Http,
     /// A TLS handshake on a connection without TLS.
@@ -12,9 +12,9 @@ pub(crate) enum Foreign {
     LongLine,
 }
 
-impl Foreign {
+impl ForeignInput {
     /// What a transcript shows in place of the line.
-    pub(crate) fn record_text(self) -> &'static str {
+    pub(crate) fn transcript_text(self) -> &'static str {
         match self {
             Self::Http => "(HTTP request)",
             Self::Tls => "(TLS handshake)",
@@ -24,28 +24,28 @@ impl Foreign {
 }
 
 /// The methods of RFC 9110 and RFC 5789, and the start of the HTTP/2 connection preface (RFC 9113 section 3.4).
-const METHODS: [&[u8]; 10] =
+const HTTP_METHODS: [&[u8]; 10] =
     [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"CONNECT ", b"OPTIONS ", b"TRACE ", b"PATCH ", b"PRI "];
 /// The header that every HTTP/1.1 request has, also one with an unusual method.
-const HOST: &[u8] = b"Host:";
+const HOST_HEADER: &[u8] = b"Host:";
 /// The record type of a handshake, and the first byte of its version (RFC 8446 section 5.1).
 const TLS_HANDSHAKE: [u8; 2] = [22, 3];
 
 /// Returns which other protocol a line belongs to, if any. The beginning of the line is enough: a request line that is too long
 /// to be kept must not go unnoticed. No command of SMTP, LMTP or POP3 begins like this.
-pub(crate) fn detect(line: &[u8]) -> Option<Foreign> {
-    is_http(line).then_some(Foreign::Http)
+pub(crate) fn detect(line: &[u8]) -> Option<ForeignInput> {
+    is_http(line).then_some(ForeignInput::Http)
 }
 
 /// Does the same for a client that has not introduced itself yet. The session ticket of a TLS handshake may contain line
 /// ends and commands.
-pub(crate) fn detect_before_greeting(line: &[u8]) -> Option<Foreign> {
-    if line.starts_with(&TLS_HANDSHAKE) { Some(Foreign::Tls) } else { detect(line) }
+pub(crate) fn detect_before_greeting(line: &[u8]) -> Option<ForeignInput> {
+    if line.starts_with(&TLS_HANDSHAKE) { Some(ForeignInput::Tls) } else { detect(line) }
 }
 
 fn is_http(line: &[u8]) -> bool {
     let may_match = matches!(line.first(), Some(b'c'..=b'h' | b'o' | b'p' | b't' | b'C'..=b'H' | b'O' | b'P' | b'T'));
-    may_match && METHODS.into_iter().chain([HOST]).any(|start| starts_with(line, start))
+    may_match && HTTP_METHODS.into_iter().chain([HOST_HEADER]).any(|start| starts_with(line, start))
 }
 
 fn starts_with(line: &[u8], start: &[u8]) -> bool {
@@ -58,20 +58,20 @@ mod tests {
 
     #[test]
     fn the_beginning_of_a_line_shows_the_protocol() {
-        let table: &[(&[u8], Option<Foreign>)] = &[
-            (b"GET / HTTP/1.1", Some(Foreign::Http)),
-            (b"POST /", Some(Foreign::Http)),
-            (b"post ", Some(Foreign::Http)),
-            (b"HEAD /", Some(Foreign::Http)),
-            (b"PUT /", Some(Foreign::Http)),
-            (b"DELETE /", Some(Foreign::Http)),
-            (b"CONNECT mx.test:25 HTTP/1.1", Some(Foreign::Http)),
-            (b"OPTIONS * HTTP/1.1", Some(Foreign::Http)),
-            (b"TRACE /", Some(Foreign::Http)),
-            (b"PATCH /", Some(Foreign::Http)),
-            (b"PRI * HTTP/2.0", Some(Foreign::Http)),
-            (b"host:mx.test", Some(Foreign::Http)),
-            (b"\x16\x03\x01\x02\x00", Some(Foreign::Tls)),
+        let table: &[(&[u8], Option<ForeignInput>)] = &[
+            (b"GET / HTTP/1.1", Some(ForeignInput::Http)),
+            (b"POST /", Some(ForeignInput::Http)),
+            (b"post ", Some(ForeignInput::Http)),
+            (b"HEAD /", Some(ForeignInput::Http)),
+            (b"PUT /", Some(ForeignInput::Http)),
+            (b"DELETE /", Some(ForeignInput::Http)),
+            (b"CONNECT mx.test:25 HTTP/1.1", Some(ForeignInput::Http)),
+            (b"OPTIONS * HTTP/1.1", Some(ForeignInput::Http)),
+            (b"TRACE /", Some(ForeignInput::Http)),
+            (b"PATCH /", Some(ForeignInput::Http)),
+            (b"PRI * HTTP/2.0", Some(ForeignInput::Http)),
+            (b"host:mx.test", Some(ForeignInput::Http)),
+            (b"\x16\x03\x01\x02\x00", Some(ForeignInput::Tls)),
             (b"\x16\x02", None),
             (b"\0", None),
             (b"GET", None),
@@ -90,7 +90,7 @@ mod tests {
             (b"", None),
         ];
         for (line, expected) in table {
-            let in_session = expected.filter(|protocol| *protocol == Foreign::Http);
+            let in_session = expected.filter(|protocol| *protocol == ForeignInput::Http);
             assert_eq!(detect(line), in_session, "{}", String::from_utf8_lossy(line));
             assert_eq!(detect_before_greeting(line), *expected, "{}", String::from_utf8_lossy(line));
         }

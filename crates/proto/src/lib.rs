@@ -5,14 +5,14 @@
 
 mod foreign;
 mod line;
-mod link;
 pub mod pop3;
 pub mod proxy;
-mod record;
+mod reply_text;
 mod sasl;
 mod secret;
 pub mod smtp;
-mod wording;
+mod transcript;
+mod transport;
 
-pub use record::{Dialogue, Recorded, Scope, Speaker, Stage};
 pub use secret::Secret;
+pub use transcript::{RecordedLine, Speaker, TransactionStage, TranscriptBuffer, TranscriptScope};

@@ -6,13 +6,13 @@ use memchr::memchr;
 
 /// What the input held.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line<'a> {
+pub(crate) enum LineRead<'a> {
     /// A line without its end. CRLF ends a command; a bare LF is taken too, for people who type into `nc`.
-    Whole(&'a [u8]),
+    Complete(&'a [u8]),
     /// The end of a line that was too long and is gone.
     TooLong,
     /// Nothing that can be used yet.
-    Partial,
+    Incomplete,
 }
 
 /// Whether the reader is in the middle of a line that it drops.
@@ -20,46 +20,46 @@ pub(crate) enum Line<'a> {
 pub(crate) enum LineReader {
     /// The input starts with a line.
     #[default]
-    Keeping,
+    AtLineStart,
     /// The input starts within a line that is too long.
-    Dropping,
+    Discarding,
 }
 
 impl LineReader {
     /// Returns whether the input starts within a line that is too long.
-    pub(crate) fn is_dropping(&self) -> bool {
-        matches!(self, Self::Dropping)
+    pub(crate) fn is_discarding(&self) -> bool {
+        matches!(self, Self::Discarding)
     }
 
     /// Takes a line from the start of the input; also returns how much of the input is done with.
-    pub(crate) fn take<'a>(&mut self, input: &'a [u8], limit: usize) -> (usize, Line<'a>) {
+    pub(crate) fn read_line<'a>(&mut self, input: &'a [u8], limit: usize) -> (usize, LineRead<'a>) {
         match self {
-            Self::Keeping => {
+            Self::AtLineStart => {
                 let window = &input[..input.len().min(limit)];
                 if let Some(end) = memchr(b'\n', window) {
                     let line = &input[..end];
-                    return (end + 1, Line::Whole(line.strip_suffix(b"\r").unwrap_or(line)));
+                    return (end + 1, LineRead::Complete(line.strip_suffix(b"\r").unwrap_or(line)));
                 }
                 if input.len() < limit {
-                    return (0, Line::Partial);
+                    return (0, LineRead::Incomplete);
                 }
-                *self = Self::Dropping;
-                let (more, line) = self.take(&input[limit..], limit);
+                *self = Self::Discarding;
+                let (more, line) = self.read_line(&input[limit..], limit);
                 (limit + more, line)
             }
-            Self::Dropping => match memchr(b'\n', input) {
+            Self::Discarding => match memchr(b'\n', input) {
                 Some(end) => {
-                    *self = Self::Keeping;
-                    (end + 1, Line::TooLong)
+                    *self = Self::AtLineStart;
+                    (end + 1, LineRead::TooLong)
                 }
-                None => (input.len(), Line::Partial),
+                None => (input.len(), LineRead::Incomplete),
             },
         }
     }
 }
 
 /// Splits off the first word; the rest starts with the next one.
-pub(crate) fn word(text: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     match text.iter().position(|byte| matches!(byte, b' ' | b'\t')) {
         Some(end) => (&text[..end], text[end..].trim_ascii_start()),
         None => (text, b""),
@@ -74,20 +74,20 @@ mod tests {
 
     #[test]
     fn lines_end_in_lf() {
-        let table: &[(&[u8], usize, Line<'_>)] = &[
-            (b"", 0, Line::Partial),
-            (b"NOOP", 0, Line::Partial),
-            (b"NOOP\r", 0, Line::Partial),
-            (b"NOOP\r\nQUIT", 6, Line::Whole(b"NOOP")),
-            (b"NOOP\nQUIT", 5, Line::Whole(b"NOOP")),
-            (b"NO\rOP\r\r\n", 8, Line::Whole(b"NO\rOP\r")),
-            (b"\r\n", 2, Line::Whole(b"")),
-            (b"12345678\r\n", 10, Line::Whole(b"12345678")),
-            (b"123456789\r\nQUIT", 11, Line::TooLong),
-            (b"1234567890", 10, Line::Partial),
+        let table: &[(&[u8], usize, LineRead<'_>)] = &[
+            (b"", 0, LineRead::Incomplete),
+            (b"NOOP", 0, LineRead::Incomplete),
+            (b"NOOP\r", 0, LineRead::Incomplete),
+            (b"NOOP\r\nQUIT", 6, LineRead::Complete(b"NOOP")),
+            (b"NOOP\nQUIT", 5, LineRead::Complete(b"NOOP")),
+            (b"NO\rOP\r\r\n", 8, LineRead::Complete(b"NO\rOP\r")),
+            (b"\r\n", 2, LineRead::Complete(b"")),
+            (b"12345678\r\n", 10, LineRead::Complete(b"12345678")),
+            (b"123456789\r\nQUIT", 11, LineRead::TooLong),
+            (b"1234567890", 10, LineRead::Incomplete),
         ];
         for (input, consumed, line) in table {
-            let taken = LineReader::default().take(input, 10);
+            let taken = LineReader::default().read_line(input, 10);
             assert_eq!((taken.0, &taken.1), (*consumed, line), "{input:?}");
         }
     }
@@ -95,11 +95,11 @@ mod tests {
     #[test]
     fn endless_line_is_consumed_as_it_streams() {
         let mut reader = LineReader::default();
-        assert_eq!(reader.take(&[b'x'; 600], LIMIT), (600, Line::Partial));
+        assert_eq!(reader.read_line(&[b'x'; 600], LIMIT), (600, LineRead::Incomplete));
         for _ in 0..100 {
-            assert_eq!(reader.take(&[b'x'; 4096], LIMIT), (4096, Line::Partial));
+            assert_eq!(reader.read_line(&[b'x'; 4096], LIMIT), (4096, LineRead::Incomplete));
         }
-        assert_eq!(reader.take(b"x\r\nNOOP\r\n", LIMIT), (3, Line::TooLong));
-        assert_eq!(reader.take(b"NOOP\r\n", LIMIT), (6, Line::Whole(b"NOOP")));
+        assert_eq!(reader.read_line(b"x\r\nNOOP\r\n", LIMIT), (3, LineRead::TooLong));
+        assert_eq!(reader.read_line(b"NOOP\r\n", LIMIT), (6, LineRead::Complete(b"NOOP")));
     }
 }

@@ -9,18 +9,18 @@ use std::str::FromStr;
 use memchr::memchr_iter;
 
 /// The longest header that is taken. Addresses need 232 bytes at most; the rest is for what proxies add to them.
-pub const MAX_HEADER: usize = 4096;
+pub const MAX_HEADER_BYTES: usize = 4096;
 
 /// Section 2.1: the longest line of version 1, with its CRLF.
-const MAX_LINE: usize = 107;
+const MAX_LINE_BYTES: usize = 107;
 /// `PROXY UNKNOWN` and CRLF, the shortest header of all: so much can be read before anything is known.
-const SHORTEST: usize = 15;
+const MIN_HEADER_BYTES: usize = 15;
 
-const LINE_START: &[u8] = b"PROXY ";
+const V1_PREFIX: &[u8] = b"PROXY ";
 /// Section 2.2: no protocol in use begins like this.
-const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Signature, version and command, family and protocol, length.
-const FIXED_PART: usize = 16;
+const V2_FIXED_BYTES: usize = 16;
 
 /// What the header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,63 +34,63 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// At least so many more bytes belong to the header.
-    More(usize),
+    NeedMore(usize),
     /// It is complete.
-    Header(Header),
+    Complete(Header),
 }
 
 /// This is no header, or not one that we take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedHeader;
 
 /// Looks at what has been read. Whoever never reads more than is asked for never reads a byte that is not the header's;
 /// bytes behind the header are therefore malformed too.
-pub fn parse(read: &[u8]) -> Result<Progress, Malformed> {
+pub fn parse(read: &[u8]) -> Result<Progress, MalformedHeader> {
     if read.is_empty() {
-        return Ok(Progress::More(SHORTEST));
+        return Ok(Progress::NeedMore(MIN_HEADER_BYTES));
     }
-    if begins_like(read, LINE_START) {
-        return line(read);
+    if shares_prefix(read, V1_PREFIX) {
+        return parse_v1(read);
     }
-    if begins_like(read, SIGNATURE) {
-        return binary(read);
+    if shares_prefix(read, V2_SIGNATURE) {
+        return parse_v2(read);
     }
-    Err(Malformed)
+    Err(MalformedHeader)
 }
 
 /// Whether one can become, or is, the continuation of the other.
-fn begins_like(read: &[u8], start: &[u8]) -> bool {
+fn shares_prefix(read: &[u8], start: &[u8]) -> bool {
     let common = read.len().min(start.len());
     read[..common] == start[..common]
 }
 
 /// Section 2.1, the human-readable version.
-fn line(read: &[u8]) -> Result<Progress, Malformed> {
+fn parse_v1(read: &[u8]) -> Result<Progress, MalformedHeader> {
     let (text, missing) = match read {
         [text @ .., b'\r', b'\n'] => (text, 0),
         [text @ .., b'\r'] => (text, 1),
-        text => (text, shortest_rest(text)),
+        text => (text, min_missing_bytes(text)),
     };
-    if !text.iter().all(|&byte| byte == b' ' || byte.is_ascii_graphic()) || read.len() + missing > MAX_LINE {
-        return Err(Malformed);
+    if !text.iter().all(|&byte| byte == b' ' || byte.is_ascii_graphic()) || read.len() + missing > MAX_LINE_BYTES {
+        return Err(MalformedHeader);
     }
     if missing > 0 {
-        return Ok(Progress::More(missing));
+        return Ok(Progress::NeedMore(missing));
     }
-    let text = str::from_utf8(text).map_err(|_| Malformed)?;
-    let source = source_in_line(text)?;
-    Ok(Progress::Header(Header { source }))
+    let text = str::from_utf8(text).map_err(|_| MalformedHeader)?;
+    let source = v1_source(text)?;
+    Ok(Progress::Complete(Header { source }))
 }
 
 /// The fewest bytes that complete a line, CRLF included.
-fn shortest_rest(text: &[u8]) -> usize {
+fn min_missing_bytes(text: &[u8]) -> usize {
     const CRLF: usize = 2;
     const FAMILY_END: usize = b"PROXY TCP4 ".len();
     // The shortest addresses and ports.
     let fields: &[usize] = match text.get(..FAMILY_END) {
         Some(b"PROXY TCP4 ") => &[7, 7, 1, 1],
         Some(b"PROXY TCP6 ") => &[2, 2, 1, 1],
-        _ => return SHORTEST.saturating_sub(text.len()).max(CRLF),
+        _ => return MIN_HEADER_BYTES.saturating_sub(text.len()).max(CRLF),
     };
     let begun = memchr_iter(b' ', &text[FAMILY_END..]).count();
     let current = if text.ends_with(b" ") { fields.get(begun).copied().unwrap_or(0) } else { 0 };
@@ -99,25 +99,25 @@ fn shortest_rest(text: &[u8]) -> usize {
 }
 
 /// The address in a whole line.
-fn source_in_line(text: &str) -> Result<Option<IpAddr>, Malformed> {
+fn v1_source(text: &str) -> Result<Option<IpAddr>, MalformedHeader> {
     let mut fields = text.split(' ').skip(1);
-    let mut field = || fields.next().ok_or(Malformed);
+    let mut field = || fields.next().ok_or(MalformedHeader);
     let source: IpAddr = match field()? {
         // What follows is to be ignored, whatever it is.
         "UNKNOWN" => return Ok(None),
-        "TCP4" => both_addresses::<Ipv4Addr>(field()?, field()?)?.into(),
-        "TCP6" => both_addresses::<Ipv6Addr>(field()?, field()?)?.into(),
-        _ => return Err(Malformed),
+        "TCP4" => parse_address_pair::<Ipv4Addr>(field()?, field()?)?.into(),
+        "TCP6" => parse_address_pair::<Ipv6Addr>(field()?, field()?)?.into(),
+        _ => return Err(MalformedHeader),
     };
     let ports_are_good = is_port(field()?) && is_port(field()?);
-    if ports_are_good && fields.next().is_none() { Ok(Some(source.to_canonical())) } else { Err(Malformed) }
+    if ports_are_good && fields.next().is_none() { Ok(Some(source.to_canonical())) } else { Err(MalformedHeader) }
 }
 
 /// The source's address. The other one must be good too.
-fn both_addresses<A: FromStr>(source: &str, target: &str) -> Result<A, Malformed> {
+fn parse_address_pair<A: FromStr>(source: &str, target: &str) -> Result<A, MalformedHeader> {
     match (source.parse(), target.parse::<A>()) {
         (Ok(source), Ok(_)) => Ok(source),
-        _ => Err(Malformed),
+        _ => Err(MalformedHeader),
     }
 }
 
@@ -128,39 +128,39 @@ fn is_port(text: &str) -> bool {
 }
 
 /// Section 2.2, the binary version.
-fn binary(read: &[u8]) -> Result<Progress, Malformed> {
-    let Some((fixed, block)) = read.split_first_chunk::<FIXED_PART>() else {
-        return Ok(Progress::More(FIXED_PART - read.len()));
+fn parse_v2(read: &[u8]) -> Result<Progress, MalformedHeader> {
+    let Some((fixed, block)) = read.split_first_chunk::<V2_FIXED_BYTES>() else {
+        return Ok(Progress::NeedMore(V2_FIXED_BYTES - read.len()));
     };
     let [.., version_and_command, family_and_protocol, high, low] = *fixed;
     let length = usize::from(u16::from_be_bytes([high, low]));
-    if FIXED_PART + length > MAX_HEADER || block.len() > length {
-        return Err(Malformed);
+    if V2_FIXED_BYTES + length > MAX_HEADER_BYTES || block.len() > length {
+        return Err(MalformedHeader);
     }
     // A bad header is refused before its block is waited for, but not every one can be.
-    let source = source_in_block(version_and_command, family_and_protocol, length, block)?;
+    let source = v2_source(version_and_command, family_and_protocol, length, block)?;
     let progress = match length - block.len() {
-        0 => Progress::Header(Header { source }),
-        missing => Progress::More(missing),
+        0 => Progress::Complete(Header { source }),
+        missing => Progress::NeedMore(missing),
     };
     Ok(progress)
 }
 
 /// The source's address stands first in the block, behind which there may be more than addresses: that is skipped. As
 /// long as the block is not complete, what comes back only says that nothing is wrong yet.
-fn source_in_block(command: u8, family: u8, length: usize, block: &[u8]) -> Result<Option<IpAddr>, Malformed> {
+fn v2_source(command: u8, family: u8, length: usize, block: &[u8]) -> Result<Option<IpAddr>, MalformedHeader> {
     const LOCAL: u8 = 0x20;
     const PROXY: u8 = 0x21;
     match command {
         // The proxy's own connection, a health check for instance. The family is to be ignored.
         LOCAL => return Ok(None),
         PROXY => {}
-        _ => return Err(Malformed),
+        _ => return Err(MalformedHeader),
     }
     let (family, protocol) = (family >> 4, family & 0x0f);
     // Unspecified, stream and datagram.
     if protocol > 2 {
-        return Err(Malformed);
+        return Err(MalformedHeader);
     }
     let (needed, source) = match family {
         // Unspecified.
@@ -169,9 +169,9 @@ fn source_in_block(command: u8, family: u8, length: usize, block: &[u8]) -> Resu
         2 => (36, block.first_chunk::<16>().map(|octets| IpAddr::from(*octets))),
         // Unix sockets.
         3 => (216, None),
-        _ => return Err(Malformed),
+        _ => return Err(MalformedHeader),
     };
-    if length < needed { Err(Malformed) } else { Ok(source.map(|source| source.to_canonical())) }
+    if length < needed { Err(MalformedHeader) } else { Ok(source.map(|source| source.to_canonical())) }
 }
 
 #[cfg(test)]
@@ -179,11 +179,11 @@ mod tests {
     use super::*;
 
     /// The outcome for a reader that gets the whole of it, as far as it asks.
-    fn outcome(bytes: &[u8]) -> Result<Progress, Malformed> {
+    fn outcome(bytes: &[u8]) -> Result<Progress, MalformedHeader> {
         let mut read = 0;
         loop {
             match parse(&bytes[..read])? {
-                Progress::More(more) if read < bytes.len() => read = bytes.len().min(read + more),
+                Progress::NeedMore(more) if read < bytes.len() => read = bytes.len().min(read + more),
                 progress => return Ok(progress),
             }
         }
@@ -192,7 +192,7 @@ mod tests {
     /// A header that names this address, or none.
     fn from(source: &str) -> Progress {
         let source = if source.is_empty() { None } else { Some(source.parse().expect("an address")) };
-        Progress::Header(Header { source })
+        Progress::Complete(Header { source })
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn bad_lines() {
         let endless = format!("PROXY UNKNOWN {}", "x".repeat(200));
-        let one_too_long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_LINE - 15));
+        let one_too_long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_LINE_BYTES - 15));
         let table = [
             "EHLO client.test\r\n",
             "GET / HTTP/1.1\r\n",
@@ -253,17 +253,17 @@ mod tests {
             &one_too_long,
         ];
         for line in table {
-            assert_eq!(outcome(line.as_bytes()), Err(Malformed), "{line:?}");
+            assert_eq!(outcome(line.as_bytes()), Err(MalformedHeader), "{line:?}");
         }
     }
 
     /// The signature, a command, a family, and a block of this length that begins like this.
     fn binary(command: u8, family: u8, block: &[u8], length: usize) -> Vec<u8> {
-        let mut header = SIGNATURE.to_vec();
+        let mut header = V2_SIGNATURE.to_vec();
         header.extend([command, family]);
         header.extend(u16::try_from(length).expect("a length").to_be_bytes());
         header.extend(block);
-        header.resize(FIXED_PART + length, 0xee);
+        header.resize(V2_FIXED_BYTES + length, 0xee);
         header
     }
 
@@ -272,7 +272,7 @@ mod tests {
         let v4: &[u8] = &[192, 0, 2, 1, 192, 0, 2, 2, 0, 1, 0, 25];
         let v6: &[u8] = &"2001:db8::1".parse::<Ipv6Addr>().expect("an address").octets();
         let mapped: &[u8] = &Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped().octets();
-        let most = MAX_HEADER - FIXED_PART;
+        let most = MAX_HEADER_BYTES - V2_FIXED_BYTES;
         let table = [
             ("IPv4", binary(0x21, 0x11, v4, 12), Ok(from("192.0.2.1"))),
             ("IPv4 with more behind it", binary(0x21, 0x11, v4, 300), Ok(from("192.0.2.1"))),
@@ -286,17 +286,17 @@ mod tests {
             ("local with an address", binary(0x20, 0x11, v4, 12), Ok(from(""))),
             ("local with any family", binary(0x20, 0xff, b"", 7), Ok(from(""))),
             ("the longest", binary(0x21, 0x11, v4, most), Ok(from("192.0.2.1"))),
-            ("too long", binary(0x21, 0x11, v4, most + 1), Err(Malformed)),
-            ("much too long", binary(0x20, 0x00, b"", 0xffff), Err(Malformed)),
-            ("version 1", binary(0x11, 0x11, v4, 12), Err(Malformed)),
-            ("version 3", binary(0x31, 0x11, v4, 12), Err(Malformed)),
-            ("an unknown command", binary(0x22, 0x11, v4, 12), Err(Malformed)),
-            ("an unknown family", binary(0x21, 0x41, v4, 12), Err(Malformed)),
-            ("an unknown protocol", binary(0x21, 0x13, v4, 12), Err(Malformed)),
-            ("IPv4 too short", binary(0x21, 0x11, v4, 11), Err(Malformed)),
-            ("IPv6 too short", binary(0x21, 0x21, v6, 35), Err(Malformed)),
-            ("unix too short", binary(0x21, 0x31, b"", 215), Err(Malformed)),
-            ("no addresses at all", binary(0x21, 0x11, b"", 0), Err(Malformed)),
+            ("too long", binary(0x21, 0x11, v4, most + 1), Err(MalformedHeader)),
+            ("much too long", binary(0x20, 0x00, b"", 0xffff), Err(MalformedHeader)),
+            ("version 1", binary(0x11, 0x11, v4, 12), Err(MalformedHeader)),
+            ("version 3", binary(0x31, 0x11, v4, 12), Err(MalformedHeader)),
+            ("an unknown command", binary(0x22, 0x11, v4, 12), Err(MalformedHeader)),
+            ("an unknown family", binary(0x21, 0x41, v4, 12), Err(MalformedHeader)),
+            ("an unknown protocol", binary(0x21, 0x13, v4, 12), Err(MalformedHeader)),
+            ("IPv4 too short", binary(0x21, 0x11, v4, 11), Err(MalformedHeader)),
+            ("IPv6 too short", binary(0x21, 0x21, v6, 35), Err(MalformedHeader)),
+            ("unix too short", binary(0x21, 0x31, b"", 215), Err(MalformedHeader)),
+            ("no addresses at all", binary(0x21, 0x11, b"", 0), Err(MalformedHeader)),
         ];
         for (name, header, expected) in table {
             assert_eq!(outcome(&header), expected, "{name}");
@@ -305,18 +305,18 @@ mod tests {
 
     #[test]
     fn bytes_behind_the_header_are_not_taken() {
-        assert_eq!(parse(b"PROXY UNKNOWN\r\nEHLO"), Err(Malformed));
-        assert_eq!(parse(b"PROXY UNKNOWN\r\nQUIT\r\n"), Err(Malformed));
+        assert_eq!(parse(b"PROXY UNKNOWN\r\nEHLO"), Err(MalformedHeader));
+        assert_eq!(parse(b"PROXY UNKNOWN\r\nQUIT\r\n"), Err(MalformedHeader));
         let mut header = binary(0x20, 0, b"", 0);
         header.push(b'E');
-        assert_eq!(parse(&header), Err(Malformed));
+        assert_eq!(parse(&header), Err(MalformedHeader));
     }
 
     #[test]
     fn a_line_takes_few_reads() {
         let line = b"PROXY TCP4 192.168.200.201 192.168.200.202 56324 2500\r\n";
         let (mut read, mut reads) = (0, 0);
-        while let Ok(Progress::More(more)) = parse(&line[..read]) {
+        while let Ok(Progress::NeedMore(more)) = parse(&line[..read]) {
             read += more;
             reads += 1;
         }

@@ -7,26 +7,26 @@ use base64::engine::general_purpose::STANDARD;
 use crate::Secret;
 
 /// The longest line of an AUTH exchange (RFC 4954 section 4).
-pub(crate) const LINE_LIMIT: usize = 12_288;
+pub(crate) const MAX_LINE_BYTES: usize = 12_288;
 
 /// The message of PLAIN (RFC 4616 section 2).
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Plain {
+pub(crate) struct PlainMessage {
     /// Whom to act as; empty when that is the user.
-    pub(crate) identity: String,
+    pub(crate) authorization_id: String,
     /// The user name.
     pub(crate) user: String,
     /// The password.
     pub(crate) password: Secret,
 }
 
-impl Plain {
+impl PlainMessage {
     /// Splits the decoded message: three texts with NUL between them.
     pub(crate) fn parse(message: &str) -> Option<Self> {
         let (identity, rest) = message.split_once('\0')?;
         let (user, password) = rest.split_once('\0')?;
         (!password.contains('\0')).then(|| Self {
-            identity: identity.to_owned(),
+            authorization_id: identity.to_owned(),
             user: user.to_owned(),
             password: Secret::new(password),
         })
@@ -35,12 +35,12 @@ impl Plain {
 
 /// Undoes base64. RFC 4616 wants UTF-8 inside. A name or password that is none is wrong, but where anything is right it is
 /// no fault.
-pub(crate) fn decode(line: &[u8]) -> Option<String> {
+pub(crate) fn decode_base64(line: &[u8]) -> Option<String> {
     let decoded = STANDARD.decode(line).ok()?;
     Some(String::from_utf8_lossy(&decoded).into_owned())
 }
 
-pub(crate) fn hexadecimal(digits: &[u8]) -> Option<[u8; 16]> {
+pub(crate) fn decode_md5_hex(digits: &[u8]) -> Option<[u8; 16]> {
     let digits: &[u8; 32] = digits.try_into().ok()?;
     let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let mut octets = [0; 16];
@@ -57,8 +57,8 @@ mod tests {
     #[test]
     fn messages_of_plain() {
         let parts = |message: &str| {
-            let plain = Plain::parse(message)?;
-            Some([plain.identity, plain.user, plain.password.expose().to_owned()])
+            let plain = PlainMessage::parse(message)?;
+            Some([plain.authorization_id, plain.user, plain.password.expose().to_owned()])
         };
         let table: &[(&str, Option<[&str; 3]>)] = &[
             ("\0james\0secret", Some(["", "james", "secret"])),

@@ -60,7 +60,7 @@ enum Read {
 impl<'a> Connection<'a> {
     pub(super) fn new(server: &'a Server, call: Call<'a>, mut session: Session, ip: Option<IpAddr>) -> Self {
         if let Some(scope) = call.recorded() {
-            session.record(scope);
+            session.start_recording(scope);
         }
         let (maildrop, message) = (server.maildrops.reservation(), server.messages.reservation());
         let patience = Patience::new(server.host.timeout, MIN_RATE, Instant::now());
@@ -140,7 +140,7 @@ impl<'a> Connection<'a> {
         let (mailbox, user) = login.parties(mailbox, user);
         let admitted = match host.mailroom.mailbox(mailbox) {
             Ok(mailbox) => self.log_in(&mailbox, user, proof).await.map(|grant| (mailbox, grant)),
-            Err(error) => Err(Refusal::Name(error.to_string())),
+            Err(error) => Err(Refusal::InvalidName(error.to_string())),
         };
         host.metrics.login(host.protocol, admitted.is_ok());
         if admitted.is_err() {
@@ -155,7 +155,7 @@ impl<'a> Connection<'a> {
             }
         };
         if !grant.allows(Scope::Write, &mailbox) {
-            maildrop.protect();
+            maildrop.set_read_only();
         }
         tracing::debug!(session = self.call.name, %mailbox, "opened");
         self.mailbox = Some(mailbox);
@@ -178,15 +178,15 @@ impl<'a> Connection<'a> {
     fn denied(&self, proof: &Proof, denied: &Denied) -> Refusal {
         let command = match proof {
             Proof::Password(_) => "PASS",
-            Proof::Digest { .. } => "APOP",
+            Proof::Apop { .. } => "APOP",
         };
         let Server { host, login, .. } = self.server;
         host.metrics.denied(host.protocol, denied.reason);
         login.locks().tell(host.protocol.name(), self.ip, &command, denied);
         match denied.reason {
             Reason::TooMany => Refusal::Unavailable,
-            Reason::Scope | Reason::Mailbox => Refusal::NotAllowed,
-            _ => Refusal::Credentials,
+            Reason::Scope | Reason::Mailbox => Refusal::NotPermitted,
+            _ => Refusal::WrongCredentials,
         }
     }
 
@@ -223,7 +223,7 @@ impl<'a> Connection<'a> {
             }
             // Nobody waits with the page in hand.
             drop(messages);
-            if !granted(&mut self.maildrop, maildrop.bytes(), &mut self.call, self.server.host.timeout).await {
+            if !granted(&mut self.maildrop, maildrop.memory_bytes(), &mut self.call, self.server.host.timeout).await {
                 tracing::warn!(session = self.call.name, %mailbox, "no memory to open one more large mailbox");
                 return Err(Refusal::Unavailable);
             }
@@ -283,7 +283,7 @@ impl<'a> Connection<'a> {
     /// Writes what is to be said. The peer must take all the pieces of an answer at a minimal rate, and even so not at any
     /// price when the server stops: then the connection breaks in the middle, which no client takes for the end.
     async fn flush(&mut self) -> io::Result<()> {
-        if let Some(dialogue) = self.session.dialogue() {
+        if let Some(dialogue) = self.session.transcript() {
             self.call.log(dialogue);
             dialogue.clear();
         }
@@ -303,7 +303,7 @@ impl<'a> Connection<'a> {
             }
             self.taken = Some(taken + length);
         }
-        if self.session.sending() == 0 {
+        if self.session.sending_bytes() == 0 {
             self.message.adjust_to(0).await;
         }
         Ok(())

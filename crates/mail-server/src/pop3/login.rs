@@ -69,7 +69,7 @@ impl Login {
         // A hashed password cannot be compared with a digest.
         let secret = match proof {
             Proof::Password(password) => Some(password.expose()),
-            Proof::Digest { .. } => None,
+            Proof::Apop { .. } => None,
         };
         let grant = self.locks.keeper.check_configured(user, secret, (*ip).into(), &configured).await?;
         let reason = match grant.allows_somewhere(Scope::Read) {
@@ -97,7 +97,7 @@ fn proves(key: &Key, proof: &Proof) -> bool {
     match proof {
         Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
         // RFC 1939 section 7: MD5 of the greeting's timestamp, with its brackets, and the shared secret behind it.
-        Proof::Digest { timestamp, digest } => {
+        Proof::Apop { timestamp, digest } => {
             let expected = Md5::new().chain_update(timestamp).chain_update(password).finalize();
             verify_slices_are_equal(&expected, digest).is_ok()
         }
@@ -135,7 +135,7 @@ mod tests {
 
     fn digest(text: &str) -> Proof {
         let digest = Md5::new().chain_update(TIMESTAMP).chain_update(text).finalize().into();
-        Proof::Digest { timestamp: TIMESTAMP.to_owned(), digest }
+        Proof::Apop { timestamp: TIMESTAMP.to_owned(), digest }
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         let login = login(&[("mrose", "tanstaaf")]);
         let mailbox = named("mrose");
         let digest = 0xc4c9_334b_ac56_0ecc_979e_5800_1b3e_22fb_u128.to_be_bytes();
-        let proof = Proof::Digest { timestamp: TIMESTAMP.to_owned(), digest };
+        let proof = Proof::Apop { timestamp: TIMESTAMP.to_owned(), digest };
         assert!(login.opens(&mailbox, Some(&mailbox), &proof));
     }
 }

@@ -57,9 +57,9 @@ impl<'a> Connection<'a> {
         mut scribe: Option<&'a mut Scribe>,
         ip: Option<IpAddr>,
     ) -> Self {
-        let scope = if scribe.is_some() { Some(restante_proto::Scope::Everything) } else { call.recorded() };
+        let scope = if scribe.is_some() { Some(restante_proto::TranscriptScope::Everything) } else { call.recorded() };
         if let Some(scope) = scope {
-            session.record(scope);
+            session.start_recording(scope);
         }
         if let Some(scribe) = &mut scribe {
             scribe.encrypted(call.wire.tls());
@@ -99,7 +99,7 @@ impl<'a> Connection<'a> {
                     }
                 }
                 Action::Write => self.flush().await?,
-                Action::Sender => {
+                Action::CheckSender => {
                     self.take_down(Instant::now());
                     if let (Some(scribe), Some(envelope)) = (&mut self.scribe, self.session.envelope()) {
                         scribe.sender(&envelope.from, self.session.parameters());
@@ -107,16 +107,16 @@ impl<'a> Connection<'a> {
                     // There is an envelope whenever the session asks.
                     if let Some(envelope) = self.session.envelope() {
                         let answer = self.server.host.mailroom.check_sender(envelope).await;
-                        self.session.sender(answer);
+                        self.session.sender_checked(answer);
                     }
                 }
-                Action::Recipient(candidate) => {
+                Action::CheckRecipient(candidate) => {
                     self.take_down(Instant::now());
                     self.check_recipient(candidate).await;
                 }
-                Action::Challenge => {
+                Action::CreateChallenge => {
                     let challenge = unique_id(&self.server.settings.domain);
-                    self.session.challenge(challenge);
+                    self.session.challenge_created(challenge);
                 }
                 Action::Authenticate { user, proof } => {
                     let Some(answer) = self.log_in(&user, &proof).await else {
@@ -204,7 +204,7 @@ impl<'a> Connection<'a> {
             }
             Err(_) => {}
         }
-        self.session.recipient(answer);
+        self.session.recipient_checked(answer);
     }
 
     async fn deliver(&mut self, envelope: &Envelope, body: Bytes) -> Result<(), StoreRefusal> {
@@ -240,7 +240,7 @@ impl<'a> Connection<'a> {
             return Ok(Read::Shutdown);
         }
         let before = Instant::now();
-        let receiving = self.session.receiving();
+        let receiving = self.session.buffered_bytes();
         // A mail under way may be finished, but not at any price.
         let grace = if between_mails { Duration::ZERO } else { GRACE };
         tokio::select! {
@@ -254,7 +254,7 @@ impl<'a> Connection<'a> {
         }
         let now = Instant::now();
         self.patience.forgive(now - before);
-        let transferred = self.session.transferred();
+        let transferred = self.session.transferred_bytes();
         if transferred.is_some() != self.in_mail {
             // A mail has a time of its own, and so has the command behind it.
             self.in_mail = transferred.is_some();
@@ -275,7 +275,7 @@ impl<'a> Connection<'a> {
 
     /// Has taken down what was said until now: before an answer that may take a while, and before replies are written.
     fn take_down(&mut self, now: Instant) {
-        let Some(dialogue) = self.session.dialogue() else { return };
+        let Some(dialogue) = self.session.transcript() else { return };
         self.call.log(dialogue);
         match &mut self.scribe {
             Some(scribe) => scribe.take_down(self.session, now),

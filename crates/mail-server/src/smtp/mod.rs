@@ -46,7 +46,7 @@ impl Server {
                 let mut session = Session::new(self.settings.clone(), ip, call.wire.is_tls());
                 let connection = Connection::new(&self, call, &mut session, scribe.as_mut(), ip);
                 let ended = if admission.is_ok() { connection.run().await } else { connection.refuse().await };
-                session.hang_up();
+                session.disconnected();
                 if let Some(scribe) = &mut scribe {
                     scribe.take_down(&mut session, Instant::now());
                 }

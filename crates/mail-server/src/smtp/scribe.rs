@@ -18,7 +18,7 @@ use restante_mail::naming::MailboxName;
 use restante_metrics::Ending;
 use restante_net::Agreed;
 use restante_proto::smtp::{self, Session};
-use restante_proto::{Recorded, Speaker, Stage};
+use restante_proto::{RecordedLine, Speaker, TransactionStage};
 use tokio::time::Instant;
 
 use crate::Parting;
@@ -113,7 +113,7 @@ impl Scribe {
         if let Some(helo) = session.take_helo() {
             self.cover().helo = Some(helo);
         }
-        let Some(dialogue) = session.dialogue() else { return };
+        let Some(dialogue) = session.transcript() else { return };
         self.micros = micros(now.duration_since(self.begun));
         for line in dialogue.lines() {
             self.line(&line);
@@ -138,14 +138,14 @@ impl Scribe {
         self.micros = micros(self.begun.elapsed());
         let end = End { at: Some(self.moment()), how: Cow::Borrowed(ending.label()) };
         self.cover().end = Some(end);
-        self.note(Stage::Abandoned, None);
+        self.note(TransactionStage::Abandoned, None);
     }
 
-    fn line(&mut self, line: &Recorded<'_>) {
-        if line.stage == Some(Stage::Begun) {
+    fn line(&mut self, line: &RecordedLine<'_>) {
+        if line.stage == Some(TransactionStage::Started) {
             // The head of the session is a piece of its own.
             if self.number == 0 || self.mail.is_some() {
-                self.note(Stage::Abandoned, None);
+                self.note(TransactionStage::Abandoned, None);
             }
             self.mail = Some(Mail::default());
         }
@@ -154,25 +154,27 @@ impl Scribe {
             Speaker::Server => Side::Server,
         };
         self.lines.push(Line { micros: self.micros, side, text: line.text });
-        if line.refusal {
+        if line.is_refusal {
             self.cover().refused += 1;
             if let Some(mail) = &mut self.mail {
                 mail.refusal = Some(line.text.into());
             }
         }
-        if let Some(stage @ (Stage::Accepted | Stage::Refused | Stage::Abandoned)) = line.stage {
+        if let Some(stage @ (TransactionStage::Accepted | TransactionStage::Refused | TransactionStage::Abandoned)) =
+            line.stage
+        {
             self.note(stage, Some(line.text));
         }
         // Who looks for the reason of a refusal shall find it while the connection is still open. Once is enough: a client
         // that does nothing but wrong would fill the journal with pieces.
-        if line.refusal && self.number == 0 && self.mail.is_none() {
-            self.note(Stage::Abandoned, None);
+        if line.is_refusal && self.number == 0 && self.mail.is_none() {
+            self.note(TransactionStage::Abandoned, None);
         }
     }
 
     /// Notes the piece up to here, with the mail that has come to this stage by this reply.
-    fn note(&mut self, stage: Stage, reply: Option<&str>) {
-        if stage == Stage::Accepted && self.accepted.as_deref() != reply {
+    fn note(&mut self, stage: TransactionStage, reply: Option<&str>) {
+        if stage == TransactionStage::Accepted && self.accepted.as_deref() != reply {
             self.accepted = reply.map(Into::into);
         }
         let transaction = self.mail.take().map(|mail| mail.ended(stage, self.accepted.as_ref()));
@@ -199,15 +201,17 @@ impl Scribe {
 
 impl Mail {
     /// A mail that the client gave up because nobody was to get it is one that we refused.
-    fn ended(self, stage: Stage, accepted: Option<&Arc<str>>) -> Transaction {
+    fn ended(self, stage: TransactionStage, accepted: Option<&Arc<str>>) -> Transaction {
         let Self { from, parameters, to, messages, refusal } = self;
         let (outcome, reply) = match stage {
-            Stage::Accepted if messages.is_empty() => (Outcome::Discarded, accepted.cloned()),
-            Stage::Accepted => (Outcome::Stored, accepted.cloned()),
-            Stage::Refused => (Outcome::Refused, refusal),
-            Stage::Begun | Stage::Abandoned if to.is_empty() && refusal.is_some() => (Outcome::Refused, refusal),
+            TransactionStage::Accepted if messages.is_empty() => (Outcome::Discarded, accepted.cloned()),
+            TransactionStage::Accepted => (Outcome::Stored, accepted.cloned()),
+            TransactionStage::Refused => (Outcome::Refused, refusal),
+            TransactionStage::Started | TransactionStage::Abandoned if to.is_empty() && refusal.is_some() => {
+                (Outcome::Refused, refusal)
+            }
             // No reply has decided this.
-            Stage::Begun | Stage::Abandoned => (Outcome::Aborted, None),
+            TransactionStage::Started | TransactionStage::Abandoned => (Outcome::Aborted, None),
         };
         Transaction { from, parameters, to, outcome, reply, messages }
     }

@@ -2,16 +2,16 @@
 //! right now is decided in [`super::obey`].
 
 use crate::Secret;
-use crate::line::word;
-use crate::sasl::{self, Plain, hexadecimal};
+use crate::line::split_word;
+use crate::sasl::{self, PlainMessage, decode_md5_hex};
 
 use super::reply;
 
 /// The longest command line, CRLF included (RFC 2449 section 4).
-const COMMAND_LIMIT: usize = 255;
+const MAX_COMMAND_BYTES: usize = 255;
 /// The longest line with a name or a password. RFC 2449 lets a server take more than the 255, and an address of 320
 /// characters in UTF-8 (RFC 6856 section 2.2) needs it.
-const LOGIN_LIMIT: usize = 2_048;
+const MAX_LOGIN_COMMAND_BYTES: usize = 2_048;
 
 /// A command that is well-formed.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub(crate) enum Command {
     User(String),
     Pass(Secret),
     Apop { user: String, digest: [u8; 16] },
-    Auth(Auth),
+    Auth(AuthCommand),
     Stls,
     Utf8,
     Stat,
-    List(Which),
-    Uidl(Which),
+    List(ListTarget),
+    Uidl(ListTarget),
     Retr(u64),
     Top { number: u64, lines: u64 },
     Dele(u64),
@@ -36,24 +36,24 @@ pub(crate) enum Command {
 
 /// Of which messages something is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum ListTarget {
     All,
     Number(u64),
 }
 
 /// What AUTH begins with.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Auth {
+pub(crate) enum AuthCommand {
     /// The question which mechanisms there are.
     Mechanisms,
     /// PLAIN without a response yet.
     Plain,
     /// PLAIN with its response.
-    Response(Response),
+    Response(AuthResponse),
 }
 
 /// The peer's response to the challenge of PLAIN; without one it has cancelled.
-pub(crate) type Response = Option<Plain>;
+pub(crate) type AuthResponse = Option<PlainMessage>;
 
 /// The first word of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,56 +78,56 @@ pub(crate) enum Verb {
 
 /// Parses a line. The error is the reply to it.
 pub(crate) fn parse(line: &[u8]) -> Result<Command, &'static str> {
-    let verb = verb(line)?;
-    let (_, arguments) = word(line);
+    let verb = parse_verb(line)?;
+    let (_, arguments) = split_word(line);
     let arguments = arguments.trim_ascii();
     match verb {
-        Verb::Capa => alone(Command::Capa, arguments),
-        Verb::Stls => alone(Command::Stls, arguments),
-        Verb::Utf8 => alone(Command::Utf8, arguments),
-        Verb::Stat => alone(Command::Stat, arguments),
-        Verb::Rset => alone(Command::Rset, arguments),
-        Verb::Noop => alone(Command::Noop, arguments),
-        Verb::Quit => alone(Command::Quit, arguments),
-        Verb::User => user(arguments),
-        Verb::Pass => Ok(pass(line)),
-        Verb::Apop => apop(arguments),
-        Verb::Auth => auth(arguments).map(Command::Auth),
-        Verb::List => which(arguments).map(Command::List).ok_or(reply::SYNTAX_LIST),
-        Verb::Uidl => which(arguments).map(Command::Uidl).ok_or(reply::SYNTAX_UIDL),
-        Verb::Retr => number(arguments).map(Command::Retr).ok_or(reply::SYNTAX_RETR),
-        Verb::Dele => number(arguments).map(Command::Dele).ok_or(reply::SYNTAX_DELE),
-        Verb::Top => top(arguments).ok_or(reply::SYNTAX_TOP),
+        Verb::Capa => without_arguments(Command::Capa, arguments),
+        Verb::Stls => without_arguments(Command::Stls, arguments),
+        Verb::Utf8 => without_arguments(Command::Utf8, arguments),
+        Verb::Stat => without_arguments(Command::Stat, arguments),
+        Verb::Rset => without_arguments(Command::Rset, arguments),
+        Verb::Noop => without_arguments(Command::Noop, arguments),
+        Verb::Quit => without_arguments(Command::Quit, arguments),
+        Verb::User => parse_user(arguments),
+        Verb::Pass => Ok(parse_pass(line)),
+        Verb::Apop => parse_apop(arguments),
+        Verb::Auth => parse_auth(arguments).map(Command::Auth),
+        Verb::List => parse_list_target(arguments).map(Command::List).ok_or(reply::SYNTAX_LIST),
+        Verb::Uidl => parse_list_target(arguments).map(Command::Uidl).ok_or(reply::SYNTAX_UIDL),
+        Verb::Retr => parse_number(arguments).map(Command::Retr).ok_or(reply::SYNTAX_RETR),
+        Verb::Dele => parse_number(arguments).map(Command::Dele).ok_or(reply::SYNTAX_DELE),
+        Verb::Top => parse_top(arguments).ok_or(reply::SYNTAX_TOP),
     }
 }
 
 /// The verb of a line, in any case of letters.
-pub(crate) fn verb(line: &[u8]) -> Result<Verb, &'static str> {
+pub(crate) fn parse_verb(line: &[u8]) -> Result<Verb, &'static str> {
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
         return Err(reply::CONTROL_CHARACTER);
     }
-    verb_named(word(line).0).ok_or(reply::UNKNOWN)
+    lookup_verb(split_word(line).0).ok_or(reply::UNKNOWN_COMMAND)
 }
 
 /// The limit of the line that starts like this.
-pub(crate) fn line_limit(start: &[u8]) -> usize {
-    match start.get(..4).and_then(verb_named) {
-        Some(Verb::Auth) => sasl::LINE_LIMIT,
-        Some(Verb::User | Verb::Pass | Verb::Apop) => LOGIN_LIMIT,
-        _ => COMMAND_LIMIT,
+pub(crate) fn max_line_bytes(start: &[u8]) -> usize {
+    match start.get(..4).and_then(lookup_verb) {
+        Some(Verb::Auth) => sasl::MAX_LINE_BYTES,
+        Some(Verb::User | Verb::Pass | Verb::Apop) => MAX_LOGIN_COMMAND_BYTES,
+        _ => MAX_COMMAND_BYTES,
     }
 }
 
 /// Parses a line of the peer within an AUTH exchange. The error is the reply to it.
-pub(crate) fn response(line: &[u8]) -> Result<Response, &'static str> {
+pub(crate) fn parse_auth_response(line: &[u8]) -> Result<AuthResponse, &'static str> {
     if line == b"*" {
         return Ok(None);
     }
-    let plain = sasl::decode(line).and_then(|message| Plain::parse(&message));
+    let plain = sasl::decode_base64(line).and_then(|message| PlainMessage::parse(&message));
     plain.map(Some).ok_or(reply::AUTH_MALFORMED)
 }
 
-fn verb_named(word: &[u8]) -> Option<Verb> {
+fn lookup_verb(word: &[u8]) -> Option<Verb> {
     let mut upper = [0_u8; 4];
     let upper = upper.get_mut(..word.len())?;
     upper.copy_from_slice(word);
@@ -153,37 +153,37 @@ fn verb_named(word: &[u8]) -> Option<Verb> {
     })
 }
 
-fn alone(command: Command, arguments: &[u8]) -> Result<Command, &'static str> {
+fn without_arguments(command: Command, arguments: &[u8]) -> Result<Command, &'static str> {
     if arguments.is_empty() { Ok(command) } else { Err(reply::NO_ARGUMENT) }
 }
 
-fn user(arguments: &[u8]) -> Result<Command, &'static str> {
-    match word(arguments) {
+fn parse_user(arguments: &[u8]) -> Result<Command, &'static str> {
+    match split_word(arguments) {
         (b"", _) => Err(reply::SYNTAX_USER),
-        (user, b"") => name(user).map(Command::User),
+        (user, b"") => parse_name(user).map(Command::User),
         _ => Err(reply::SYNTAX_USER),
     }
 }
 
 /// RFC 1939 section 7: the password is the rest of the line, and blanks in it belong to it. It may be empty.
-fn pass(line: &[u8]) -> Command {
+fn parse_pass(line: &[u8]) -> Command {
     let password = line.get(5..).unwrap_or_default();
     Command::Pass(Secret::new(String::from_utf8_lossy(password)))
 }
 
-fn apop(arguments: &[u8]) -> Result<Command, &'static str> {
-    let (user, digest) = word(arguments);
-    let digest = hexadecimal(digest).ok_or(reply::SYNTAX_APOP)?;
-    Ok(Command::Apop { user: name(user)?, digest })
+fn parse_apop(arguments: &[u8]) -> Result<Command, &'static str> {
+    let (user, digest) = split_word(arguments);
+    let digest = decode_md5_hex(digest).ok_or(reply::SYNTAX_APOP)?;
+    Ok(Command::Apop { user: parse_name(user)?, digest })
 }
 
 /// What follows AUTH (RFC 5034 section 4). No RFC has it alone, but clients ask for the mechanisms so, older than CAPA.
-fn auth(arguments: &[u8]) -> Result<Auth, &'static str> {
-    let (mechanism, rest) = word(arguments);
+fn parse_auth(arguments: &[u8]) -> Result<AuthCommand, &'static str> {
+    let (mechanism, rest) = split_word(arguments);
     if mechanism.is_empty() {
-        return Ok(Auth::Mechanisms);
+        return Ok(AuthCommand::Mechanisms);
     }
-    let (initial, rest) = word(rest);
+    let (initial, rest) = split_word(rest);
     if !rest.is_empty() {
         return Err(reply::SYNTAX_AUTH);
     }
@@ -191,29 +191,29 @@ fn auth(arguments: &[u8]) -> Result<Auth, &'static str> {
         return Err(reply::AUTH_UNKNOWN);
     }
     match initial {
-        b"" => Ok(Auth::Plain),
+        b"" => Ok(AuthCommand::Plain),
         // RFC 5034 section 4: an empty first response is written as one equals sign.
-        b"=" => response(b"").map(Auth::Response),
-        initial => response(initial).map(Auth::Response),
+        b"=" => parse_auth_response(b"").map(AuthCommand::Response),
+        initial => parse_auth_response(initial).map(AuthCommand::Response),
     }
 }
 
-fn top(arguments: &[u8]) -> Option<Command> {
-    let (message, lines) = word(arguments);
-    Some(Command::Top { number: number(message)?, lines: number(lines)? })
+fn parse_top(arguments: &[u8]) -> Option<Command> {
+    let (message, lines) = split_word(arguments);
+    Some(Command::Top { number: parse_number(message)?, lines: parse_number(lines)? })
 }
 
 /// RFC 6856 section 2.2: a name is UTF-8, whether the peer said UTF8 or not.
-fn name(octets: &[u8]) -> Result<String, &'static str> {
+fn parse_name(octets: &[u8]) -> Result<String, &'static str> {
     std::str::from_utf8(octets).map(str::to_owned).map_err(|_| reply::NOT_UTF8)
 }
 
-fn which(text: &[u8]) -> Option<Which> {
-    if text.is_empty() { Some(Which::All) } else { number(text).map(Which::Number) }
+fn parse_list_target(text: &[u8]) -> Option<ListTarget> {
+    if text.is_empty() { Some(ListTarget::All) } else { parse_number(text).map(ListTarget::Number) }
 }
 
 /// Decimal digits and nothing else. What no number can hold is more than there are messages or lines.
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_number(digits: &[u8]) -> Option<u64> {
     let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
     let valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     valid.then(|| digits.iter().fold(0, add))
@@ -245,8 +245,8 @@ mod tests {
             (b"PASS ", Ok(secret(""))),
             (b"PASS \xff", Ok(secret("\u{fffd}"))),
             (b"PASS", Ok(Command::Pass(Secret::new("")))),
-            (b"LIST", Ok(Command::List(Which::All))),
-            (b"LIST 007", Ok(Command::List(Which::Number(7)))),
+            (b"LIST", Ok(Command::List(ListTarget::All))),
+            (b"LIST 007", Ok(Command::List(ListTarget::Number(7)))),
             (b"LIST 1 2", Err(reply::SYNTAX_LIST)),
             (b"UIDL -1", Err(reply::SYNTAX_UIDL)),
             (b"RETR +1", Err(reply::SYNTAX_RETR)),
@@ -259,11 +259,11 @@ mod tests {
             (b"TOP 1  10", Ok(Command::Top { number: 1, lines: 10 })),
             (b"TOP 1", Err(reply::SYNTAX_TOP)),
             (b"TOP 1 2 3", Err(reply::SYNTAX_TOP)),
-            (b"", Err(reply::UNKNOWN)),
-            (b" STAT", Err(reply::UNKNOWN)),
-            (b"STATS", Err(reply::UNKNOWN)),
-            (b"LANG", Err(reply::UNKNOWN)),
-            (b"EHLO client.test", Err(reply::UNKNOWN)),
+            (b"", Err(reply::UNKNOWN_COMMAND)),
+            (b" STAT", Err(reply::UNKNOWN_COMMAND)),
+            (b"STATS", Err(reply::UNKNOWN_COMMAND)),
+            (b"LANG", Err(reply::UNKNOWN_COMMAND)),
+            (b"EHLO client.test", Err(reply::UNKNOWN_COMMAND)),
             (b"STAT\0", Err(reply::CONTROL_CHARACTER)),
             (b"PASS a\rb", Err(reply::CONTROL_CHARACTER)),
         ];
@@ -295,16 +295,19 @@ mod tests {
     #[test]
     fn first_lines_of_auth() {
         let plain = |identity: &str| {
-            let plain =
-                Plain { identity: identity.to_owned(), user: "james".to_owned(), password: Secret::new("secret") };
-            Ok(Command::Auth(Auth::Response(Some(plain))))
+            let plain = PlainMessage {
+                authorization_id: identity.to_owned(),
+                user: "james".to_owned(),
+                password: Secret::new("secret"),
+            };
+            Ok(Command::Auth(AuthCommand::Response(Some(plain))))
         };
         let table: &[(&[u8], Result<Command, &str>)] = &[
-            (b"AUTH", Ok(Command::Auth(Auth::Mechanisms))),
-            (b"auth plain", Ok(Command::Auth(Auth::Plain))),
+            (b"AUTH", Ok(Command::Auth(AuthCommand::Mechanisms))),
+            (b"auth plain", Ok(Command::Auth(AuthCommand::Plain))),
             (b"AUTH PLAIN AGphbWVzAHNlY3JldA==", plain("")),
             (b"AUTH Plain YWRtaW4AamFtZXMAc2VjcmV0", plain("admin")),
-            (b"AUTH PLAIN *", Ok(Command::Auth(Auth::Response(None)))),
+            (b"AUTH PLAIN *", Ok(Command::Auth(AuthCommand::Response(None)))),
             (b"AUTH PLAIN =", Err(reply::AUTH_MALFORMED)),
             (b"AUTH PLAIN AGphbWVzAHNlY3JldA", Err(reply::AUTH_MALFORMED)),
             (b"AUTH PLAIN AAA= AAA=", Err(reply::SYNTAX_AUTH)),
@@ -318,17 +321,17 @@ mod tests {
     #[test]
     fn limits_of_lines() {
         let table: &[(&[u8], usize)] = &[
-            (b"auth plain", sasl::LINE_LIMIT),
-            (b"USER", LOGIN_LIMIT),
-            (b"pass x", LOGIN_LIMIT),
-            (b"APOP", LOGIN_LIMIT),
-            (b"RETR 1", COMMAND_LIMIT),
-            (b"USE", COMMAND_LIMIT),
-            (b"", COMMAND_LIMIT),
-            (b"\xff\xff\xff\xff", COMMAND_LIMIT),
+            (b"auth plain", sasl::MAX_LINE_BYTES),
+            (b"USER", MAX_LOGIN_COMMAND_BYTES),
+            (b"pass x", MAX_LOGIN_COMMAND_BYTES),
+            (b"APOP", MAX_LOGIN_COMMAND_BYTES),
+            (b"RETR 1", MAX_COMMAND_BYTES),
+            (b"USE", MAX_COMMAND_BYTES),
+            (b"", MAX_COMMAND_BYTES),
+            (b"\xff\xff\xff\xff", MAX_COMMAND_BYTES),
         ];
         for (start, limit) in table {
-            assert_eq!(line_limit(start), *limit, "{start:?}");
+            assert_eq!(max_line_bytes(start), *limit, "{start:?}");
         }
     }
 }

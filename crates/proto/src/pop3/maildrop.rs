@@ -4,20 +4,20 @@
 use restante_mail::message::MessageId;
 
 /// How many messages lie in one piece of memory.
-const PIECE: usize = 1024;
+const BLOCK_ENTRIES: usize = 1024;
 
 /// What was in the mailbox at login, numbered from 1 in the order in which it was collected. A mailbox may be large and
 /// have many readers, so a message takes 16 bytes and a bit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maildrop {
     /// Pieces of [`PIECE`] messages, but for the last one: what grows in pieces is never copied, nor larger than it need be.
-    pieces: Vec<Vec<Entry>>,
+    blocks: Vec<Vec<Entry>>,
     marks: Marks,
     /// All of them.
-    whole: Total,
+    all: Total,
     /// Those that are not marked.
-    kept: Total,
-    is_protected: bool,
+    unmarked: Total,
+    is_read_only: bool,
 }
 
 /// How much mail there is.
@@ -40,7 +40,7 @@ struct Marks(Vec<u64>);
 
 /// Why there is no message to a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Absent {
+pub(crate) enum MessageNumberError {
     /// There never was one in this session.
     Unknown,
     /// It is marked as deleted.
@@ -50,12 +50,12 @@ pub(crate) enum Absent {
 impl Extend<(MessageId, u64)> for Maildrop {
     fn extend<T: IntoIterator<Item = (MessageId, u64)>>(&mut self, messages: T) {
         for (id, octets) in messages {
-            match self.pieces.last_mut() {
-                Some(piece) if piece.len() < PIECE => piece.push(Entry { id, octets }),
-                _ => self.pieces.push(vec![Entry { id, octets }]),
+            match self.blocks.last_mut() {
+                Some(piece) if piece.len() < BLOCK_ENTRIES => piece.push(Entry { id, octets }),
+                _ => self.blocks.push(vec![Entry { id, octets }]),
             }
-            self.whole = self.whole.with(octets);
-            self.kept = self.kept.with(octets);
+            self.all = self.all.with_message(octets);
+            self.unmarked = self.unmarked.with_message(octets);
         }
     }
 }
@@ -70,104 +70,104 @@ impl FromIterator<(MessageId, u64)> for Maildrop {
 
 impl Maildrop {
     /// Forbids to mark anything as deleted: whoever has opened the mailbox may only read it.
-    pub fn protect(&mut self) {
-        self.is_protected = true;
+    pub fn set_read_only(&mut self) {
+        self.is_read_only = true;
     }
 
     /// Whether nothing may be marked as deleted.
-    pub(crate) fn is_protected(&self) -> bool {
-        self.is_protected
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// The memory that it takes, when all messages are marked too.
-    pub fn bytes(&self) -> usize {
-        self.whole.messages * size_of::<Entry>() + self.whole.messages.div_ceil(8)
+    pub fn memory_bytes(&self) -> usize {
+        self.all.messages * size_of::<Entry>() + self.all.messages.div_ceil(8)
     }
 
     /// The messages that are not marked.
     pub(crate) fn total(&self) -> Total {
-        self.kept
+        self.unmarked
     }
 
     /// The message of this number, unless it is marked.
-    pub(crate) fn entry(&self, number: u64) -> Result<Entry, Absent> {
-        let index = index(number)?;
-        let entry = self.at(index).ok_or(Absent::Unknown)?;
-        if self.marks.has(index) { Err(Absent::Deleted) } else { Ok(entry) }
+    pub(crate) fn entry(&self, number: u64) -> Result<Entry, MessageNumberError> {
+        let index = to_index(number)?;
+        let entry = self.get(index).ok_or(MessageNumberError::Unknown)?;
+        if self.marks.contains(index) { Err(MessageNumberError::Deleted) } else { Ok(entry) }
     }
 
     /// The first message from this number on that is not marked, with its number.
-    pub(crate) fn next_from(&self, number: u64) -> Option<(u64, Entry)> {
-        let index = self.marks.next_without(index(number).ok()?);
-        Some((u64::try_from(index).ok()? + 1, self.at(index)?))
+    pub(crate) fn next_unmarked(&self, number: u64) -> Option<(u64, Entry)> {
+        let index = self.marks.next_unmarked(to_index(number).ok()?);
+        Some((u64::try_from(index).ok()? + 1, self.get(index)?))
     }
 
     /// Marks the message of this number.
-    pub(crate) fn mark(&mut self, number: u64) -> Result<(), Absent> {
+    pub(crate) fn mark(&mut self, number: u64) -> Result<(), MessageNumberError> {
         let octets = self.entry(number)?.octets;
-        self.marks.add(index(number)?);
-        self.kept.messages -= 1;
-        self.kept.octets = self.kept.octets.saturating_sub(octets);
+        self.marks.insert(to_index(number)?);
+        self.unmarked.messages -= 1;
+        self.unmarked.octets = self.unmarked.octets.saturating_sub(octets);
         Ok(())
     }
 
     /// Takes all marks away.
     pub(crate) fn unmark_all(&mut self) {
         self.marks = Marks::default();
-        self.kept = self.whole;
+        self.unmarked = self.all;
     }
 
     /// The marked messages. What is not needed any more goes on the way.
     pub(crate) fn into_marked(self) -> Vec<MessageId> {
-        let Self { pieces, marks, .. } = self;
+        let Self { blocks: pieces, marks, .. } = self;
         let entries = pieces.into_iter().flatten().enumerate();
-        entries.filter(|(index, _)| marks.has(*index)).map(|(_, entry)| entry.id).collect()
+        entries.filter(|(index, _)| marks.contains(*index)).map(|(_, entry)| entry.id).collect()
     }
 
-    fn at(&self, index: usize) -> Option<Entry> {
-        self.pieces.get(index / PIECE)?.get(index % PIECE).copied()
+    fn get(&self, index: usize) -> Option<Entry> {
+        self.blocks.get(index / BLOCK_ENTRIES)?.get(index % BLOCK_ENTRIES).copied()
     }
 }
 
 impl Marks {
-    const WORD: usize = u64::BITS as usize;
+    const WORD_BITS: usize = u64::BITS as usize;
 
-    fn has(&self, index: usize) -> bool {
-        self.0.get(index / Self::WORD).is_some_and(|word| word >> (index % Self::WORD) & 1 == 1)
+    fn contains(&self, index: usize) -> bool {
+        self.0.get(index / Self::WORD_BITS).is_some_and(|word| word >> (index % Self::WORD_BITS) & 1 == 1)
     }
 
     /// The first index from this one on that has no mark. Marks that follow each other are passed by whole words.
-    fn next_without(&self, index: usize) -> usize {
-        let first = index / Self::WORD;
+    fn next_unmarked(&self, index: usize) -> usize {
+        let first = index / Self::WORD_BITS;
         let Some(words) = self.0.get(first..) else { return index };
         // What is before the index in its word counts as marked.
-        let passed = (1 << (index % Self::WORD)) - 1;
+        let passed = (1 << (index % Self::WORD_BITS)) - 1;
         let words = words.iter().zip(std::iter::once(passed).chain(std::iter::repeat(0)));
         let free = words.map(|(marks, passed)| (marks | passed).trailing_ones() as usize);
         (first..)
             .zip(free)
-            .find(|(_, free)| *free < Self::WORD)
-            .map_or_else(|| index.max(self.0.len() * Self::WORD), |(word, free)| word * Self::WORD + free)
+            .find(|(_, free)| *free < Self::WORD_BITS)
+            .map_or_else(|| index.max(self.0.len() * Self::WORD_BITS), |(word, free)| word * Self::WORD_BITS + free)
     }
 
-    fn add(&mut self, index: usize) {
-        let word = index / Self::WORD;
+    fn insert(&mut self, index: usize) {
+        let word = index / Self::WORD_BITS;
         if self.0.len() <= word {
             self.0.resize(word + 1, 0);
         }
-        self.0[word] |= 1 << (index % Self::WORD);
+        self.0[word] |= 1 << (index % Self::WORD_BITS);
     }
 }
 
 impl Total {
-    fn with(self, octets: u64) -> Self {
+    fn with_message(self, octets: u64) -> Self {
         Self { messages: self.messages + 1, octets: self.octets.saturating_add(octets) }
     }
 }
 
-fn index(number: u64) -> Result<usize, Absent> {
-    let index = number.checked_sub(1).ok_or(Absent::Unknown)?;
-    usize::try_from(index).map_err(|_| Absent::Unknown)
+fn to_index(number: u64) -> Result<usize, MessageNumberError> {
+    let index = number.checked_sub(1).ok_or(MessageNumberError::Unknown)?;
+    usize::try_from(index).map_err(|_| MessageNumberError::Unknown)
 }
 
 #[cfg(test)]
@@ -182,9 +182,9 @@ mod tests {
     fn marks_come_and_go() {
         let mut maildrop = of_sizes(&[10, 20, 30]);
         assert_eq!(maildrop.mark(2), Ok(()));
-        assert_eq!(maildrop.mark(2), Err(Absent::Deleted));
+        assert_eq!(maildrop.mark(2), Err(MessageNumberError::Deleted));
         assert_eq!(maildrop.total(), Total { messages: 2, octets: 40 });
-        assert_eq!(maildrop.next_from(2).map(|(number, entry)| (number, entry.octets)), Some((3, 30)));
+        assert_eq!(maildrop.next_unmarked(2).map(|(number, entry)| (number, entry.octets)), Some((3, 30)));
         assert_eq!(maildrop.clone().into_marked(), [MessageId::from(101)]);
         maildrop.unmark_all();
         assert_eq!(maildrop, of_sizes(&[10, 20, 30]));
@@ -192,18 +192,18 @@ mod tests {
 
     #[test]
     fn large_mailboxes_are_numbered_throughout_and_small_in_memory() {
-        const COUNT: usize = 3 * PIECE + 1;
+        const COUNT: usize = 3 * BLOCK_ENTRIES + 1;
         let ids = || (0..COUNT as u64).map(MessageId::from);
         let mut maildrop = Maildrop::default();
         // As they come in, in pages that are no pieces.
         let all: Vec<(MessageId, u64)> = ids().map(|id| (id, 1)).collect();
         all.chunks(1000).for_each(|page| maildrop.extend(page.iter().copied()));
         assert_eq!(maildrop, all.iter().copied().collect());
-        assert_eq!(maildrop.bytes(), COUNT * 16 + COUNT.div_ceil(8));
+        assert_eq!(maildrop.memory_bytes(), COUNT * 16 + COUNT.div_ceil(8));
         for (number, id) in (1..).zip(ids()) {
             assert_eq!(maildrop.entry(number).map(|entry| entry.id), Ok(id));
             assert_eq!(maildrop.mark(number), Ok(()));
-            assert_eq!(maildrop.next_from(1).map(|(next, _)| next), (number < COUNT as u64).then_some(number + 1));
+            assert_eq!(maildrop.next_unmarked(1).map(|(next, _)| next), (number < COUNT as u64).then_some(number + 1));
         }
         assert_eq!(maildrop.total(), Total::default());
         assert_eq!(maildrop.into_marked(), ids().collect::<Vec<_>>());
@@ -228,7 +228,7 @@ mod tests {
             runs.iter().cloned().flatten().for_each(|number| maildrop.mark(number).unwrap());
             for number in 1..=COUNT + 1 {
                 let expected = (number..=COUNT).find(|number| !runs.iter().any(|run| run.contains(number)));
-                assert_eq!(maildrop.next_from(number).map(|(next, _)| next), expected, "{runs:?} from {number}");
+                assert_eq!(maildrop.next_unmarked(number).map(|(next, _)| next), expected, "{runs:?} from {number}");
             }
         }
     }
@@ -237,11 +237,11 @@ mod tests {
     fn numbers_that_name_nothing() {
         let mut maildrop = of_sizes(&[10]);
         for number in [0, 2, u64::MAX] {
-            assert_eq!(maildrop.entry(number), Err(Absent::Unknown), "{number}");
-            assert_eq!(maildrop.mark(number), Err(Absent::Unknown), "{number}");
-            assert_eq!(maildrop.next_from(number), None, "{number}");
+            assert_eq!(maildrop.entry(number), Err(MessageNumberError::Unknown), "{number}");
+            assert_eq!(maildrop.mark(number), Err(MessageNumberError::Unknown), "{number}");
+            assert_eq!(maildrop.next_unmarked(number), None, "{number}");
         }
-        assert_eq!(of_sizes(&[]).next_from(1), None);
+        assert_eq!(of_sizes(&[]).next_unmarked(1), None);
     }
 
     #[test]

@@ -1,28 +1,28 @@
 //! How a command of POP3 stands in the record of a dialogue: without anything that could be a password or a digest.
 
-use crate::line::word;
-use crate::record::{escape, hidden, masked_auth, masked_verb};
+use crate::line::split_word;
+use crate::transcript::{write_escaped, write_hidden, write_masked_auth, write_masked_verb};
 
 use super::command::{self, Command, Verb};
 
 /// Writes what is shown of a command line. A line that is no command may be a password that the peer sent without being asked
 /// for it, so nothing is shown of it.
-pub(crate) fn show(out: &mut String, line: &[u8]) {
-    let Ok(verb) = command::verb(line) else { return hidden(out, line) };
+pub(crate) fn write_masked(out: &mut String, line: &[u8]) {
+    let Ok(verb) = command::parse_verb(line) else { return write_hidden(out, line) };
     match (verb, command::parse(line)) {
         (Verb::Pass, _) => out.push_str("PASS ***"),
         (Verb::Apop, Ok(Command::Apop { user, .. })) => {
             out.push_str("APOP ");
-            escape(out, user.as_bytes());
+            write_escaped(out, user.as_bytes());
             out.push_str(" ***");
         }
         (Verb::Apop, _) => out.push_str("APOP ***"),
-        (Verb::Auth, _) => masked_auth(out, line[4..].trim_ascii()),
-        (_, Ok(_)) => escape(out, line),
+        (Verb::Auth, _) => write_masked_auth(out, line[4..].trim_ascii()),
+        (_, Ok(_)) => write_escaped(out, line),
         // Somebody may have written the password behind the name, or where no argument belongs.
         (_, Err(_)) => {
-            let (verb, arguments) = word(line);
-            masked_verb(out, verb, arguments);
+            let (verb, arguments) = split_word(line);
+            write_masked_verb(out, verb, arguments);
         }
     }
 }
@@ -58,7 +58,7 @@ mod tests {
         ];
         for (line, expected) in table {
             let mut shown = String::new();
-            show(&mut shown, line);
+            write_masked(&mut shown, line);
             assert_eq!(shown, *expected);
         }
     }

@@ -31,18 +31,18 @@
 //! A line of an HTTP request ends the session in both states that take commands. In `Authorization`, a TLS handshake and a line
 //! that is too long end it too. So commands that a web page puts into the body of a request are never executed.
 
-mod advance;
-mod answer;
 mod command;
+mod commands;
+mod dot_stuffing;
 mod maildrop;
 mod mask;
-mod obey;
+mod multiline;
 mod reply;
 mod request;
 mod session;
 mod state;
-mod stuffing;
 mod top;
+mod transitions;
 
 use restante_mail::message::MessageId;
 
@@ -96,7 +96,7 @@ pub enum Proof {
     /// The password itself.
     Password(Secret),
     /// APOP (RFC 1939 section 7): the MD5 digest of the timestamp and the password, one behind the other.
-    Digest {
+    Apop {
         /// The timestamp of the greeting, with its angle brackets.
         timestamp: String,
         /// The digest that the peer has sent.
@@ -108,11 +108,11 @@ pub enum Proof {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The user or the proof is wrong.
-    Credentials,
+    WrongCredentials,
     /// The proof is right, and does not allow to open this mailbox.
-    NotAllowed,
+    NotPermitted,
     /// The name can be that of no mailbox, and this is why.
-    Name(String),
+    InvalidName(String),
     /// The store cannot answer now.
     Unavailable,
 }

@@ -1,13 +1,13 @@
 //! Every reply of the POP3 session, to the word. The codes in brackets are those of RFC 2449 section 8 and RFC 3206.
 
-use crate::wording::{line, printable};
+use crate::reply_text::{to_printable_ascii, write_line};
 
 use super::Settings;
-use super::maildrop::{Absent, Entry, Total};
-use super::request::{Column, Request};
+use super::maildrop::{Entry, MessageNumberError, Total};
+use super::request::{Column, FetchRequest};
 
 /// The longest reason in somebody else's words, so that the line keeps within the 512 of RFC 2449 section 4.
-const MAX_REASON: usize = 400;
+const MAX_REASON_CHARS: usize = 400;
 
 /// The last line of an answer of many lines.
 pub(crate) const END: &str = ".\r\n";
@@ -23,7 +23,7 @@ pub(crate) const MECHANISMS: &str = "+OK Mechanisms follow\r\nPLAIN\r\n.\r\n";
 /// An empty challenge: RFC 5034 section 4 wants the space.
 pub(crate) const CHALLENGE: &str = "+ \r\n";
 
-pub(crate) const UNKNOWN: &str = "-ERR Unknown command\r\n";
+pub(crate) const UNKNOWN_COMMAND: &str = "-ERR Unknown command\r\n";
 pub(crate) const CONTROL_CHARACTER: &str = "-ERR Control character in the command\r\n";
 pub(crate) const LINE_TOO_LONG: &str = "-ERR Line too long\r\n";
 pub(crate) const NOT_UTF8: &str = "-ERR The name is not UTF-8\r\n";
@@ -54,18 +54,18 @@ pub(crate) const AUTH_UNKNOWN: &str = "-ERR Unknown authentication mechanism; kn
 pub(crate) const AUTH_CANCELLED: &str = "-ERR Authentication cancelled\r\n";
 pub(crate) const AUTH_MALFORMED: &str = "-ERR Cannot decode the response\r\n";
 pub(crate) const NOT_AUTHENTICATED: &str = "-ERR [AUTH] Wrong user name or password\r\n";
-pub(crate) const NOT_ALLOWED: &str = "-ERR [AUTH] The token does not allow this\r\n";
-pub(crate) const PROTECTED: &str = "-ERR The login allows to read only\r\n";
+pub(crate) const NOT_PERMITTED: &str = "-ERR [AUTH] The token does not allow this\r\n";
+pub(crate) const READ_ONLY: &str = "-ERR The login allows to read only\r\n";
 pub(crate) const UNAVAILABLE: &str = "-ERR [SYS/TEMP] The mailbox cannot be read now, try again later\r\n";
 pub(crate) const NOT_REMOVED: &str = "-ERR [SYS/TEMP] Some deleted messages are not removed\r\n";
 
 /// The greeting. Its last word is what makes APOP possible (RFC 1939 section 7).
-pub(crate) fn greeting(out: &mut Vec<u8>, timestamp: &str) {
-    line(out, format_args!("+OK Restante POP3 server ready {timestamp}"));
+pub(crate) fn write_greeting(out: &mut Vec<u8>, timestamp: &str) {
+    write_line(out, format_args!("+OK Restante POP3 server ready {timestamp}"));
 }
 
 /// What is to be had (RFC 2449 section 5); STLS only while it can be.
-pub(crate) fn capabilities(out: &mut Vec<u8>, stls: bool) {
+pub(crate) fn write_capabilities(out: &mut Vec<u8>, stls: bool) {
     out.extend_from_slice(b"+OK Capabilities follow\r\nTOP\r\nUSER\r\nUIDL\r\nRESP-CODES\r\nAUTH-RESP-CODE\r\n");
     out.extend_from_slice(b"SASL PLAIN\r\nPIPELINING\r\nUTF8 USER\r\n");
     out.extend_from_slice(if stls { b"STLS\r\n" } else { b"" });
@@ -73,65 +73,65 @@ pub(crate) fn capabilities(out: &mut Vec<u8>, stls: bool) {
 }
 
 /// The answer to a login, to RSET, and the first line of LIST.
-pub(crate) fn total(out: &mut Vec<u8>, total: Total) {
+pub(crate) fn write_total(out: &mut Vec<u8>, total: Total) {
     let plural = if total.messages == 1 { "" } else { "s" };
-    line(out, format_args!("+OK {} message{plural} ({} octets)", total.messages, total.octets));
+    write_line(out, format_args!("+OK {} message{plural} ({} octets)", total.messages, total.octets));
 }
 
 /// The answer to STAT, whose form RFC 1939 section 5 prescribes.
-pub(crate) fn stat(out: &mut Vec<u8>, total: Total) {
-    line(out, format_args!("+OK {} {}", total.messages, total.octets));
+pub(crate) fn write_stat(out: &mut Vec<u8>, total: Total) {
+    write_line(out, format_args!("+OK {} {}", total.messages, total.octets));
 }
 
 /// The answer to LIST and UIDL of one message.
-pub(crate) fn listed_alone(out: &mut Vec<u8>, number: u64, entry: Entry, column: Column) {
+pub(crate) fn write_single_listing(out: &mut Vec<u8>, number: u64, entry: Entry, column: Column) {
     out.extend_from_slice(b"+OK ");
-    listed(out, number, entry, column);
+    write_listing_line(out, number, entry, column);
 }
 
 /// One line of a listing.
-pub(crate) fn listed(out: &mut Vec<u8>, number: u64, entry: Entry, column: Column) {
+pub(crate) fn write_listing_line(out: &mut Vec<u8>, number: u64, entry: Entry, column: Column) {
     match column {
-        Column::Sizes => line(out, format_args!("{number} {}", entry.octets)),
-        Column::Ids => line(out, format_args!("{number} {}", entry.id)),
+        Column::Sizes => write_line(out, format_args!("{number} {}", entry.octets)),
+        Column::Ids => write_line(out, format_args!("{number} {}", entry.id)),
     }
 }
 
 /// The first line of RETR.
-pub(crate) fn mail(out: &mut Vec<u8>, octets: usize) {
-    line(out, format_args!("+OK {octets} octets"));
+pub(crate) fn write_retr_ok(out: &mut Vec<u8>, octets: usize) {
+    write_line(out, format_args!("+OK {octets} octets"));
 }
 
-pub(crate) fn marked(out: &mut Vec<u8>, number: u64) {
-    line(out, format_args!("+OK Message {number} deleted"));
+pub(crate) fn write_marked(out: &mut Vec<u8>, number: u64) {
+    write_line(out, format_args!("+OK Message {number} deleted"));
 }
 
-pub(crate) fn absent(out: &mut Vec<u8>, number: u64, absent: Absent) {
+pub(crate) fn write_no_such_message(out: &mut Vec<u8>, number: u64, absent: MessageNumberError) {
     match absent {
         // The number is not repeated: it may be one that no integer holds.
-        Absent::Unknown => line(out, format_args!("-ERR There is no such message")),
-        Absent::Deleted => line(out, format_args!("-ERR Message {number} is deleted")),
+        MessageNumberError::Unknown => write_line(out, format_args!("-ERR There is no such message")),
+        MessageNumberError::Deleted => write_line(out, format_args!("-ERR Message {number} is deleted")),
     }
 }
 
 /// The message was there at login, but somebody else has deleted it since.
-pub(crate) fn gone(out: &mut Vec<u8>, request: Request) {
-    line(out, format_args!("-ERR Message {} is gone", request.number));
+pub(crate) fn write_gone(out: &mut Vec<u8>, request: FetchRequest) {
+    write_line(out, format_args!("-ERR Message {} is gone", request.number));
 }
 
 /// A name that no mailbox can have, with the reason made fit for the wire: one line of printable ASCII.
-pub(crate) fn bad_name(out: &mut Vec<u8>, reason: &str) {
+pub(crate) fn write_bad_name(out: &mut Vec<u8>, reason: &str) {
     out.extend_from_slice(b"-ERR [AUTH] Bad mailbox name: ");
-    out.extend(reason.chars().take(MAX_REASON).map(printable));
+    out.extend(reason.chars().take(MAX_REASON_CHARS).map(to_printable_ascii));
     out.extend_from_slice(b"\r\n");
 }
 
-pub(crate) fn shutting_down(out: &mut Vec<u8>, settings: &Settings) {
-    line(out, format_args!("-ERR [SYS/TEMP] {} is shutting down", settings.domain));
+pub(crate) fn write_shutting_down(out: &mut Vec<u8>, settings: &Settings) {
+    write_line(out, format_args!("-ERR [SYS/TEMP] {} is shutting down", settings.domain));
 }
 
-pub(crate) fn busy(out: &mut Vec<u8>, settings: &Settings) {
-    line(out, format_args!("-ERR [SYS/TEMP] {} has too many connections, try again later", settings.domain));
+pub(crate) fn write_busy(out: &mut Vec<u8>, settings: &Settings) {
+    write_line(out, format_args!("-ERR [SYS/TEMP] {} has too many connections, try again later", settings.domain));
 }
 
 #[cfg(test)]
@@ -145,11 +145,11 @@ mod tests {
             ("the domain is missing", "the domain is missing"),
             ("a\r\n+OK\0b", "a  +OK b"),
             ("naïve", "na?ve"),
-            (&long, &long[..MAX_REASON]),
+            (&long, &long[..MAX_REASON_CHARS]),
         ];
         for (reason, expected) in table {
             let mut out = Vec::new();
-            bad_name(&mut out, reason);
+            write_bad_name(&mut out, reason);
             assert_eq!(String::from_utf8(out).unwrap(), format!("-ERR [AUTH] Bad mailbox name: {expected}\r\n"));
         }
     }

@@ -2,7 +2,7 @@
 
 /// What is wanted of a message that is being fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct FetchRequest {
     pub(super) number: u64,
     pub(super) extent: Extent,
 }

@@ -2,15 +2,15 @@
 //! is right is decided by the driver.
 
 use crate::Secret;
-use crate::line::word;
-use crate::sasl::{Plain, decode, hexadecimal};
+use crate::line::split_word;
+use crate::sasl::{PlainMessage, decode_base64, decode_md5_hex};
 
-use super::fault::Fault;
+use super::command_error::CommandError;
 use super::{Proof, reply};
 
 /// An exchange that waits for the peer's next line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Exchange {
+pub(crate) enum AuthExchange {
     /// PLAIN waits for its only message.
     Plain,
     /// LOGIN waits for the user name.
@@ -29,13 +29,13 @@ pub(crate) enum Exchange {
 
 /// Where an exchange has come to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum AuthStep {
     /// The peer is asked by this reply.
-    Ask(Exchange, &'static str),
+    Continue(AuthExchange, &'static str),
     /// The driver is asked for a challenge.
-    Challenge,
+    NeedChallenge,
     /// Everything was said.
-    Done {
+    Complete {
         /// The user name.
         user: String,
         /// The password or digest.
@@ -45,74 +45,84 @@ pub(crate) enum Progress {
 
 /// Parses what follows the verb: a mechanism, and perhaps the first response with it. `cram_md5` says whether CRAM-MD5 is
 /// offered.
-pub(crate) fn begin(arguments: &[u8], cram_md5: bool) -> Result<Progress, Fault> {
-    let (mechanism, rest) = word(arguments);
-    let (initial, rest) = word(rest);
+pub(crate) fn start(arguments: &[u8], cram_md5: bool) -> Result<AuthStep, CommandError> {
+    let (mechanism, rest) = split_word(arguments);
+    let (initial, rest) = split_word(rest);
     if mechanism.is_empty() || !rest.is_empty() {
-        return Err(Fault::Bad(reply::SYNTAX_AUTH));
+        return Err(CommandError::Bad(reply::SYNTAX_AUTH));
     }
     if cram_md5 && mechanism.eq_ignore_ascii_case(b"CRAM-MD5") {
         // RFC 4954 section 4: the server speaks first, so there is no initial response.
-        return if initial.is_empty() { Ok(Progress::Challenge) } else { Err(Fault::Bad(reply::SYNTAX_AUTH)) };
+        return if initial.is_empty() {
+            Ok(AuthStep::NeedChallenge)
+        } else {
+            Err(CommandError::Bad(reply::SYNTAX_AUTH))
+        };
     }
     let (exchange, challenge) = if mechanism.eq_ignore_ascii_case(b"PLAIN") {
-        (Exchange::Plain, reply::CHALLENGE_EMPTY)
+        (AuthExchange::Plain, reply::CHALLENGE_EMPTY)
     } else if mechanism.eq_ignore_ascii_case(b"LOGIN") {
-        (Exchange::LoginUser, reply::CHALLENGE_USER)
+        (AuthExchange::LoginUser, reply::CHALLENGE_USER)
     } else {
-        return Err(Fault::Bad(reply::AUTH_UNKNOWN));
+        return Err(CommandError::Bad(reply::AUTH_UNKNOWN));
     };
     match initial {
-        b"" => Ok(Progress::Ask(exchange, challenge)),
+        b"" => Ok(AuthStep::Continue(exchange, challenge)),
         // RFC 4954 section 4: an empty first response is written as one equals sign.
-        b"=" => exchange.respond(b""),
-        initial => exchange.respond(initial),
+        b"=" => exchange.handle_response(b""),
+        initial => exchange.handle_response(initial),
     }
 }
 
-impl Exchange {
+impl AuthExchange {
     /// Takes the peer's next line.
-    pub(crate) fn respond(self, line: &[u8]) -> Result<Progress, Fault> {
+    pub(crate) fn handle_response(self, line: &[u8]) -> Result<AuthStep, CommandError> {
         if line == b"*" {
-            return Err(Fault::Cancelled);
+            return Err(CommandError::AuthCancelled);
         }
-        let response = decode(line).ok_or(Fault::Bad(reply::AUTH_MALFORMED))?;
+        let response = decode_base64(line).ok_or(CommandError::Bad(reply::AUTH_MALFORMED))?;
         match self {
-            Self::Plain => plain(&response).ok_or(Fault::Bad(reply::AUTH_MALFORMED)),
-            Self::LoginUser => Ok(Progress::Ask(Self::LoginPassword { user: response }, reply::CHALLENGE_PASSWORD)),
-            Self::LoginPassword { user } => Ok(Progress::Done { user, proof: Proof::Password(Secret::new(response)) }),
-            Self::CramMd5 { challenge } => cram_md5(&response, challenge).ok_or(Fault::Bad(reply::AUTH_MALFORMED)),
+            Self::Plain => parse_plain(&response).ok_or(CommandError::Bad(reply::AUTH_MALFORMED)),
+            Self::LoginUser => {
+                Ok(AuthStep::Continue(Self::LoginPassword { user: response }, reply::CHALLENGE_PASSWORD))
+            }
+            Self::LoginPassword { user } => {
+                Ok(AuthStep::Complete { user, proof: Proof::Password(Secret::new(response)) })
+            }
+            Self::CramMd5 { challenge } => {
+                parse_cram_md5(&response, challenge).ok_or(CommandError::Bad(reply::AUTH_MALFORMED))
+            }
         }
     }
 }
 
 /// RFC 2195 section 2: the user name, a blank, and the digest in hexadecimal.
-fn cram_md5(response: &str, challenge: String) -> Option<Progress> {
+fn parse_cram_md5(response: &str, challenge: String) -> Option<AuthStep> {
     let (user, digest) = response.rsplit_once(' ')?;
-    let digest = hexadecimal(digest.as_bytes())?;
-    Some(Progress::Done { user: user.to_owned(), proof: Proof::CramMd5 { challenge, digest } })
+    let digest = decode_md5_hex(digest.as_bytes())?;
+    Some(AuthStep::Complete { user: user.to_owned(), proof: Proof::CramMd5 { challenge, digest } })
 }
 
 /// Whom the user wants to act as is ignored: there is nothing that only some may do.
-fn plain(message: &str) -> Option<Progress> {
-    let Plain { user, password, .. } = Plain::parse(message)?;
-    Some(Progress::Done { user, proof: Proof::Password(password) })
+fn parse_plain(message: &str) -> Option<AuthStep> {
+    let PlainMessage { user, password, .. } = PlainMessage::parse(message)?;
+    Some(AuthStep::Complete { user, proof: Proof::Password(password) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn done(user: &str, password: &str) -> Progress {
-        Progress::Done { user: user.to_owned(), proof: Proof::Password(Secret::new(password)) }
+    fn done(user: &str, password: &str) -> AuthStep {
+        AuthStep::Complete { user: user.to_owned(), proof: Proof::Password(Secret::new(password)) }
     }
 
     #[test]
     fn first_lines() {
-        let malformed = || Err(Fault::Bad(reply::AUTH_MALFORMED));
-        let syntax = || Err(Fault::Bad(reply::SYNTAX_AUTH));
-        let table: &[(&str, Result<Progress, Fault>)] = &[
-            ("PLAIN", Ok(Progress::Ask(Exchange::Plain, reply::CHALLENGE_EMPTY))),
+        let malformed = || Err(CommandError::Bad(reply::AUTH_MALFORMED));
+        let syntax = || Err(CommandError::Bad(reply::SYNTAX_AUTH));
+        let table: &[(&str, Result<AuthStep, CommandError>)] = &[
+            ("PLAIN", Ok(AuthStep::Continue(AuthExchange::Plain, reply::CHALLENGE_EMPTY))),
             ("plain AGphbWVzAHNlY3JldA==", Ok(done("james", "secret"))),
             ("PLAIN YWRtaW4AamFtZXMAc2VjcmV0", Ok(done("james", "secret"))),
             ("PLAIN AAA=", Ok(done("", ""))),
@@ -123,35 +133,42 @@ mod tests {
             ("PLAIN AHUA/A==", Ok(done("u", "\u{fffd}"))),
             ("PLAIN AGH/AGI=", Ok(done("a\u{fffd}", "b"))),
             ("PLAIN ???", malformed()),
-            ("PLAIN *", Err(Fault::Cancelled)),
+            ("PLAIN *", Err(CommandError::AuthCancelled)),
             ("PLAIN AAA= AAA=", syntax()),
-            ("Login", Ok(Progress::Ask(Exchange::LoginUser, reply::CHALLENGE_USER))),
+            ("Login", Ok(AuthStep::Continue(AuthExchange::LoginUser, reply::CHALLENGE_USER))),
             (
                 "LOGIN amFtZXM=",
-                Ok(Progress::Ask(Exchange::LoginPassword { user: "james".to_owned() }, reply::CHALLENGE_PASSWORD)),
+                Ok(AuthStep::Continue(
+                    AuthExchange::LoginPassword { user: "james".to_owned() },
+                    reply::CHALLENGE_PASSWORD,
+                )),
             ),
-            ("LOGIN =", Ok(Progress::Ask(Exchange::LoginPassword { user: String::new() }, reply::CHALLENGE_PASSWORD))),
-            ("cram-md5", Ok(Progress::Challenge)),
+            (
+                "LOGIN =",
+                Ok(AuthStep::Continue(AuthExchange::LoginPassword { user: String::new() }, reply::CHALLENGE_PASSWORD)),
+            ),
+            ("cram-md5", Ok(AuthStep::NeedChallenge)),
             ("CRAM-MD5 dGlt", syntax()),
-            ("CRAM-SHA1", Err(Fault::Bad(reply::AUTH_UNKNOWN))),
+            ("CRAM-SHA1", Err(CommandError::Bad(reply::AUTH_UNKNOWN))),
             ("", syntax()),
         ];
         for (arguments, expected) in table {
-            assert_eq!(&begin(arguments.as_bytes(), true), expected, "{arguments:?}");
+            assert_eq!(&start(arguments.as_bytes(), true), expected, "{arguments:?}");
         }
-        assert_eq!(begin(b"CRAM-MD5", false), Err(Fault::Bad(reply::AUTH_UNKNOWN)));
+        assert_eq!(start(b"CRAM-MD5", false), Err(CommandError::Bad(reply::AUTH_UNKNOWN)));
     }
 
     #[test]
     fn digests() {
         let challenge = "<1896.697170952@postoffice.reston.mci.net>";
-        let respond = |line: &str| Exchange::CramMd5 { challenge: challenge.to_owned() }.respond(line.as_bytes());
+        let respond =
+            |line: &str| AuthExchange::CramMd5 { challenge: challenge.to_owned() }.handle_response(line.as_bytes());
         let digest = *b"\xb9\x13\xa6\x02\xc7\xed\xa7\xa4\x95\xb4\xe6\xe7\x33\x4d\x38\x90";
         let done = |user: &str| {
             let proof = Proof::CramMd5 { challenge: challenge.to_owned(), digest };
-            Ok(Progress::Done { user: user.to_owned(), proof })
+            Ok(AuthStep::Complete { user: user.to_owned(), proof })
         };
-        let malformed = || Err(Fault::Bad(reply::AUTH_MALFORMED));
+        let malformed = || Err(CommandError::Bad(reply::AUTH_MALFORMED));
         // RFC 2195 section 2 has the first one.
         let table = [
             ("dGltIGI5MTNhNjAyYzdlZGE3YTQ5NWI0ZTZlNzMzNGQzODkw", done("tim")),
@@ -159,7 +176,7 @@ mod tests {
             ("dGlt", malformed()),
             ("dGltIGI5MTM=", malformed()),
             ("", malformed()),
-            ("*", Err(Fault::Cancelled)),
+            ("*", Err(CommandError::AuthCancelled)),
         ];
         for (line, expected) in table {
             assert_eq!(respond(line), expected, "{line}");

@@ -1,9 +1,9 @@
 //! BDAT (RFC 3030): the announcement of a chunk, and the count of its octets. They are exact: nothing is looked for in
 //! them and nothing is taken out.
 
-use crate::line::word;
+use crate::line::split_word;
 
-use super::fault::Fault;
+use super::command_error::CommandError;
 use super::reply;
 
 /// A chunk that was announced, and how much of it is still to come.
@@ -13,16 +13,16 @@ pub(crate) struct Chunk {
     /// The octets still to come.
     pub(crate) remaining: u64,
     /// Whether the mail ends with it.
-    pub(crate) last: bool,
+    pub(crate) is_last: bool,
 }
 
 impl Chunk {
     /// Parses what follows the verb: a size, and perhaps LAST. Without a valid size nobody knows where the next
     /// command starts, so there is nothing to skip.
-    pub(crate) fn parse(arguments: &[u8]) -> Result<Self, Fault> {
-        let malformed = || Fault::Bad(reply::SYNTAX_BDAT);
-        let (size, rest) = word(arguments);
-        let last = match word(rest) {
+    pub(crate) fn parse(arguments: &[u8]) -> Result<Self, CommandError> {
+        let malformed = || CommandError::Bad(reply::SYNTAX_BDAT);
+        let (size, rest) = split_word(arguments);
+        let last = match split_word(rest) {
             (b"", _) => false,
             (word, b"") if word.eq_ignore_ascii_case(b"LAST") => true,
             _ => return Err(malformed()),
@@ -32,7 +32,7 @@ impl Chunk {
         }
         let size = std::str::from_utf8(size).ok().and_then(|digits| digits.parse().ok());
         let size = size.ok_or_else(malformed)?;
-        Ok(Self { size, remaining: size, last })
+        Ok(Self { size, remaining: size, is_last: last })
     }
 
     /// The octets of this chunk at the start of the input.
@@ -43,7 +43,7 @@ impl Chunk {
     }
 
     /// The octets that have come.
-    pub(crate) fn taken(self) -> u64 {
+    pub(crate) fn received_bytes(self) -> u64 {
         self.size - self.remaining
     }
 
@@ -77,14 +77,14 @@ mod tests {
             ("1 FIRST", None),
         ];
         for (arguments, expected) in table {
-            let parsed = Chunk::parse(arguments.as_bytes()).ok().map(|chunk| (chunk.remaining, chunk.last));
+            let parsed = Chunk::parse(arguments.as_bytes()).ok().map(|chunk| (chunk.remaining, chunk.is_last));
             assert_eq!(parsed, *expected, "{arguments:?}");
         }
     }
 
     #[test]
     fn octets_are_counted_across_reads() {
-        let mut chunk = Chunk { size: 5, remaining: 5, last: false };
+        let mut chunk = Chunk { size: 5, remaining: 5, is_last: false };
         assert_eq!(chunk.take(b"ab"), b"ab");
         assert_eq!(chunk.take(b""), b"");
         assert_eq!(chunk.take(b"\r\n.\r\nQUIT\r\n"), b"\r\n.");

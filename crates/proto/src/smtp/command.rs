@@ -4,19 +4,19 @@
 use restante_mail::address::{Address, AddressError, Alphabet};
 use restante_mail::envelope::ReversePath;
 
-use crate::line::word;
+use crate::line::split_word;
 use crate::sasl;
 
-use super::fault::Fault;
+use super::command_error::CommandError;
 use super::params::{MailParameters, check_rcpt_parameters};
 use super::{Settings, reply};
 
 /// The longest command line, CRLF included (RFC 5321 section 4.5.3.1.4).
-const COMMAND_LIMIT: usize = 512;
+const MAX_COMMAND_BYTES: usize = 512;
 /// The longest line of a command that takes parameters or long names; RFC 1870, 3461 and 6531 each add to the 512.
-const EXTENDED_LIMIT: usize = 2_048;
+const MAX_EXTENDED_COMMAND_BYTES: usize = 2_048;
 /// The longest name that a peer may give itself (RFC 5321 section 4.5.3.1.2).
-const MAX_HELLO: usize = 255;
+const MAX_HELO_BYTES: usize = 255;
 
 /// The first word of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) enum Verb {
 
 /// What MAIL says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Mail<'a> {
+pub(crate) struct MailCommand<'a> {
     pub(crate) from: ReversePath,
     pub(crate) parameters: MailParameters,
     /// The parameters as they were sent.
@@ -49,26 +49,26 @@ pub(crate) struct Mail<'a> {
 }
 
 /// Splits a line into its verb and the rest without blanks around it.
-pub(crate) fn split(line: &[u8]) -> Result<(Verb, &[u8]), Fault> {
+pub(crate) fn split_verb(line: &[u8]) -> Result<(Verb, &[u8]), CommandError> {
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
-        return Err(Fault::Bad(reply::CONTROL_CHARACTER));
+        return Err(CommandError::Bad(reply::CONTROL_CHARACTER));
     }
-    let (verb, arguments) = word(line);
-    let verb = verb_named(verb).ok_or(Fault::Bad(reply::UNKNOWN))?;
+    let (verb, arguments) = split_word(line);
+    let verb = lookup_verb(verb).ok_or(CommandError::Bad(reply::UNKNOWN_COMMAND))?;
     Ok((verb, arguments.trim_ascii()))
 }
 
 /// The limit of the line that starts like this.
-pub(crate) fn line_limit(start: &[u8]) -> usize {
-    match start.get(..4).and_then(verb_named) {
-        Some(Verb::Auth) => sasl::LINE_LIMIT,
-        Some(Verb::Mail | Verb::Rcpt | Verb::Ehlo | Verb::Helo | Verb::Lhlo) => EXTENDED_LIMIT,
-        _ => COMMAND_LIMIT,
+pub(crate) fn max_line_bytes(start: &[u8]) -> usize {
+    match start.get(..4).and_then(lookup_verb) {
+        Some(Verb::Auth) => sasl::MAX_LINE_BYTES,
+        Some(Verb::Mail | Verb::Rcpt | Verb::Ehlo | Verb::Helo | Verb::Lhlo) => MAX_EXTENDED_COMMAND_BYTES,
+        _ => MAX_COMMAND_BYTES,
     }
 }
 
 /// The verb in any case.
-pub(crate) fn verb_named(word: &[u8]) -> Option<Verb> {
+pub(crate) fn lookup_verb(word: &[u8]) -> Option<Verb> {
     let mut upper = [0_u8; 8];
     let upper = upper.get_mut(..word.len())?;
     upper.copy_from_slice(word);
@@ -96,10 +96,10 @@ pub(crate) fn verb_named(word: &[u8]) -> Option<Verb> {
 /// The name that a peer gives itself. Clients send all sorts of names here, and none is refused for its characters;
 /// but it goes into the Received line (RFC 5321 section 4.4), so what means something there is replaced. Further words are
 /// ignored, unless the session is `strict`.
-pub(crate) fn peer_name(arguments: &[u8], strict: bool) -> Result<String, Fault> {
-    let (name, rest) = word(arguments);
-    if name.is_empty() || strict && !rest.is_empty() || name.len() > MAX_HELLO {
-        return Err(Fault::Bad(reply::SYNTAX_HELLO));
+pub(crate) fn parse_helo_name(arguments: &[u8], strict: bool) -> Result<String, CommandError> {
+    let (name, rest) = split_word(arguments);
+    if name.is_empty() || strict && !rest.is_empty() || name.len() > MAX_HELO_BYTES {
+        return Err(CommandError::Bad(reply::SYNTAX_HELLO));
     }
     let harmless = |byte: u8| match byte {
         b'(' | b')' | b';' | b'<' | b'>' | b'"' | b'\\' | b',' => '?',
@@ -109,16 +109,16 @@ pub(crate) fn peer_name(arguments: &[u8], strict: bool) -> Result<String, Fault>
     Ok(name.iter().copied().map(harmless).collect())
 }
 
-impl<'a> Mail<'a> {
+impl<'a> MailCommand<'a> {
     /// Parses what follows the verb: `FROM:<address>` and parameters.
-    pub(crate) fn parse(arguments: &'a [u8], strict: bool) -> Result<Self, Fault> {
-        let malformed = Fault::Bad(reply::SYNTAX_MAIL);
-        let arguments = text(arguments)?;
+    pub(crate) fn parse(arguments: &'a [u8], strict: bool) -> Result<Self, CommandError> {
+        let malformed = CommandError::Bad(reply::SYNTAX_MAIL);
+        let arguments = parse_utf8(arguments)?;
         let (path, text) = split_path(arguments, "FROM:").ok_or(malformed.clone())?;
         let parameters = MailParameters::parse(text, strict)?;
         let from = match path {
             Path::Bracketed("") => None,
-            Path::Bracketed(address) => Some(Address::parse(address, parameters.alphabet).map_err(bad_sender)?),
+            Path::Bracketed(address) => Some(Address::parse(address, parameters.alphabet).map_err(sender_error)?),
             Path::Bare(address) => Some(Address::parse(address, parameters.alphabet).map_err(|_| malformed)?),
         };
         Ok(Self { from, parameters, parameter_text: text.trim() })
@@ -131,16 +131,16 @@ pub(crate) fn parse_rcpt<'a>(
     arguments: &'a [u8],
     alphabet: Alphabet,
     settings: &Settings,
-) -> Result<(Address, &'a str), Fault> {
-    let malformed = Fault::Bad(reply::SYNTAX_RCPT);
-    let arguments = text(arguments)?;
+) -> Result<(Address, &'a str), CommandError> {
+    let malformed = CommandError::Bad(reply::SYNTAX_RCPT);
+    let arguments = parse_utf8(arguments)?;
     let (path, parameters) = split_path(arguments, "TO:").ok_or(malformed.clone())?;
     check_rcpt_parameters(parameters, alphabet, settings.strict)?;
     let recipient = match path {
         Path::Bracketed(name) | Path::Bare(name) if name.eq_ignore_ascii_case("postmaster") => {
             Address::from_parts(name, &settings.domain)
         }
-        Path::Bracketed(address) => Address::parse(address, alphabet).map_err(bad_recipient)?,
+        Path::Bracketed(address) => Address::parse(address, alphabet).map_err(recipient_error)?,
         Path::Bare(address) => Address::parse(address, alphabet).map_err(|_| malformed)?,
     };
     Ok((recipient, parameters.trim()))
@@ -153,23 +153,23 @@ enum Path<'a> {
     Bare(&'a str),
 }
 
-fn bad_sender(error: AddressError) -> Fault {
+fn sender_error(error: AddressError) -> CommandError {
     match error {
-        AddressError::NonAscii => Fault::Refused(reply::ADDRESS_NOT_ASCII),
-        error => Fault::Sender(error),
+        AddressError::NonAscii => CommandError::Refused(reply::ADDRESS_NOT_ASCII),
+        error => CommandError::InvalidSender(error),
     }
 }
 
-fn bad_recipient(error: AddressError) -> Fault {
+fn recipient_error(error: AddressError) -> CommandError {
     match error {
-        AddressError::NonAscii => Fault::Refused(reply::ADDRESS_NOT_ASCII),
-        error => Fault::Recipient(error),
+        AddressError::NonAscii => CommandError::Refused(reply::ADDRESS_NOT_ASCII),
+        error => CommandError::InvalidRecipient(error),
     }
 }
 
 /// Everything outside ASCII is UTF-8 or nothing (RFC 6531 section 3.1).
-fn text(arguments: &[u8]) -> Result<&str, Fault> {
-    std::str::from_utf8(arguments).map_err(|_| Fault::Refused(reply::ADDRESS_NOT_ASCII))
+fn parse_utf8(arguments: &[u8]) -> Result<&str, CommandError> {
+    std::str::from_utf8(arguments).map_err(|_| CommandError::Refused(reply::ADDRESS_NOT_ASCII))
 }
 
 /// Splits `FROM:<address> parameters` into the address and the parameters.
@@ -180,10 +180,10 @@ fn split_path<'a>(arguments: &'a str, keyword: &str) -> Option<(Path<'a>, &'a st
     }
     let rest = arguments[keyword.len()..].trim_start();
     let (path, rest) = if let Some(inside) = rest.strip_prefix('<') {
-        let end = end_of_path(inside, |byte| byte == b'>')?;
+        let end = find_path_end(inside, |byte| byte == b'>')?;
         (Path::Bracketed(&inside[..end]), &inside[end + 1..])
     } else {
-        let end = end_of_path(rest, |byte| matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
+        let end = find_path_end(rest, |byte| matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
         (Path::Bare(&rest[..end]), &rest[end..])
     };
     let blank = rest.is_empty() || rest.starts_with([' ', '\t']);
@@ -191,7 +191,7 @@ fn split_path<'a>(arguments: &'a str, keyword: &str) -> Option<(Path<'a>, &'a st
 }
 
 /// Where a path ends: at the first such byte that is not quoted (RFC 5321 section 4.1.2).
-fn end_of_path(text: &str, ends: impl Fn(u8) -> bool) -> Option<usize> {
+fn find_path_end(text: &str, ends: impl Fn(u8) -> bool) -> Option<usize> {
     let mut in_quotes = false;
     let mut bytes = text.bytes().enumerate();
     while let Some((at, byte)) = bytes.next() {
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn verbs_in_any_case() {
-        type Split<'a> = Result<(Verb, &'a [u8]), Fault>;
+        type Split<'a> = Result<(Verb, &'a [u8]), CommandError>;
         let table: &[(&[u8], Split<'_>)] = &[
             (b"NOOP", Ok((Verb::Noop, b""))),
             (b"noop  ", Ok((Verb::Noop, b""))),
@@ -222,34 +222,34 @@ mod tests {
             (b"StartTLS", Ok((Verb::StartTls, b""))),
             (b"MAIL FROM:<>", Ok((Verb::Mail, b"FROM:<>"))),
             (b"expn all", Ok((Verb::Unimplemented, b"all"))),
-            (b"", Err(Fault::Bad(reply::UNKNOWN))),
-            (b" NOOP", Err(Fault::Bad(reply::UNKNOWN))),
-            (b"NOOPS", Err(Fault::Bad(reply::UNKNOWN))),
-            (b"STARTTLSSTARTTLS", Err(Fault::Bad(reply::UNKNOWN))),
-            (b"GET / HTTP/1.1", Err(Fault::Bad(reply::UNKNOWN))),
-            (b"NOOP\0", Err(Fault::Bad(reply::CONTROL_CHARACTER))),
-            (b"NO\rOP", Err(Fault::Bad(reply::CONTROL_CHARACTER))),
-            (b"NOOP \x7f", Err(Fault::Bad(reply::CONTROL_CHARACTER))),
+            (b"", Err(CommandError::Bad(reply::UNKNOWN_COMMAND))),
+            (b" NOOP", Err(CommandError::Bad(reply::UNKNOWN_COMMAND))),
+            (b"NOOPS", Err(CommandError::Bad(reply::UNKNOWN_COMMAND))),
+            (b"STARTTLSSTARTTLS", Err(CommandError::Bad(reply::UNKNOWN_COMMAND))),
+            (b"GET / HTTP/1.1", Err(CommandError::Bad(reply::UNKNOWN_COMMAND))),
+            (b"NOOP\0", Err(CommandError::Bad(reply::CONTROL_CHARACTER))),
+            (b"NO\rOP", Err(CommandError::Bad(reply::CONTROL_CHARACTER))),
+            (b"NOOP \x7f", Err(CommandError::Bad(reply::CONTROL_CHARACTER))),
         ];
         for (line, expected) in table {
-            assert_eq!(&split(line), expected, "{line:?}");
+            assert_eq!(&split_verb(line), expected, "{line:?}");
         }
     }
 
     #[test]
     fn limits_of_lines() {
         let table: &[(&[u8], usize)] = &[
-            (b"auth plain", sasl::LINE_LIMIT),
-            (b"MAIL", EXTENDED_LIMIT),
-            (b"rcpt to:", EXTENDED_LIMIT),
-            (b"EHLO x", EXTENDED_LIMIT),
-            (b"NOOP", COMMAND_LIMIT),
-            (b"MAI", COMMAND_LIMIT),
-            (b"", COMMAND_LIMIT),
-            (b"\xff\xff\xff\xff", COMMAND_LIMIT),
+            (b"auth plain", sasl::MAX_LINE_BYTES),
+            (b"MAIL", MAX_EXTENDED_COMMAND_BYTES),
+            (b"rcpt to:", MAX_EXTENDED_COMMAND_BYTES),
+            (b"EHLO x", MAX_EXTENDED_COMMAND_BYTES),
+            (b"NOOP", MAX_COMMAND_BYTES),
+            (b"MAI", MAX_COMMAND_BYTES),
+            (b"", MAX_COMMAND_BYTES),
+            (b"\xff\xff\xff\xff", MAX_COMMAND_BYTES),
         ];
         for (start, limit) in table {
-            assert_eq!(line_limit(start), *limit, "{start:?}");
+            assert_eq!(max_line_bytes(start), *limit, "{start:?}");
         }
     }
 
@@ -269,18 +269,18 @@ mod tests {
             (b"", None),
         ];
         for (argument, name) in table {
-            assert_eq!(peer_name(argument, true).ok().as_deref(), *name, "{argument:?}");
+            assert_eq!(parse_helo_name(argument, true).ok().as_deref(), *name, "{argument:?}");
         }
-        assert_eq!(peer_name(b"two words", false).ok().as_deref(), Some("two"));
+        assert_eq!(parse_helo_name(b"two words", false).ok().as_deref(), Some("two"));
         for malformed in [too_long.as_bytes(), b""] {
-            assert!(peer_name(malformed, false).is_err());
+            assert!(parse_helo_name(malformed, false).is_err());
         }
     }
 
     #[test]
     fn senders() {
-        let bad = || Err(Fault::Bad(reply::SYNTAX_MAIL));
-        let table: &[(&str, Result<&str, Fault>)] = &[
+        let bad = || Err(CommandError::Bad(reply::SYNTAX_MAIL));
+        let table: &[(&str, Result<&str, CommandError>)] = &[
             ("FROM:<a@x.org>", Ok("a@x.org")),
             ("from:<a@x.org>", Ok("a@x.org")),
             ("FROM: <a@x.org>", Ok("a@x.org")),
@@ -292,9 +292,9 @@ mod tests {
             ("FROM:<\"a\\\">b\"@x.org>", Ok("\"a\\\">b\"@x.org")),
             ("FROM:\"a b\"@x.org SIZE=3", Ok("\"a b\"@x.org")),
             ("FROM:<ü@x.org> SMTPUTF8", Ok("ü@x.org")),
-            ("FROM:<ü@x.org>", Err(Fault::Refused(reply::ADDRESS_NOT_ASCII))),
-            ("FROM:<a>", Err(Fault::Sender(AddressError::Domain("is missing")))),
-            ("FROM:< >", Err(Fault::Sender(AddressError::Local("has a character that needs quotes")))),
+            ("FROM:<ü@x.org>", Err(CommandError::Refused(reply::ADDRESS_NOT_ASCII))),
+            ("FROM:<a>", Err(CommandError::InvalidSender(AddressError::Domain("is missing")))),
+            ("FROM:< >", Err(CommandError::InvalidSender(AddressError::Local("has a character that needs quotes")))),
             ("FROM:<a@x.org", bad()),
             ("FROM:<a@x.org>SIZE=3", bad()),
             ("FROM:<a@x.org>>", bad()),
@@ -310,11 +310,14 @@ mod tests {
             ("", bad()),
         ];
         for (arguments, expected) in table {
-            let sender = Mail::parse(arguments.as_bytes(), true)
+            let sender = MailCommand::parse(arguments.as_bytes(), true)
                 .map(|mail| mail.from.as_ref().map(Address::to_string).unwrap_or_default());
             assert_eq!(sender.as_deref(), expected.as_ref().map(|text| *text), "{arguments:?}");
         }
-        assert_eq!(Mail::parse(b"FROM:<\xfc@x.org>", true), Err(Fault::Refused(reply::ADDRESS_NOT_ASCII)));
+        assert_eq!(
+            MailCommand::parse(b"FROM:<\xfc@x.org>", true),
+            Err(CommandError::Refused(reply::ADDRESS_NOT_ASCII))
+        );
     }
 
     #[test]
@@ -330,17 +333,17 @@ mod tests {
             cram_md5: true,
             strict: true,
         };
-        let bad = || Err(Fault::Bad(reply::SYNTAX_RCPT));
-        let table: &[(&str, Result<&str, Fault>)] = &[
+        let bad = || Err(CommandError::Bad(reply::SYNTAX_RCPT));
+        let table: &[(&str, Result<&str, CommandError>)] = &[
             ("TO:<b@x.org>", Ok("b@x.org")),
             ("to: b@x.org", Ok("b@x.org")),
             ("TO:<Postmaster>", Ok("Postmaster@mx.test")),
             ("TO:postmaster", Ok("postmaster@mx.test")),
             ("TO:<b@x.org> NOTIFY=NEVER", Ok("b@x.org")),
-            ("TO:<>", Err(Fault::Recipient(AddressError::Empty))),
-            ("TO:<b>", Err(Fault::Recipient(AddressError::Domain("is missing")))),
-            ("TO:<ü@x.org>", Err(Fault::Refused(reply::ADDRESS_NOT_ASCII))),
-            ("TO:<b@x.org> SIZE=3", Err(Fault::Bad(reply::PARAMETER_UNKNOWN))),
+            ("TO:<>", Err(CommandError::InvalidRecipient(AddressError::Empty))),
+            ("TO:<b>", Err(CommandError::InvalidRecipient(AddressError::Domain("is missing")))),
+            ("TO:<ü@x.org>", Err(CommandError::Refused(reply::ADDRESS_NOT_ASCII))),
+            ("TO:<b@x.org> SIZE=3", Err(CommandError::Bad(reply::PARAMETER_UNKNOWN))),
             ("TO:<b@x.org", bad()),
             ("FROM:<b@x.org>", bad()),
             ("TO:", bad()),

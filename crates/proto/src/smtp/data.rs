@@ -7,38 +7,38 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::body::{Body, TooLong};
+use super::body::{BodyBuffer, TooLong};
 
 /// A line that starts with a dot: the only place where anything happens.
 static DOTTED_LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n."));
-static END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n.\r\n"));
+static END_OF_DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n.\r\n"));
 
 /// The mail being read.
 #[derive(Debug)]
 pub(crate) struct DataReader {
-    body: Body,
-    place: Place,
+    body: BodyBuffer,
+    state: LineState,
 }
 
 /// What was seen last. A place that names a CR has it pending or not as it says.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum LineState {
     /// At the start, or behind CRLF.
     LineStart,
     /// Behind the dot that opened a line; it is not part of the mail in any case.
-    Dot,
+    AfterDot,
     /// Behind that dot and a CR, which belongs to the mail unless LF follows.
-    DotCr,
+    AfterDotCr,
     /// Within a line, behind a CR that was stored.
-    Cr,
+    AfterCr,
     /// Within a line.
-    Inside,
+    InLine,
 }
 
 impl DataReader {
     /// A reader at the start of the data.
-    pub(crate) fn new(body: Body) -> Self {
-        Self { body, place: Place::LineStart }
+    pub(crate) fn new(body: BodyBuffer) -> Self {
+        Self { body, state: LineState::LineStart }
     }
 
     /// The bytes held now.
@@ -47,8 +47,8 @@ impl DataReader {
     }
 
     /// The bytes that came, kept or not.
-    pub(crate) fn seen(&self) -> u64 {
-        self.body.seen()
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.body.received_bytes()
     }
 
     /// The mail, when its end was read.
@@ -59,31 +59,33 @@ impl DataReader {
     /// Reads on. Returns how much of the input was consumed, and whether the end of the data was in it; without the
     /// end, everything is consumed.
     pub(crate) fn feed(&mut self, input: &[u8]) -> (usize, bool) {
-        if input.len() > self.body.room() {
-            self.reserve_to_end(input);
+        if input.len() > self.body.spare_capacity() {
+            self.reserve_exact(input);
         }
         let mut at = 0;
         while let Some(&byte) = input.get(at) {
-            match (self.place, byte) {
-                (Place::LineStart, b'.') => {
-                    self.place = Place::Dot;
+            match (self.state, byte) {
+                (LineState::LineStart, b'.') => {
+                    self.state = LineState::AfterDot;
                     at += 1;
                 }
-                (Place::Dot, b'\r') => {
-                    self.place = Place::DotCr;
+                (LineState::AfterDot, b'\r') => {
+                    self.state = LineState::AfterDotCr;
                     at += 1;
                 }
-                (Place::DotCr, b'\n') => return (at + 1, true),
-                (Place::DotCr, _) => {
+                (LineState::AfterDotCr, b'\n') => return (at + 1, true),
+                (LineState::AfterDotCr, _) => {
                     self.body.push(b"\r");
-                    self.place = Place::Cr;
+                    self.state = LineState::AfterCr;
                 }
-                (Place::Cr, b'\n') => {
+                (LineState::AfterCr, b'\n') => {
                     self.body.push(b"\n");
-                    self.place = Place::LineStart;
+                    self.state = LineState::LineStart;
                     at += 1;
                 }
-                (Place::LineStart | Place::Dot | Place::Cr | Place::Inside, _) => at = self.read_lines(input, at),
+                (LineState::LineStart | LineState::AfterDot | LineState::AfterCr | LineState::InLine, _) => {
+                    at = self.copy_lines(input, at)
+                }
             }
         }
         (at, false)
@@ -91,29 +93,29 @@ impl DataReader {
 
     /// Copies everything up to the next line that starts with a dot, and the CRLF in front of it; returns where to go
     /// on: behind that dot, or at the end of the input.
-    fn read_lines(&mut self, input: &[u8], at: usize) -> usize {
+    fn copy_lines(&mut self, input: &[u8], at: usize) -> usize {
         let rest = &input[at..];
         if let Some(found) = DOTTED_LINE.find(rest) {
             self.body.push(&rest[..found + 2]);
-            self.place = Place::Dot;
+            self.state = LineState::AfterDot;
             return at + found + 3;
         }
         self.body.push(rest);
-        self.place = match rest {
-            [.., b'\r', b'\n'] => Place::LineStart,
-            [.., b'\r'] => Place::Cr,
-            _ => Place::Inside,
+        self.state = match rest {
+            [.., b'\r', b'\n'] => LineState::LineStart,
+            [.., b'\r'] => LineState::AfterCr,
+            _ => LineState::InLine,
         };
         input.len()
     }
 
     /// Makes exactly the room that is needed when the end of the data is in sight, so that a small mail takes one
     /// allocation of its own size. Only memory depends on this guess, not the result.
-    fn reserve_to_end(&mut self, input: &[u8]) {
-        if matches!(self.place, Place::LineStart) && input.starts_with(b".\r\n") {
+    fn reserve_exact(&mut self, input: &[u8]) {
+        if matches!(self.state, LineState::LineStart) && input.starts_with(b".\r\n") {
             return;
         }
-        if let Some(end) = END.find(input) {
+        if let Some(end) = END_OF_DATA.find(input) {
             self.body.reserve(end + 2);
         }
     }
@@ -127,7 +129,7 @@ mod tests {
 
     /// Reads the parts in turn; returns the mail and what was left behind its end.
     fn read(parts: &[&[u8]]) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut reader = DataReader::new(Body::new(usize::MAX, 0));
+        let mut reader = DataReader::new(BodyBuffer::new(usize::MAX, 0));
         let mut parts = parts.iter();
         while let Some(part) = parts.next() {
             let (consumed, end) = reader.feed(part);
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_mail_in_one_read_takes_its_own_size() {
-        let mut reader = DataReader::new(Body::new(10_000, 0));
+        let mut reader = DataReader::new(BodyBuffer::new(10_000, 0));
         let input = [&b"Subject: x\r\n\r\n"[..], &[b'y'; 777], b"\r\n.\r\nQUIT\r\n"].concat();
         assert_eq!(reader.feed(&input), (input.len() - 6, true));
         let mail = reader.finish().unwrap();
@@ -225,7 +227,7 @@ mod tests {
 
     #[test]
     fn endless_data_is_read_and_not_kept() {
-        let mut reader = DataReader::new(Body::new(10_000, 0));
+        let mut reader = DataReader::new(BodyBuffer::new(10_000, 0));
         for _ in 0..100 {
             assert_eq!(reader.feed(&[b'x'; 4_096]), (4_096, false));
             assert!(reader.len() <= 10_000);

@@ -1,52 +1,57 @@
 //! How a command of SMTP stands in the record of a dialogue: without anything that could be a password.
 
-use crate::line::word;
-use crate::record::{escape, hidden, masked_auth, masked_unknown, masked_verb};
+use crate::line::split_word;
+use crate::transcript::{write_escaped, write_hidden, write_masked_auth, write_masked_unknown, write_masked_verb};
 
 use super::command::Verb;
-use super::fault::Fault;
+use super::command_error::CommandError;
 
 /// Whether a line that is no command may be a password that the peer sent without being asked for it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mask {
+pub(crate) enum CommandMask {
     /// Nothing speaks for it.
     #[default]
-    Open,
+    NoAuthSeen,
     /// There was an attempt at AUTH before it, or a line that may have been one.
-    AuthWasTried,
+    AuthAttempted,
 }
 
-impl Mask {
+impl CommandMask {
     /// Writes what is shown of a command line, by the command that it was found to be.
-    pub(crate) fn show(&mut self, out: &mut String, line: &[u8], command: Result<&(Verb, &[u8]), &Fault>) {
+    pub(crate) fn write_masked(
+        &mut self,
+        out: &mut String,
+        line: &[u8],
+        command: Result<&(Verb, &[u8]), &CommandError>,
+    ) {
         match command {
             Ok((Verb::Auth, arguments)) => {
-                *self = Self::AuthWasTried;
-                masked_auth(out, arguments);
+                *self = Self::AuthAttempted;
+                write_masked_auth(out, arguments);
             }
-            Ok((verb, arguments)) if speaks_of_mail(*verb, arguments) => escape(out, line),
-            Ok((_, arguments)) => masked_verb(out, word(line).0, arguments),
-            Err(_) if *self == Self::AuthWasTried || mentions_auth(line) => {
-                *self = Self::AuthWasTried;
-                hidden(out, line);
+            Ok((verb, arguments)) if has_public_arguments(*verb, arguments) => write_escaped(out, line),
+            Ok((_, arguments)) => write_masked_verb(out, split_word(line).0, arguments),
+            Err(_) if *self == Self::AuthAttempted || mentions_auth(line) => {
+                *self = Self::AuthAttempted;
+                write_hidden(out, line);
             }
-            Err(_) => masked_unknown(out, line),
+            Err(_) => write_masked_unknown(out, line),
         }
     }
 
     /// A line was too long to be kept. It may have been an AUTH, and what follows may belong to it.
-    pub(crate) fn line_was_lost(&mut self) {
-        *self = Self::AuthWasTried;
+    pub(crate) fn note_lost_line(&mut self) {
+        *self = Self::AuthAttempted;
     }
 }
 
 /// Whether the arguments of a command are of those that tell of a mail and its way. What stands behind any other means
 /// nothing, and may be there by mistake.
-fn speaks_of_mail(verb: Verb, arguments: &[u8]) -> bool {
+fn has_public_arguments(verb: Verb, arguments: &[u8]) -> bool {
     match verb {
         Verb::Helo | Verb::Ehlo | Verb::Lhlo | Verb::Mail | Verb::Rcpt | Verb::Vrfy => true,
         Verb::Bdat => {
-            let (size, last) = word(arguments);
+            let (size, last) = split_word(arguments);
             size.iter().all(u8::is_ascii_digit) && (last.is_empty() || last.eq_ignore_ascii_case(b"LAST"))
         }
         _ => false,
@@ -104,14 +109,14 @@ mod tests {
             (b"MY SECRET", "*** (9 octets)"),
             (b"QUIT", "QUIT"),
         ];
-        let mut mask = Mask::default();
+        let mut mask = CommandMask::default();
         for (line, expected) in table {
             let mut shown = String::new();
-            mask.show(&mut shown, line, command::split(line).as_ref());
+            mask.write_masked(&mut shown, line, command::split_verb(line).as_ref());
             assert_eq!(shown, *expected, "{}", String::from_utf8_lossy(line));
             // Only HTTP names AUTH before its time has come.
             if line.starts_with(b"Authorization") {
-                mask = Mask::default();
+                mask = CommandMask::default();
             }
         }
     }

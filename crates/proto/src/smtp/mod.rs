@@ -33,19 +33,19 @@
 //! A line of an HTTP request ends the session in every state that takes commands. In `Fresh`, a TLS handshake and a line that is
 //! too long end it too. So commands that a web page puts into the body of a request are never executed.
 
-mod advance;
 mod auth;
 mod body;
 mod chunk;
 mod command;
+mod command_error;
+mod commands;
 mod data;
-mod fault;
 mod mask;
-mod obey;
 mod params;
 mod reply;
 mod session;
 mod state;
+mod transitions;
 
 use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
@@ -132,12 +132,12 @@ pub enum Action {
     /// Flush the replies: there are many of them. Then go on with the input left over.
     Write,
     /// Ask whether mail from the sender of [`Session::envelope`] is taken; answer by [`Session::sender`].
-    Sender,
+    CheckSender,
     /// Ask whether mail for this recipient is accepted; answer by [`Session::recipient`] with this address and its mailbox.
-    Recipient(Address),
+    CheckRecipient(Address),
     /// Make a challenge for CRAM-MD5 that was never used before, such as `<process.time@domain>`; answer by
     /// [`Session::challenge`].
-    Challenge,
+    CreateChallenge,
     /// Check a login; answer by [`Session::authenticated`].
     Authenticate {
         /// The user name, as sent.

@@ -3,12 +3,12 @@
 
 use restante_mail::address::Alphabet;
 
-use super::fault::Fault;
+use super::command_error::CommandError;
 use super::reply;
 
-const MALFORMED: Fault = Fault::Bad(reply::PARAMETER_MALFORMED);
-const TWICE: Fault = Fault::Bad(reply::PARAMETER_TWICE);
-const UNKNOWN: Fault = Fault::Bad(reply::PARAMETER_UNKNOWN);
+const MALFORMED: CommandError = CommandError::Bad(reply::PARAMETER_MALFORMED);
+const DUPLICATE: CommandError = CommandError::Bad(reply::PARAMETER_TWICE);
+const UNKNOWN: CommandError = CommandError::Bad(reply::PARAMETER_UNKNOWN);
 
 /// What the parameters of MAIL mean for the mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,35 +21,35 @@ pub(crate) struct MailParameters {
 
 impl MailParameters {
     /// Parses the parameters of MAIL, separated by blanks. Unknown ones are ignored, unless the session is `strict`.
-    pub(crate) fn parse(text: &str, strict: bool) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: &str, strict: bool) -> Result<Self, CommandError> {
         let mut parameters = Self { size: 0, alphabet: Alphabet::Ascii };
-        let mut seen = Seen::default();
+        let mut seen = SeenKeywords::default();
         for parameter in text.split_ascii_whitespace() {
-            let (keyword, value) = split(parameter)?;
+            let (keyword, value) = split_parameter(parameter)?;
             match keyword.as_str() {
                 "SIZE" => {
-                    seen.once(1)?;
-                    parameters.size = size(value)?;
+                    seen.insert_once(1)?;
+                    parameters.size = parse_size(value)?;
                 }
                 "SMTPUTF8" => {
                     // Said twice, as one common client library does, it means no more than once.
                     parameters.alphabet = value.is_none().then_some(Alphabet::Utf8).ok_or(MALFORMED)?;
                 }
                 "BODY" => {
-                    seen.once(4)?;
-                    body(value, strict)?;
+                    seen.insert_once(4)?;
+                    check_body(value, strict)?;
                 }
                 "RET" => {
-                    seen.once(8)?;
-                    ensure(value.is_some_and(|value| one_of(value, &["FULL", "HDRS"])))?;
+                    seen.insert_once(8)?;
+                    ensure(value.is_some_and(|value| is_one_of(value, &["FULL", "HDRS"])))?;
                 }
                 "ENVID" => {
-                    seen.once(16)?;
+                    seen.insert_once(16)?;
                     // RFC 3461 section 4.4.
                     ensure(value.is_some_and(|value| value.len() <= 100 && is_xtext(value)))?;
                 }
                 "AUTH" => {
-                    seen.once(32)?;
+                    seen.insert_once(32)?;
                     // RFC 4954 section 5.
                     ensure(value.is_some_and(|value| value == "<>" || is_xtext(value)))?;
                 }
@@ -62,17 +62,17 @@ impl MailParameters {
 }
 
 /// Checks the parameters of RCPT, separated by blanks. Unknown ones are ignored, unless the session is `strict`.
-pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet, strict: bool) -> Result<(), Fault> {
-    let mut seen = Seen::default();
+pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet, strict: bool) -> Result<(), CommandError> {
+    let mut seen = SeenKeywords::default();
     for parameter in text.split_ascii_whitespace() {
-        let (keyword, value) = split(parameter)?;
+        let (keyword, value) = split_parameter(parameter)?;
         match keyword.as_str() {
             "NOTIFY" => {
-                seen.once(1)?;
+                seen.insert_once(1)?;
                 ensure(value.is_some_and(is_notify))?;
             }
             "ORCPT" => {
-                seen.once(2)?;
+                seen.insert_once(2)?;
                 ensure(value.is_some_and(|value| is_original_recipient(value, alphabet)))?;
             }
             _ if strict => return Err(UNKNOWN),
@@ -84,24 +84,24 @@ pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet, strict: bool
 
 /// Which keywords came already, one bit for each.
 #[derive(Default)]
-struct Seen(u8);
+struct SeenKeywords(u8);
 
-impl Seen {
-    fn once(&mut self, bit: u8) -> Result<(), Fault> {
+impl SeenKeywords {
+    fn insert_once(&mut self, bit: u8) -> Result<(), CommandError> {
         if self.0 & bit != 0 {
-            return Err(TWICE);
+            return Err(DUPLICATE);
         }
         self.0 |= bit;
         Ok(())
     }
 }
 
-fn ensure(well_formed: bool) -> Result<(), Fault> {
+fn ensure(well_formed: bool) -> Result<(), CommandError> {
     if well_formed { Ok(()) } else { Err(MALFORMED) }
 }
 
 /// Splits `keyword[=value]` (RFC 5321 section 4.1.2, esmtp-param); the keyword comes back in upper case.
-fn split(parameter: &str) -> Result<(String, Option<&str>), Fault> {
+fn split_parameter(parameter: &str) -> Result<(String, Option<&str>), CommandError> {
     let (keyword, value) = match parameter.split_once('=') {
         Some((keyword, value)) => (keyword, Some(value)),
         None => (parameter, None),
@@ -113,22 +113,22 @@ fn split(parameter: &str) -> Result<(String, Option<&str>), Fault> {
     Ok((keyword.to_ascii_uppercase(), value))
 }
 
-fn one_of(value: &str, choices: &[&str]) -> bool {
+fn is_one_of(value: &str, choices: &[&str]) -> bool {
     choices.iter().any(|choice| value.eq_ignore_ascii_case(choice))
 }
 
 /// RFC 1870 section 6: up to 20 digits. What does not fit a number is certainly too much.
-fn size(value: Option<&str>) -> Result<u64, Fault> {
+fn parse_size(value: Option<&str>) -> Result<u64, CommandError> {
     let digits = value.ok_or(MALFORMED)?;
     ensure(digits.len() <= 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))?;
     Ok(digits.parse().unwrap_or(u64::MAX))
 }
 
 /// RFC 6152; BINARYMIME of RFC 3030 is not offered.
-fn body(value: Option<&str>, strict: bool) -> Result<(), Fault> {
+fn check_body(value: Option<&str>, strict: bool) -> Result<(), CommandError> {
     match value {
-        Some(value) if one_of(value, &["7BIT", "8BITMIME"]) => Ok(()),
-        Some(value) if one_of(value, &["BINARYMIME"]) => {
+        Some(value) if is_one_of(value, &["7BIT", "8BITMIME"]) => Ok(()),
+        Some(value) if is_one_of(value, &["BINARYMIME"]) => {
             if strict {
                 Err(UNKNOWN)
             } else {
@@ -141,7 +141,7 @@ fn body(value: Option<&str>, strict: bool) -> Result<(), Fault> {
 
 /// RFC 3461 section 4.1: NEVER, or a list of the others.
 fn is_notify(value: &str) -> bool {
-    one_of(value, &["NEVER"]) || value.split(',').all(|event| one_of(event, &["SUCCESS", "FAILURE", "DELAY"]))
+    is_one_of(value, &["NEVER"]) || value.split(',').all(|event| is_one_of(event, &["SUCCESS", "FAILURE", "DELAY"]))
 }
 
 /// RFC 3461 section 4.2: an address type, a semicolon, an address as xtext; RFC 6533 section 3 adds UTF-8 to it.
@@ -181,7 +181,7 @@ mod tests {
     fn parameters_of_mail() {
         let plain = |size| Ok(MailParameters { size, alphabet: Alphabet::Ascii });
         let long_id = format!("ENVID={}", "x".repeat(101));
-        let table: &[(&str, Result<MailParameters, Fault>)] = &[
+        let table: &[(&str, Result<MailParameters, CommandError>)] = &[
             ("", plain(0)),
             (" SIZE=1000", plain(1000)),
             (" size=0", plain(0)),
@@ -197,14 +197,14 @@ mod tests {
             (" SIZE=+1", Err(MALFORMED)),
             (" SIZE=1=1", Err(MALFORMED)),
             (" SIZE=000000000000000000001", Err(MALFORMED)),
-            (" SIZE=1 size=2", Err(TWICE)),
+            (" SIZE=1 size=2", Err(DUPLICATE)),
             (" SMTPUTF8=yes", Err(MALFORMED)),
             (" SMTPUTF8 SMTPUTF8", Ok(MailParameters { size: 0, alphabet: Alphabet::Utf8 })),
             (" BODY", Err(MALFORMED)),
             (" BODY=9BIT", Err(MALFORMED)),
             (" BODY=BINARYMIME", Err(UNKNOWN)),
             (" RET=ALL", Err(MALFORMED)),
-            (" RET=FULL RET=HDRS", Err(TWICE)),
+            (" RET=FULL RET=HDRS", Err(DUPLICATE)),
             (" ENVID=a+b", Err(MALFORMED)),
             (" ENVID=a+2b", Err(MALFORMED)),
             (&long_id, Err(MALFORMED)),
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn parameters_of_rcpt() {
         let long = format!("ORCPT=rfc822;{}", "x".repeat(500));
-        let table: &[(&str, Result<(), Fault>)] = &[
+        let table: &[(&str, Result<(), CommandError>)] = &[
             ("", Ok(())),
             (" NOTIFY=NEVER", Ok(())),
             (" notify=success,FAILURE,Delay", Ok(())),
@@ -235,7 +235,7 @@ mod tests {
             (" NOTIFY=", Err(MALFORMED)),
             (" NOTIFY=NEVER,SUCCESS", Err(MALFORMED)),
             (" NOTIFY=SUCCESS,", Err(MALFORMED)),
-            (" NOTIFY=NEVER NOTIFY=NEVER", Err(TWICE)),
+            (" NOTIFY=NEVER NOTIFY=NEVER", Err(DUPLICATE)),
             (" ORCPT=bob@example.org", Err(MALFORMED)),
             (" ORCPT=;bob@example.org", Err(MALFORMED)),
             (" ORCPT=rfc822;", Err(MALFORMED)),

@@ -9,13 +9,13 @@ use base64::engine::general_purpose::STANDARD;
 use restante_mail::address::AddressError;
 use restante_mail::envelope::{RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
 
-use crate::foreign::Foreign;
-use crate::wording::{line, printable};
+use crate::foreign::ForeignInput;
+use crate::reply_text::{to_printable_ascii, write_line};
 
 use super::{Dialect, LoginRefusal, Settings, StoreRefusal};
 
 /// The longest text behind the code of a refusal, so that the line keeps within the 512 of RFC 5321 section 4.5.3.1.5.
-const MAX_TEXT: usize = 450;
+const MAX_TEXT_CHARS: usize = 450;
 
 // The texts of the 421 replies that end a session, after the name of the server.
 const TIMED_OUT: &str = "Waited too long for you, closing";
@@ -61,13 +61,13 @@ pub(crate) const LOGIN_NOT_PERMITTED: ErrorReply =
 pub(crate) const AUTH_REQUIRED: ErrorReply =
     ErrorReply::new(RefusalReason::Auth, "530 5.7.0 Authentication required\r\n");
 
-pub(crate) const UNKNOWN: ErrorReply = ErrorReply::syntax("500 5.5.1 Unknown command\r\n");
+pub(crate) const UNKNOWN_COMMAND: ErrorReply = ErrorReply::syntax("500 5.5.1 Unknown command\r\n");
 pub(crate) const CONTROL_CHARACTER: ErrorReply = ErrorReply::syntax("500 5.5.2 Control character in the command\r\n");
 pub(crate) const LINE_TOO_LONG: ErrorReply = ErrorReply::syntax("500 5.5.2 Line too long\r\n");
 pub(crate) const NOT_IMPLEMENTED: ErrorReply = ErrorReply::syntax("502 5.5.1 Command not implemented\r\n");
 pub(crate) const SMTP_ONLY: ErrorReply = ErrorReply::syntax("502 5.5.1 This is SMTP: use EHLO or HELO\r\n");
 pub(crate) const LMTP_ONLY: ErrorReply = ErrorReply::syntax("502 5.5.1 This is LMTP: use LHLO\r\n");
-pub(crate) const NO_TLS: ErrorReply = ErrorReply::syntax("502 5.5.1 TLS is not available\r\n");
+pub(crate) const TLS_UNAVAILABLE: ErrorReply = ErrorReply::syntax("502 5.5.1 TLS is not available\r\n");
 
 pub(crate) const SYNTAX_HELLO: ErrorReply =
     ErrorReply::syntax("501 5.5.4 Syntax: EHLO, HELO or LHLO, and one host name\r\n");
@@ -91,7 +91,7 @@ pub(crate) const TLS_TWICE: ErrorReply = ErrorReply::syntax("503 5.5.1 TLS is al
 
 pub(crate) const TOO_MANY_RECIPIENTS: ErrorReply =
     ErrorReply::new(RefusalReason::Recipients, "452 4.5.3 Too many recipients\r\n");
-pub(crate) const TOO_LONG: ErrorReply = ErrorReply::new(RefusalReason::Size, "552 5.3.4 Mail too long\r\n");
+pub(crate) const MESSAGE_TOO_LONG: ErrorReply = ErrorReply::new(RefusalReason::Size, "552 5.3.4 Mail too long\r\n");
 pub(crate) const ADDRESS_NOT_ASCII: ErrorReply =
     ErrorReply::new(RefusalReason::Address, "553 5.6.7 Address is not ASCII; MAIL with SMTPUTF8 allows UTF-8\r\n");
 
@@ -121,68 +121,68 @@ impl ErrorReply {
     }
 }
 
-pub(crate) fn greeting(out: &mut Vec<u8>, settings: &Settings) {
+pub(crate) fn write_greeting(out: &mut Vec<u8>, settings: &Settings) {
     let protocol = match settings.dialect {
         Dialect::Smtp => "SMTP",
         Dialect::Lmtp => "LMTP",
     };
-    line(out, format_args!("220 {} Restante {protocol} ready", settings.domain));
+    write_line(out, format_args!("220 {} Restante {protocol} ready", settings.domain));
 }
 
-pub(crate) fn hello(out: &mut Vec<u8>, domain: &str, peer: &str) {
-    line(out, format_args!("250 {domain} greets {peer}"));
+pub(crate) fn write_hello(out: &mut Vec<u8>, domain: &str, peer: &str) {
+    write_line(out, format_args!("250 {domain} greets {peer}"));
 }
 
 /// The answer to EHLO and LHLO: the extensions that are to be had right now.
-pub(crate) fn extensions(out: &mut Vec<u8>, settings: &Settings, peer: &str, starttls: bool) {
-    line(out, format_args!("250-{} greets {peer}", settings.domain));
+pub(crate) fn write_extensions(out: &mut Vec<u8>, settings: &Settings, peer: &str, starttls: bool) {
+    write_line(out, format_args!("250-{} greets {peer}", settings.domain));
     out.extend_from_slice(b"250-PIPELINING\r\n");
-    line(out, format_args!("250-SIZE {}", settings.max_message_bytes));
+    write_line(out, format_args!("250-SIZE {}", settings.max_message_bytes));
     out.extend_from_slice(b"250-8BITMIME\r\n250-SMTPUTF8\r\n250-CHUNKING\r\n250-ENHANCEDSTATUSCODES\r\n250-DSN\r\n");
     let mechanisms = if settings.cram_md5 { "PLAIN LOGIN CRAM-MD5" } else { "PLAIN LOGIN" };
     if starttls {
-        line(out, format_args!("250-AUTH {mechanisms}"));
+        write_line(out, format_args!("250-AUTH {mechanisms}"));
         out.extend_from_slice(b"250 STARTTLS\r\n");
     } else {
-        line(out, format_args!("250 AUTH {mechanisms}"));
+        write_line(out, format_args!("250 AUTH {mechanisms}"));
     }
 }
 
-pub(crate) fn challenge(out: &mut Vec<u8>, challenge: &str) {
-    line(out, format_args!("334 {}", STANDARD.encode(challenge)));
+pub(crate) fn write_challenge(out: &mut Vec<u8>, challenge: &str) {
+    write_line(out, format_args!("334 {}", STANDARD.encode(challenge)));
 }
 
-pub(crate) fn bad_sender(out: &mut Vec<u8>, error: &AddressError) {
-    line(out, format_args!("553 5.1.7 Bad sender: {error}"));
+pub(crate) fn write_bad_sender(out: &mut Vec<u8>, error: &AddressError) {
+    write_line(out, format_args!("553 5.1.7 Bad sender: {error}"));
 }
 
-pub(crate) fn bad_recipient(out: &mut Vec<u8>, error: &AddressError) {
-    line(out, format_args!("553 5.1.3 Bad recipient: {error}"));
+pub(crate) fn write_bad_recipient(out: &mut Vec<u8>, error: &AddressError) {
+    write_line(out, format_args!("553 5.1.3 Bad recipient: {error}"));
 }
 
-pub(crate) fn timed_out(out: &mut Vec<u8>, domain: &str) {
-    line(out, format_args!("421 4.4.2 {domain} {TIMED_OUT}"));
+pub(crate) fn write_timed_out(out: &mut Vec<u8>, domain: &str) {
+    write_line(out, format_args!("421 4.4.2 {domain} {TIMED_OUT}"));
 }
 
-pub(crate) fn shutting_down(out: &mut Vec<u8>, domain: &str) {
-    line(out, format_args!("421 4.3.2 {domain} {SHUTTING_DOWN}"));
+pub(crate) fn write_shutting_down(out: &mut Vec<u8>, domain: &str) {
+    write_line(out, format_args!("421 4.3.2 {domain} {SHUTTING_DOWN}"));
 }
 
-pub(crate) fn busy(out: &mut Vec<u8>, domain: &str) {
-    line(out, format_args!("421 4.7.0 {domain} {BUSY}"));
+pub(crate) fn write_busy(out: &mut Vec<u8>, domain: &str) {
+    write_line(out, format_args!("421 4.7.0 {domain} {BUSY}"));
 }
 
-pub(crate) fn too_many_errors(out: &mut Vec<u8>, domain: &str) {
-    line(out, format_args!("421 4.7.0 {domain} {TOO_MANY_ERRORS}"));
+pub(crate) fn write_too_many_errors(out: &mut Vec<u8>, domain: &str) {
+    write_line(out, format_args!("421 4.7.0 {domain} {TOO_MANY_ERRORS}"));
 }
 
-pub(crate) fn foreign(out: &mut Vec<u8>, domain: &str, foreign: Foreign) {
+pub(crate) fn write_foreign(out: &mut Vec<u8>, domain: &str, foreign: ForeignInput) {
     let text = match foreign {
-        Foreign::Http => NOT_HTTP,
-        Foreign::Tls => NOT_TLS,
-        Foreign::LongLine => FIRST_LINE_TOO_LONG,
+        ForeignInput::Http => NOT_HTTP,
+        ForeignInput::Tls => NOT_TLS,
+        ForeignInput::LongLine => FIRST_LINE_TOO_LONG,
     };
-    line(out, format_args!("421 4.7.0 {domain} {text}"));
+    write_line(out, format_args!("421 4.7.0 {domain} {text}"));
 }
 
 /// Returns the reply to a sender that is refused.
@@ -225,7 +225,7 @@ pub(crate) fn store_refusal(refusal: StoreRefusal) -> ErrorReply {
 
 /// A refusal in somebody else's words, made fit for the wire: a code of failure, an enhanced code of the same class if
 /// there is one, and one line of printable ASCII.
-pub(crate) fn refusal(out: &mut Vec<u8>, refusal: &Refusal) {
+pub(crate) fn write_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     let code = if (400..=599).contains(&refusal.code) { refusal.code } else { 550 };
     let (subject, text) = split_enhanced_code(refusal.text.trim());
     // Writing to memory cannot fail.
@@ -234,7 +234,7 @@ pub(crate) fn refusal(out: &mut Vec<u8>, refusal: &Refusal) {
         None => write!(out, "{code} "),
     };
     let text = if text.is_empty() { "Refused" } else { text };
-    out.extend(text.chars().take(MAX_TEXT).map(printable));
+    out.extend(text.chars().take(MAX_TEXT_CHARS).map(to_printable_ascii));
     out.extend_from_slice(b"\r\n");
 }
 
@@ -271,11 +271,11 @@ mod tests {
             (550, "", "550 Refused"),
             (550, "a\r\n250 Ok\0b", "550 a  250 Ok b"),
             (550, "naïve", "550 na?ve"),
-            (550, &long, &format!("550 {}", &long[..MAX_TEXT])),
+            (550, &long, &format!("550 {}", &long[..MAX_TEXT_CHARS])),
         ];
         for (code, text, expected) in table {
             let mut out = Vec::new();
-            refusal(&mut out, &Refusal::new(*code, *text));
+            write_refusal(&mut out, &Refusal::new(*code, *text));
             assert_eq!(String::from_utf8(out).unwrap(), format!("{expected}\r\n"));
         }
     }

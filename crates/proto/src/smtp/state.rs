@@ -4,8 +4,8 @@
 use restante_mail::address::Alphabet;
 use restante_mail::envelope::{Envelope, Peer};
 
-use super::auth::Exchange;
-use super::body::Body;
+use super::auth::AuthExchange;
+use super::body::BodyBuffer;
 use super::chunk::Chunk;
 use super::data::DataReader;
 use super::reply::ErrorReply;
@@ -15,40 +15,40 @@ use super::reply::ErrorReply;
 pub(super) enum State {
     /// A command is due.
     Idle(Idle),
-    Challenge(Client, Exchange),
+    AuthExchange(Client, AuthExchange),
     /// CRAM-MD5 waits for a challenge of the driver.
-    Challenging(Client),
-    Login(Client),
-    Sender(Transaction),
-    Recipient(Transaction),
-    Data(Transaction, DataReader),
-    Chunk(Transaction, Body, Chunk),
-    Swallow(Idle, Chunk, ErrorReply),
+    AwaitingChallenge(Client),
+    CheckingLogin(Client),
+    CheckingSender(Transaction),
+    CheckingRecipient(Transaction),
+    ReceivingData(Transaction, DataReader),
+    ReceivingChunk(Transaction, BodyBuffer, Chunk),
+    DiscardingChunk(Idle, Chunk, ErrorReply),
     /// With the number of replies that the peer waits for.
     Delivering(Client, usize),
-    Tls,
+    StartingTls,
     Closed,
 }
 
 /// The states in which commands are taken.
 #[derive(Debug)]
 pub(super) enum Idle {
-    Fresh,
+    BeforeHello,
     Ready(Client),
     Mail(Transaction),
-    Chunked(Transaction, Body),
+    Chunked(Transaction, BodyBuffer),
 }
 
 /// A peer that gave its name.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) peer: Peer,
-    pub(super) trust: Trust,
+    pub(super) auth_status: AuthStatus,
 }
 
 /// Whether the peer has proved who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum AuthStatus {
     Anonymous,
     Authenticated,
 }
@@ -57,13 +57,13 @@ pub(super) enum Trust {
 #[derive(Debug)]
 pub(super) struct Transaction {
     pub(super) envelope: Envelope,
-    pub(super) trust: Trust,
-    pub(super) announced: usize,
+    pub(super) auth_status: AuthStatus,
+    pub(super) announced_size: usize,
     pub(super) alphabet: Alphabet,
 }
 
 impl Transaction {
     pub(super) fn into_client(self) -> Client {
-        Client { peer: self.envelope.peer, trust: self.trust }
+        Client { peer: self.envelope.peer, auth_status: self.auth_status }
     }
 }

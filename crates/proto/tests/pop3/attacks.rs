@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use restante_mail::message::{MessageId, Source};
 use restante_proto::pop3::{Action, Proof, Refusal, Session, Settings};
-use restante_proto::{Scope, Speaker};
+use restante_proto::{Speaker, TranscriptScope};
 
 use super::driver::{Driver, TIMESTAMP, Wants, default_settings};
 
@@ -89,7 +89,7 @@ fn reply_injection_by_a_reason() {
     let mut session = session();
     session.step(b"USER james\r\nPASS x\r\n");
     session.replies().clear();
-    session.opened(Err(Refusal::Name("no\r\n+OK 0 messages".to_owned())));
+    session.opened(Err(Refusal::InvalidName("no\r\n+OK 0 messages".to_owned())));
     assert_eq!(text(&mut session), "-ERR [AUTH] Bad mailbox name: no  +OK 0 messages\r\n");
 }
 
@@ -107,14 +107,14 @@ fn what_is_asked_for_at_a_login() {
     assert!(matches!(proof, Proof::Password(secret) if secret.expose() == "secret"));
     let (.., proof) = opened(b"APOP james 000102030405060708090a0b0c0d0e0f\r\n");
     let digest = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-    assert_eq!(proof, Proof::Digest { timestamp: TIMESTAMP.to_owned(), digest });
+    assert_eq!(proof, Proof::Apop { timestamp: TIMESTAMP.to_owned(), digest });
 }
 
 #[test]
 fn secrets_and_mails_stay_out_of_the_record() {
     use Speaker::{Client, Server};
     let mut driver = Driver::new(default_settings());
-    driver.session.record(Scope::Everything);
+    driver.session.start_recording(TranscriptScope::Everything);
     driver.deliver(b"hunter2\r\n");
     driver.feed(b"PASS hunter2\r\nhunter2\r\nAUTH PLAIN\r\nhunter2\r\nAPOP james 000102030405060708090a0b0c0d0e0f\r\n");
     driver.feed(b"RETR 1\r\nTOP 1 0\r\nQUIT\r\n");
@@ -176,7 +176,7 @@ fn no_last_words_in_the_middle_of_a_message() {
     session.step(b"");
     session.replies().clear();
     session.shut_down();
-    assert_eq!((text(&mut session).as_str(), session.sending()), ("", 0));
+    assert_eq!((text(&mut session).as_str(), session.sending_bytes()), ("", 0));
     assert_eq!(session.step(b""), (0, Action::Close));
 }
 
@@ -193,7 +193,7 @@ fn an_open_question_stops_the_session() {
     session.tls_started();
     assert_eq!(session.step(&input[consumed..]), (0, Action::Read));
     session.opened(Ok([].into_iter().collect()));
-    session.opened(Err(Refusal::Credentials));
+    session.opened(Err(Refusal::WrongCredentials));
     assert_eq!(session.step(&input[consumed..]), (6, Action::Quit));
 }
 
@@ -236,9 +236,9 @@ fn errors_by_the_driver_are_on_record_as_refusals() {
         session
     };
     let table: [(Session, Answer, usize); 9] = [
-        (opening(), |session| session.opened(Err(Refusal::Credentials)), 1),
-        (opening(), |session| session.opened(Err(Refusal::NotAllowed)), 1),
-        (opening(), |session| session.opened(Err(Refusal::Name("no".to_owned()))), 1),
+        (opening(), |session| session.opened(Err(Refusal::WrongCredentials)), 1),
+        (opening(), |session| session.opened(Err(Refusal::NotPermitted)), 1),
+        (opening(), |session| session.opened(Err(Refusal::InvalidName("no".to_owned()))), 1),
         (fetching(), |session| session.fetched(Err(Refusal::Unavailable)), 1),
         (fetching(), |session| session.fetched(Ok(None)), 1),
         (deleting(), |session| session.deleted(Err(Refusal::Unavailable)), 1),
@@ -248,11 +248,11 @@ fn errors_by_the_driver_are_on_record_as_refusals() {
     ];
     for (mut session, answer, refusals) in table {
         session.replies().clear();
-        session.record(Scope::Refusals);
+        session.start_recording(TranscriptScope::Refusals);
         answer(&mut session);
         let replies = text(&mut session);
         assert_eq!(replies.starts_with("-ERR "), refusals == 1, "{replies}");
-        assert_eq!(session.dialogue().unwrap().lines().count(), refusals, "{replies}");
+        assert_eq!(session.transcript().unwrap().lines().count(), refusals, "{replies}");
     }
 }
 

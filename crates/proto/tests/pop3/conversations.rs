@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use restante_proto::Scope;
+use restante_proto::TranscriptScope;
 
 use super::driver::{Driver, Wants, apop};
 use crate::cuts::{Cut, cuts, run_all};
@@ -16,7 +16,7 @@ fn every_conversation_goes_as_written() {
 fn run(name: &str, text: &str, cut: Cut) {
     let script = Script::parse(text);
     let mut driver = Driver::with(&script.settings);
-    driver.session.record(Scope::Everything);
+    driver.session.start_recording(TranscriptScope::Everything);
     let mut replies = Lines::default();
     for turn in script.turns {
         let about = format!("{name}, {cut:?}, at {turn:?}");

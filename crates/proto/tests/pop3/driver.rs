@@ -129,10 +129,10 @@ impl Driver {
 
     /// The lines on record since the last time, each with who said it.
     pub(crate) fn record(&mut self) -> Vec<(Speaker, String)> {
-        let dialogue = self.session.dialogue().expect("a record is made");
+        let dialogue = self.session.transcript().expect("a record is made");
         for line in dialogue.lines() {
             let is_error = line.speaker == Speaker::Server && line.text.starts_with("-ERR");
-            assert_eq!(line.refusal, is_error, "{}", line.text);
+            assert_eq!(line.is_refusal, is_error, "{}", line.text);
         }
         let lines = dialogue.lines().map(|line| (line.speaker, line.text.to_owned())).collect();
         dialogue.clear();
@@ -148,13 +148,13 @@ impl Driver {
     fn open(&self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
         let is_right = |password: &str| match proof {
             Proof::Password(secret) => secret.expose() == password,
-            Proof::Digest { timestamp, digest } => *digest == apop(timestamp, password),
+            Proof::Apop { timestamp, digest } => *digest == apop(timestamp, password),
         };
         let known = self.credentials.iter().any(|(name, password)| name == user && is_right(password));
         if !known && !self.credentials.is_empty() {
-            return Err(Refusal::Credentials);
+            return Err(Refusal::WrongCredentials);
         }
-        let name = Naming::Local.parse_mailbox(mailbox).map_err(|error| Refusal::Name(error.to_string()))?;
+        let name = Naming::Local.parse_mailbox(mailbox).map_err(|error| Refusal::InvalidName(error.to_string()))?;
         let mails = self.mails.iter().filter(|_| name.as_str() == "james");
         Ok(mails.map(|(id, source)| (*id, source.len() as u64)).collect())
     }

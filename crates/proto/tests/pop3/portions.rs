@@ -60,15 +60,15 @@ fn a_large_message_is_held_only_while_it_is_sent() {
     let text = source.to_bytes();
     let mut session = open([(MessageId::from(7), text.len() as u64)].into_iter().collect());
     assert_eq!(session.step(b"RETR 1\r\n"), (8, Action::Fetch(MessageId::from(7))));
-    assert_eq!(session.sending(), 0);
+    assert_eq!(session.sending_bytes(), 0);
     session.fetched(Ok(Some(source)));
-    assert_eq!(session.sending(), text.len());
+    assert_eq!(session.sending_bytes(), text.len());
     // What comes meanwhile waits until the answer is complete.
     assert_eq!(session.step(b"NOOP\r\n"), (0, Action::Write));
     let mut said = std::mem::take(session.replies());
     let (rest, portions) = drain(&mut session, b"NOOP\r\n");
     assert!(portions > 10, "{portions}");
-    assert_eq!(session.sending(), 0);
+    assert_eq!(session.sending_bytes(), 0);
     said.extend(rest);
     let expected = text.split_inclusive(|byte| *byte == b'\n').fold(Vec::new(), |mut stuffed, line| {
         stuffed.extend_from_slice(if line.starts_with(b".") { b"." } else { b"" });

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use restante_proto::pop3::Settings;
-use restante_proto::{Scope, Speaker};
+use restante_proto::{Speaker, TranscriptScope};
 
 use super::driver::{Driver, TRACE, Wants, default_settings};
 
@@ -108,13 +108,13 @@ fn converse(settings: Settings, mails: &[Vec<u8>], input: &[u8], cuts: &[usize])
     for mail in mails {
         driver.deliver(mail);
     }
-    driver.session.record(Scope::Everything);
+    driver.session.start_recording(TranscriptScope::Everything);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
     for cut in cuts.windows(2) {
         // What is left unread is bounded, so are the replies, and every byte is consumed once: the driver checks that.
         driver.feed(&input[cut[0]..cut[1]]);
-        assert_eq!(driver.session.sending(), 0, "an answer was left in the middle");
+        assert_eq!(driver.session.sending_bytes(), 0, "an answer was left in the middle");
     }
     Outcome { replies: driver.replies(), mails_left: driver.mails.len(), record: driver.record(), wants: driver.wants }
 }

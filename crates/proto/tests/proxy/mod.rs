@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use proptest::prelude::*;
-use restante_proto::proxy::{Header, MAX_HEADER, Malformed, Progress, parse};
+use restante_proto::proxy::{Header, MAX_HEADER_BYTES, MalformedHeader, Progress, parse};
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
@@ -56,12 +56,12 @@ fn start() -> impl Strategy<Value = &'static [u8]> {
 
 /// Reads as a server does that gets `pieces` bytes at a time, never more than are asked for. How much was read, and what
 /// came of it: a header, a refusal, or the wish for more than there is.
-fn serve(bytes: &[u8], pieces: usize) -> (usize, Result<Progress, Malformed>) {
+fn serve(bytes: &[u8], pieces: usize) -> (usize, Result<Progress, MalformedHeader>) {
     let mut read = 0;
     loop {
         let progress = parse(&bytes[..read]);
-        let Ok(Progress::More(more)) = progress else { return (read, progress) };
-        assert!(more > 0 && read + more <= MAX_HEADER, "{more} after {read}");
+        let Ok(Progress::NeedMore(more)) = progress else { return (read, progress) };
+        assert!(more > 0 && read + more <= MAX_HEADER_BYTES, "{more} after {read}");
         if read == bytes.len() {
             return (read, progress);
         }
@@ -75,14 +75,14 @@ proptest! {
         (header, source) in good(), behind in prop::collection::vec(any::<u8>(), 0..50), pieces in 1..5000_usize,
     ) {
         let stream = [&header[..], &behind].concat();
-        prop_assert_eq!(serve(&stream, pieces), (header.len(), Ok(Progress::Header(Header { source }))));
+        prop_assert_eq!(serve(&stream, pieces), (header.len(), Ok(Progress::Complete(Header { source }))));
     }
 
     #[test]
     fn every_beginning_of_a_good_header_wants_more_but_never_too_much((header, _) in good()) {
         for read in 0..header.len() {
             let progress = parse(&header[..read]);
-            let Ok(Progress::More(more)) = progress else { panic!("{progress:?} after {read} of {header:?}") };
+            let Ok(Progress::NeedMore(more)) = progress else { panic!("{progress:?} after {read} of {header:?}") };
             prop_assert!((1..=header.len() - read).contains(&more), "{} after {} of {:?}", more, read, header);
         }
     }
@@ -104,8 +104,8 @@ proptest! {
         // Whatever comes of it, it is the same however the bytes arrive, except how much of a bad one was read.
         let (read, outcome) = serve(&header, usize::MAX);
         match outcome {
-            Ok(Progress::Header(_)) => prop_assert_eq!(serve(&header, pieces), (read, outcome)),
-            _ => prop_assert!(!matches!(serve(&header, pieces).1, Ok(Progress::Header(_)))),
+            Ok(Progress::Complete(_)) => prop_assert_eq!(serve(&header, pieces), (read, outcome)),
+            _ => prop_assert!(!matches!(serve(&header, pieces).1, Ok(Progress::Complete(_)))),
         }
     }
 
@@ -115,11 +115,11 @@ proptest! {
     ) {
         for rest in [&noise[..], text.as_bytes()] {
             let bytes = [start, rest].concat();
-            let is_header = |pieces| matches!(serve(&bytes, pieces).1, Ok(Progress::Header(_)));
+            let is_header = |pieces| matches!(serve(&bytes, pieces).1, Ok(Progress::Complete(_)));
             prop_assert_eq!(is_header(usize::MAX), is_header(1));
             // Also what no reader of ours would hand over at once.
-            if let Ok(Progress::More(more)) = parse(&bytes) {
-                prop_assert!(bytes.len() + more <= MAX_HEADER);
+            if let Ok(Progress::NeedMore(more)) = parse(&bytes) {
+                prop_assert!(bytes.len() + more <= MAX_HEADER_BYTES);
             }
         }
     }

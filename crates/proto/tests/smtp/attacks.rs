@@ -6,7 +6,7 @@ use std::sync::Arc;
 use restante_mail::address::Address;
 use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
 use restante_proto::smtp::{Action, LoginRefusal, Session, Settings, StoreRefusal};
-use restante_proto::{Scope, Speaker};
+use restante_proto::{Speaker, TranscriptScope};
 
 use super::driver::{Driver, Policy, Wants, default_settings, recipient};
 
@@ -50,9 +50,9 @@ fn endless_data() {
     let mut driver = in_data(Settings { max_message_bytes: 100_000, ..default_settings() });
     for _ in 0..1_000 {
         driver.feed(&[b'x'; 10_000]);
-        assert!(driver.session.receiving() <= 100_000);
+        assert!(driver.session.buffered_bytes() <= 100_000);
     }
-    assert_eq!(driver.session.receiving(), 0);
+    assert_eq!(driver.session.buffered_bytes(), 0);
     driver.feed(b"\r\n.\r\n");
     assert_eq!(driver.replies(), "552 5.3.4 Mail too long\r\n");
     assert_eq!(driver.wants, Wants::Input);
@@ -65,7 +65,7 @@ fn endless_chunk() {
     driver.feed(b"MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nBDAT 18446744073709551615 LAST\r\n");
     for _ in 0..1_000 {
         driver.feed(&[b'x'; 10_000]);
-        assert_eq!(driver.session.receiving(), 0);
+        assert_eq!(driver.session.buffered_bytes(), 0);
     }
 }
 
@@ -108,7 +108,7 @@ fn starttls_injection() {
 fn reply_injection_by_the_peers_name_and_by_refusals() {
     let mut session = Session::new(Arc::new(default_settings()), None, true);
     session.step(b"EHLO evil\r250-STARTTLS\r\nEHLO client.test\r\nMAIL FROM:<a@x.test>\r\n");
-    session.sender(Err(SenderRefusal::Hook(Refusal::new(250, "denied\r\n250 Ok"))));
+    session.sender_checked(Err(SenderRefusal::Hook(Refusal::new(250, "denied\r\n250 Ok"))));
     let replies = String::from_utf8(session.replies().clone()).unwrap();
     assert!(replies.starts_with("500 5.5.2 Control character in the command\r\n250-mx.test greets client.test\r\n"));
     assert!(replies.ends_with("\r\n550 denied  250 Ok\r\n"));
@@ -117,7 +117,7 @@ fn reply_injection_by_the_peers_name_and_by_refusals() {
 #[test]
 fn passwords_stay_out_of_the_record() {
     let mut driver = Driver::new(default_settings(), Policy::default());
-    driver.session.record(Scope::Everything);
+    driver.session.start_recording(TranscriptScope::Everything);
     driver.feed(b"AUTH LOGIN\r\naHVudGVyMg==\r\naHVudGVyMg==\r\nEHLO client.test\r\n");
     driver
         .feed(b"AUTH PLAIN AGEAaHVudGVyMg==\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhunter2\r\n.\r\n");
@@ -146,7 +146,7 @@ fn passwords_stay_out_of_the_record() {
 fn a_lie_about_the_size_costs_nothing() {
     let mut driver = driver(Settings { max_message_bytes: 1 << 30, ..default_settings() });
     driver.feed(b"MAIL FROM:<a@x.test> SIZE=1000000000\r\nRCPT TO:<b@y.test>\r\nDATA\r\n");
-    assert_eq!(driver.session.receiving(), 0);
+    assert_eq!(driver.session.buffered_bytes(), 0);
     driver.feed(b"x\r\n.\r\n");
     // The driver checks that a delivered mail takes no more than its own length.
     assert_eq!(driver.delivered[0].1, b"x\r\n");
@@ -166,7 +166,7 @@ fn the_end_comes_from_the_driver_too() {
         session.replies().clear();
         end(&mut session);
         // An answer that comes too late changes nothing.
-        session.sender(Ok(()));
+        session.sender_checked(Ok(()));
         assert_eq!(session.step(b"NOOP\r\n"), (6, Action::Close));
         assert_eq!(session.replies().as_slice(), text.as_bytes());
     }
@@ -190,13 +190,13 @@ fn very_many_commands_in_one_read_are_answered_in_portions() {
 #[test]
 fn octets_that_are_thrown_away_are_counted_too() {
     let mut driver = in_data(Settings { max_message_bytes: 100, ..default_settings() });
-    assert_eq!(driver.session.transferred(), Some(0));
+    assert_eq!(driver.session.transferred_bytes(), Some(0));
     driver.feed(&[b'x'; 1_000]);
-    assert_eq!((driver.session.transferred(), driver.session.receiving()), (Some(1_000), 0));
+    assert_eq!((driver.session.transferred_bytes(), driver.session.buffered_bytes()), (Some(1_000), 0));
     driver.feed(b"\r\n.\r\nBDAT 1000\r\n12345");
-    assert_eq!(driver.session.transferred(), Some(5));
+    assert_eq!(driver.session.transferred_bytes(), Some(5));
     driver.feed(&[b'x'; 995]);
-    assert_eq!(driver.session.transferred(), None);
+    assert_eq!(driver.session.transferred_bytes(), None);
 }
 
 #[test]
@@ -204,15 +204,15 @@ fn an_open_question_stops_the_session() {
     let mut session = Session::new(Arc::new(default_settings()), None, false);
     let input = b"HELO client.test\r\nMAIL FROM:<a@x.test>\r\nQUIT\r\n";
     let (consumed, action) = session.step(input);
-    assert_eq!(action, Action::Sender);
+    assert_eq!(action, Action::CheckSender);
     assert_eq!(session.envelope().unwrap().peer.helo, "client.test");
     assert_eq!(session.step(&input[consumed..]), (0, Action::Read));
     // Answers to questions that were not asked are ignored.
-    session.recipient(recipient(Address::from_parts("b", "y.test")));
+    session.recipient_checked(recipient(Address::from_parts("b", "y.test")));
     session.delivered(Ok(()));
     session.authenticated(Ok(()));
     session.tls_started();
-    session.sender(Ok(()));
+    session.sender_checked(Ok(()));
     assert_eq!(session.step(&input[consumed..]), (6, Action::Quit));
 }
 
@@ -220,10 +220,10 @@ fn an_open_question_stops_the_session() {
 fn a_mail_that_cannot_be_stored_is_refused_and_the_session_lives_on() {
     let mut session = Session::new(Arc::new(default_settings()), None, false);
     session.step(b"HELO client.test\r\nMAIL FROM:<a@x.test>\r\n");
-    session.sender(Ok(()));
+    session.sender_checked(Ok(()));
     let (_, action) = session.step(b"RCPT TO:<b@y.test>\r\n");
-    let Action::Recipient(to) = action else { panic!("{action:?}") };
-    session.recipient(recipient(to));
+    let Action::CheckRecipient(to) = action else { panic!("{action:?}") };
+    session.recipient_checked(recipient(to));
     let (_, action) = session.step(b"DATA\r\nx\r\n.\r\n");
     assert!(matches!(action, Action::Deliver { .. }));
     session.replies().clear();
@@ -239,15 +239,15 @@ fn a_hook_that_refuses_with_421_ends_the_session() {
     let to_sender = b"EHLO client.test\r\nMAIL FROM:<a@x.test>\r\n";
     for is_recipient in [false, true] {
         let mut session = Session::new(Arc::new(default_settings()), None, false);
-        assert_eq!(session.step(to_sender).1, Action::Sender);
+        assert_eq!(session.step(to_sender).1, Action::CheckSender);
         if is_recipient {
-            session.sender(Ok(()));
+            session.sender_checked(Ok(()));
             session.step(b"RCPT TO:<b@y.test>\r\n");
             session.replies().clear();
-            session.recipient(Err(RecipientRefusal::Hook(bye())));
+            session.recipient_checked(Err(RecipientRefusal::Hook(bye())));
         } else {
             session.replies().clear();
-            session.sender(Err(SenderRefusal::Hook(bye())));
+            session.sender_checked(Err(SenderRefusal::Hook(bye())));
         }
         // Commands that were sent in advance are not executed.
         assert_eq!(session.step(b"RSET\r\nNOOP\r\n").1, Action::Close, "{is_recipient}");

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use restante_mail::envelope::{Envelope, reverse_path_text};
-use restante_proto::Scope;
+use restante_proto::TranscriptScope;
 
 use super::driver::{Driver, Wants};
 use crate::cuts::{Cut, cuts, run_all};
@@ -17,7 +17,7 @@ fn every_conversation_goes_as_written() {
 fn run(name: &str, text: &str, cut: Cut) {
     let script = Script::parse(text);
     let mut driver = Driver::with(&script.settings);
-    driver.session.record(Scope::Everything);
+    driver.session.start_recording(TranscriptScope::Everything);
     let mut replies: VecDeque<String> = VecDeque::new();
     let mut deliveries = 0;
     for turn in script.turns {

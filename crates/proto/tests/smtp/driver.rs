@@ -107,17 +107,17 @@ impl Driver {
                     self.wants = Wants::Close;
                     return;
                 }
-                Action::Sender => {
+                Action::CheckSender => {
                     let from = self.session.envelope().expect("a mail is under way").from.as_ref();
                     let is_rejected = from.is_some_and(|from| has_domain(from, &self.policy.reject_origin_domains));
-                    self.session.sender(if is_rejected { Err(SenderRefusal::Policy) } else { Ok(()) });
+                    self.session.sender_checked(if is_rejected { Err(SenderRefusal::Policy) } else { Ok(()) });
                 }
-                Action::Recipient(to) => {
+                Action::CheckRecipient(to) => {
                     let is_rejected = has_domain(&to, &self.policy.reject_domains);
                     let refusal = if is_rejected { Err(RecipientRefusal::Policy) } else { Ok(()) };
-                    self.session.recipient(refusal.and_then(|()| recipient(to)));
+                    self.session.recipient_checked(refusal.and_then(|()| recipient(to)));
                 }
-                Action::Challenge => self.session.challenge("<1.2@mx.test>".to_owned()),
+                Action::CreateChallenge => self.session.challenge_created("<1.2@mx.test>".to_owned()),
                 Action::Authenticate { user, proof } => {
                     let known = &self.policy.credentials;
                     let is_known = match proof {
@@ -140,10 +140,10 @@ impl Driver {
 
     /// The lines on record since the last time, each with who said it.
     pub(crate) fn record(&mut self) -> Vec<(Speaker, String)> {
-        let dialogue = self.session.dialogue().expect("a record is made");
+        let dialogue = self.session.transcript().expect("a record is made");
         for line in dialogue.lines() {
             let is_error = line.speaker == Speaker::Server && line.text.starts_with(['4', '5']);
-            assert_eq!(line.refusal, is_error, "{}", line.text);
+            assert_eq!(line.is_refusal, is_error, "{}", line.text);
         }
         let lines = dialogue.lines().map(|line| (line.speaker, line.text.to_owned())).collect();
         dialogue.clear();

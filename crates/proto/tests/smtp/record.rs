@@ -2,8 +2,8 @@
 //! what is never on record, whatever is said: passwords.
 
 use proptest::prelude::*;
-use restante_proto::Scope::Everything;
-use restante_proto::Stage::{self, Abandoned, Accepted, Begun, Refused};
+use restante_proto::TransactionStage::{self, Abandoned, Accepted, Refused, Started};
+use restante_proto::TranscriptScope::Everything;
 use restante_proto::smtp::{Dialect, Settings};
 
 use super::driver::{Driver, Policy, default_settings};
@@ -15,36 +15,39 @@ fn recorded(settings: Settings) -> Driver {
         ..Policy::default()
     };
     let mut driver = Driver::new(settings, policy);
-    driver.session.record(Everything);
+    driver.session.start_recording(Everything);
     driver
 }
 
 /// The lines that mean something for a mail, each by its first word.
-fn stages(driver: &mut Driver) -> Vec<(&str, Stage)> {
-    let dialogue = driver.session.dialogue().unwrap();
+fn stages(driver: &mut Driver) -> Vec<(&str, TransactionStage)> {
+    let dialogue = driver.session.transcript().unwrap();
     let meaningful = dialogue.lines().filter_map(|line| Some((line.text, line.stage?)));
     meaningful.map(|(text, stage)| (text.split(' ').next().unwrap(), stage)).collect()
 }
 
 #[test]
 fn where_mails_begin_and_end() {
-    let table: &[(&str, &[(&str, Stage)])] = &[
+    let table: &[(&str, &[(&str, TransactionStage)])] = &[
         ("NOOP\r\nMAIL FROM:broken\r\nRCPT TO:<b@y.test>\r\nRSET\r\n", &[]),
-        ("MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhi\r\n.\r\n", &[("MAIL", Begun), ("250", Accepted)]),
-        ("MAIL FROM:<a@spam.test>\r\nRCPT TO:<b@y.test>\r\n", &[("MAIL", Begun), ("550", Refused)]),
-        ("MAIL FROM:<a@x.test>\r\nRCPT TO:<b@no.test>\r\nRSET\r\n", &[("MAIL", Begun), ("250", Abandoned)]),
-        ("MAIL FROM:<a@x.test>\r\nEHLO again.test\r\n", &[("MAIL", Begun), ("250", Abandoned)]),
-        ("MAIL FROM:<a@x.test>\r\nSTARTTLS\r\n", &[("MAIL", Begun), ("220", Abandoned)]),
-        ("MAIL FROM:<a@x.test>\r\nQUIT\r\n", &[("MAIL", Begun)]),
+        ("MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhi\r\n.\r\n", &[("MAIL", Started), ("250", Accepted)]),
+        ("MAIL FROM:<a@spam.test>\r\nRCPT TO:<b@y.test>\r\n", &[("MAIL", Started), ("550", Refused)]),
+        ("MAIL FROM:<a@x.test>\r\nRCPT TO:<b@no.test>\r\nRSET\r\n", &[("MAIL", Started), ("250", Abandoned)]),
+        ("MAIL FROM:<a@x.test>\r\nEHLO again.test\r\n", &[("MAIL", Started), ("250", Abandoned)]),
+        ("MAIL FROM:<a@x.test>\r\nSTARTTLS\r\n", &[("MAIL", Started), ("220", Abandoned)]),
+        ("MAIL FROM:<a@x.test>\r\nQUIT\r\n", &[("MAIL", Started)]),
         (
             "MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nBDAT 2\r\nhiBDAT 2 LAST\r\nho",
-            &[("MAIL", Begun), ("250", Accepted)],
+            &[("MAIL", Started), ("250", Accepted)],
         ),
         (
             "MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\n12345678901\r\n.\r\n",
-            &[("MAIL", Begun), ("552", Refused)],
+            &[("MAIL", Started), ("552", Refused)],
         ),
-        ("MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nBDAT 11\r\n12345678901", &[("MAIL", Begun), ("552", Refused)]),
+        (
+            "MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nBDAT 11\r\n12345678901",
+            &[("MAIL", Started), ("552", Refused)],
+        ),
     ];
     for (input, expected) in table {
         let mut driver = recorded(Settings { starttls: true, max_message_bytes: 10, ..default_settings() });
@@ -59,8 +62,8 @@ fn the_last_of_several_replies_ends_a_mail() {
     let mut driver = recorded(Settings { dialect: Dialect::Lmtp, ..default_settings() });
     driver.feed(b"LHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\n");
     driver.feed(b"DATA\r\nhi\r\n.\r\n");
-    let dialogue = driver.session.dialogue().unwrap();
-    let ends: Vec<Option<Stage>> = dialogue.lines().map(|line| line.stage).collect();
+    let dialogue = driver.session.transcript().unwrap();
+    let ends: Vec<Option<TransactionStage>> = dialogue.lines().map(|line| line.stage).collect();
     assert_eq!(ends[ends.len() - 2..], [None, Some(Accepted)]);
 }
 
@@ -83,7 +86,7 @@ fn a_mail_that_breaks_off_is_on_record() {
     let mut driver = recorded(default_settings());
     driver.feed(b"EHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nDATA\r\nhalf a li");
     driver.record();
-    driver.session.hang_up();
+    driver.session.disconnected();
     let record = driver.record();
     assert_eq!(record.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>(), ["(9 octets of mail)"]);
 }
@@ -147,7 +150,7 @@ proptest! {
     ) {
         let credentials = if right { Vec::new() } else { vec![("a".to_owned(), "b".to_owned())] };
         let mut driver = Driver::new(default_settings(), Policy { credentials, ..Policy::default() });
-        driver.session.record(Everything);
+        driver.session.start_recording(Everything);
         for (attempt, other) in attempts.iter().zip(&others) {
             driver.feed(other.as_bytes());
             driver.feed(attempt.as_bytes());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use restante_mail::envelope::{RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
 use restante_mail::naming::NameError;
-use restante_proto::Scope;
+use restante_proto::TranscriptScope;
 use restante_proto::smtp::{Action, Dialect, LoginRefusal, Session, Settings, StoreRefusal};
 
 use super::driver::{Driver, Policy, default_settings, recipient};
@@ -106,10 +106,10 @@ fn ends_by_the_driver_and_their_reasons() {
         [(Session::time_out, None), (Session::shut_down, None), (Session::refuse_busy, Some(RefusalReason::Busy))];
     for (end, reason) in table {
         let mut session = Session::new(Arc::new(default_settings()), None, false);
-        session.record(Scope::Refusals);
+        session.start_recording(TranscriptScope::Refusals);
         end(&mut session);
         assert!(session.replies().starts_with(b"421 "));
-        assert_eq!(session.dialogue().unwrap().lines().count(), 1, "the end is on record");
+        assert_eq!(session.transcript().unwrap().lines().count(), 1, "the end is on record");
         assert_eq!(session.take_refusals().collect::<Vec<_>>(), Vec::from_iter(reason));
     }
 }
@@ -120,8 +120,8 @@ fn session_at(input: &str, dialect: Dialect) -> (Session, Action) {
     let mut action = Action::Read;
     for line in input.split_inclusive("\r\n") {
         match action {
-            Action::Sender => session.sender(Ok(())),
-            Action::Recipient(to) => session.recipient(recipient(to)),
+            Action::CheckSender => session.sender_checked(Ok(())),
+            Action::CheckRecipient(to) => session.recipient_checked(recipient(to)),
             _ => {}
         }
         action = session.step(line.as_bytes()).1;
@@ -156,16 +156,16 @@ fn replies_to_refused_senders_and_recipients_and_their_reasons() {
     ];
     for (refusal, reply) in hooks {
         let (mut session, action) = session_at(TO_RCPT, Dialect::Smtp);
-        assert_eq!(action, Action::Sender);
-        session.sender(Err(SenderRefusal::Hook(refusal.clone())));
+        assert_eq!(action, Action::CheckSender);
+        session.sender_checked(Err(SenderRefusal::Hook(refusal.clone())));
         assert_eq!(taken(session), (reply.to_owned(), vec![Policy]));
         let (mut session, action) = session_at(TO_DATA, Dialect::Smtp);
-        assert!(matches!(action, Action::Recipient(_)));
-        session.recipient(Err(RecipientRefusal::Hook(refusal)));
+        assert!(matches!(action, Action::CheckRecipient(_)));
+        session.recipient_checked(Err(RecipientRefusal::Hook(refusal)));
         assert_eq!(taken(session), (reply.to_owned(), vec![Policy]));
     }
     let (mut session, _) = session_at(TO_RCPT, Dialect::Smtp);
-    session.sender(Err(SenderRefusal::Policy));
+    session.sender_checked(Err(SenderRefusal::Policy));
     let expected = "550 5.7.1 Mail from this domain is not accepted here\r\n";
     assert_eq!(taken(session), (expected.to_owned(), vec![Policy]));
     let table = [
@@ -179,7 +179,7 @@ fn replies_to_refused_senders_and_recipients_and_their_reasons() {
     ];
     for (refusal, reply, reason) in table {
         let (mut session, _) = session_at(TO_DATA, Dialect::Smtp);
-        session.recipient(Err(refusal));
+        session.recipient_checked(Err(refusal));
         assert_eq!(taken(session), (reply.to_owned(), vec![reason]));
     }
 }

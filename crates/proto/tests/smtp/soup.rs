@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use restante_mail::envelope::RefusalReason;
 use restante_proto::smtp::{Dialect, Settings};
-use restante_proto::{Scope, Speaker};
+use restante_proto::{Speaker, TranscriptScope};
 
 use super::driver::{Driver, Policy, Wants, default_settings};
 
@@ -83,13 +83,13 @@ type Deeds = (String, Vec<Vec<u8>>, Vec<(Speaker, String)>, Wants, Vec<RefusalRe
 fn converse(settings: Settings, input: &[u8], cuts: &[usize]) -> Deeds {
     let policy = Policy { reject_domains: vec!["spam.test".to_owned()], ..Policy::default() };
     let mut driver = Driver::new(settings, policy);
-    driver.session.record(Scope::Everything);
+    driver.session.start_recording(TranscriptScope::Everything);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).chain([0, input.len()]).collect();
     cuts.sort_unstable();
     for cut in cuts.windows(2) {
         // What is left unread is bounded, and every byte is consumed once: the driver checks both.
         driver.feed(&input[cut[0]..cut[1]]);
-        assert!(driver.session.receiving() <= 50);
+        assert!(driver.session.buffered_bytes() <= 50);
     }
     let replies = driver.replies();
     let record = driver.record();

@@ -6,15 +6,15 @@ use super::reply::ErrorReply;
 
 /// Why a command is refused without asking the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum CommandError {
     /// The command counts as a bad one.
     Bad(ErrorReply),
     /// The command is well-formed but cannot be executed.
     Refused(ErrorReply),
     /// The sender is not an address.
-    Sender(AddressError),
+    InvalidSender(AddressError),
     /// The recipient is not an address.
-    Recipient(AddressError),
+    InvalidRecipient(AddressError),
     /// The client cancelled AUTH (RFC 4954 section 4). The reply is an error, but nothing was refused.
-    Cancelled,
+    AuthCancelled,
 }

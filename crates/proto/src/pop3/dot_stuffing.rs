@@ -9,59 +9,59 @@ use memchr::memmem::Finder;
 
 /// What stands before the next octet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LineState {
     /// Nothing, or a CRLF.
-    Start,
+    LineStart,
     /// A bare LF.
-    Lf,
+    AfterBareLf,
     /// A CR.
-    Cr,
+    AfterCr,
     /// Anything else.
-    Within,
+    InLine,
 }
 
 /// Stuffs one text, which may come in pieces.
 #[derive(Debug)]
-pub(crate) struct Stuffing {
-    place: Place,
+pub(crate) struct DotStuffer {
+    state: LineState,
 }
 
-impl Stuffing {
+impl DotStuffer {
     /// The start of a text.
     pub(crate) fn new() -> Self {
-        Self { place: Place::Start }
+        Self { state: LineState::LineStart }
     }
 
     /// Appends the next piece.
     pub(crate) fn push(&mut self, mut text: &[u8], out: &mut Vec<u8>) {
         let finder = Finder::new(b"\n.");
         while !text.is_empty() {
-            if text[0] == b'.' && matches!(self.place, Place::Start | Place::Lf) {
+            if text[0] == b'.' && matches!(self.state, LineState::LineStart | LineState::AfterBareLf) {
                 out.push(b'.');
             }
             let end = finder.find(text).map_or(text.len(), |lf| lf + 1);
             let (lines, rest) = text.split_at(end);
             out.extend_from_slice(lines);
-            self.place = self.place.after(lines);
+            self.state = self.state.after(lines);
             text = rest;
         }
     }
 
     /// What the text lacks at its end: it has to be followed by the dot on a line of its own.
-    pub(crate) fn missing(&self) -> &'static [u8] {
-        if self.place == Place::Start { b"" } else { b"\r\n" }
+    pub(crate) fn missing_line_end(&self) -> &'static [u8] {
+        if self.state == LineState::LineStart { b"" } else { b"\r\n" }
     }
 }
 
-impl Place {
+impl LineState {
     fn after(self, text: &[u8]) -> Self {
         match text {
             [] => self,
-            [.., b'\r', b'\n'] => Self::Start,
-            [b'\n'] if self == Self::Cr => Self::Start,
-            [.., b'\n'] => Self::Lf,
-            [.., b'\r'] => Self::Cr,
-            _ => Self::Within,
+            [.., b'\r', b'\n'] => Self::LineStart,
+            [b'\n'] if self == Self::AfterCr => Self::LineStart,
+            [.., b'\n'] => Self::AfterBareLf,
+            [.., b'\r'] => Self::AfterCr,
+            _ => Self::InLine,
         }
     }
 }
@@ -73,9 +73,9 @@ mod tests {
     use super::*;
 
     fn stuffed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-        let (mut stuffing, mut out) = (Stuffing::new(), Vec::new());
+        let (mut stuffing, mut out) = (DotStuffer::new(), Vec::new());
         pieces.into_iter().for_each(|piece| stuffing.push(piece, &mut out));
-        out.extend_from_slice(stuffing.missing());
+        out.extend_from_slice(stuffing.missing_line_end());
         out
     }
 

@@ -2,14 +2,14 @@
 
 /// What carries the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum Transport {
     Plain,
     Tls,
 }
 
-impl Link {
+impl Transport {
     /// A connection that began with a TLS handshake, or did not.
-    pub(crate) fn of(tls: bool) -> Self {
+    pub(crate) fn new(tls: bool) -> Self {
         if tls { Self::Tls } else { Self::Plain }
     }
 }

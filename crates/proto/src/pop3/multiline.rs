@@ -3,21 +3,21 @@
 
 use restante_mail::message::Source;
 
+use super::dot_stuffing::DotStuffer;
 use super::maildrop::Maildrop;
 use super::reply;
 use super::request::{Column, Extent};
-use super::stuffing::Stuffing;
 use super::top;
 
 /// How much of a message is stuffed at once. Stuffing makes at most half as much again of it, so the pieces are small
 /// against the portions.
-const PIECE: usize = 8 * 1024;
+const BLOCK_BYTES: usize = 8 * 1024;
 
 /// The part of an answer behind its first line that is still to be sent.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum MultilineReply {
     Listing(Listing),
-    Mail(Mail),
+    Message(OutgoingMessage),
 }
 
 /// How far an answer has come.
@@ -34,48 +34,48 @@ pub(super) enum Progress {
 pub(super) struct Listing {
     pub(super) column: Column,
     /// The number of the message to go on with.
-    next: u64,
+    next_number: u64,
 }
 
 /// A message, or the top of it.
 #[derive(Debug)]
-pub(super) struct Mail {
+pub(super) struct OutgoingMessage {
     source: Source,
     /// How much of it is sent, and how much is to be.
     sent: usize,
     length: usize,
-    stuffing: Stuffing,
+    stuffing: DotStuffer,
 }
 
 impl Listing {
     pub(super) fn new(column: Column) -> Self {
-        Self { column, next: 1 }
+        Self { column, next_number: 1 }
     }
 
     /// Appends lines until the output has about the given length.
     pub(super) fn fill(&mut self, maildrop: &Maildrop, out: &mut Vec<u8>, length: usize) -> Progress {
-        while let Some((number, entry)) = maildrop.next_from(self.next) {
+        while let Some((number, entry)) = maildrop.next_unmarked(self.next_number) {
             if out.len() >= length {
                 return Progress::Partial;
             }
-            reply::listed(out, number, entry, self.column);
-            self.next = number + 1;
+            reply::write_listing_line(out, number, entry, self.column);
+            self.next_number = number + 1;
         }
         Progress::Complete
     }
 }
 
-impl Mail {
+impl OutgoingMessage {
     pub(super) fn new(source: Source, extent: Extent) -> Self {
         let length = match extent {
             Extent::Whole => source.len(),
             Extent::Top(lines) => top::length(&source, lines),
         };
-        Self { source, sent: 0, length, stuffing: Stuffing::new() }
+        Self { source, sent: 0, length, stuffing: DotStuffer::new() }
     }
 
     /// The bytes of the message, which are held until all of it is sent.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         self.source.len()
     }
 
@@ -88,7 +88,7 @@ impl Mail {
                 None => &self.source.trace[self.sent..],
                 Some(at) => &self.source.body[at..],
             };
-            let piece = &part[..part.len().min(self.length - self.sent).min(PIECE)];
+            let piece = &part[..part.len().min(self.length - self.sent).min(BLOCK_BYTES)];
             self.stuffing.push(piece, out);
             self.sent += piece.len();
         }
@@ -96,7 +96,7 @@ impl Mail {
         if self.sent < self.length {
             return (octets, Progress::Partial);
         }
-        out.extend_from_slice(self.stuffing.missing());
+        out.extend_from_slice(self.stuffing.missing_line_end());
         (octets, Progress::Complete)
     }
 }

@@ -7,33 +7,33 @@ use std::fmt::Write as _;
 
 use memchr::memchr;
 
-use crate::line::word;
+use crate::line::split_word;
 
 /// The most lines that are kept until somebody clears them.
 const MAX_LINES: usize = 10_000;
 /// How much of its memory a record keeps when it is cleared.
-const KEPT: usize = 1024;
+const RETAINED_BYTES: usize = 1024;
 /// The mechanisms whose name is shown; anything else behind AUTH could be a secret.
 const MECHANISMS: [&str; 4] = ["PLAIN", "LOGIN", "CRAM-MD5", "XOAUTH2"];
 /// How long a word is, in letters, that may be the verb of a command that is not known here.
-const VERB: std::ops::RangeInclusive<usize> = 3..=8;
+const VERB_LETTERS: std::ops::RangeInclusive<usize> = 3..=8;
 
 /// One line of the dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded<'a> {
+pub struct RecordedLine<'a> {
     /// Who said it.
     pub speaker: Speaker,
     /// What was said, without the end of the line; control characters are escaped.
     pub text: &'a str,
     /// Whether the server refuses something by it.
-    pub refusal: bool,
+    pub is_refusal: bool,
     /// What it means for the mail under way, where it means anything.
-    pub stage: Option<Stage>,
+    pub stage: Option<TransactionStage>,
 }
 
 /// What of a dialogue is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum TranscriptScope {
     /// All of it.
     Everything,
     /// Only the lines by which the server refuses something, which costs next to nothing.
@@ -51,9 +51,9 @@ pub enum Speaker {
 
 /// Where a mail has come to by a line. A mail that has begun ends by one of the others, or with the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum TransactionStage {
     /// The client begins a mail, and the driver is asked about its sender.
-    Begun,
+    Started,
     /// The server has taken the mail.
     Accepted,
     /// The server does not take the mail.
@@ -64,7 +64,7 @@ pub enum Stage {
 
 /// The lines since the record was last cleared.
 #[derive(Debug, Default)]
-pub struct Dialogue {
+pub struct TranscriptBuffer {
     text: String,
     entries: Vec<Entry>,
 }
@@ -74,18 +74,18 @@ pub struct Dialogue {
 struct Entry {
     end: usize,
     speaker: Speaker,
-    refusal: bool,
-    stage: Option<Stage>,
+    is_refusal: bool,
+    stage: Option<TransactionStage>,
 }
 
-impl Dialogue {
+impl TranscriptBuffer {
     /// The lines in their order.
-    pub fn lines(&self) -> impl Iterator<Item = Recorded<'_>> {
+    pub fn lines(&self) -> impl Iterator<Item = RecordedLine<'_>> {
         let mut start = 0;
         self.entries.iter().map(move |entry| {
             let text = self.text.get(start..entry.end).unwrap_or_default();
             start = entry.end;
-            Recorded { speaker: entry.speaker, text, refusal: entry.refusal, stage: entry.stage }
+            RecordedLine { speaker: entry.speaker, text, is_refusal: entry.is_refusal, stage: entry.stage }
         })
     }
 
@@ -97,68 +97,68 @@ impl Dialogue {
     /// Forgets the lines.
     pub fn clear(&mut self) {
         self.text.clear();
-        self.text.shrink_to(KEPT);
+        self.text.shrink_to(RETAINED_BYTES);
         self.entries.clear();
-        self.entries.shrink_to(KEPT / size_of::<Entry>());
+        self.entries.shrink_to(RETAINED_BYTES / size_of::<Entry>());
     }
 
     /// Adds a line with the text that the function writes.
     fn push(&mut self, speaker: Speaker, refusal: bool, write: impl FnOnce(&mut String)) {
         if self.entries.len() < MAX_LINES {
             write(&mut self.text);
-            self.entries.push(Entry { end: self.text.len(), speaker, refusal, stage: None });
+            self.entries.push(Entry { end: self.text.len(), speaker, is_refusal: refusal, stage: None });
         }
     }
 }
 
 /// A dialogue that is being recorded.
 #[derive(Debug)]
-pub(crate) struct Recording {
-    scope: Scope,
-    pub(crate) dialogue: Dialogue,
+pub(crate) struct Recorder {
+    scope: TranscriptScope,
+    pub(crate) transcript: TranscriptBuffer,
     /// Octets of a mail that are not in a line yet, and who sent them.
-    mail: Option<(Speaker, usize)>,
+    pending_mail: Option<(Speaker, usize)>,
 }
 
-impl Recording {
+impl Recorder {
     /// A record that begins now.
-    pub(crate) fn new(scope: Scope) -> Self {
-        Self { scope, dialogue: Dialogue::default(), mail: None }
+    pub(crate) fn new(scope: TranscriptScope) -> Self {
+        Self { scope, transcript: TranscriptBuffer::default(), pending_mail: None }
     }
 
     /// What may be shown of a command, which is written only when somebody wants to know.
-    pub(crate) fn command(&mut self, show: impl FnOnce(&mut String)) {
-        if self.scope == Scope::Everything {
+    pub(crate) fn record_command(&mut self, show: impl FnOnce(&mut String)) {
+        if self.scope == TranscriptScope::Everything {
             self.push(Speaker::Client, false, show);
         }
     }
 
     /// A line of the peer within an AUTH exchange.
-    pub(crate) fn secret(&mut self) {
-        self.command(|out| out.push_str("***"));
+    pub(crate) fn record_secret(&mut self) {
+        self.record_command(|out| out.push_str("***"));
     }
 
     /// Records a remark in place of a line that is not kept.
-    pub(crate) fn remark(&mut self, text: &'static str) {
-        self.command(|out| out.push_str(text));
+    pub(crate) fn record_note(&mut self, text: &'static str) {
+        self.record_command(|out| out.push_str(text));
     }
 
     /// The end of a line that was too long.
-    pub(crate) fn too_long(&mut self) {
-        self.remark("(line too long)");
+    pub(crate) fn record_line_too_long(&mut self) {
+        self.record_note("(line too long)");
     }
 
     /// Octets of a mail, which become one line when something else is said.
-    pub(crate) fn mail(&mut self, speaker: Speaker, octets: usize) {
-        if octets > 0 && self.scope == Scope::Everything {
-            let (_, sum) = self.mail.get_or_insert((speaker, 0));
+    pub(crate) fn record_mail_octets(&mut self, speaker: Speaker, octets: usize) {
+        if octets > 0 && self.scope == TranscriptScope::Everything {
+            let (_, sum) = self.pending_mail.get_or_insert((speaker, 0));
             *sum += octets;
         }
     }
 
     /// Records replies of the server, each with its CRLF. `refusal` says whether they are errors.
-    pub(crate) fn replies(&mut self, mut replies: &[u8], refusal: bool) {
-        if !refusal && self.scope != Scope::Everything {
+    pub(crate) fn record_replies(&mut self, mut replies: &[u8], refusal: bool) {
+        if !refusal && self.scope != TranscriptScope::Everything {
             return;
         }
         while !replies.is_empty() {
@@ -167,24 +167,24 @@ impl Recording {
             let line = line.strip_suffix(b"\r\n").unwrap_or(line);
             replies = rest;
             if !line.is_empty() {
-                self.push(Speaker::Server, refusal, |out| escape(out, line));
+                self.push(Speaker::Server, refusal, |out| write_escaped(out, line));
             }
         }
     }
 
     /// Says what the last line means for the mail under way.
-    pub(crate) fn mark(&mut self, stage: Stage) {
-        if self.scope == Scope::Everything
-            && let Some(last) = self.dialogue.entries.last_mut()
+    pub(crate) fn mark_stage(&mut self, stage: TransactionStage) {
+        if self.scope == TranscriptScope::Everything
+            && let Some(last) = self.transcript.entries.last_mut()
         {
             last.stage = Some(stage);
         }
     }
 
     /// Nothing more will be said: what has come of a mail becomes a line.
-    pub(crate) fn end(&mut self) {
-        if let Some((sender, octets)) = self.mail.take() {
-            self.dialogue.push(sender, false, |out| {
+    pub(crate) fn finish(&mut self) {
+        if let Some((sender, octets)) = self.pending_mail.take() {
+            self.transcript.push(sender, false, |out| {
                 // Writing to a string cannot fail.
                 let _ = write!(out, "({octets} octets of mail)");
             });
@@ -192,14 +192,14 @@ impl Recording {
     }
 
     fn push(&mut self, speaker: Speaker, refusal: bool, write: impl FnOnce(&mut String)) {
-        self.end();
-        self.dialogue.push(speaker, refusal, write);
+        self.finish();
+        self.transcript.push(speaker, refusal, write);
     }
 }
 
 /// Writes AUTH, by what follows the verb: the mechanism is shown when it surely is one.
-pub(crate) fn masked_auth(out: &mut String, arguments: &[u8]) {
-    let (mechanism, rest) = word(arguments);
+pub(crate) fn write_masked_auth(out: &mut String, arguments: &[u8]) {
+    let (mechanism, rest) = split_word(arguments);
     let known = MECHANISMS.iter().find(|known| known.as_bytes().eq_ignore_ascii_case(mechanism));
     out.push_str("AUTH");
     if let Some(known) = known {
@@ -212,8 +212,8 @@ pub(crate) fn masked_auth(out: &mut String, arguments: &[u8]) {
 }
 
 /// Writes a command of which only the verb may be shown.
-pub(crate) fn masked_verb(out: &mut String, verb: &[u8], arguments: &[u8]) {
-    escape(out, verb);
+pub(crate) fn write_masked_verb(out: &mut String, verb: &[u8], arguments: &[u8]) {
+    write_escaped(out, verb);
     if !arguments.is_empty() {
         out.push_str(" ***");
     }
@@ -221,23 +221,23 @@ pub(crate) fn masked_verb(out: &mut String, verb: &[u8], arguments: &[u8]) {
 
 /// Writes a line that is no command. It may be a misspelt AUTH, a password that nobody asked for, or a header of HTTP: the
 /// first word is shown when it has capitals only, as programs write verbs, and is not all there is.
-pub(crate) fn masked_unknown(out: &mut String, line: &[u8]) {
-    let (verb, arguments) = word(line);
-    if VERB.contains(&verb.len()) && verb.iter().all(u8::is_ascii_uppercase) && !arguments.is_empty() {
-        escape(out, verb);
+pub(crate) fn write_masked_unknown(out: &mut String, line: &[u8]) {
+    let (verb, arguments) = split_word(line);
+    if VERB_LETTERS.contains(&verb.len()) && verb.iter().all(u8::is_ascii_uppercase) && !arguments.is_empty() {
+        write_escaped(out, verb);
         out.push(' ');
     }
-    hidden(out, line);
+    write_hidden(out, line);
 }
 
 /// Writes a line of which nothing may be shown.
-pub(crate) fn hidden(out: &mut String, line: &[u8]) {
+pub(crate) fn write_hidden(out: &mut String, line: &[u8]) {
     // Writing to a string cannot fail.
     let _ = write!(out, "*** ({} octets)", line.len());
 }
 
 /// Writes a line of which everything may be shown, its control characters escaped.
-pub(crate) fn escape(out: &mut String, line: &[u8]) {
+pub(crate) fn write_escaped(out: &mut String, line: &[u8]) {
     // To look at all of the bytes is quicker than to stop at the first, because many are looked at together.
     let plain = line.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     match str::from_utf8(line) {
@@ -254,53 +254,53 @@ pub(crate) fn escape(out: &mut String, line: &[u8]) {
 mod tests {
     use super::*;
 
-    fn texts(recording: &Recording) -> Vec<&str> {
-        recording.dialogue.lines().map(|line| line.text).collect()
+    fn texts(recording: &Recorder) -> Vec<&str> {
+        recording.transcript.lines().map(|line| line.text).collect()
     }
 
     #[test]
     fn replies_are_split_into_lines_and_the_record_is_bounded() {
-        let mut recording = Recording::new(Scope::Everything);
-        recording.replies(b"250-one\r\n250 two\r\n", false);
-        recording.mail(Speaker::Client, 10);
-        recording.mail(Speaker::Client, 0);
-        recording.mail(Speaker::Client, 7);
-        recording.replies(b"250 three\r\n", false);
+        let mut recording = Recorder::new(TranscriptScope::Everything);
+        recording.record_replies(b"250-one\r\n250 two\r\n", false);
+        recording.record_mail_octets(Speaker::Client, 10);
+        recording.record_mail_octets(Speaker::Client, 0);
+        recording.record_mail_octets(Speaker::Client, 7);
+        recording.record_replies(b"250 three\r\n", false);
         assert_eq!(texts(&recording), ["250-one", "250 two", "(17 octets of mail)", "250 three"]);
-        recording.dialogue.clear();
+        recording.transcript.clear();
         for _ in 0..2 * MAX_LINES {
-            recording.secret();
+            recording.record_secret();
         }
-        assert_eq!(recording.dialogue.lines().count(), MAX_LINES);
+        assert_eq!(recording.transcript.lines().count(), MAX_LINES);
     }
 
     #[test]
     fn refusals_are_told_from_the_rest_or_stand_alone() {
         let said = |scope| {
-            let mut recording = Recording::new(scope);
-            recording.command(|out| out.push_str("BOGUS"));
-            recording.replies(b"500 what?\r\n", true);
-            recording.replies(b"250 fine\r\n", false);
-            recording.secret();
-            recording.mail(Speaker::Client, 10);
-            recording.replies(b"550 no\r\n", true);
-            recording.dialogue.lines().map(|line| (line.text.to_owned(), line.refusal)).collect::<Vec<_>>()
+            let mut recording = Recorder::new(scope);
+            recording.record_command(|out| out.push_str("BOGUS"));
+            recording.record_replies(b"500 what?\r\n", true);
+            recording.record_replies(b"250 fine\r\n", false);
+            recording.record_secret();
+            recording.record_mail_octets(Speaker::Client, 10);
+            recording.record_replies(b"550 no\r\n", true);
+            recording.transcript.lines().map(|line| (line.text.to_owned(), line.is_refusal)).collect::<Vec<_>>()
         };
         let line = |text: &str, refusal| (text.to_owned(), refusal);
         let (what, no) = (line("500 what?", true), line("550 no", true));
         let others = ["BOGUS", "250 fine", "***", "(10 octets of mail)"].map(|text| line(text, false));
         let [bogus, fine, secret, mail] = others;
-        assert_eq!(said(Scope::Refusals), [what.clone(), no.clone()]);
-        assert_eq!(said(Scope::Everything), [bogus, what, fine, secret, mail, no]);
+        assert_eq!(said(TranscriptScope::Refusals), [what.clone(), no.clone()]);
+        assert_eq!(said(TranscriptScope::Everything), [bogus, what, fine, secret, mail, no]);
     }
 
     #[test]
     fn a_mail_that_breaks_off_is_on_record_when_the_dialogue_ends() {
-        let mut recording = Recording::new(Scope::Everything);
-        recording.mail(Speaker::Client, 10);
-        assert!(recording.dialogue.is_empty(), "more may come");
-        recording.end();
-        recording.end();
+        let mut recording = Recorder::new(TranscriptScope::Everything);
+        recording.record_mail_octets(Speaker::Client, 10);
+        assert!(recording.transcript.is_empty(), "more may come");
+        recording.finish();
+        recording.finish();
         assert_eq!(texts(&recording), ["(10 octets of mail)"]);
     }
 }

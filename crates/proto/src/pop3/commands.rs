@@ -1,0 +1,207 @@
+//! What each command does in each state that takes commands. Every function here consumes the old state and leaves a
+//! new one; an action comes back where the driver has to be asked.
+
+use crate::sasl::PlainMessage;
+use crate::transport::Transport;
+
+use super::command::{self, AuthCommand, AuthResponse, Command, ListTarget};
+use super::maildrop::{Maildrop, MessageNumberError};
+use super::multiline::{Listing, MultilineReply};
+use super::request::{Column, Extent, FetchRequest};
+use super::session::Session;
+use super::state::{AnonymousClient, Idle, State, Utf8Mode};
+use super::{Action, Proof, reply};
+
+impl Session {
+    /// Obeys one command line.
+    pub(super) fn execute(&mut self, idle: Idle, line: &[u8]) -> Option<Action> {
+        let command = match command::parse(line) {
+            Ok(command) => command,
+            Err(text) => return self.reject_and_stay(idle, text),
+        };
+        match idle {
+            Idle::Authorization(visitor) => self.execute_in_authorization(visitor, command),
+            Idle::Transaction(maildrop) => self.execute_in_transaction(maildrop, &command),
+        }
+    }
+
+    /// Takes the response of an AUTH exchange.
+    pub(super) fn handle_auth_response(
+        &mut self,
+        visitor: AnonymousClient,
+        response: Result<AuthResponse, &'static str>,
+    ) -> Option<Action> {
+        match response {
+            Ok(Some(PlainMessage { authorization_id: identity, user, password })) => {
+                let mailbox = if identity.is_empty() { user.clone() } else { identity };
+                Some(self.open(visitor.utf8_mode, mailbox, user, Proof::Password(password)))
+            }
+            Ok(None) => {
+                self.state = State::Idle(Idle::Authorization(visitor));
+                self.reply_error(reply::AUTH_CANCELLED);
+                None
+            }
+            Err(text) => self.reject_and_stay(Idle::Authorization(visitor), text),
+        }
+    }
+
+    /// RFC 1939 section 4, and the extensions of this state.
+    fn execute_in_authorization(&mut self, mut visitor: AnonymousClient, command: Command) -> Option<Action> {
+        match command {
+            Command::Capa => {
+                let stls = self.stls_error(&visitor).is_none();
+                self.reply_with(|out, _| reply::write_capabilities(out, stls));
+            }
+            Command::User(user) => {
+                visitor.user = Some(user);
+                self.reply(reply::USER_OK);
+            }
+            Command::Pass(password) => match visitor.user {
+                Some(user) => return Some(self.open(visitor.utf8_mode, user.clone(), user, Proof::Password(password))),
+                None => return self.reject_and_stay(Idle::Authorization(visitor), reply::USER_FIRST),
+            },
+            Command::Apop { user, digest } => {
+                let proof = Proof::Apop { timestamp: self.timestamp.clone(), digest };
+                return Some(self.open(visitor.utf8_mode, user.clone(), user, proof));
+            }
+            Command::Auth(auth) => return self.auth(visitor, auth),
+            Command::Stls => return self.stls(visitor),
+            Command::Utf8 => {
+                visitor.utf8_mode = Utf8Mode::On;
+                self.reply(reply::UTF8_OK);
+            }
+            Command::Quit => return Some(self.quit()),
+            _ => return self.reject_and_stay(Idle::Authorization(visitor), reply::LOGIN_FIRST),
+        }
+        self.state = State::Idle(Idle::Authorization(visitor));
+        None
+    }
+
+    /// RFC 1939 sections 5 to 7.
+    fn execute_in_transaction(&mut self, mut maildrop: Maildrop, command: &Command) -> Option<Action> {
+        match *command {
+            Command::Capa => self.reply_with(|out, _| reply::write_capabilities(out, false)),
+            Command::Stat => self.reply_with(|out, _| reply::write_stat(out, maildrop.total())),
+            Command::List(which) => return self.list(maildrop, which, Column::Sizes),
+            Command::Uidl(which) => return self.list(maildrop, which, Column::Ids),
+            Command::Retr(number) => return self.fetch(maildrop, FetchRequest { number, extent: Extent::Whole }),
+            Command::Top { number, lines } => {
+                return self.fetch(maildrop, FetchRequest { number, extent: Extent::Top(lines) });
+            }
+            Command::Dele(_) if maildrop.is_read_only() => self.reply_error(reply::READ_ONLY),
+            Command::Dele(number) => match maildrop.mark(number) {
+                Ok(()) => self.reply_with(|out, _| reply::write_marked(out, number)),
+                Err(absent) => return self.reply_no_such_message(maildrop, number, absent),
+            },
+            Command::Rset => {
+                maildrop.unmark_all();
+                self.reply_with(|out, _| reply::write_total(out, maildrop.total()));
+            }
+            Command::Noop => self.reply(reply::OK),
+            Command::Quit => return Some(self.update(maildrop)),
+            Command::Utf8 => return self.reject_and_stay(Idle::Transaction(maildrop), reply::UTF8_TOO_LATE),
+            Command::Stls => return self.reject_and_stay(Idle::Transaction(maildrop), reply::TLS_TOO_LATE),
+            Command::User(_) | Command::Pass(_) | Command::Apop { .. } | Command::Auth(_) => {
+                return self.reject_and_stay(Idle::Transaction(maildrop), reply::LOGIN_TWICE);
+            }
+        }
+        self.state = State::Idle(Idle::Transaction(maildrop));
+        None
+    }
+
+    fn auth(&mut self, visitor: AnonymousClient, auth: AuthCommand) -> Option<Action> {
+        match auth {
+            AuthCommand::Mechanisms => {
+                self.reply_and_enter(State::Idle(Idle::Authorization(visitor)), reply::MECHANISMS)
+            }
+            AuthCommand::Plain => self.reply_and_enter(State::AuthExchange(visitor), reply::CHALLENGE),
+            AuthCommand::Response(response) => self.handle_auth_response(visitor, Ok(response)),
+        }
+    }
+
+    /// A login that fails has to begin again, with USER too (RFC 1939 section 7).
+    fn open(&mut self, mode: Utf8Mode, mailbox: String, user: String, proof: Proof) -> Action {
+        self.state = State::OpeningMailbox(AnonymousClient { user: None, utf8_mode: mode });
+        Action::Open { mailbox, user, proof }
+    }
+
+    fn stls(&mut self, visitor: AnonymousClient) -> Option<Action> {
+        match self.stls_error(&visitor) {
+            Some(text) => self.reject_and_stay(Idle::Authorization(visitor), text),
+            None => self.reply_and_enter(State::StartingTls, reply::GO_AHEAD_TLS),
+        }
+    }
+
+    /// Why STLS cannot be used before a login. RFC 6856 section 2.1 forbids it behind UTF8.
+    fn stls_error(&self, visitor: &AnonymousClient) -> Option<&'static str> {
+        match self.transport {
+            Transport::Tls => Some(reply::TLS_TWICE),
+            Transport::Plain if !self.settings.stls => Some(reply::TLS_UNAVAILABLE),
+            Transport::Plain if visitor.utf8_mode == Utf8Mode::On => Some(reply::TLS_TOO_LATE),
+            Transport::Plain => None,
+        }
+    }
+
+    fn list(&mut self, maildrop: Maildrop, which: ListTarget, column: Column) -> Option<Action> {
+        let ListTarget::Number(number) = which else {
+            match column {
+                Column::Sizes => self.reply_with(|out, _| reply::write_total(out, maildrop.total())),
+                Column::Ids => self.reply(reply::IDS),
+            }
+            self.state = State::Sending(maildrop, MultilineReply::Listing(Listing::new(column)));
+            return None;
+        };
+        match maildrop.entry(number) {
+            Ok(entry) => self.reply_with(|out, _| reply::write_single_listing(out, number, entry, column)),
+            Err(absent) => return self.reply_no_such_message(maildrop, number, absent),
+        }
+        self.state = State::Idle(Idle::Transaction(maildrop));
+        None
+    }
+
+    fn fetch(&mut self, maildrop: Maildrop, request: FetchRequest) -> Option<Action> {
+        match maildrop.entry(request.number) {
+            Ok(entry) => {
+                self.state = State::Fetching(maildrop, request);
+                Some(Action::Fetch(entry.id))
+            }
+            Err(absent) => self.reply_no_such_message(maildrop, request.number, absent),
+        }
+    }
+
+    /// QUIT behind a login: only now the marked messages go (RFC 1939 section 6).
+    fn update(&mut self, maildrop: Maildrop) -> Action {
+        let marked = maildrop.into_marked();
+        if marked.is_empty() {
+            return self.quit();
+        }
+        self.state = State::Updating;
+        Action::Delete(marked)
+    }
+
+    fn quit(&mut self) -> Action {
+        self.reply(reply::BYE);
+        self.state = State::Closed;
+        Action::Quit
+    }
+
+    fn reply_no_such_message(&mut self, maildrop: Maildrop, number: u64, absent: MessageNumberError) -> Option<Action> {
+        self.state = State::Idle(Idle::Transaction(maildrop));
+        self.reply_error_with(|out, _| reply::write_no_such_message(out, number, absent));
+        None
+    }
+
+    /// Answers and goes to the state.
+    fn reply_and_enter(&mut self, state: State, text: &'static str) -> Option<Action> {
+        self.state = state;
+        self.reply(text);
+        None
+    }
+
+    /// Answers a command that cannot be obeyed and stays in the state, unless that was one too many.
+    fn reject_and_stay(&mut self, idle: Idle, text: &'static str) -> Option<Action> {
+        self.state = State::Idle(idle);
+        self.reject(text);
+        None
+    }
+}

@@ -1,0 +1,123 @@
+//! Moves input through the states, and answers of many lines out of them. What each command does is in [`super::obey`].
+
+use crate::foreign::{self, ForeignInput};
+use crate::line::LineRead;
+use crate::sasl;
+
+use super::maildrop::Maildrop;
+use super::multiline::{MultilineReply, Progress};
+use super::session::{MAX_REPLY_BYTES, Session};
+use super::state::{AnonymousClient, Idle, State};
+use super::{Action, command, mask, reply};
+
+impl Session {
+    /// Does the next thing that the input allows; without an action there may be more to do.
+    pub(super) fn advance(&mut self, input: &[u8]) -> (usize, Option<Action>) {
+        match std::mem::replace(&mut self.state, State::Closed) {
+            State::Closed => (input.len(), Some(Action::Close)),
+            State::Quitting => (input.len(), Some(Action::Quit)),
+            State::StartingTls => {
+                self.state = State::StartingTls;
+                (input.len(), Some(Action::StartTls))
+            }
+            State::Sending(maildrop, answer) => (0, self.advance_multiline(maildrop, answer)),
+            State::AuthExchange(visitor) => self.advance_challenge(visitor, input),
+            State::Idle(idle) => self.advance_idle(idle, input),
+            waiting @ (State::OpeningMailbox(_) | State::Fetching(..) | State::Updating) => {
+                self.state = waiting;
+                (0, Some(Action::Read))
+            }
+        }
+    }
+
+    fn advance_idle(&mut self, idle: Idle, input: &[u8]) -> (usize, Option<Action>) {
+        let is_anonymous = matches!(idle, Idle::Authorization(_));
+        let detect = if is_anonymous { foreign::detect_before_greeting } else { foreign::detect };
+        if !self.lines.is_discarding()
+            && let Some(foreign) = detect(input)
+        {
+            return (input.len(), self.close_foreign(foreign));
+        }
+        let (taken, line) = self.lines.read_line(input, command::max_line_bytes(input));
+        if is_anonymous && (line == LineRead::TooLong || self.lines.is_discarding()) {
+            return (taken, self.close_foreign(ForeignInput::LongLine));
+        }
+        let action = match line {
+            LineRead::Complete(line) => {
+                if let Some(recording) = &mut self.recorder {
+                    recording.record_command(|out| mask::write_masked(out, line));
+                }
+                self.execute(idle, line)
+            }
+            LineRead::TooLong => {
+                self.state = State::Idle(idle);
+                self.reject_long_line();
+                None
+            }
+            LineRead::Incomplete => {
+                self.state = State::Idle(idle);
+                Some(Action::Read)
+            }
+        };
+        (taken, action)
+    }
+
+    fn advance_challenge(&mut self, visitor: AnonymousClient, input: &[u8]) -> (usize, Option<Action>) {
+        let (taken, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
+        let action = match line {
+            LineRead::Complete(line) => {
+                if let Some(recording) = &mut self.recorder {
+                    recording.record_secret();
+                }
+                self.handle_auth_response(visitor, command::parse_auth_response(line))
+            }
+            LineRead::TooLong => {
+                self.state = State::Idle(Idle::Authorization(visitor));
+                self.reject_long_line();
+                None
+            }
+            LineRead::Incomplete => {
+                self.state = State::AuthExchange(visitor);
+                Some(Action::Read)
+            }
+        };
+        (taken, action)
+    }
+
+    /// Queues the next portion of an answer.
+    fn advance_multiline(&mut self, maildrop: Maildrop, mut answer: MultilineReply) -> Option<Action> {
+        let progress = match &mut answer {
+            MultilineReply::Listing(listing) => self.reply_with(|out, _| listing.fill(&maildrop, out, MAX_REPLY_BYTES)),
+            MultilineReply::Message(mail) => self.reply_message_text(|out| mail.fill(out, MAX_REPLY_BYTES)),
+        };
+        self.state = match progress {
+            Progress::Partial => State::Sending(maildrop, answer),
+            Progress::Complete => {
+                self.reply(reply::END);
+                State::Idle(Idle::Transaction(maildrop))
+            }
+        };
+        None
+    }
+
+    /// Ends the session because the input is not that of a mail client. Nothing that follows is executed.
+    fn close_foreign(&mut self, foreign: ForeignInput) -> Option<Action> {
+        if let Some(recording) = &mut self.recorder {
+            recording.record_note(foreign.transcript_text());
+        }
+        self.reply_error(match foreign {
+            ForeignInput::Http => reply::NOT_HTTP,
+            ForeignInput::Tls => reply::NOT_TLS,
+            ForeignInput::LongLine => reply::FIRST_LINE_TOO_LONG,
+        });
+        self.state = State::Closed;
+        None
+    }
+
+    fn reject_long_line(&mut self) {
+        if let Some(recording) = &mut self.recorder {
+            recording.record_line_too_long();
+        }
+        self.reject(reply::LINE_TOO_LONG);
+    }
+}

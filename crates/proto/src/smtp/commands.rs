@@ -1,0 +1,259 @@
+//! What each command does in each state that takes commands. Every function here consumes the old state and leaves a
+//! new one; an action comes back where the driver has to be asked.
+
+use restante_mail::envelope::{Envelope, Peer};
+
+use crate::transcript::TransactionStage;
+use crate::transport::Transport;
+
+use super::auth::{self, AuthStep};
+use super::body::BodyBuffer;
+use super::chunk::Chunk;
+use super::command::{self, MailCommand, Verb};
+use super::command_error::CommandError;
+use super::data::DataReader;
+use super::reply::ErrorReply;
+use super::session::Session;
+use super::state::{AuthStatus, Client, Idle, State, Transaction};
+use super::{Action, Dialect, reply};
+
+impl Session {
+    /// Obeys one command.
+    pub(super) fn execute(&mut self, idle: Idle, command: Result<(Verb, &[u8]), CommandError>) -> Option<Action> {
+        let (verb, arguments) = match command {
+            Ok(command) => command,
+            Err(fault) => return self.reject_and_stay(idle, &fault),
+        };
+        match verb {
+            Verb::Helo | Verb::Ehlo | Verb::Lhlo => self.hello(idle, verb, arguments),
+            Verb::Mail => self.mail(idle, arguments),
+            Verb::Rcpt => self.rcpt(idle, arguments),
+            Verb::Data => self.data(idle, arguments),
+            Verb::Bdat => self.bdat(idle, arguments),
+            Verb::Auth => self.auth(idle, arguments),
+            Verb::StartTls => self.starttls(idle, arguments),
+            Verb::Rset => self.rset(idle, arguments),
+            Verb::Quit => self.quit(idle, arguments),
+            Verb::Vrfy if arguments.is_empty() => self.reject_and_stay(idle, &CommandError::Bad(reply::SYNTAX_VRFY)),
+            Verb::Vrfy => self.reply_and_stay(idle, reply::VERIFY),
+            Verb::Noop => self.reply_and_stay(idle, reply::OK),
+            Verb::Help => self.reply_and_stay(idle, reply::HELP),
+            Verb::Unimplemented => self.reject_and_stay(idle, &CommandError::Bad(reply::NOT_IMPLEMENTED)),
+        }
+    }
+
+    /// Takes the next step of an AUTH exchange.
+    pub(super) fn continue_auth(&mut self, client: Client, progress: Result<AuthStep, CommandError>) -> Option<Action> {
+        match progress {
+            Ok(AuthStep::Continue(exchange, challenge)) => {
+                self.state = State::AuthExchange(client, exchange);
+                self.reply(challenge);
+                None
+            }
+            Ok(AuthStep::NeedChallenge) => {
+                self.state = State::AwaitingChallenge(client);
+                Some(Action::CreateChallenge)
+            }
+            Ok(AuthStep::Complete { user, proof }) => {
+                self.state = State::CheckingLogin(client);
+                Some(Action::Authenticate { user, proof })
+            }
+            Err(fault) => self.reject_and_stay(Idle::Ready(client), &fault),
+        }
+    }
+
+    /// RFC 5321 section 4.1.4: a greeting may come at any time, and a mail under way is forgotten. Who the peer proved
+    /// to be is not (RFC 4954 section 4: there is no second AUTH in a session).
+    fn hello(&mut self, idle: Idle, verb: Verb, arguments: &[u8]) -> Option<Action> {
+        match (self.settings.dialect, verb) {
+            (Dialect::Smtp, Verb::Lhlo) => return self.reject_and_stay(idle, &CommandError::Bad(reply::SMTP_ONLY)),
+            (Dialect::Lmtp, Verb::Helo | Verb::Ehlo) => {
+                return self.reject_and_stay(idle, &CommandError::Bad(reply::LMTP_ONLY));
+            }
+            _ => {}
+        }
+        let helo = match command::parse_helo_name(arguments, self.settings.strict) {
+            Ok(name) => name,
+            Err(fault) => return self.reject_and_stay(idle, &fault),
+        };
+        let starttls = self.settings.starttls && self.transport == Transport::Plain;
+        if verb == Verb::Helo {
+            self.reply_with(|out, settings| reply::write_hello(out, &settings.domain, &helo));
+        } else {
+            self.reply_with(|out, settings| reply::write_extensions(out, settings, &helo, starttls));
+        }
+        let trust = match idle {
+            Idle::BeforeHello => AuthStatus::Anonymous,
+            Idle::Ready(client) => client.auth_status,
+            Idle::Mail(mail) | Idle::Chunked(mail, _) => {
+                self.mark_stage(TransactionStage::Abandoned);
+                mail.auth_status
+            }
+        };
+        if self.recorder.is_some() {
+            self.helo = Some(helo.clone());
+        }
+        self.state = State::Idle(Idle::Ready(Client { peer: Peer { ip: self.ip, helo }, auth_status: trust }));
+        None
+    }
+
+    fn mail(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
+        let client = match idle {
+            Idle::Ready(client) => client,
+            Idle::BeforeHello => return self.reject_and_stay(idle, &CommandError::Bad(reply::HELLO_FIRST)),
+            Idle::Mail(_) | Idle::Chunked(..) => {
+                return self.reject_and_stay(idle, &CommandError::Bad(reply::MAIL_TWICE));
+            }
+        };
+        if self.settings.require_auth && client.auth_status == AuthStatus::Anonymous {
+            return self.reject_and_stay(Idle::Ready(client), &CommandError::Refused(reply::AUTH_REQUIRED));
+        }
+        let mail = match MailCommand::parse(arguments, self.settings.strict) {
+            Ok(mail) => mail,
+            Err(fault) => return self.reject_and_stay(Idle::Ready(client), &fault),
+        };
+        // RFC 1870 section 6.1: what is announced as too long need not be sent.
+        let announced = match usize::try_from(mail.parameters.size) {
+            Ok(size) if size <= self.settings.max_message_bytes => size,
+            _ => return self.reject_and_stay(Idle::Ready(client), &CommandError::Refused(reply::MESSAGE_TOO_LONG)),
+        };
+        self.mark_stage(TransactionStage::Started);
+        self.record_parameters(mail.parameter_text);
+        self.state = State::CheckingSender(Transaction {
+            envelope: Envelope { peer: client.peer, from: mail.from, recipients: Vec::new() },
+            auth_status: client.auth_status,
+            announced_size: announced,
+            alphabet: mail.parameters.alphabet,
+        });
+        Some(Action::CheckSender)
+    }
+
+    fn rcpt(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
+        let mail = match idle {
+            Idle::Mail(mail) => mail,
+            Idle::BeforeHello => return self.reject_and_stay(idle, &CommandError::Bad(reply::HELLO_FIRST)),
+            Idle::Ready(_) => return self.reject_and_stay(idle, &CommandError::Refused(reply::MAIL_FIRST)),
+            Idle::Chunked(..) => return self.reject_and_stay(idle, &CommandError::Refused(reply::CHUNKS_BEGUN)),
+        };
+        let (recipient, parameters) = match command::parse_rcpt(arguments, mail.alphabet, &self.settings) {
+            Ok(parsed) => parsed,
+            Err(fault) => return self.reject_and_stay(Idle::Mail(mail), &fault),
+        };
+        if mail.envelope.recipients.len() >= self.settings.max_recipients {
+            return self.reject_and_stay(Idle::Mail(mail), &CommandError::Refused(reply::TOO_MANY_RECIPIENTS));
+        }
+        self.record_parameters(parameters);
+        self.state = State::CheckingRecipient(mail);
+        Some(Action::CheckRecipient(recipient))
+    }
+
+    fn data(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
+        let mail = match idle {
+            _ if !arguments.is_empty() => return self.reject_and_stay(idle, &CommandError::Bad(reply::NO_ARGUMENT)),
+            Idle::Mail(mail) if !mail.envelope.recipients.is_empty() => mail,
+            Idle::Mail(_) => return self.reject_and_stay(idle, &CommandError::Refused(reply::RCPT_FIRST)),
+            Idle::BeforeHello => return self.reject_and_stay(idle, &CommandError::Bad(reply::HELLO_FIRST)),
+            Idle::Ready(_) => return self.reject_and_stay(idle, &CommandError::Refused(reply::MAIL_FIRST)),
+            Idle::Chunked(..) => return self.reject_and_stay(idle, &CommandError::Refused(reply::CHUNKS_BEGUN)),
+        };
+        let body = BodyBuffer::new(self.settings.max_message_bytes, mail.announced_size);
+        self.state = State::ReceivingData(mail, DataReader::new(body));
+        self.reply(reply::GO_AHEAD_DATA);
+        None
+    }
+
+    /// RFC 3030 section 2: the octets of a chunk follow its announcement, whatever the answer to it will be.
+    fn bdat(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
+        let chunk = match Chunk::parse(arguments) {
+            Ok(chunk) => chunk,
+            Err(fault) => {
+                // Nobody knows how many octets follow, and none of them may be taken for a command.
+                self.reject(&fault);
+                self.state = State::Closed;
+                return None;
+            }
+        };
+        let (mail, mut body) = match idle {
+            Idle::Mail(mail) if !mail.envelope.recipients.is_empty() => {
+                let body = BodyBuffer::new(self.settings.max_message_bytes, mail.announced_size);
+                (mail, body)
+            }
+            Idle::Chunked(mail, body) => (mail, body),
+            Idle::BeforeHello => return self.discard_chunk(idle, chunk, reply::HELLO_FIRST),
+            Idle::Ready(_) => return self.discard_chunk(idle, chunk, reply::MAIL_FIRST),
+            Idle::Mail(_) => return self.discard_chunk(idle, chunk, reply::RCPT_FIRST),
+        };
+        body.expect_bytes(chunk.remaining);
+        self.state = State::ReceivingChunk(mail, body, chunk);
+        None
+    }
+
+    fn auth(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
+        match idle {
+            Idle::Ready(client) if client.auth_status == AuthStatus::Anonymous => {
+                self.continue_auth(client, auth::start(arguments, self.settings.cram_md5))
+            }
+            Idle::Ready(_) => self.reject_and_stay(idle, &CommandError::Bad(reply::AUTH_TWICE)),
+            Idle::BeforeHello => self.reject_and_stay(idle, &CommandError::Bad(reply::HELLO_FIRST)),
+            Idle::Mail(_) | Idle::Chunked(..) => self.reject_and_stay(idle, &CommandError::Bad(reply::AUTH_IN_MAIL)),
+        }
+    }
+
+    fn starttls(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
+        let fault = match self.transport {
+            _ if !arguments.is_empty() => reply::NO_ARGUMENT,
+            Transport::Tls => reply::TLS_TWICE,
+            Transport::Plain if !self.settings.starttls => reply::TLS_UNAVAILABLE,
+            Transport::Plain => {
+                self.state = State::StartingTls;
+                self.reply(reply::GO_AHEAD_TLS);
+                if let Idle::Mail(_) | Idle::Chunked(..) = idle {
+                    self.mark_stage(TransactionStage::Abandoned);
+                }
+                return None;
+            }
+        };
+        self.reject_and_stay(idle, &CommandError::Bad(fault))
+    }
+
+    fn rset(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
+        if self.settings.strict && !arguments.is_empty() {
+            return self.reject_and_stay(idle, &CommandError::Bad(reply::NO_ARGUMENT));
+        }
+        let mail = match idle {
+            Idle::Mail(mail) | Idle::Chunked(mail, _) => mail,
+            Idle::BeforeHello | Idle::Ready(_) => return self.reply_and_stay(idle, reply::RESET),
+        };
+        self.reply_and_stay(Idle::Ready(mail.into_client()), reply::RESET);
+        self.mark_stage(TransactionStage::Abandoned);
+        None
+    }
+
+    fn quit(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
+        if self.settings.strict && !arguments.is_empty() {
+            return self.reject_and_stay(idle, &CommandError::Bad(reply::NO_ARGUMENT));
+        }
+        self.reply(reply::BYE);
+        self.state = State::Closed;
+        Some(Action::Quit)
+    }
+
+    fn discard_chunk(&mut self, idle: Idle, chunk: Chunk, reply: ErrorReply) -> Option<Action> {
+        self.state = State::DiscardingChunk(idle, chunk, reply);
+        None
+    }
+
+    /// Answers and stays in the state.
+    fn reply_and_stay(&mut self, idle: Idle, text: &'static str) -> Option<Action> {
+        self.state = State::Idle(idle);
+        self.reply(text);
+        None
+    }
+
+    /// Answers a command that cannot be obeyed and stays in the state, unless that was one too many.
+    fn reject_and_stay(&mut self, idle: Idle, fault: &CommandError) -> Option<Action> {
+        self.state = State::Idle(idle);
+        self.reject(fault);
+        None
+    }
+}

@@ -1,0 +1,199 @@
+//! Moves input through the states: lines to the commands, data and chunks to the mail. What each command does is in
+//! [`super::obey`].
+
+use crate::foreign::{self, ForeignInput};
+use crate::line::LineRead;
+use crate::sasl;
+use crate::transcript::{Speaker, TransactionStage};
+
+use super::auth::AuthExchange;
+use super::body::{BodyBuffer, TooLong};
+use super::chunk::Chunk;
+use super::command;
+use super::command_error::CommandError;
+use super::data::DataReader;
+use super::reply::ErrorReply;
+use super::session::Session;
+use super::state::{Client, Idle, State, Transaction};
+use super::{Action, Dialect, reply};
+
+impl Session {
+    /// Does the next thing that the input allows; without an action there may be more to do.
+    pub(super) fn advance(&mut self, input: &[u8]) -> (usize, Option<Action>) {
+        match std::mem::replace(&mut self.state, State::Closed) {
+            State::Closed => (input.len(), Some(Action::Close)),
+            State::StartingTls => {
+                self.state = State::StartingTls;
+                (input.len(), Some(Action::StartTls))
+            }
+            State::Idle(idle) => self.advance_idle(idle, input),
+            State::AuthExchange(client, exchange) => self.advance_challenge(client, exchange, input),
+            State::ReceivingData(mail, reader) => self.advance_data(mail, reader, input),
+            State::ReceivingChunk(mail, body, chunk) => self.advance_chunk(mail, body, chunk, input),
+            State::DiscardingChunk(idle, chunk, reply) => self.advance_discard(idle, chunk, reply, input),
+            waiting @ (State::AwaitingChallenge(_)
+            | State::CheckingLogin(_)
+            | State::CheckingSender(_)
+            | State::CheckingRecipient(_)
+            | State::Delivering(..)) => {
+                self.state = waiting;
+                (0, Some(Action::Read))
+            }
+        }
+    }
+
+    fn advance_idle(&mut self, idle: Idle, input: &[u8]) -> (usize, Option<Action>) {
+        let is_fresh = matches!(idle, Idle::BeforeHello);
+        let detect = if is_fresh { foreign::detect_before_greeting } else { foreign::detect };
+        if !self.lines.is_discarding()
+            && let Some(foreign) = detect(input)
+        {
+            return (input.len(), self.close_foreign(foreign));
+        }
+        let (taken, line) = self.lines.read_line(input, command::max_line_bytes(input));
+        if is_fresh && (line == LineRead::TooLong || self.lines.is_discarding()) {
+            return (taken, self.close_foreign(ForeignInput::LongLine));
+        }
+        let action = match line {
+            LineRead::Complete(line) => {
+                let command = command::split_verb(line);
+                if let Some(recording) = &mut self.recorder {
+                    recording.record_command(|out| self.mask.write_masked(out, line, command.as_ref()));
+                }
+                self.execute(idle, command)
+            }
+            LineRead::TooLong => {
+                self.state = State::Idle(idle);
+                self.reject_long_line(reply::LINE_TOO_LONG);
+                None
+            }
+            LineRead::Incomplete => {
+                self.state = State::Idle(idle);
+                Some(Action::Read)
+            }
+        };
+        (taken, action)
+    }
+
+    fn advance_challenge(&mut self, client: Client, exchange: AuthExchange, input: &[u8]) -> (usize, Option<Action>) {
+        let (taken, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
+        let action = match line {
+            LineRead::Complete(line) => {
+                if let Some(recording) = &mut self.recorder {
+                    recording.record_secret();
+                }
+                self.continue_auth(client, exchange.handle_response(line))
+            }
+            LineRead::TooLong => {
+                self.state = State::Idle(Idle::Ready(client));
+                self.reject_long_line(reply::AUTH_LINE_TOO_LONG);
+                None
+            }
+            LineRead::Incomplete => {
+                self.state = State::AuthExchange(client, exchange);
+                Some(Action::Read)
+            }
+        };
+        (taken, action)
+    }
+
+    fn advance_data(&mut self, mail: Transaction, mut reader: DataReader, input: &[u8]) -> (usize, Option<Action>) {
+        let (taken, end) = reader.feed(input);
+        self.record_mail_octets(taken);
+        if !end {
+            self.state = State::ReceivingData(mail, reader);
+            return (taken, Some(Action::Read));
+        }
+        (taken, self.finish_message(mail, reader.finish()))
+    }
+
+    fn advance_chunk(
+        &mut self,
+        mail: Transaction,
+        mut body: BodyBuffer,
+        mut chunk: Chunk,
+        input: &[u8],
+    ) -> (usize, Option<Action>) {
+        let octets = chunk.take(input);
+        if chunk.is_complete() && octets.len() > body.spare_capacity() {
+            body.reserve(octets.len());
+        }
+        body.push(octets);
+        self.record_mail_octets(octets.len());
+        let action = if !chunk.is_complete() {
+            self.state = State::ReceivingChunk(mail, body, chunk);
+            Some(Action::Read)
+        } else if chunk.is_last {
+            self.finish_message(mail, body.finish())
+        } else if body.is_too_long() {
+            self.state = State::Idle(Idle::Ready(mail.into_client()));
+            self.refuse(reply::MESSAGE_TOO_LONG);
+            self.mark_stage(TransactionStage::Refused);
+            None
+        } else {
+            self.state = State::Idle(Idle::Chunked(mail, body));
+            self.reply(reply::CHUNK_OK);
+            None
+        };
+        (octets.len(), action)
+    }
+
+    fn advance_discard(
+        &mut self,
+        idle: Idle,
+        mut chunk: Chunk,
+        reply: ErrorReply,
+        input: &[u8],
+    ) -> (usize, Option<Action>) {
+        let taken = chunk.take(input).len();
+        self.record_mail_octets(taken);
+        if !chunk.is_complete() {
+            self.state = State::DiscardingChunk(idle, chunk, reply);
+            return (taken, Some(Action::Read));
+        }
+        self.state = State::Idle(idle);
+        self.refuse(reply);
+        (taken, None)
+    }
+
+    /// All of the mail is here. LMTP answers once for each recipient (RFC 2033 section 4.2).
+    fn finish_message(&mut self, mail: Transaction, body: Result<Vec<u8>, TooLong>) -> Option<Action> {
+        let replies = match self.settings.dialect {
+            Dialect::Smtp => 1,
+            Dialect::Lmtp => mail.envelope.recipients.len(),
+        };
+        let Ok(body) = body else {
+            self.state = State::Idle(Idle::Ready(mail.into_client()));
+            (0..replies).for_each(|_| self.refuse(reply::MESSAGE_TOO_LONG));
+            self.mark_stage(TransactionStage::Refused);
+            return None;
+        };
+        let client = Client { peer: mail.envelope.peer.clone(), auth_status: mail.auth_status };
+        self.state = State::Delivering(client, replies);
+        Some(Action::Deliver { envelope: mail.envelope, body })
+    }
+
+    fn reject_long_line(&mut self, reply: ErrorReply) {
+        self.mask.note_lost_line();
+        if let Some(recording) = &mut self.recorder {
+            recording.record_line_too_long();
+        }
+        self.reject(&CommandError::Bad(reply));
+    }
+
+    /// Ends the session because the input is not that of a mail client. Nothing that follows is executed.
+    fn close_foreign(&mut self, foreign: ForeignInput) -> Option<Action> {
+        if let Some(recording) = &mut self.recorder {
+            recording.record_note(foreign.transcript_text());
+        }
+        self.reply_error_with(|out, settings| reply::write_foreign(out, &settings.domain, foreign));
+        self.state = State::Closed;
+        None
+    }
+
+    fn record_mail_octets(&mut self, octets: usize) {
+        if let Some(recording) = &mut self.recorder {
+            recording.record_mail_octets(Speaker::Client, octets);
+        }
+    }
+}
