@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use jiff::SignedDuration;
-use restante_http_client::Trust;
+use restante_http_client::TlsTrust;
 
 use crate::failure::Failure;
 use crate::screen::Color;
@@ -125,14 +125,14 @@ impl Options {
         self.server.clone().or_else(|| variable(SERVER))
     }
 
-    fn trust(&self) -> Result<Trust, Failure> {
+    fn trust(&self) -> Result<TlsTrust, Failure> {
         if self.insecure {
-            return Ok(Trust::anybody());
+            return Ok(TlsTrust::accept_any());
         }
-        let Some(path) = &self.cacert else { return Ok(Trust::default()) };
+        let Some(path) = &self.cacert else { return Ok(TlsTrust::default()) };
         let wrong = |why: String| Failure::Usage(format!("The certificate {} cannot be used: {why}.", path.display()));
         let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        Trust::also(&pem).map_err(|failure| wrong(failure.to_string()))
+        TlsTrust::with_extra_roots(&pem).map_err(|failure| wrong(failure.to_string()))
     }
 }
 

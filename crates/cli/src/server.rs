@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use restante_http_client::{Answers, Courier, Download, Http as _, Request, Response, Rules, Trust, Url, destination};
+use restante_http_client::{
+    BodyMode, ClientPolicy, Download, HttpClient, HttpService as _, Request, Response, TlsTrust, Url, parse_url,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -36,7 +38,7 @@ pub(crate) enum Credentials {
 /// A server, and how to talk to it.
 pub(crate) struct Server {
     base: Url,
-    courier: Courier,
+    courier: HttpClient,
     credentials: Credentials,
     timeout: Duration,
 }
@@ -51,16 +53,16 @@ pub(crate) struct Question<'a> {
 }
 
 impl Server {
-    pub(crate) fn new(base: Url, credentials: Credentials, trust: Trust, timeout: Duration) -> Self {
-        let rules = Rules {
-            private_addresses: true,
-            proxies: true,
+    pub(crate) fn new(base: Url, credentials: Credentials, trust: TlsTrust, timeout: Duration) -> Self {
+        let rules = ClientPolicy {
+            allow_private_addresses: true,
+            use_proxies: true,
             // A redirect can turn what should delete into what only asks.
-            redirects: 0,
-            answers: Answers::Whole { max: MAX_ANSWER },
-            repeatable: false,
+            max_redirects: 0,
+            body_mode: BodyMode::Full { max_bytes: MAX_ANSWER },
+            retry_all_methods: false,
         };
-        Self { base, courier: Courier::trusting(trust, rules), credentials, timeout }
+        Self { base, courier: HttpClient::with_trust(trust, rules), credentials, timeout }
     }
 
     /// The host of the server, as it stands in a URL.
@@ -100,7 +102,7 @@ impl Server {
     /// The bytes of a path, while they arrive.
     pub(crate) fn download(&self, path: &[&str]) -> Result<Download, Failure> {
         let request = self.request("GET", Question { path, ..Question::default() });
-        let mut download = self.courier.fetch(&request).map_err(|failure| self.unreachable(&failure))?;
+        let mut download = self.courier.download(&request).map_err(|failure| self.unreachable(&failure))?;
         if download.status == 200 {
             return Ok(download);
         }
@@ -134,13 +136,13 @@ impl Server {
         }
     }
 
-    fn unreachable(&self, failure: &restante_http_client::Failure) -> Failure {
-        use restante_http_client::Failure as Sent;
+    fn unreachable(&self, failure: &restante_http_client::HttpError) -> Failure {
+        use restante_http_client::HttpError as Sent;
         let base = &self.base;
         match failure {
-            Sent::Malformed(_) => Failure::Usage(format!("The request cannot be sent to {base}: {failure}.")),
-            Sent::TooLong => Failure::Server(format!("The answer of {base} is too long.")),
-            Sent::Timeout | Sent::Broken(_) | Sent::Forbidden(_) => {
+            Sent::InvalidRequest(_) => Failure::Usage(format!("The request cannot be sent to {base}: {failure}.")),
+            Sent::ResponseTooLarge => Failure::Server(format!("The answer of {base} is too long.")),
+            Sent::Timeout | Sent::Network(_) | Sent::ForbiddenAddress(_) => {
                 Failure::Unreachable(format!("The server {base} cannot be reached: {failure}."))
             }
         }
@@ -149,7 +151,7 @@ impl Server {
 
 /// Understands the URL of a server. Credentials in it count as those of a user.
 pub(crate) fn base(text: &str) -> Result<(Url, Credentials), String> {
-    let mut url = destination(text).map_err(|failure| failure.to_string())?;
+    let mut url = parse_url(text).map_err(|failure| failure.to_string())?;
     url.set_query(None);
     let credentials = match (url.username(), url.password()) {
         ("", _) => Credentials::None,
@@ -267,7 +269,7 @@ mod tests {
     #[test]
     fn paths_are_encoded_below_the_base() {
         let (url, _) = base("http://x.test/mail/").unwrap();
-        let server = Server::new(url, Credentials::None, Trust::default(), Duration::from_secs(1));
+        let server = Server::new(url, Credentials::None, TlsTrust::default(), Duration::from_secs(1));
         let path = &["api", "v1", "mailbox", "a/b c@x.org"];
         let request = server.request("GET", Question { path, parameters: &[("q", "a b&c")], ..Question::default() });
         assert_eq!(request.url, "http://x.test/mail/api/v1/mailbox/a%2Fb%20c@x.org?q=a+b%26c");

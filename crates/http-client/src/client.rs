@@ -15,65 +15,65 @@ use ureq::http::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 use url::Url;
 
-use crate::connectors::{Tls, Trust, Witness, watched};
-use crate::destination::{checked, destination};
+use crate::connectors::{ConnectionObserver, LazyTlsConnector, TlsTrust, detect_new_connection};
 use crate::proxies::Proxies;
-use crate::resolver::Guide;
-use crate::{Answers, Failure, Http, Request, Response, Rules};
+use crate::resolver::PolicyResolver;
+use crate::target_url::{parse_url, validate_url};
+use crate::{BodyMode, ClientPolicy, HttpError, HttpService, Request, Response};
 
 /// No request takes longer than this, whatever was asked for.
-const LONGEST: Duration = Duration::from_hours(1);
+const MAX_REQUEST_DURATION: Duration = Duration::from_hours(1);
 
 /// The longest head of an answer, and the size of the buffers of a connection.
-const HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// What bodies may be packed with.
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
 /// What a member of a gzip stream begins with (RFC 1952, section 2.3.1).
-const MEMBER: [u8; 2] = [0x1f, 0x8b];
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// How much of a body is read that nobody wants. A connection can be used again only when its end is reached.
-const UNWANTED: u64 = 64 * 1024;
+const MAX_DISCARDED_BYTES: u64 = 64 * 1024;
 
 /// How long a connection is kept for the next request.
-const IDLE: Duration = Duration::from_secs(15);
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The client. Cheap to make; connections are kept for the next request to the same host, for a short time.
 ///
 /// It knows no cookies. Answers that are packed with gzip are unpacked.
 #[derive(Debug)]
-pub struct Courier {
+pub struct HttpClient {
     agent: Agent,
     proxies: Proxies,
-    rules: Rules,
+    policy: ClientPolicy,
 }
 
-impl Courier {
+impl HttpClient {
     /// A client that keeps to these rules.
-    pub fn new(rules: Rules) -> Self {
-        Self::trusting(Trust::default(), rules)
+    pub fn new(rules: ClientPolicy) -> Self {
+        Self::with_trust(TlsTrust::default(), rules)
     }
 
     /// A client that keeps to these rules, and believes others than the system does.
-    pub fn trusting(trust: Trust, rules: Rules) -> Self {
-        let proxies = if rules.proxies { Proxies::of_environment() } else { Proxies::default() };
-        Self::over(Tls::new(trust), proxies, rules)
+    pub fn with_trust(trust: TlsTrust, rules: ClientPolicy) -> Self {
+        let proxies = if rules.use_proxies { Proxies::from_env() } else { Proxies::default() };
+        Self::with_parts(LazyTlsConnector::new(trust), proxies, rules)
     }
 
     /// Sends a request, and hands over the body of the answer while it arrives, of any length. The time that the request
     /// allows is the longest silence, not the whole.
-    pub fn fetch(&self, request: &Request) -> Result<Download, Failure> {
-        let mut errand = Errand::parse(request)?;
-        errand.silence = Some(request.timeout);
+    pub fn download(&self, request: &Request) -> Result<Download, HttpError> {
+        let mut errand = PendingRequest::parse(request)?;
+        errand.idle_timeout = Some(request.timeout);
         // Nothing is unpacked on the way.
         errand.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let (_, answer) = self.arrive(errand, Instant::now() + LONGEST)?;
+        let (_, answer) = self.follow_redirects(errand, Instant::now() + MAX_REQUEST_DURATION)?;
         let (head, body) = answer.into_parts();
         Ok(Download { status: head.status.as_u16(), body: body.into_reader() })
     }
 
-    fn over(tls: Tls, proxies: Proxies, rules: Rules) -> Self {
+    fn with_parts(tls: LazyTlsConnector, proxies: Proxies, rules: ClientPolicy) -> Self {
         let config = Config::builder()
             .http_status_as_error(false)
             .proxy(None)
@@ -81,87 +81,104 @@ impl Courier {
             .max_redirects(0)
             .allow_non_standard_methods(true)
             .user_agent(concat!("Restante/", env!("CARGO_PKG_VERSION")))
-            .max_response_header_size(HEAD)
-            .input_buffer_size(HEAD)
-            .output_buffer_size(HEAD)
+            .max_response_header_size(MAX_HEAD_BYTES)
+            .input_buffer_size(MAX_HEAD_BYTES)
+            .output_buffer_size(MAX_HEAD_BYTES)
             .build();
         let connector =
-            ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(tls).chain(Witness);
-        Self { agent: Agent::with_parts(config, connector, Guide::new(rules.private_addresses)), proxies, rules }
+            ().chain(ConnectProxyConnector::default())
+                .chain(TcpConnector::default())
+                .chain(tls)
+                .chain(ConnectionObserver);
+        Self {
+            agent: Agent::with_parts(config, connector, PolicyResolver::new(rules.allow_private_addresses)),
+            proxies,
+            policy: rules,
+        }
     }
 
-    fn exchange(&self, errand: &Errand<'_>, deadline: Instant) -> Result<http::Response<ureq::Body>, Failure> {
-        let (answer, is_new) = watched(|| self.try_exchange(errand, deadline, None));
+    fn send_with_retry(
+        &self,
+        errand: &PendingRequest<'_>,
+        deadline: Instant,
+    ) -> Result<http::Response<ureq::Body>, HttpError> {
+        let (answer, is_new) = detect_new_connection(|| self.try_send(errand, deadline, None));
         match answer {
             Err(ureq::Error::Io(error))
-                if !is_new && is_hang_up(&error) && (self.rules.repeatable || errand.method.is_idempotent()) =>
+                if !is_new
+                    && is_connection_closed(&error)
+                    && (self.policy.retry_all_methods || errand.method.is_idempotent()) =>
             {
-                self.try_exchange(errand, deadline, Some(Duration::ZERO)).map_err(failure)
+                self.try_send(errand, deadline, Some(Duration::ZERO)).map_err(http_error)
             }
-            answer => answer.map_err(failure),
+            answer => answer.map_err(http_error),
         }
     }
 
     /// One attempt. A connection from an earlier request is used only when it was left not longer ago than `idle`.
-    fn try_exchange(
+    fn try_send(
         &self,
-        errand: &Errand<'_>,
+        errand: &PendingRequest<'_>,
         deadline: Instant,
         idle: Option<Duration>,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(ureq::Error::Other(Box::new(Failure::Timeout)));
+            return Err(ureq::Error::Other(Box::new(HttpError::Timeout)));
         }
         let mut request = http::Request::new(());
         *request.method_mut() = errand.method.clone();
         *request.uri_mut() = errand.url.as_str().parse().map_err(http::Error::from)?;
         *request.headers_mut() = errand.headers.clone();
-        if self.unpacks(errand) {
+        if self.accepts_gzip(errand) {
             request.headers_mut().insert(ACCEPT_ENCODING, GZIP);
         }
-        let proxy = self.proxies.on_the_way_to(&errand.url).map_err(|failure| ureq::Error::Other(Box::new(failure)))?;
-        let idle = idle.unwrap_or(IDLE);
-        if let Some(body) = errand.sent_along() {
+        let proxy = self.proxies.proxy_for(&errand.url).map_err(|failure| ureq::Error::Other(Box::new(failure)))?;
+        let idle = idle.unwrap_or(IDLE_CONNECTION_TIMEOUT);
+        if let Some(body) = errand.body_to_send() {
             let request = self.agent.configure_request(request.map(|()| body));
             self.agent.run(request.timeout_global(Some(left)).max_idle_age(idle).proxy(proxy).build())
         } else {
             let request = self.agent.configure_request(request);
-            let request = request.timeout_connect(errand.silence).timeout_per_read(errand.silence);
+            let request = request.timeout_connect(errand.idle_timeout).timeout_per_read(errand.idle_timeout);
             self.agent.run(request.timeout_global(Some(left)).max_idle_age(idle).proxy(proxy).build())
         }
     }
 
     /// The answer behind all redirects, and the request that got it.
-    fn arrive<'a>(
+    fn follow_redirects<'a>(
         &self,
-        mut errand: Errand<'a>,
+        mut errand: PendingRequest<'a>,
         deadline: Instant,
-    ) -> Result<(Errand<'a>, http::Response<ureq::Body>), Failure> {
-        for _ in 0..self.rules.redirects {
-            let answer = self.exchange(&errand, deadline)?;
-            let Some(next) = errand.follow(answer.status(), answer.headers())? else {
+    ) -> Result<(PendingRequest<'a>, http::Response<ureq::Body>), HttpError> {
+        for _ in 0..self.policy.max_redirects {
+            let answer = self.send_with_retry(&errand, deadline)?;
+            let Some(next) = errand.redirected(answer.status(), answer.headers())? else {
                 return Ok((errand, answer));
             };
             errand = next;
         }
-        let answer = self.exchange(&errand, deadline)?;
-        if self.rules.redirects > 0 && errand.follow(answer.status(), answer.headers())?.is_some() {
-            return Err(Failure::Broken("too many redirects".to_owned()));
+        let answer = self.send_with_retry(&errand, deadline)?;
+        if self.policy.max_redirects > 0 && errand.redirected(answer.status(), answer.headers())?.is_some() {
+            return Err(HttpError::Network("too many redirects".to_owned()));
         }
         Ok((errand, answer))
     }
 
     /// Whether the answer may come packed with gzip. Who asks for an encoding, or for a part, wants the bytes as they are.
-    fn unpacks(&self, errand: &Errand<'_>) -> bool {
-        matches!(self.rules.answers, Answers::Whole { .. })
+    fn accepts_gzip(&self, errand: &PendingRequest<'_>) -> bool {
+        matches!(self.policy.body_mode, BodyMode::Full { .. })
             && errand.method != Method::HEAD
             && ![ACCEPT_ENCODING, RANGE].iter().any(|name| errand.headers.contains_key(name))
     }
 
-    fn read(&self, errand: Errand<'_>, answer: http::Response<ureq::Body>) -> Result<Response, Failure> {
+    fn read_response(
+        &self,
+        errand: PendingRequest<'_>,
+        answer: http::Response<ureq::Body>,
+    ) -> Result<Response, HttpError> {
         let (mut head, mut body) = answer.into_parts();
-        let is_packed = self.unpacks(&errand) && head.headers.get(CONTENT_ENCODING).is_some_and(is_gzip);
+        let is_packed = self.accepts_gzip(&errand) && head.headers.get(CONTENT_ENCODING).is_some_and(is_gzip);
         if is_packed {
             // What they say is not true of the body as it is handed over.
             head.headers.remove(CONTENT_ENCODING);
@@ -172,12 +189,12 @@ impl Courier {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
             .collect();
-        let body = match self.rules.answers {
-            Answers::Whole { max } if is_packed => unpacked(&mut body, max)?,
-            Answers::Whole { max } => whole(body.as_reader(), max)?,
-            Answers::Head => {
+        let body = match self.policy.body_mode {
+            BodyMode::Full { max_bytes: max } if is_packed => gunzip(&mut body, max)?,
+            BodyMode::Full { max_bytes: max } => read_limited(body.as_reader(), max)?,
+            BodyMode::HeadOnly => {
                 // What matters has been said.
-                let _ = io::copy(&mut body.as_reader().take(UNWANTED), &mut io::sink());
+                let _ = io::copy(&mut body.as_reader().take(MAX_DISCARDED_BYTES), &mut io::sink());
                 Vec::new()
             }
         };
@@ -185,11 +202,12 @@ impl Courier {
     }
 }
 
-impl Http for Courier {
-    fn send(&self, request: &Request) -> Result<Response, Failure> {
-        let errand = Errand::parse(request)?;
-        let (errand, answer) = self.arrive(errand, Instant::now() + request.timeout.min(LONGEST))?;
-        self.read(errand, answer)
+impl HttpService for HttpClient {
+    fn send(&self, request: &Request) -> Result<Response, HttpError> {
+        let errand = PendingRequest::parse(request)?;
+        let (errand, answer) =
+            self.follow_redirects(errand, Instant::now() + request.timeout.min(MAX_REQUEST_DURATION))?;
+        self.read_response(errand, answer)
     }
 }
 
@@ -207,60 +225,60 @@ impl Read for Download {
 }
 
 /// One request on its way, which a redirect may send elsewhere.
-struct Errand<'a> {
+struct PendingRequest<'a> {
     method: Method,
     url: Url,
     headers: HeaderMap,
     body: Option<&'a [u8]>,
     /// How long the other side may say nothing; without it, only the whole is limited.
-    silence: Option<Duration>,
+    idle_timeout: Option<Duration>,
 }
 
-impl<'a> Errand<'a> {
-    fn parse(request: &'a Request) -> Result<Self, Failure> {
+impl<'a> PendingRequest<'a> {
+    fn parse(request: &'a Request) -> Result<Self, HttpError> {
         let method = Method::from_bytes(request.method.as_bytes())
             .ok()
             // These two turn a connection into something else.
             .filter(|method| ![Method::CONNECT, Method::TRACE].contains(method))
-            .ok_or_else(|| Failure::Malformed(format!("{:?} is no method", request.method)))?;
-        let url = destination(&request.url)?;
+            .ok_or_else(|| HttpError::InvalidRequest(format!("{:?} is no method", request.method)))?;
+        let url = parse_url(&request.url)?;
         let mut headers = HeaderMap::with_capacity(request.headers.len());
         for (name, value) in &request.headers {
             let (Ok(name), Ok(value)) =
                 (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
             else {
-                return Err(Failure::Malformed(format!("{name:?} is no header field, or its value is none")));
+                return Err(HttpError::InvalidRequest(format!("{name:?} is no header field, or its value is none")));
             };
             headers.append(name, value);
         }
         // How long the body is, is known better here.
         headers.remove(CONTENT_LENGTH);
         headers.remove(TRANSFER_ENCODING);
-        Ok(Self { method, url, headers, body: request.body.as_deref(), silence: None })
+        Ok(Self { method, url, headers, body: request.body.as_deref(), idle_timeout: None })
     }
 
     /// What is sent behind the head. For these methods an empty body is told as such (RFC 9110, section 8.6).
-    fn sent_along(&self) -> Option<&'a [u8]> {
+    fn body_to_send(&self) -> Option<&'a [u8]> {
         let has_always = [Method::POST, Method::PUT, Method::PATCH].contains(&self.method);
         self.body.or(has_always.then_some(&[]))
     }
 
     /// The request that follows this answer to it; none when the answer is no redirect. As browsers do, 307 and 308 keep
     /// method and body, the others ask with GET (RFC 9110, section 15.4). Secrets stay with those they were meant for.
-    fn follow(&self, status: StatusCode, answer: &HeaderMap) -> Result<Option<Self>, Failure> {
+    fn redirected(&self, status: StatusCode, answer: &HeaderMap) -> Result<Option<Self>, HttpError> {
         let keeps = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let moves = matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER);
         let (true, Some(location)) = (keeps || moves, answer.get(LOCATION)) else { return Ok(None) };
 
         let location = String::from_utf8_lossy(location.as_bytes());
         let url = self.url.join(&location);
-        let url = url.map_err(|error| Failure::Malformed(format!("{location} is no URL: {error}")))?;
-        let url = checked(url)?;
+        let url = url.map_err(|error| HttpError::InvalidRequest(format!("{location} is no URL: {error}")))?;
+        let url = validate_url(url)?;
         let mut next = Self {
             method: self.method.clone(),
             headers: self.headers.clone(),
             body: self.body,
-            silence: self.silence,
+            idle_timeout: self.idle_timeout,
             url,
         };
         if moves {
@@ -287,46 +305,50 @@ fn is_gzip(encoding: &HeaderValue) -> bool {
 
 /// The bound holds for what comes out. Nothing at all, as with many a status, is not packed either. Some pad what they have
 /// packed: what follows a member and begins no other one is left alone.
-fn unpacked(body: &mut ureq::Body, max: u64) -> Result<Vec<u8>, Failure> {
+fn gunzip(body: &mut ureq::Body, max: u64) -> Result<Vec<u8>, HttpError> {
     let mut packed = BufReader::new(body.as_reader());
     let mut bytes = Vec::new();
     let mut left = max;
     for is_first in iter::once(true).chain(iter::repeat(false)) {
-        let mut start = Vec::with_capacity(MEMBER.len());
-        (&mut packed).take(2).read_to_end(&mut start).map_err(|error| failure(error.into()))?;
-        if start.is_empty() || (!is_first && start != MEMBER) {
+        let mut start = Vec::with_capacity(GZIP_MAGIC.len());
+        (&mut packed).take(2).read_to_end(&mut start).map_err(|error| http_error(error.into()))?;
+        if start.is_empty() || (!is_first && start != GZIP_MAGIC) {
             break;
         }
-        let member = whole(GzDecoder::new(start.chain(&mut packed)), left)?;
+        let member = read_limited(GzDecoder::new(start.chain(&mut packed)), left)?;
         left = left.saturating_sub(u64::try_from(member.len()).unwrap_or(u64::MAX));
         bytes.extend(member);
     }
     Ok(bytes)
 }
 
-fn whole(body: impl Read, max: u64) -> Result<Vec<u8>, Failure> {
+fn read_limited(body: impl Read, max: u64) -> Result<Vec<u8>, HttpError> {
     let mut bytes = Vec::new();
-    body.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failure(error.into()))?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > max) { Err(Failure::TooLong) } else { Ok(bytes) }
+    body.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| http_error(error.into()))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > max) {
+        Err(HttpError::ResponseTooLarge)
+    } else {
+        Ok(bytes)
+    }
 }
 
 /// Whether this is what a connection looks like that the other side has closed.
-fn is_hang_up(error: &io::Error) -> bool {
+fn is_connection_closed(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
     [BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof].contains(&error.kind())
 }
 
-fn failure(error: ureq::Error) -> Failure {
+fn http_error(error: ureq::Error) -> HttpError {
     match error {
-        ureq::Error::Timeout(_) => Failure::Timeout,
-        ureq::Error::BadUri(text) => Failure::Malformed(text),
-        ureq::Error::Http(error) => Failure::Malformed(error.to_string()),
-        ureq::Error::Io(error) => Failure::Broken(error.to_string()),
-        ureq::Error::Other(inner) => match inner.downcast::<Failure>() {
+        ureq::Error::Timeout(_) => HttpError::Timeout,
+        ureq::Error::BadUri(text) => HttpError::InvalidRequest(text),
+        ureq::Error::Http(error) => HttpError::InvalidRequest(error.to_string()),
+        ureq::Error::Io(error) => HttpError::Network(error.to_string()),
+        ureq::Error::Other(inner) => match inner.downcast::<HttpError>() {
             Ok(ours) => *ours,
-            Err(inner) => Failure::Broken(inner.to_string()),
+            Err(inner) => HttpError::Network(inner.to_string()),
         },
-        other => Failure::Broken(other.to_string()),
+        other => HttpError::Network(other.to_string()),
     }
 }
 
@@ -342,12 +364,12 @@ mod tests {
 
     use super::*;
 
-    const RULES: Rules = Rules {
-        private_addresses: true,
-        proxies: false,
-        redirects: 1,
-        answers: Answers::Whole { max: 100 },
-        repeatable: false,
+    const RULES: ClientPolicy = ClientPolicy {
+        allow_private_addresses: true,
+        use_proxies: false,
+        max_redirects: 1,
+        body_mode: BodyMode::Full { max_bytes: 100 },
+        retry_all_methods: false,
     };
 
     fn request(url: &str) -> Request {
@@ -391,19 +413,19 @@ mod tests {
         serve(secure, certificate.clone(), key);
         redirect(plain, there.clone());
 
-        let trusting = Courier::trusting(Trust::also(made.cert.pem().as_bytes()).unwrap(), RULES);
+        let trusting = HttpClient::with_trust(TlsTrust::with_extra_roots(made.cert.pem().as_bytes()).unwrap(), RULES);
         // By name, twice, to see that what was set up serves the second one too; and on the way of a redirect.
         for url in [&there, &there, &here] {
             assert_eq!(trusting.send(&request(url)).unwrap().body, b"secret");
         }
         let other_name = there.replace("localhost", "127.0.0.1");
-        for (courier, url) in [(&Courier::new(RULES), &there), (&trusting, &other_name)] {
+        for (courier, url) in [(&HttpClient::new(RULES), &there), (&trusting, &other_name)] {
             let result = courier.send(&request(url));
-            assert!(matches!(&result, Err(Failure::Broken(why)) if why.contains("certificate")), "{result:?}");
+            assert!(matches!(&result, Err(HttpError::Network(why)) if why.contains("certificate")), "{result:?}");
         }
-        let careless = Courier::trusting(Trust::anybody(), RULES);
+        let careless = HttpClient::with_trust(TlsTrust::accept_any(), RULES);
         assert_eq!(careless.send(&request(&other_name)).unwrap().body, b"secret");
-        assert!(Trust::also(b"no certificate").is_err());
+        assert!(TlsTrust::with_extra_roots(b"no certificate").is_err());
     }
 
     #[test]
@@ -415,7 +437,7 @@ mod tests {
             let _ = stream.read(&mut [0; 1000]);
             let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n{}", "x".repeat(10_000));
         });
-        let mut download = Courier::new(RULES).fetch(&request(&url)).unwrap();
+        let mut download = HttpClient::new(RULES).download(&request(&url)).unwrap();
         assert_eq!(download.status, 200);
         let mut body = vec![0; 10_000];
         download.read_exact(&mut body).unwrap();
@@ -443,7 +465,7 @@ mod tests {
             heads
         });
         let proxies = Proxies::new(|name| (name == "HTTP_PROXY").then(|| format!("http://user:pass@{address}")));
-        let courier = Courier::over(Tls::default(), proxies, RULES);
+        let courier = HttpClient::with_parts(LazyTlsConnector::default(), proxies, RULES);
         let asked = Request {
             headers: vec![("Authorization".to_owned(), "secret".to_owned())],
             ..request("http://nowhere.invalid/path")

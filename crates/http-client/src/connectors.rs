@@ -12,47 +12,47 @@ use ureq::config::Config;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::unversioned::transport::{ConnectionDetails, Connector, RustlsConnector, Transport};
 
-use crate::Failure;
+use crate::HttpError;
 
 /// Which servers are believed for https.
 #[derive(Clone, Debug, Default)]
-pub struct Trust {
-    also: Vec<CertificateDer<'static>>,
-    anybody: bool,
+pub struct TlsTrust {
+    extra_roots: Vec<CertificateDer<'static>>,
+    accept_any: bool,
 }
 
-impl Trust {
+impl TlsTrust {
     /// Those with a certificate that the system trusts, or one of these, or one that is signed by one of these. The text
     /// is in PEM.
-    pub fn also(pem: &[u8]) -> Result<Self, Failure> {
+    pub fn with_extra_roots(pem: &[u8]) -> Result<Self, HttpError> {
         match CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>() {
-            Ok(also) if !also.is_empty() => Ok(Self { also, anybody: false }),
-            _ => Err(Failure::Malformed("there is no certificate in PEM in it".to_owned())),
+            Ok(also) if !also.is_empty() => Ok(Self { extra_roots: also, accept_any: false }),
+            _ => Err(HttpError::InvalidRequest("there is no certificate in PEM in it".to_owned())),
         }
     }
 
     /// Whoever answers. Nobody knows then who reads what is sent.
-    pub fn anybody() -> Self {
-        Self { also: Vec::new(), anybody: true }
+    pub fn accept_any() -> Self {
+        Self { extra_roots: Vec::new(), accept_any: true }
     }
 }
 
 /// Makes TLS connections of plain ones where the URL asks for it.
 #[derive(Debug, Default)]
-pub(crate) struct Tls {
+pub(crate) struct LazyTlsConnector {
     rustls: RustlsConnector,
-    trust: Trust,
+    trust: TlsTrust,
     /// What the connector looks at: the roots are a part of it.
     config: OnceLock<Config>,
 }
 
-impl Tls {
-    pub(crate) fn new(trust: Trust) -> Self {
+impl LazyTlsConnector {
+    pub(crate) fn new(trust: TlsTrust) -> Self {
         Self { trust, ..Self::default() }
     }
 }
 
-impl<In: Transport> Connector<In> for Tls {
+impl<In: Transport> Connector<In> for LazyTlsConnector {
     type Out = <RustlsConnector as Connector<In>>::Out;
 
     fn connect(&self, details: &ConnectionDetails<'_>, chained: Option<In>) -> Result<Option<Self::Out>, Error> {
@@ -76,18 +76,18 @@ impl<In: Transport> Connector<In> for Tls {
     }
 }
 
-fn config(trust: &Trust) -> Config {
+fn config(trust: &TlsTrust) -> Config {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let tls = TlsConfig::builder()
-        .root_certs(roots(&trust.also))
-        .disable_verification(trust.anybody)
+        .root_certs(load_roots(&trust.extra_roots))
+        .disable_verification(trust.accept_any)
         .unversioned_rustls_crypto_provider(provider)
         .build();
     Config::builder().proxy(None).tls_config(tls).build()
 }
 
 /// What the system trusts, and these; where there is nothing, as in a bare container, what Mozilla trusts.
-fn roots(also: &[CertificateDer<'static>]) -> RootCerts {
+fn load_roots(also: &[CertificateDer<'static>]) -> RootCerts {
     let found = rustls_native_certs::load_native_certs().certs;
     if found.is_empty() && also.is_empty() {
         return RootCerts::WebPki;
@@ -103,9 +103,9 @@ thread_local! {
 /// The end of the chain that makes connections. It changes nothing, and remembers that a connection was made. A kept connection
 /// may have been closed by the other side in the moment it is used again, which says nothing about the other side.
 #[derive(Debug)]
-pub(crate) struct Witness;
+pub(crate) struct ConnectionObserver;
 
-impl<In: Transport> Connector<In> for Witness {
+impl<In: Transport> Connector<In> for ConnectionObserver {
     type Out = In;
 
     fn connect(&self, _: &ConnectionDetails<'_>, chained: Option<In>) -> Result<Option<In>, Error> {
@@ -115,7 +115,7 @@ impl<In: Transport> Connector<In> for Witness {
 }
 
 /// Does something, and says whether a connection was made for it by this thread.
-pub(crate) fn watched<T>(work: impl FnOnce() -> T) -> (T, bool) {
+pub(crate) fn detect_new_connection<T>(work: impl FnOnce() -> T) -> (T, bool) {
     CONNECTED.set(false);
     let done = work();
     (done, CONNECTED.get())

@@ -10,17 +10,20 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
 /// Returns a client configuration that accepts every certificate. The connection is encrypted, but nothing is known about the
 /// identity of the server: send no secrets over it.
-pub fn accept_any_certificate() -> Result<ClientConfig, Error> {
+pub fn insecure_client_config() -> Result<ClientConfig, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
-    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))).with_no_client_auth())
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
+        .with_no_client_auth())
 }
 
 /// Accepts every certificate. The server must still prove that it has the key of the certificate.
 #[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for AnyCertificate {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -3,60 +3,60 @@
 
 mod client;
 mod connectors;
-mod destination;
 mod insecure;
 mod proxies;
-mod public;
+mod public_address;
 mod resolver;
+mod target_url;
 
 use std::fmt;
 use std::time::Duration;
 
-pub use client::{Courier, Download};
-pub use connectors::Trust;
-pub use destination::{destination, is_plainly_private};
-pub use insecure::accept_any_certificate;
+pub use client::{Download, HttpClient};
+pub use connectors::TlsTrust;
+pub use insecure::insecure_client_config;
+pub use target_url::{has_private_host, parse_url};
 pub use url::Url;
 
 /// Sends requests; blocking, so never called on a network thread. May be shared by threads.
-pub trait Http: Send + Sync + 'static {
+pub trait HttpService: Send + Sync + 'static {
     /// Sends a request and reads the answer, whatever its status.
-    fn send(&self, request: &Request) -> Result<Response, Failure>;
+    fn send(&self, request: &Request) -> Result<Response, HttpError>;
 
     /// Whether requests have to come from the thread that wants the answers, one after the other.
-    fn one_by_one(&self) -> bool {
+    fn requires_caller_thread(&self) -> bool {
         false
     }
 }
 
 /// Which way requests may go.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct ClientPolicy {
     /// Whether addresses that are not public may be reached: loopback, private, link-local, unique-local and the like.
-    pub private_addresses: bool,
+    pub allow_private_addresses: bool,
     /// Whether requests go through the proxies that the environment names. A proxy looks up names itself, so what is said
     /// about addresses holds only without.
-    pub proxies: bool,
+    pub use_proxies: bool,
     /// How many redirects are followed.
-    pub redirects: u32,
+    pub max_redirects: u32,
     /// What of an answer matters.
-    pub answers: Answers,
+    pub body_mode: BodyMode,
     /// Whether every request may arrive twice. When a connection breaks that was kept from an earlier request, nobody
     /// knows whether the other side has seen the request; it is then sent again at once, over a new connection. Methods for
     /// which that does not matter (RFC 9110 section 9.2.2) are sent again in any case.
-    pub repeatable: bool,
+    pub retry_all_methods: bool,
 }
 
 /// What of an answer matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answers {
+pub enum BodyMode {
     /// All of it. A body of more bytes than this, or one that breaks off, is a failure.
-    Whole {
+    Full {
         /// The longest body.
-        max: u64,
+        max_bytes: u64,
     },
     /// The head: once it is there, the request has been answered, whatever becomes of the body, which is thrown away.
-    Head,
+    HeadOnly,
 }
 
 /// A request.
@@ -89,27 +89,27 @@ pub struct Response {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum HttpError {
     /// The request makes no sense: its URL, a header field or the method.
-    Malformed(String),
+    InvalidRequest(String),
     /// The rules do not allow the address.
-    Forbidden(String),
+    ForbiddenAddress(String),
     /// It took too long.
     Timeout,
     /// The answer is longer than allowed.
-    TooLong,
+    ResponseTooLarge,
     /// Name, connection, TLS or protocol failed.
-    Broken(String),
+    Network(String),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Malformed(what) | Self::Forbidden(what) | Self::Broken(what) => f.write_str(what),
+            Self::InvalidRequest(what) | Self::ForbiddenAddress(what) | Self::Network(what) => f.write_str(what),
             Self::Timeout => f.write_str("no answer in time"),
-            Self::TooLong => f.write_str("the answer is too long"),
+            Self::ResponseTooLarge => f.write_str("the answer is too long"),
         }
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for HttpError {}

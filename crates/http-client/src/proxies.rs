@@ -7,19 +7,19 @@ use std::net::IpAddr;
 use ureq::{Proxy, ProxyProtocol};
 use url::{Host, Url};
 
-use crate::Failure;
+use crate::HttpError;
 
 /// Which proxy is for what.
 #[derive(Debug, Default)]
 pub(crate) struct Proxies {
-    http: Option<Result<Proxy, Failure>>,
-    https: Option<Result<Proxy, Failure>>,
-    without: Vec<Exception>,
+    http: Option<Result<Proxy, HttpError>>,
+    https: Option<Result<Proxy, HttpError>>,
+    no_proxy: Vec<NoProxyRule>,
 }
 
 impl Proxies {
     /// Those of the environment.
-    pub(crate) fn of_environment() -> Self {
+    pub(crate) fn from_env() -> Self {
         Self::new(|name| env::var(name).ok())
     }
 
@@ -30,19 +30,19 @@ impl Proxies {
                 (!value.is_empty()).then_some((name, value))
             })
         };
-        let proxy = |name| either(name).map(|(name, value)| parse(&name, &value));
+        let proxy = |name| either(name).map(|(name, value)| parse_proxy(&name, &value));
         let without = either("NO_PROXY").map(|(_, value)| value).unwrap_or_default();
-        let without = without.split(',').filter_map(Exception::parse).collect();
-        Self { http: proxy("HTTP_PROXY"), https: proxy("HTTPS_PROXY"), without }
+        let without = without.split(',').filter_map(NoProxyRule::parse).collect();
+        Self { http: proxy("HTTP_PROXY"), https: proxy("HTTPS_PROXY"), no_proxy: without }
     }
 
     /// The proxy for a request, if it needs one.
-    pub(crate) fn on_the_way_to(&self, url: &Url) -> Result<Option<Proxy>, Failure> {
+    pub(crate) fn proxy_for(&self, url: &Url) -> Result<Option<Proxy>, HttpError> {
         let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
         match (proxy, url.host()) {
-            (Some(proxy), Some(host)) if !is_here(&host) => {
+            (Some(proxy), Some(host)) if !is_loopback_host(&host) => {
                 let is_without =
-                    self.without.iter().any(|exception| exception.holds(&host, url.port_or_known_default()));
+                    self.no_proxy.iter().any(|exception| exception.matches(&host, url.port_or_known_default()));
                 if is_without { Ok(None) } else { proxy.clone().map(Some) }
             }
             _ => Ok(None),
@@ -52,35 +52,35 @@ impl Proxies {
 
 /// A host, or several, that are reached directly.
 #[derive(Debug)]
-struct Exception {
-    hosts: Hosts,
+struct NoProxyRule {
+    hosts: HostPattern,
     /// Any when there is none.
     port: Option<u16>,
 }
 
 #[derive(Debug)]
-enum Hosts {
+enum HostPattern {
     All,
     /// Addresses that begin with the same bits.
     Block(IpAddr, u32),
     /// A name and those below it.
     Domain(String),
     /// Those below a name.
-    Below(String),
+    Subdomains(String),
 }
 
-impl Exception {
+impl NoProxyRule {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
         let whole = |hosts| Some(Self { hosts, port: None });
         if text == "*" {
-            return whole(Hosts::All);
+            return whole(HostPattern::All);
         }
         if let Some((address, prefix)) = text.split_once('/') {
-            return whole(Hosts::Block(address.parse().ok()?, prefix.parse().ok()?));
+            return whole(HostPattern::Block(address.parse().ok()?, prefix.parse().ok()?));
         }
         if let Ok(address) = text.parse() {
-            return whole(Hosts::Block(address, u32::MAX));
+            return whole(HostPattern::Block(address, u32::MAX));
         }
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) => (host, Some(port.parse().ok()?)),
@@ -89,21 +89,25 @@ impl Exception {
         let host = host.strip_prefix('*').unwrap_or(host);
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let hosts = match (bare.parse(), host.strip_prefix('.')) {
-            (Ok(address), _) => Hosts::Block(address, u32::MAX),
-            (_, Some(domain)) => Hosts::Below(domain.to_owned()),
-            _ => Hosts::Domain(host.to_owned()),
+            (Ok(address), _) => HostPattern::Block(address, u32::MAX),
+            (_, Some(domain)) => HostPattern::Subdomains(domain.to_owned()),
+            _ => HostPattern::Domain(host.to_owned()),
         };
         (!host.is_empty()).then_some(Self { hosts, port })
     }
 
-    fn holds(&self, host: &Host<&str>, port: Option<u16>) -> bool {
+    fn matches(&self, host: &Host<&str>, port: Option<u16>) -> bool {
         let is_below = |name: &str, domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
         let fits = match (&self.hosts, host) {
-            (Hosts::All, _) => true,
-            (Hosts::Block(block, prefix), Host::Ipv4(address)) => within(IpAddr::V4(*address), *block, *prefix),
-            (Hosts::Block(block, prefix), Host::Ipv6(address)) => within(IpAddr::V6(*address), *block, *prefix),
-            (Hosts::Domain(domain), Host::Domain(name)) => name == domain || is_below(name, domain),
-            (Hosts::Below(domain), Host::Domain(name)) => is_below(name, domain),
+            (HostPattern::All, _) => true,
+            (HostPattern::Block(block, prefix), Host::Ipv4(address)) => {
+                shares_prefix(IpAddr::V4(*address), *block, *prefix)
+            }
+            (HostPattern::Block(block, prefix), Host::Ipv6(address)) => {
+                shares_prefix(IpAddr::V6(*address), *block, *prefix)
+            }
+            (HostPattern::Domain(domain), Host::Domain(name)) => name == domain || is_below(name, domain),
+            (HostPattern::Subdomains(domain), Host::Domain(name)) => is_below(name, domain),
             _ => false,
         };
         fits && (self.port.is_none() || self.port == port)
@@ -111,7 +115,7 @@ impl Exception {
 }
 
 /// Whether two addresses begin with the same bits; all of them when that is more than there are.
-fn within(address: IpAddr, block: IpAddr, prefix: u32) -> bool {
+fn shares_prefix(address: IpAddr, block: IpAddr, prefix: u32) -> bool {
     match (address, block) {
         (IpAddr::V4(address), IpAddr::V4(block)) => {
             (address.to_bits() ^ block.to_bits()).leading_zeros() >= prefix.min(32)
@@ -123,7 +127,7 @@ fn within(address: IpAddr, block: IpAddr, prefix: u32) -> bool {
     }
 }
 
-fn is_here(host: &Host<&str>) -> bool {
+fn is_loopback_host(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => *name == "localhost",
         Host::Ipv4(address) => address.is_loopback(),
@@ -132,11 +136,11 @@ fn is_here(host: &Host<&str>) -> bool {
 }
 
 /// A URL, of which the scheme may be left out. What is wrong with it is told when it is needed; it may hold a password.
-fn parse(name: &str, value: &str) -> Result<Proxy, Failure> {
+fn parse_proxy(name: &str, value: &str) -> Result<Proxy, HttpError> {
     Proxy::new(value)
         .ok()
         .filter(|proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https))
-        .ok_or_else(|| Failure::Broken(format!("{name} in the environment is no http or https URL")))
+        .ok_or_else(|| HttpError::Network(format!("{name} in the environment is no http or https URL")))
 }
 
 #[cfg(test)]
@@ -148,7 +152,7 @@ mod tests {
     }
 
     fn way(proxies: &Proxies, url: &str) -> String {
-        match proxies.on_the_way_to(&Url::parse(url).unwrap()) {
+        match proxies.proxy_for(&Url::parse(url).unwrap()) {
             Ok(Some(proxy)) => format!("{}:{}", proxy.host(), proxy.port()),
             Ok(None) => "direct".to_owned(),
             Err(failure) => failure.to_string(),

@@ -16,30 +16,31 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-use crate::Failure;
-use crate::public::is_public;
+use crate::HttpError;
+use crate::public_address::is_public;
 
 /// How many names may be looked up at the same time. The system's look-up cannot be interrupted: one that nobody waits
 /// for any more still holds a thread until it gives up.
-const LOOKUPS: usize = 64;
+const MAX_LOOKUPS: usize = 64;
 
 /// How many addresses of a host are tried.
-const ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
 /// Finds addresses, and drops those that the rules forbid.
 #[derive(Debug)]
-pub(crate) struct Guide {
-    private_addresses: bool,
-    lookups: Arc<AtomicUsize>,
+pub(crate) struct PolicyResolver {
+    allow_private_addresses: bool,
+    active_lookups: Arc<AtomicUsize>,
 }
 
-impl Guide {
+impl PolicyResolver {
     pub(crate) fn new(private_addresses: bool) -> Self {
-        Self { private_addresses, lookups: Arc::default() }
+        Self { allow_private_addresses: private_addresses, active_lookups: Arc::default() }
     }
 
     fn look_up(&self, host: &str, port: u16, patience: Duration) -> Result<vec::IntoIter<SocketAddr>, Error> {
-        let seat = Seat::take(&self.lookups).ok_or_else(|| other(broken("too many names are being looked up")))?;
+        let seat = LookupPermit::try_acquire(&self.active_lookups)
+            .ok_or_else(|| into_ureq_error(network_error("too many names are being looked up")))?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let name = host.to_owned();
         thread::Builder::new().name("lookup".to_owned()).spawn(move || {
@@ -49,13 +50,13 @@ impl Guide {
             let _ = sender.send(found);
         })?;
         match receiver.recv_timeout(patience) {
-            Ok(found) => found.map_err(|error| unknown_host(host, &error)),
-            Err(_) => Err(other(Failure::Timeout)),
+            Ok(found) => found.map_err(|error| lookup_error(host, &error)),
+            Err(_) => Err(into_ureq_error(HttpError::Timeout)),
         }
     }
 }
 
-impl Resolver for Guide {
+impl Resolver for PolicyResolver {
     fn resolve(&self, uri: &Uri, _: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
         let host = uri.host().ok_or_else(|| Error::BadUri(format!("{uri} has no host")))?;
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -71,46 +72,48 @@ impl Resolver for Guide {
         let mut any = false;
         for address in found {
             any = true;
-            if (self.private_addresses || is_public(address.ip())) && allowed.len() < ADDRESSES {
+            if (self.allow_private_addresses || is_public(address.ip())) && allowed.len() < MAX_ADDRESSES {
                 allowed.push(address);
             }
         }
         match (any, allowed.is_empty()) {
             (_, false) => Ok(allowed),
-            (true, true) => Err(other(Failure::Forbidden(format!("{host} is not a public address")))),
+            (true, true) => {
+                Err(into_ureq_error(HttpError::ForbiddenAddress(format!("{host} is not a public address"))))
+            }
             (false, true) => Err(Error::HostNotFound),
         }
     }
 }
 
 /// The right to look up one name.
-struct Seat(Arc<AtomicUsize>);
+struct LookupPermit(Arc<AtomicUsize>);
 
-impl Seat {
-    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
+impl LookupPermit {
+    fn try_acquire(taken: &Arc<AtomicUsize>) -> Option<Self> {
         // The seat exists before the count is looked at, so that it is given back whatever the count is.
         let before = taken.fetch_add(1, Ordering::Relaxed);
         let seat = Self(Arc::clone(taken));
-        (before < LOOKUPS).then_some(seat)
+        (before < MAX_LOOKUPS).then_some(seat)
     }
 }
 
-impl Drop for Seat {
+impl Drop for LookupPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn unknown_host(host: &str, error: &io::Error) -> Error {
-    other(broken(&format!("{host} cannot be looked up: {error}")))
+fn lookup_error(host: &str, error: &io::Error) -> Error {
+    into_ureq_error(network_error(&format!("{host} cannot be looked up: {error}")))
 }
 
-fn broken(text: &str) -> Failure {
-    Failure::Broken(text.to_owned())
+fn network_error(text: &str) -> HttpError {
+    HttpError::Network(text.to_owned())
 }
 
 /// Carries a failure of ours through the client.
-fn other(failure: Failure) -> Error {
+fn into_ureq_error(failure: HttpError) -> Error {
     Error::Other(Box::new(failure))
 }
 
@@ -121,11 +124,11 @@ mod tests {
     #[test]
     fn seats_are_limited_and_come_back() {
         let taken = Arc::default();
-        let seats: Vec<_> = (0..LOOKUPS).map_while(|_| Seat::take(&taken)).collect();
-        assert_eq!(seats.len(), LOOKUPS);
-        assert!(Seat::take(&taken).is_none());
+        let seats: Vec<_> = (0..MAX_LOOKUPS).map_while(|_| LookupPermit::try_acquire(&taken)).collect();
+        assert_eq!(seats.len(), MAX_LOOKUPS);
+        assert!(LookupPermit::try_acquire(&taken).is_none());
         drop(seats);
-        assert!(Seat::take(&taken).is_some());
+        assert!(LookupPermit::try_acquire(&taken).is_some());
         assert_eq!(taken.load(Ordering::Relaxed), 0);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use restante_http_client::{Answers, Courier, Failure, Http as _, Request, Response, Rules};
+use restante_http_client::{BodyMode, ClientPolicy, HttpClient, HttpError, HttpService as _, Request, Response};
 
 /// A server that answers every request with what the function makes of its text, and hangs up.
 fn serve(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
@@ -67,21 +67,21 @@ fn redirect(status: u16, location: &str) -> String {
     format!("HTTP/1.1 {status} Moved\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
-const OPEN: Rules = Rules {
-    private_addresses: true,
-    proxies: false,
-    redirects: 3,
-    answers: Answers::Whole { max: 1000 },
-    repeatable: false,
+const OPEN: ClientPolicy = ClientPolicy {
+    allow_private_addresses: true,
+    use_proxies: false,
+    max_redirects: 3,
+    body_mode: BodyMode::Full { max_bytes: 1000 },
+    retry_all_methods: false,
 };
-const CLOSED: Rules = Rules { private_addresses: false, ..OPEN };
+const CLOSED: ClientPolicy = ClientPolicy { allow_private_addresses: false, ..OPEN };
 
 fn request(method: &str, url: impl Into<String>) -> Request {
     Request { method: method.to_owned(), url: url.into(), timeout: Duration::from_secs(30), ..Request::default() }
 }
 
-fn send(rules: &Rules, request: &Request) -> Result<Response, Failure> {
-    Courier::new(rules.clone()).send(request)
+fn send(rules: &ClientPolicy, request: &Request) -> Result<Response, HttpError> {
+    HttpClient::new(rules.clone()).send(request)
 }
 
 /// What the request looks like to a server that answers with the text of it.
@@ -158,12 +158,12 @@ fn what_makes_no_sense_is_malformed() {
     ];
     for (method, url) in table {
         let result = send(&OPEN, &request(method, url));
-        assert!(matches!(result, Err(Failure::Malformed(_))), "{method:?} {url:?}: {result:?}");
+        assert!(matches!(result, Err(HttpError::InvalidRequest(_))), "{method:?} {url:?}: {result:?}");
     }
     for (name, value) in [("a b", "c"), ("", "c"), ("a", "b\r\nInjected: yes"), ("a", "b\0")] {
         let headers = vec![(name.to_owned(), value.to_owned())];
         let result = send(&OPEN, &Request { headers, ..request("GET", "http://127.0.0.1/") });
-        assert!(matches!(result, Err(Failure::Malformed(_))), "{name:?}: {value:?}: {result:?}");
+        assert!(matches!(result, Err(HttpError::InvalidRequest(_))), "{name:?}: {value:?}: {result:?}");
     }
 }
 
@@ -194,7 +194,7 @@ fn private_addresses_are_out_of_reach_in_every_spelling() {
     ];
     for host in hosts {
         let result = send(&CLOSED, &request("GET", format!("http://{host}:{port}/")));
-        assert!(matches!(result, Err(Failure::Forbidden(_))), "{host}: {result:?}");
+        assert!(matches!(result, Err(HttpError::ForbiddenAddress(_))), "{host}: {result:?}");
     }
     let open = send(&OPEN, &request("GET", format!("http://localhost:{port}/"))).unwrap();
     assert_eq!(open.body, b"secret");
@@ -206,20 +206,20 @@ fn answers_are_bounded() {
     assert_eq!(send(&OPEN, &request("GET", format!("http://{exact}/"))).unwrap().body.len(), 1000);
 
     let longer = serve(|_| ok(&"x".repeat(1001)));
-    assert_eq!(send(&OPEN, &request("GET", format!("http://{longer}/"))).unwrap_err(), Failure::TooLong);
+    assert_eq!(send(&OPEN, &request("GET", format!("http://{longer}/"))).unwrap_err(), HttpError::ResponseTooLarge);
 
     let endless = serve_raw(|mut stream, _| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         while stream.write_all(&[b'x'; 1000]).is_ok() {}
     });
-    assert_eq!(send(&OPEN, &request("GET", format!("http://{endless}/"))).unwrap_err(), Failure::TooLong);
+    assert_eq!(send(&OPEN, &request("GET", format!("http://{endless}/"))).unwrap_err(), HttpError::ResponseTooLarge);
 
     let head = serve_raw(|mut stream, _| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");
         while stream.write_all(b"X-Header: x\r\n").is_ok() {}
     });
     let result = send(&OPEN, &request("GET", format!("http://{head}/")));
-    assert!(matches!(result, Err(Failure::Broken(_))), "{result:?}");
+    assert!(matches!(result, Err(HttpError::Network(_))), "{result:?}");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn packed_answers_are_unpacked_within_the_same_bounds() {
         packer.write_all(&b"x".repeat(length)).unwrap();
         packer.finish().unwrap()
     };
-    let send_as = |name: &'static str, body: Vec<u8>, rules: &Rules| {
+    let send_as = |name: &'static str, body: Vec<u8>, rules: &ClientPolicy| {
         let address = serve_raw(move |mut stream, request| {
             let asks = header(request, "accept-encoding").unwrap_or("-");
             let head = format!(
@@ -240,7 +240,7 @@ fn packed_answers_are_unpacked_within_the_same_bounds() {
         });
         send(rules, &request("GET", format!("http://{address}/")))
     };
-    let send_to = |body: Vec<u8>, rules: &Rules| send_as("gzip", body, rules);
+    let send_to = |body: Vec<u8>, rules: &ClientPolicy| send_as("gzip", body, rules);
     let answer = send_to(packed(1000), &OPEN).unwrap();
     assert_eq!(answer.body, b"x".repeat(1000));
     assert_eq!(answer.headers, [("x-asks".to_owned(), "gzip".to_owned())]);
@@ -254,20 +254,20 @@ fn packed_answers_are_unpacked_within_the_same_bounds() {
         assert_eq!(body, b"xxx", "{behind:?}");
     }
     let broken = [packed(1), packed(2)[..15].to_vec()].concat();
-    assert!(matches!(send_to(broken, &OPEN), Err(Failure::Broken(_))));
-    assert_eq!(send_to(packed(10_000_000), &OPEN).unwrap_err(), Failure::TooLong);
+    assert!(matches!(send_to(broken, &OPEN), Err(HttpError::Network(_))));
+    assert_eq!(send_to(packed(10_000_000), &OPEN).unwrap_err(), HttpError::ResponseTooLarge);
     assert_eq!(send_to(packed(500).repeat(2), &OPEN).unwrap().body.len(), 1000);
-    assert_eq!(send_to(packed(500).repeat(3), &OPEN).unwrap_err(), Failure::TooLong);
+    assert_eq!(send_to(packed(500).repeat(3), &OPEN).unwrap_err(), HttpError::ResponseTooLarge);
     assert_eq!(send_to(Vec::new(), &OPEN).unwrap().body, b"");
-    assert!(matches!(send_to(packed(100)[..20].to_vec(), &OPEN), Err(Failure::Broken(_))));
-    assert!(matches!(send_to(b"no such thing".to_vec(), &OPEN), Err(Failure::Broken(_))));
-    let answer = send_to(packed(10_000_000), &Rules { answers: Answers::Head, ..OPEN }).unwrap();
+    assert!(matches!(send_to(packed(100)[..20].to_vec(), &OPEN), Err(HttpError::Network(_))));
+    assert!(matches!(send_to(b"no such thing".to_vec(), &OPEN), Err(HttpError::Network(_))));
+    let answer = send_to(packed(10_000_000), &ClientPolicy { body_mode: BodyMode::HeadOnly, ..OPEN }).unwrap();
     assert_eq!(answer.headers[0].1, "-");
 }
 
 #[test]
 fn where_only_the_head_matters_the_body_does_no_harm() {
-    let heads = Rules { answers: Answers::Head, ..OPEN };
+    let heads = ClientPolicy { body_mode: BodyMode::HeadOnly, ..OPEN };
     let short = serve(|_| ok("secret"));
     let long = serve(|_| ok(&"x".repeat(1 << 20)));
     let endless = serve_raw(|mut stream, _| {
@@ -304,15 +304,15 @@ fn time_is_bounded_however_a_server_spends_it() {
         thread::sleep(Duration::from_millis(150));
         redirect(302, "/")
     });
-    let patient = Rules { redirects: 100, ..OPEN };
+    let patient = ClientPolicy { max_redirects: 100, ..OPEN };
     for address in [silent, trickling, circling] {
         let begin = Instant::now();
         let request = Request { timeout: Duration::from_millis(300), ..request("GET", format!("http://{address}/")) };
-        assert_eq!(send(&patient, &request).unwrap_err(), Failure::Timeout, "{address}");
+        assert_eq!(send(&patient, &request).unwrap_err(), HttpError::Timeout, "{address}");
         assert!(begin.elapsed() < Duration::from_mins(1));
     }
     let none = Request { timeout: Duration::ZERO, ..request("GET", format!("http://{silent}/")) };
-    assert_eq!(send(&OPEN, &none).unwrap_err(), Failure::Timeout);
+    assert_eq!(send(&OPEN, &none).unwrap_err(), HttpError::Timeout);
 }
 
 #[test]
@@ -324,13 +324,13 @@ fn what_breaks_is_told() {
     let short = serve(|_| "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_owned());
     for address in [closed, hangs_up, nonsense, short] {
         let result = send(&OPEN, &request("GET", format!("http://{address}/")));
-        assert!(matches!(result, Err(Failure::Broken(_))), "{result:?}");
+        assert!(matches!(result, Err(HttpError::Network(_))), "{result:?}");
     }
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/", deaf.local_addr().unwrap());
     thread::spawn(move || deaf.accept().map(drop));
     let result = send(&OPEN, &request("GET", url));
-    assert!(matches!(result, Err(Failure::Broken(_))), "{result:?}");
+    assert!(matches!(result, Err(HttpError::Network(_))), "{result:?}");
 }
 
 /// Where a request to `/start` ends, and as what, when `/start` redirects with this status.
@@ -369,9 +369,9 @@ fn redirects_have_an_end() {
     let url = format!("http://{circle}/");
     assert_eq!(
         send(&OPEN, &request("GET", url.clone())).unwrap_err(),
-        Failure::Broken("too many redirects".to_owned())
+        HttpError::Network("too many redirects".to_owned())
     );
-    let never = Rules { redirects: 0, ..OPEN };
+    let never = ClientPolicy { max_redirects: 0, ..OPEN };
     assert_eq!(send(&never, &request("GET", url)).unwrap().status, 302);
 
     let table = [
@@ -383,8 +383,8 @@ fn redirects_have_an_end() {
     for (location, expected) in table {
         let address = serve(move |_| redirect(302, location));
         let kind = match send(&OPEN, &request("GET", format!("http://{address}/"))) {
-            Err(Failure::Malformed(_)) => "malformed",
-            Err(Failure::Broken(_)) => "broken",
+            Err(HttpError::InvalidRequest(_)) => "malformed",
+            Err(HttpError::Network(_)) => "broken",
             _ => "other",
         };
         assert_eq!(kind, expected, "{location}");
@@ -427,7 +427,7 @@ fn a_connection_is_used_again() {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
         }
     });
-    let courier = Courier::new(OPEN);
+    let courier = HttpClient::new(OPEN);
     for _ in 0..3 {
         assert_eq!(courier.send(&request("GET", format!("http://{address}/"))).unwrap().body, b"ok");
     }
@@ -442,7 +442,7 @@ fn a_kept_connection_that_breaks_is_no_trouble_when_the_request_may_arrive_twice
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
             read_request(&mut stream);
         });
-        let courier = Courier::new(Rules { repeatable, ..OPEN });
+        let courier = HttpClient::new(ClientPolicy { retry_all_methods: repeatable, ..OPEN });
         let request = Request { body: Some(b"x".to_vec()), ..request(method, format!("http://{address}/")) };
         assert!(courier.send(&request).is_ok());
         let second = courier.send(&request);
@@ -457,7 +457,7 @@ fn a_new_connection_that_breaks_is_not_tried_again() {
     let address = serve_raw(move |_, _| {
         seen.fetch_add(1, Ordering::Relaxed);
     });
-    let rules = Rules { repeatable: true, ..OPEN };
-    assert!(matches!(send(&rules, &request("GET", format!("http://{address}/"))), Err(Failure::Broken(_))));
+    let rules = ClientPolicy { retry_all_methods: true, ..OPEN };
+    assert!(matches!(send(&rules, &request("GET", format!("http://{address}/"))), Err(HttpError::Network(_))));
     assert_eq!(connections.load(Ordering::Relaxed), 1);
 }

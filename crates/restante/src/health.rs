@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use restante_http_client::accept_any_certificate;
+use restante_http_client::insecure_client_config;
 use restante_net::{ListenAddr, Network};
 use restante_settings::{Config, Loaded};
 use rustls::pki_types::ServerName;
@@ -213,7 +213,7 @@ fn greeting(stream: &mut dyn Stream, ready: &str) -> io::Result<String> {
 /// sentence for the operator.
 fn encrypt<S: Read + Write>(stream: S) -> Result<StreamOwned<ClientConnection, S>, String> {
     let name = ServerName::try_from("localhost").map_err(|error| error.to_string())?;
-    let client = accept_any_certificate().and_then(|config| ClientConnection::new(Arc::new(config), name));
+    let client = insecure_client_config().and_then(|config| ClientConnection::new(Arc::new(config), name));
     Ok(StreamOwned::new(client.map_err(|error| format!("cannot be asked by TLS: {error}"))?, stream))
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 
-use restante_http_client::{Answers, Courier, Rules};
+use restante_http_client::{BodyMode, ClientPolicy, HttpClient};
 
 use crate::Settings;
 use crate::commands::Commands;
@@ -34,7 +34,7 @@ const STRAYS: usize = 4;
 pub(crate) struct Scripts {
     settings: Settings,
     mail: Arc<StoredMail>,
-    http: Arc<Courier>,
+    http: Arc<HttpClient>,
     commands: Arc<Commands>,
     /// What scripts remember, across calls and reloads.
     shared: Arc<Shared>,
@@ -73,13 +73,20 @@ pub fn check(path: &Path, settings: &Settings) -> Result<Loaded, ScriptError> {
 impl Scripts {
     pub(crate) fn new(settings: Settings) -> Self {
         // A script sees what an answer holds only in its memory.
-        let answers = Answers::Whole { max: u64::try_from(settings.memory).unwrap_or(u64::MAX).min(LONGEST_ANSWER) };
+        let answers =
+            BodyMode::Full { max_bytes: u64::try_from(settings.memory).unwrap_or(u64::MAX).min(LONGEST_ANSWER) };
         // The operator's own script may ask the operator's own machines.
-        let rules = Rules { private_addresses: true, proxies: true, redirects: REDIRECTS, answers, repeatable: false };
+        let rules = ClientPolicy {
+            allow_private_addresses: true,
+            use_proxies: true,
+            max_redirects: REDIRECTS,
+            body_mode: answers,
+            retry_all_methods: false,
+        };
         Self {
             mail: Arc::new(StoredMail::new(settings.naming)),
             settings,
-            http: Arc::new(Courier::new(rules)),
+            http: Arc::new(HttpClient::new(rules)),
             commands: Arc::default(),
             shared: Arc::new(Shared::new()),
             current: RwLock::default(),

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use restante_http_client::Http;
+use restante_http_client::HttpService;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
@@ -15,7 +15,7 @@ use crate::commands::Commands;
 #[derive(Clone)]
 pub(crate) struct Services {
     /// The way out, for the module `http`.
-    pub(crate) http: Arc<dyn Http>,
+    pub(crate) http: Arc<dyn HttpService>,
     /// The mail, for `restante.store` and what metadata can tell of a stored message.
     pub(crate) mail: Arc<dyn Mail>,
     /// Where `print` and the module `logger` write.

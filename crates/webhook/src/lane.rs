@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use restante_http_client::{Failure, Http};
+use restante_http_client::{HttpError, HttpService};
 use restante_logging::LogThrottle;
 
 use crate::counts::Tally;
@@ -41,7 +41,7 @@ pub(crate) struct Lane {
 /// What all lanes work with.
 #[derive(Clone)]
 pub(crate) struct Means {
-    pub(crate) http: Arc<dyn Http>,
+    pub(crate) http: Arc<dyn HttpService>,
     pub(crate) key: Option<Key>,
     pub(crate) timeout: Duration,
     pub(crate) pace: Pace,
@@ -248,7 +248,7 @@ impl Lane {
         let request = notice.request(&self.place, key.as_ref(), Timestamp::now(), *timeout);
         // Whoever answers decides what the client has to chew on. A thread that dies over it would leave its event behind.
         let ended = catch_unwind(AssertUnwindSafe(|| http.send(&request)))
-            .unwrap_or_else(|_| Err(Failure::Broken("the client failed".to_owned())));
+            .unwrap_or_else(|_| Err(HttpError::Network("the client failed".to_owned())));
         judge(ended, Timestamp::now())
     }
 

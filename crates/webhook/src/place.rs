@@ -3,7 +3,7 @@
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use restante_http_client::destination;
+use restante_http_client::parse_url;
 
 /// A target's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct Place {
 impl Place {
     /// Takes a URL apart. Spellings that mean the same give the same. The error does not repeat the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        let mut url = destination(url)
+        let mut url = parse_url(url)
             .map_err(|_| "no request can be sent to the URL, which must be as in https://x.org/hook".to_owned())?;
         let is_named = !url.username().is_empty() || url.password().is_some();
         let authorization = is_named.then(|| basic(url.username(), url.password().unwrap_or_default()));

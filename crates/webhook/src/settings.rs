@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use restante_http_client::{destination, is_plainly_private};
+use restante_http_client::{has_private_host, parse_url};
 
 use crate::Key;
 use crate::place::Place;
@@ -46,7 +46,7 @@ impl Target {
 
     /// Whether one can tell by the URL alone that its host is not one of the public internet.
     pub fn is_plainly_private(&self) -> bool {
-        destination(&self.url).is_ok_and(|url| is_plainly_private(&url))
+        parse_url(&self.url).is_ok_and(|url| has_private_host(&url))
     }
 }
 

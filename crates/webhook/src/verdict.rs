@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use restante_http_client::{Failure, Response};
+use restante_http_client::{HttpError, Response};
 
 use crate::pace::retry_after;
 
@@ -45,15 +45,15 @@ pub(crate) enum Whose {
 }
 
 /// Judges the end of an attempt.
-pub(crate) fn judge(ended: Result<Response, Failure>, now: Timestamp) -> Verdict {
+pub(crate) fn judge(ended: Result<Response, HttpError>, now: Timestamp) -> Verdict {
     match ended {
         Ok(response) => judge_answer(&response, now),
-        Err(Failure::Forbidden(cause)) => {
+        Err(HttpError::ForbiddenAddress(cause)) => {
             Verdict::Hopeless(format!("{cause} (webhook.private=true allows targets that are not public)"))
         }
         // The failure may repeat the URL, which may be a secret.
-        Err(Failure::Malformed(_)) => Verdict::Hopeless("no request can be sent to its URL".to_owned()),
-        Err(failure @ (Failure::Timeout | Failure::TooLong | Failure::Broken(_))) => {
+        Err(HttpError::InvalidRequest(_)) => Verdict::Hopeless("no request can be sent to its URL".to_owned()),
+        Err(failure @ (HttpError::Timeout | HttpError::ResponseTooLarge | HttpError::Network(_))) => {
             Verdict::Again { whose: Whose::Target, wish: None, cause: failure.to_string() }
         }
     }
@@ -96,11 +96,11 @@ mod tests {
     #[test]
     fn failures_are_judged_by_their_kind() {
         let table = [
-            (Failure::Malformed("x".to_owned()), "hopeless"),
-            (Failure::Forbidden("x".to_owned()), "hopeless"),
-            (Failure::Timeout, "target"),
-            (Failure::TooLong, "target"),
-            (Failure::Broken("x".to_owned()), "target"),
+            (HttpError::InvalidRequest("x".to_owned()), "hopeless"),
+            (HttpError::ForbiddenAddress("x".to_owned()), "hopeless"),
+            (HttpError::Timeout, "target"),
+            (HttpError::ResponseTooLarge, "target"),
+            (HttpError::Network("x".to_owned()), "target"),
         ];
         for (failure, expected) in table {
             assert_eq!(short(&judge(Err(failure.clone()), Timestamp::UNIX_EPOCH)), expected, "{failure:?}");
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_the_log_is_told_does_not_repeat_the_url() {
-        let failure = Failure::Malformed("http://x.org/?secret is no URL".to_owned());
+        let failure = HttpError::InvalidRequest("http://x.org/?secret is no URL".to_owned());
         let verdict = judge(Err(failure), Timestamp::UNIX_EPOCH);
         assert!(matches!(&verdict, Verdict::Hopeless(cause) if !cause.contains("secret")), "{verdict:?}");
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use restante_http_client::{Answers, Courier, Http, Rules};
+use restante_http_client::{BodyMode, ClientPolicy, HttpClient, HttpService};
 use restante_mail::message::{MessageId, Summary};
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;
@@ -49,11 +49,17 @@ impl Webhooks {
     pub fn start(settings: Settings) -> Result<Arc<Self>, String> {
         let private_addresses = settings.private_addresses;
         // Whoever is told twice knows that by the name of the event.
-        let rules = Rules { private_addresses, proxies: false, redirects: 0, answers: Answers::Head, repeatable: true };
-        Self::start_with(settings, Arc::new(Courier::new(rules)), Pace::USUAL)
+        let rules = ClientPolicy {
+            allow_private_addresses: private_addresses,
+            use_proxies: false,
+            max_redirects: 0,
+            body_mode: BodyMode::HeadOnly,
+            retry_all_methods: true,
+        };
+        Self::start_with(settings, Arc::new(HttpClient::new(rules)), Pace::USUAL)
     }
 
-    pub(crate) fn start_with(settings: Settings, http: Arc<dyn Http>, pace: Pace) -> Result<Arc<Self>, String> {
+    pub(crate) fn start_with(settings: Settings, http: Arc<dyn HttpService>, pace: Pace) -> Result<Arc<Self>, String> {
         let Settings { targets, secret, timeout, give_up_after, queue, directory, .. } = settings;
         let targets = merged(&targets)?;
         let digests = targets.iter().map(|(place, _)| place.digest()).collect();

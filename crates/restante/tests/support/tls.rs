@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use restante_http_client::accept_any_certificate;
+use restante_http_client::insecure_client_config;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 
@@ -22,7 +22,7 @@ impl Wire {
     /// Starts TLS to speak one of these protocols inside.
     pub(crate) fn start_tls_for(&mut self, protocols: &[&str]) {
         let Self::Plain(stream) = self else { panic!("TLS is on already") };
-        let mut config = accept_any_certificate().unwrap();
+        let mut config = insecure_client_config().unwrap();
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         let client = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
         *self = Self::Tls(Box::new(StreamOwned::new(client, stream.try_clone().unwrap())));

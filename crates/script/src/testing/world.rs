@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mlua::{BString, Function, LuaString, Table};
-use restante_http_client::{Failure, Http, Request, Response};
+use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 
@@ -180,17 +180,17 @@ impl Clock for World {
     }
 }
 
-impl Http for World {
-    fn send(&self, request: &Request) -> Result<Response, Failure> {
+impl HttpService for World {
+    fn send(&self, request: &Request) -> Result<Response, HttpError> {
         // The responder is a function of the script, which may come back here.
         let responder = self.state().responder.clone();
-        let responder = responder.ok_or_else(|| Failure::Broken(NO_NETWORK.to_owned()))?;
+        let responder = responder.ok_or_else(|| HttpError::Network(NO_NETWORK.to_owned()))?;
         let answer = answer(&responder, request).unwrap_or_else(|error| Err(error.to_string()));
-        answer.map_err(Failure::Broken)
+        answer.map_err(HttpError::Network)
     }
 
     /// While a call is under way, no other thread can enter its state to ask the test.
-    fn one_by_one(&self) -> bool {
+    fn requires_caller_thread(&self) -> bool {
         true
     }
 }

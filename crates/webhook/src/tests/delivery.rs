@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use restante_api_types::MessageRecord;
-use restante_http_client::Failure;
+use restante_http_client::HttpError;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mailroom::hooks::Observer as _;
 
@@ -97,7 +97,7 @@ fn an_event_that_is_not_taken_does_not_hold_up_the_others() {
 
 #[test]
 fn a_target_that_comes_back_is_told_of_everything() {
-    let failures = [Ok(503), Ok(429), Err(Failure::Timeout), Err(Failure::Broken("no route".to_owned()))];
+    let failures = [Ok(503), Ok(429), Err(HttpError::Timeout), Err(HttpError::Network("no route".to_owned()))];
     let failures = Mutex::new(failures.into_iter());
     let targets = Targets::new(move |_, _| failures.lock().unwrap().next().unwrap_or(Ok(200)));
     let webhooks = start(settings(&[HOOK]), &targets);
@@ -179,8 +179,11 @@ fn an_event_does_not_wait_for_the_answer_to_another() {
 
 #[test]
 fn hopeless_events_are_given_up_at_once() {
-    let table: [fn() -> Result<u16, Failure>; 3] =
-        [|| Ok(410), || Err(Failure::Forbidden("no".to_owned())), || Err(Failure::Malformed("no".to_owned()))];
+    let table: [fn() -> Result<u16, HttpError>; 3] = [
+        || Ok(410),
+        || Err(HttpError::ForbiddenAddress("no".to_owned())),
+        || Err(HttpError::InvalidRequest("no".to_owned())),
+    ];
     for answer in table {
         let targets = Targets::new(move |_, _| answer());
         let webhooks = start(settings(&[HOOK]), &targets);

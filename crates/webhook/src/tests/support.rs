@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use restante_http_client::{Failure, Http, Request, Response};
+use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::Naming;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(crate) const FAST: Pace = Pace {
     outbox: Duration::from_millis(10),
 };
 
-type Manner = dyn Fn(&Told, usize) -> Result<u16, Failure> + Send + Sync;
+type Manner = dyn Fn(&Told, usize) -> Result<u16, HttpError> + Send + Sync;
 
 /// Stands in for all targets, and remembers what they were told.
 pub(crate) struct Targets {
@@ -47,7 +47,7 @@ pub(crate) struct Told {
 
 impl Targets {
     /// Targets that answer with what this says of a request and how often they were sent the same event before.
-    pub(crate) fn new(manner: impl Fn(&Told, usize) -> Result<u16, Failure> + Send + Sync + 'static) -> Arc<Self> {
+    pub(crate) fn new(manner: impl Fn(&Told, usize) -> Result<u16, HttpError> + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { told: Mutex::default(), times: Mutex::default(), manner: Box::new(manner) })
     }
 
@@ -74,8 +74,8 @@ impl Told {
     }
 }
 
-impl Http for Targets {
-    fn send(&self, request: &Request) -> Result<Response, Failure> {
+impl HttpService for Targets {
+    fn send(&self, request: &Request) -> Result<Response, HttpError> {
         let text = String::from_utf8(request.body.clone().unwrap()).unwrap();
         let body = serde_json::from_str(&text).unwrap();
         let told = Told { url: request.url.clone(), headers: request.headers.clone(), text, body };

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mlua::Value;
-use restante_http_client::{Failure, Http, Request, Response};
+use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::naming::Naming;
 use restante_testdir::TestDir;
 
@@ -115,8 +115,8 @@ impl Log for Memory {
 /// There is no network.
 struct Nothing;
 
-impl Http for Nothing {
-    fn send(&self, _: &Request) -> Result<Response, Failure> {
-        Err(Failure::Timeout)
+impl HttpService for Nothing {
+    fn send(&self, _: &Request) -> Result<Response, HttpError> {
+        Err(HttpError::Timeout)
     }
 }

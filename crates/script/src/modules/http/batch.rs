@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use mlua::{Lua, Table, Value};
-use restante_http_client::{Http, Request, Response};
+use restante_http_client::{HttpService, Request, Response};
 
 use super::options;
 use super::room::{Room, Trouble};
@@ -25,7 +25,7 @@ const INCOMING: usize = 32 * 1024 * 1024;
 
 /// Sends the requests of a table. Gives a table of answers, and one of errors when there are any; each stands where its
 /// request does.
-pub(super) fn send(lua: &Lua, client: &dyn Http, requests: &Table) -> mlua::Result<(Table, Option<Table>)> {
+pub(super) fn send(lua: &Lua, client: &dyn HttpService, requests: &Table) -> mlua::Result<(Table, Option<Table>)> {
     let count = requests.raw_len();
     if count > REQUESTS {
         return Err(mlua::Error::runtime(format!("a batch has at most {REQUESTS} requests")));
@@ -73,12 +73,12 @@ fn size(response: &Response) -> usize {
 
 /// Sends all of them, and hands over what comes back; ends early when that fails.
 fn all(
-    client: &dyn Http,
+    client: &dyn HttpService,
     queue: Vec<(usize, Request)>,
     deadline: Instant,
     mut take: impl FnMut(usize, Result<Response, String>) -> mlua::Result<()>,
 ) -> mlua::Result<()> {
-    if client.one_by_one() {
+    if client.requires_caller_thread() {
         return queue.into_iter().try_for_each(|(place, request)| take(place, in_time(client, request, deadline)));
     }
     let workers = queue.len().min(IN_FLIGHT);

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mlua::{AnyUserData, Lua, Table, Value};
-use restante_http_client::{Http, Request, Response};
+use restante_http_client::{HttpService, Request, Response};
 
 use self::room::{Room, Trouble};
 use crate::event::Context;
 
 /// The module.
-pub(super) fn module(lua: &Lua, client: &Arc<dyn Http>) -> mlua::Result<Table> {
+pub(super) fn module(lua: &Lua, client: &Arc<dyn HttpService>) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     for method in ["get", "post", "put", "patch", "delete", "head"] {
         let client = Arc::clone(client);
@@ -38,7 +38,7 @@ pub(super) fn module(lua: &Lua, client: &Arc<dyn Http>) -> mlua::Result<Table> {
 
 type Answer = Result<AnyUserData, String>;
 
-fn exchange(lua: &Lua, client: &dyn Http, method: &Value, url: &Value, options: &Value) -> mlua::Result<Answer> {
+fn exchange(lua: &Lua, client: &dyn HttpService, method: &Value, url: &Value, options: &Value) -> mlua::Result<Answer> {
     let deadline = Context::of(lua)?.deadline;
     match options::request(&mut Room::new(lua), method, url, options) {
         Ok(request) => answer(lua, in_time(client, request, deadline)),
@@ -49,7 +49,7 @@ fn exchange(lua: &Lua, client: &dyn Http, method: &Value, url: &Value, options: 
 }
 
 /// Sends a request, which takes no longer than it says and than the call may.
-fn in_time(client: &dyn Http, mut request: Request, deadline: Instant) -> Result<Response, String> {
+fn in_time(client: &dyn HttpService, mut request: Request, deadline: Instant) -> Result<Response, String> {
     request.timeout = request.timeout.min(deadline.saturating_duration_since(Instant::now()));
     client.send(&request).map_err(|failure| failure.to_string())
 }

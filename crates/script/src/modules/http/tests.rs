@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mlua::{Lua, Value};
-use restante_http_client::{Failure, Http, Request, Response};
+use restante_http_client::{HttpError, HttpService, Request, Response};
 
 use super::*;
 use crate::event::Event;
@@ -19,8 +19,8 @@ struct Mirror {
     busiest: AtomicUsize,
 }
 
-impl Http for Mirror {
-    fn send(&self, request: &Request) -> Result<Response, Failure> {
+impl HttpService for Mirror {
+    fn send(&self, request: &Request) -> Result<Response, HttpError> {
         self.busiest.fetch_max(self.busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         if request.url.contains("slow") {
@@ -28,7 +28,7 @@ impl Http for Mirror {
         }
         self.busy.fetch_sub(1, Ordering::SeqCst);
         if request.url.contains("broken") {
-            return Err(Failure::Broken("no route".to_owned()));
+            return Err(HttpError::Network("no route".to_owned()));
         }
         let headers = [
             ("content-type", "text/plain"),
@@ -55,7 +55,7 @@ impl Http for Mirror {
 fn state(patience: Duration) -> (Lua, Arc<Mirror>) {
     let lua = Lua::new();
     let mirror = Arc::new(Mirror::default());
-    let client: Arc<dyn Http> = Arc::clone(&mirror) as Arc<dyn Http>;
+    let client: Arc<dyn HttpService> = Arc::clone(&mirror) as Arc<dyn HttpService>;
     lua.globals().set("http", module(&lua, &client).unwrap()).unwrap();
     lua.set_app_data(Context { event: Some(Event::AfterStored), deadline: Instant::now() + patience });
     (lua, mirror)

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mlua::{Lua, Value};
-use restante_http_client::{Failure, Http, Request, Response};
+use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
@@ -36,9 +36,9 @@ const MAIL: &str = "From: Jane <jane@x.org>\r\n\
 /// Nothing here sends or logs.
 struct Nobody;
 
-impl Http for Nobody {
-    fn send(&self, _: &Request) -> Result<Response, Failure> {
-        Err(Failure::Timeout)
+impl HttpService for Nobody {
+    fn send(&self, _: &Request) -> Result<Response, HttpError> {
+        Err(HttpError::Timeout)
     }
 }
 

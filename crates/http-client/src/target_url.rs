@@ -5,18 +5,18 @@ use std::net::IpAddr;
 use ureq::http::Uri;
 use url::{Host, Url};
 
-use crate::Failure;
-use crate::public::is_public;
+use crate::HttpError;
+use crate::public_address::is_public;
 
 /// Understands a URL as the client does, in its normal form and without a fragment. What fails here can never be asked for.
-pub fn destination(text: &str) -> Result<Url, Failure> {
-    let url = Url::parse(text).map_err(|error| Failure::Malformed(format!("{text} is no URL: {error}")))?;
-    checked(url)
+pub fn parse_url(text: &str) -> Result<Url, HttpError> {
+    let url = Url::parse(text).map_err(|error| HttpError::InvalidRequest(format!("{text} is no URL: {error}")))?;
+    validate_url(url)
 }
 
 /// Whether a URL leads, as it stands there, to an address that is not public. Where names lead is known only when they are
 /// looked up, but for those of the machine itself.
-pub fn is_plainly_private(url: &Url) -> bool {
+pub fn has_private_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => !is_public(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => !is_public(IpAddr::V6(address)),
@@ -29,14 +29,14 @@ pub fn is_plainly_private(url: &Url) -> bool {
 }
 
 /// What [`destination`] asks of a URL that was understood.
-pub(crate) fn checked(mut url: Url) -> Result<Url, Failure> {
+pub(crate) fn validate_url(mut url: Url) -> Result<Url, HttpError> {
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Failure::Malformed(format!("{url} is no http or https URL")));
+        return Err(HttpError::InvalidRequest(format!("{url} is no http or https URL")));
     }
     url.set_fragment(None);
     match url.as_str().parse::<Uri>() {
         Ok(_) => Ok(url),
-        Err(error) => Err(Failure::Malformed(format!("{url} is no URL: {error}"))),
+        Err(error) => Err(HttpError::InvalidRequest(format!("{url} is no URL: {error}"))),
     }
 }
 
@@ -60,10 +60,10 @@ mod tests {
             ("http://[::1/", None),
         ];
         for (text, expected) in table {
-            assert_eq!(destination(text).ok().as_ref().map(Url::as_str), expected, "{text}");
+            assert_eq!(parse_url(text).ok().as_ref().map(Url::as_str), expected, "{text}");
         }
         let endless = format!("http://x.org/?{}", "x".repeat(70_000));
-        assert!(matches!(destination(&endless), Err(Failure::Malformed(_))), "no request can be this long");
+        assert!(matches!(parse_url(&endless), Err(HttpError::InvalidRequest(_))), "no request can be this long");
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
             ("https://h/localhost", false),
         ];
         for (text, expected) in table {
-            assert_eq!(is_plainly_private(&destination(text).unwrap()), expected, "{text}");
+            assert_eq!(has_private_host(&parse_url(text).unwrap()), expected, "{text}");
         }
     }
 }

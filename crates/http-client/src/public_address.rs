@@ -31,8 +31,8 @@ const RESERVED_V6: [(Ipv6Addr, u32); 3] = [
 ];
 
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-const COMPATIBLE: (Ipv6Addr, u32) = (Ipv6Addr::UNSPECIFIED, 96);
-const MAPPED: (Ipv6Addr, u32) = (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96);
+const V4_COMPATIBLE: (Ipv6Addr, u32) = (Ipv6Addr::UNSPECIFIED, 96);
+const V4_MAPPED: (Ipv6Addr, u32) = (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96);
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 const TEREDO: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32);
 const SIX_TO_FOUR: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16);
@@ -53,21 +53,21 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let within = |(block, prefix): (Ipv6Addr, u32)| (address.to_bits() ^ block.to_bits()) >> (128 - prefix) == 0;
     let [_, second, third, fourth, .., seventh, eighth] = address.segments();
-    if within(COMPATIBLE) || within(MAPPED) || within(NAT64) {
-        return is_public_v4(inside(seventh, eighth));
+    if within(V4_COMPATIBLE) || within(V4_MAPPED) || within(NAT64) {
+        return is_public_v4(embedded_v4(seventh, eighth));
     }
     if within(TEREDO) {
         // RFC 4380, section 4: the relay's address, and the client's with every bit turned over.
-        return is_public_v4(inside(third, fourth)) && is_public_v4(inside(!seventh, !eighth));
+        return is_public_v4(embedded_v4(third, fourth)) && is_public_v4(embedded_v4(!seventh, !eighth));
     }
     if within(SIX_TO_FOUR) {
-        return is_public_v4(inside(second, third));
+        return is_public_v4(embedded_v4(second, third));
     }
     within(GLOBAL_V6) && !RESERVED_V6.into_iter().any(within)
 }
 
 /// The IPv4 address in two segments.
-fn inside(high: u16, low: u16) -> Ipv4Addr {
+fn embedded_v4(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
