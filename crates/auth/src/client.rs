@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The bits of an IPv6 address that one customer has to itself.
-const NETWORK: u128 = !(u64::MAX as u128);
+const IPV6_NETWORK_MASK: u128 = !(u64::MAX as u128);
 
 /// One who asks. All addresses of an IPv6 network of 64 bits are the same client: anybody who has one has them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +14,7 @@ impl From<Option<IpAddr>> for Client {
     /// Without an address, it is somebody on the same machine, by a unix socket.
     fn from(ip: Option<IpAddr>) -> Self {
         Self(ip.map(|ip| match ip.to_canonical() {
-            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & NETWORK).into(),
+            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & IPV6_NETWORK_MASK).into(),
             ip @ IpAddr::V4(_) => ip,
         }))
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
     /// Why.
-    pub reason: Reason,
+    pub reason: DenialReason,
     /// The user or the token, when there is one of that name. A name that nobody has may be a password in the wrong field.
-    pub holder: Option<Arc<str>>,
+    pub name: Option<Arc<str>>,
 }
 
 /// Why something is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum DenialReason {
     /// Nothing was said about who asks.
     NoCredentials,
     /// There is no such user, or it has another password.
@@ -30,7 +30,7 @@ pub enum Reason {
     Mailbox,
 }
 
-impl Reason {
+impl DenialReason {
     /// All there are.
     pub const ALL: [Self; 7] = [
         Self::NoCredentials,
@@ -43,7 +43,7 @@ impl Reason {
     ];
 
     /// The words for it in the log.
-    pub const fn words(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoCredentials => "no credentials",
             Self::WrongPassword => "wrong password",
@@ -58,14 +58,14 @@ impl Reason {
 
 impl Denied {
     /// A denial of somebody who has this name, where that is known.
-    pub fn to(holder: Option<&str>, reason: Reason) -> Self {
-        Self { reason, holder: holder.map(Into::into) }
+    pub fn new(holder: Option<&str>, reason: DenialReason) -> Self {
+        Self { reason, name: holder.map(Into::into) }
     }
 }
 
-impl From<Reason> for Denied {
+impl From<DenialReason> for Denied {
     /// A denial of nobody in particular.
-    fn from(reason: Reason) -> Self {
-        Self { reason, holder: None }
+    fn from(reason: DenialReason) -> Self {
+        Self { reason, name: None }
     }
 }

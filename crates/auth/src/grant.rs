@@ -78,7 +78,7 @@ const fn bit(scope: Scope) -> u8 {
 /// What somebody is allowed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    holder: Option<Arc<str>>,
+    name: Option<Arc<str>>,
     scopes: Scopes,
     /// None means all mailboxes.
     mailboxes: Option<Arc<Patterns>>,
@@ -86,21 +86,21 @@ pub struct Grant {
 
 impl Grant {
     /// What everybody is allowed where nobody has to say who they are.
-    pub const EVERYTHING: Self = Self { holder: None, scopes: Scopes::ALL, mailboxes: None };
+    pub const EVERYTHING: Self = Self { name: None, scopes: Scopes::ALL, mailboxes: None };
 
     /// What somebody, known by this name, is allowed in the mailboxes that match these patterns, or in all of them.
     pub fn new(holder: &str, scopes: Scopes, mailboxes: Option<Patterns>) -> Self {
-        Self { holder: Some(holder.into()), scopes, mailboxes: mailboxes.map(Arc::new) }
+        Self { name: Some(holder.into()), scopes, mailboxes: mailboxes.map(Arc::new) }
     }
 
     /// Who has it, where somebody had to say so.
-    pub fn holder(&self) -> Option<&str> {
-        self.holder.as_deref()
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// Whether something of this kind is allowed in this mailbox.
     pub fn allows(&self, scope: Scope, mailbox: &MailboxName) -> bool {
-        self.scopes.contains(scope) && self.reaches(mailbox)
+        self.scopes.contains(scope) && self.covers(mailbox)
     }
 
     /// Whether something of this kind is allowed in all mailboxes.
@@ -114,7 +114,7 @@ impl Grant {
     }
 
     /// Whether this is about all mailboxes.
-    pub fn reaches_all(&self) -> bool {
+    pub fn covers_all_mailboxes(&self) -> bool {
         self.mailboxes.is_none()
     }
 
@@ -124,7 +124,7 @@ impl Grant {
     }
 
     /// Whether the mailbox is one of those that this is about.
-    pub fn reaches(&self, mailbox: &MailboxName) -> bool {
+    pub fn covers(&self, mailbox: &MailboxName) -> bool {
         self.mailboxes.as_ref().is_none_or(|patterns| patterns.matches(mailbox.as_str()))
     }
 }

@@ -15,17 +15,17 @@ const MAX_PASSES: u32 = 32;
 /// The most threads that a hash may ask for; they run one behind the other here.
 const MAX_LANES: u32 = 16;
 /// The most rounds of bcrypt, as a power of two: some seconds.
-const MAX_COST: u32 = 16;
+const MAX_BCRYPT_COST: u32 = 16;
 
 /// A hash that a password can be checked against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PasswordHash {
     text: Box<str>,
-    kind: Kind,
+    algorithm: Algorithm,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum Algorithm {
     Argon2,
     Bcrypt,
 }
@@ -34,15 +34,15 @@ impl PasswordHash {
     /// Reads a hash. The error says what is wrong with it, and shows none of it.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let kind = match text.split('$').nth(1) {
-            Some("argon2id" | "argon2i") => check_argon2(text).map(|()| Kind::Argon2)?,
-            Some("2y" | "2b" | "2a") => check_bcrypt(text).map(|()| Kind::Bcrypt)?,
+            Some("argon2id" | "argon2i") => check_argon2(text).map(|()| Algorithm::Argon2)?,
+            Some("2y" | "2b" | "2a") => check_bcrypt(text).map(|()| Algorithm::Bcrypt)?,
             _ => return Err("the hash must be of the kind $argon2id$, $argon2i$, $2y$, $2b$ or $2a$"),
         };
-        Ok(Self { text: text.into(), kind })
+        Ok(Self { text: text.into(), algorithm: kind })
     }
 
     /// A new hash of this password, by Argon2id.
-    pub(crate) fn of(password: &str) -> Result<String, Unspecified> {
+    pub(crate) fn generate(password: &str) -> Result<String, Unspecified> {
         let mut salt = [0; Salt::RECOMMENDED_LENGTH];
         rand::fill(&mut salt)?;
         let salt = SaltString::encode_b64(&salt).map_err(|_| Unspecified)?;
@@ -51,12 +51,12 @@ impl PasswordHash {
     }
 
     /// Whether it is this password's. This takes its time.
-    pub(crate) fn is_of(&self, password: &str) -> bool {
-        match self.kind {
-            Kind::Argon2 => Phc::new(&self.text)
+    pub(crate) fn verify(&self, password: &str) -> bool {
+        match self.algorithm {
+            Algorithm::Argon2 => Phc::new(&self.text)
                 .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()),
             // What lies behind 72 bytes never counts, here as everywhere.
-            Kind::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
+            Algorithm::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
         }
     }
 
@@ -81,7 +81,7 @@ fn check_argon2(text: &str) -> Result<(), &'static str> {
 
 fn check_bcrypt(text: &str) -> Result<(), &'static str> {
     let parts = bcrypt::HashParts::from_str(text).map_err(|_| "the bcrypt hash is malformed")?;
-    if parts.get_cost() > MAX_COST {
+    if parts.get_cost() > MAX_BCRYPT_COST {
         return Err("the bcrypt hash has a cost above 16");
     }
     Ok(())
@@ -96,17 +96,17 @@ mod tests {
 
     #[test]
     fn a_hash_is_of_one_password_only() {
-        let text = PasswordHash::of("secret").unwrap();
+        let text = PasswordHash::generate("secret").unwrap();
         assert!(text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{text}");
-        assert_ne!(text, PasswordHash::of("secret").unwrap());
+        assert_ne!(text, PasswordHash::generate("secret").unwrap());
         let cheap = bcrypt::hash_with_salt("secret", 4, *b"0123456789abcdef").unwrap();
         let versions = [bcrypt::Version::TwoA, bcrypt::Version::TwoB, bcrypt::Version::TwoY];
         let bcrypts = versions.map(|version| cheap.format_for_version(version));
         for text in bcrypts.iter().chain([&text, &FOREIGN.to_owned()]) {
             let hash = PasswordHash::parse(text).unwrap();
-            assert!(hash.is_of("secret"), "{text}");
+            assert!(hash.verify("secret"), "{text}");
             for wrong in ["", "Secret", "secret ", "secre"] {
-                assert!(!hash.is_of(wrong), "{wrong}");
+                assert!(!hash.verify(wrong), "{wrong}");
             }
         }
     }

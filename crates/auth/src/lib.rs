@@ -5,22 +5,22 @@
 //! successful logins, `login_throttle` delays logins after failed ones, and `session` is the cookie of a login by the web page.
 //! [`tokens`] and [`users`] are also what the commands use that change the files, by way of `replace`.
 
+mod auth;
+mod authenticator;
 mod client;
 mod denied;
 mod grant;
 mod hash;
-mod keeper;
-mod locks;
 mod login_throttle;
-mod memory;
+mod reloading_file;
 mod replace;
 mod session;
 pub mod tokens;
 pub mod users;
-mod watched;
+mod verified_cache;
 
+pub use auth::AuthService;
+pub use authenticator::{Authenticator, ConfiguredLogin, Settings, VerifiedLogin};
 pub use client::Client;
-pub use denied::{Denied, Reason};
+pub use denied::{DenialReason, Denied};
 pub use grant::{Grant, Scope, Scopes};
-pub use keeper::{Configured, Keeper, Pass, Settings};
-pub use locks::Locks;

@@ -27,10 +27,10 @@ const MAX_FAILURES: u32 = 12;
 const MAX_SUBJECTS: usize = 10_000;
 /// How many attempts may be under way at the same time, in all and of one client, for one that has failures.
 const MAX_WAITING: usize = 128;
-const MAX_WAITING_OF_CLIENT: usize = 8;
+const MAX_WAITING_PER_CLIENT: usize = 8;
 /// The same for one that has none. Attackers must not fill the places of others.
 const MAX_WAITING_WITHOUT_FAILURES: usize = 1024;
-const MAX_WAITING_OF_CLIENT_WITHOUT_FAILURES: usize = 64;
+const MAX_WAITING_PER_CLIENT_WITHOUT_FAILURES: usize = 64;
 /// How long an attempt waits for its turn. Clients would not wait much longer.
 const MAX_WAIT: Duration = Duration::from_secs(25);
 
@@ -38,10 +38,10 @@ const MAX_WAIT: Duration = Duration::from_secs(25);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
     /// A client that tries passwords.
-    Client(Client),
+    PasswordClient(Client),
     /// A client that tries tokens. A token cannot be guessed, so this is most likely a program with an old one. Logins with
     /// passwords from the same address are not slowed down by it.
-    TokensOf(Client),
+    TokenClient(Client),
     /// A user name, whether there is such a user or not.
     Name(Box<str>),
 }
@@ -54,8 +54,8 @@ pub(crate) struct LoginThrottle(Mutex<State>);
 struct State {
     failures: HashMap<Subject, Failures>,
     queues: HashMap<QueueKey, Queue>,
-    waiting_of_clients: HashMap<Subject, usize>,
-    waiting_in_all: usize,
+    waiting_per_client: HashMap<Subject, usize>,
+    total_waiting: usize,
 }
 
 /// The client and the name.
@@ -64,7 +64,7 @@ type QueueKey = (Subject, Option<Subject>);
 /// The attempts of one client for one name that are under way.
 struct Queue {
     waiting: usize,
-    turn: Arc<Semaphore>,
+    semaphore: Arc<Semaphore>,
 }
 
 #[derive(Clone, Copy)]
@@ -75,7 +75,7 @@ struct Failures {
 
 /// Too many attempts wait already.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooMany;
+pub(crate) struct TooManyAttempts;
 
 /// One attempt to log in. Once the password may have been compared, it counts as failed when it is dropped, unless it is reported
 /// as succeeded. An attempt that is given up while it waits does not count: nothing was learned by it.
@@ -85,7 +85,7 @@ pub(crate) struct Attempt {
     is_compared: bool,
     has_succeeded: bool,
     /// Released after the outcome is recorded, so that the next attempt of the client sees it.
-    turn: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl LoginThrottle {
@@ -93,33 +93,33 @@ impl LoginThrottle {
     ///
     /// If there is nothing to wait for, `is_right` is called at once, under the lock of the throttle: it must be quick. So correct
     /// logins of a client without failures never queue. It returns `None` if there is nothing that can be compared quickly.
-    pub(crate) async fn password(
+    pub(crate) async fn begin_password_attempt(
         self: &Arc<Self>,
         client: Client,
         name: &str,
         is_right: impl FnOnce() -> Option<bool>,
-    ) -> Result<Option<Attempt>, TooMany> {
-        self.attempt(Subject::Client(client), Some(Subject::Name(name.into())), is_right).await
+    ) -> Result<Option<Attempt>, TooManyAttempts> {
+        self.begin_attempt(Subject::PasswordClient(client), Some(Subject::Name(name.into())), is_right).await
     }
 
     /// Waits until a token may be tried. Otherwise like [`LoginThrottle::password`].
-    pub(crate) async fn token(
+    pub(crate) async fn begin_token_attempt(
         self: &Arc<Self>,
         client: Client,
         is_right: impl FnOnce() -> Option<bool>,
-    ) -> Result<Option<Attempt>, TooMany> {
-        self.attempt(Subject::TokensOf(client), None, is_right).await
+    ) -> Result<Option<Attempt>, TooManyAttempts> {
+        self.begin_attempt(Subject::TokenClient(client), None, is_right).await
     }
 
-    async fn attempt(
+    async fn begin_attempt(
         self: &Arc<Self>,
         client: Subject,
         name: Option<Subject>,
         is_right: impl FnOnce() -> Option<bool>,
-    ) -> Result<Option<Attempt>, TooMany> {
+    ) -> Result<Option<Attempt>, TooManyAttempts> {
         let Some((mut attempt, turn)) = self.enter(client, name, is_right)? else { return Ok(None) };
         // The semaphore is never closed.
-        attempt.turn = timeout(MAX_WAIT, turn.acquire_owned()).await.map_err(|_| TooMany)?.ok();
+        attempt.permit = timeout(MAX_WAIT, turn.acquire_owned()).await.map_err(|_| TooManyAttempts)?.ok();
         let delay = delay(self.state().failures(attempt.subjects(), Instant::now()));
         if !delay.is_zero() {
             sleep(delay).await;
@@ -134,7 +134,7 @@ impl LoginThrottle {
         client: Subject,
         name: Option<Subject>,
         is_right: impl FnOnce() -> Option<bool>,
-    ) -> Result<Option<(Attempt, Arc<Semaphore>)>, TooMany> {
+    ) -> Result<Option<(Attempt, Arc<Semaphore>)>, TooManyAttempts> {
         let (mut state, now) = (self.state(), Instant::now());
         let key = (client, name);
         let failures = state.failures(subjects(&key), now);
@@ -148,11 +148,16 @@ impl LoginThrottle {
                 // It was wrong, and there is no attempt to report that.
                 subjects(&key).for_each(|subject| state.record_failure(subject, now));
             }
-            return Err(TooMany);
+            return Err(TooManyAttempts);
         }
         let turn = state.join(&key);
-        let attempt =
-            Attempt { throttle: self.clone(), key, is_compared: compared.is_some(), has_succeeded: false, turn: None };
+        let attempt = Attempt {
+            throttle: self.clone(),
+            key,
+            is_compared: compared.is_some(),
+            has_succeeded: false,
+            permit: None,
+        };
         Ok(Some((attempt, turn)))
     }
 
@@ -191,36 +196,36 @@ impl State {
     /// The failures that delay an attempt: those of the subject that has the most.
     fn failures<'a>(&self, subjects: impl Iterator<Item = &'a Subject>, now: Instant) -> u32 {
         let failures = subjects.filter_map(|subject| self.failures.get(subject));
-        failures.map(|failures| failures.left(now)).max().unwrap_or_default()
+        failures.map(|failures| failures.remaining(now)).max().unwrap_or_default()
     }
 
     /// Whether there is no place for one more attempt, or it would wait too long if all before it failed.
     fn is_full(&self, key: &QueueKey, failures: u32) -> bool {
-        let of_client = self.waiting_of_clients.get(&key.0).copied().unwrap_or_default();
+        let of_client = self.waiting_per_client.get(&key.0).copied().unwrap_or_default();
         if failures == 0 {
-            return self.waiting_in_all >= MAX_WAITING_WITHOUT_FAILURES
-                || of_client >= MAX_WAITING_OF_CLIENT_WITHOUT_FAILURES;
+            return self.total_waiting >= MAX_WAITING_WITHOUT_FAILURES
+                || of_client >= MAX_WAITING_PER_CLIENT_WITHOUT_FAILURES;
         }
         let before = self.queues.get(key).map_or(0, |queue| queue.waiting);
         let wait: Duration = (failures..).map(delay).take(before + 1).sum();
-        self.waiting_in_all >= MAX_WAITING || of_client >= MAX_WAITING_OF_CLIENT || wait > MAX_WAIT
+        self.total_waiting >= MAX_WAITING || of_client >= MAX_WAITING_PER_CLIENT || wait > MAX_WAIT
     }
 
     fn join(&mut self, key: &QueueKey) -> Arc<Semaphore> {
-        self.waiting_in_all += 1;
-        *self.waiting_of_clients.entry(key.0.clone()).or_default() += 1;
-        let new = || Queue { waiting: 0, turn: Arc::new(Semaphore::new(1)) };
+        self.total_waiting += 1;
+        *self.waiting_per_client.entry(key.0.clone()).or_default() += 1;
+        let new = || Queue { waiting: 0, semaphore: Arc::new(Semaphore::new(1)) };
         let queue = self.queues.entry(key.clone()).or_insert_with(new);
         queue.waiting += 1;
-        queue.turn.clone()
+        queue.semaphore.clone()
     }
 
     fn leave(&mut self, key: &QueueKey) {
-        self.waiting_in_all -= 1;
-        if let Some(of_client) = self.waiting_of_clients.get_mut(&key.0) {
+        self.total_waiting -= 1;
+        if let Some(of_client) = self.waiting_per_client.get_mut(&key.0) {
             *of_client -= 1;
             if *of_client == 0 {
-                self.waiting_of_clients.remove(&key.0);
+                self.waiting_per_client.remove(&key.0);
             }
         }
         if let Some(queue) = self.queues.get_mut(key) {
@@ -234,13 +239,13 @@ impl State {
     fn record_failure(&mut self, subject: &Subject, now: Instant) {
         let all = &mut self.failures;
         if all.len() >= MAX_SUBJECTS && !all.contains_key(subject) {
-            all.retain(|_, failures| failures.left(now) > 0);
+            all.retain(|_, failures| failures.remaining(now) > 0);
             // A client with that many addresses or names has all others forgotten, and each of them costs it one failure.
             if all.len() >= MAX_SUBJECTS {
                 all.clear();
             }
         }
-        let before = all.get(subject).map_or(0, |failures| failures.left(now));
+        let before = all.get(subject).map_or(0, |failures| failures.remaining(now));
         // The time since the last failure starts again: nothing is forgotten while failures go on.
         all.insert(subject.clone(), Failures { count: (before + 1).min(MAX_FAILURES), since: now });
     }
@@ -248,7 +253,7 @@ impl State {
 
 impl Failures {
     /// The failures that are not forgotten yet.
-    fn left(self, now: Instant) -> u32 {
+    fn remaining(self, now: Instant) -> u32 {
         let elapsed = now.saturating_duration_since(self.since).as_secs();
         let forgotten = u32::try_from(elapsed / FORGET_AFTER.as_secs()).unwrap_or(u32::MAX);
         self.count.saturating_sub(forgotten)
@@ -273,7 +278,7 @@ mod tests {
 
     async fn fail(throttle: &Arc<LoginThrottle>, client: Client, name: &str) -> u128 {
         let begun = Instant::now();
-        drop(throttle.password(client, name, || Some(false)).await.unwrap());
+        drop(throttle.begin_password_attempt(client, name, || Some(false)).await.unwrap());
         begun.elapsed().as_millis()
     }
 
@@ -296,7 +301,7 @@ mod tests {
         let throttle = Arc::new(LoginThrottle::default());
         for expected in [0, 200, 400] {
             let begun = Instant::now();
-            drop(throttle.token(client(1), || Some(false)).await.unwrap());
+            drop(throttle.begin_token_attempt(client(1), || Some(false)).await.unwrap());
             assert_eq!(begun.elapsed().as_millis(), expected);
         }
         assert_eq!(fail(&throttle, client(1), "ann").await, 0);
@@ -308,7 +313,7 @@ mod tests {
         for _ in 0..3 {
             fail(&throttle, client(1), "ann").await;
         }
-        throttle.password(client(1), "ann", || Some(true)).await.unwrap().unwrap().succeeded();
+        throttle.begin_password_attempt(client(1), "ann", || Some(true)).await.unwrap().unwrap().succeeded();
         assert_eq!(fail(&throttle, client(1), "ann").await, 800);
         sleep(FORGET_AFTER * 2).await;
         assert_eq!(fail(&throttle, client(1), "ann").await, 400);
@@ -321,12 +326,12 @@ mod tests {
         let throttle = Arc::new(LoginThrottle::default());
         // The first is compared at once, the others are given up while they wait.
         for _ in 0..5 {
-            let attempt = throttle.password(client(1), "ann", || Some(false));
+            let attempt = throttle.begin_password_attempt(client(1), "ann", || Some(false));
             drop(timeout(Duration::from_millis(1), attempt).await);
         }
         assert_eq!(fail(&throttle, client(1), "ann").await, 200);
         // One that is given up after its delay may have been compared.
-        drop(throttle.password(client(1), "ann", || None).await.unwrap());
+        drop(throttle.begin_password_attempt(client(1), "ann", || None).await.unwrap());
         assert_eq!(fail(&throttle, client(1), "ann").await, 800);
     }
 
@@ -334,14 +339,14 @@ mod tests {
     async fn the_number_of_waiting_attempts_is_bounded() {
         let throttle = Arc::new(LoginThrottle::default());
         let enter = |last: u8, name: &str, compared: Option<bool>| {
-            throttle.enter(Subject::Client(client(last)), Some(Subject::Name(name.into())), || compared)
+            throttle.enter(Subject::PasswordClient(client(last)), Some(Subject::Name(name.into())), || compared)
         };
         for last in 0..20 {
             fail(&throttle, client(last), &last.to_string()).await;
         }
         let mut waiting = Vec::new();
         for last in 0..16 {
-            for number in 0..MAX_WAITING_OF_CLIENT {
+            for number in 0..MAX_WAITING_PER_CLIENT {
                 waiting.push(enter(last, &format!("{last} {number}"), None).ok().flatten().unwrap());
             }
             assert!(enter(last, "more", None).is_err());
@@ -349,7 +354,7 @@ mod tests {
         assert_eq!(waiting.len(), MAX_WAITING);
         assert!(enter(19, "19", None).is_err());
         // Clients without failures have places of their own.
-        for number in 0..MAX_WAITING_OF_CLIENT_WITHOUT_FAILURES {
+        for number in 0..MAX_WAITING_PER_CLIENT_WITHOUT_FAILURES {
             waiting.push(enter(99, &format!("free {number}"), None).ok().flatten().unwrap());
         }
         // What needs no place is still possible, and a wrong guess without a place counts.
@@ -386,7 +391,7 @@ mod tests {
         });
         for _ in 0..10 {
             sleep(Duration::from_secs(7)).await;
-            let attempt = throttle.password(client(1), "app", || Some(true)).await.unwrap();
+            let attempt = throttle.begin_password_attempt(client(1), "app", || Some(true)).await.unwrap();
             attempt.expect("it waits, because the client has failures").succeeded();
         }
         retries.await.unwrap();
@@ -395,7 +400,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn correct_logins_of_a_client_without_failures_never_queue() {
         let throttle = Arc::new(LoginThrottle::default());
-        let log_in = || throttle.password(client(1), "ann", || Some(true));
+        let log_in = || throttle.begin_password_attempt(client(1), "ann", || Some(true));
         for _ in 0..1000 {
             assert!(log_in().await.unwrap().is_none());
         }
@@ -413,10 +418,11 @@ mod tests {
     async fn the_table_is_bounded() {
         let throttle = Arc::new(LoginThrottle::default());
         for number in 0..MAX_SUBJECTS + 10 {
-            drop(
-                throttle
-                    .enter(Subject::Client(client(1)), Some(Subject::Name(number.to_string().into())), || Some(false)),
-            );
+            drop(throttle.enter(
+                Subject::PasswordClient(client(1)),
+                Some(Subject::Name(number.to_string().into())),
+                || Some(false),
+            ));
         }
         assert!(throttle.state().failures.len() <= MAX_SUBJECTS);
     }

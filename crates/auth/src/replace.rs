@@ -16,32 +16,32 @@ use aws_lc_rs::rand;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 
 /// The mode of new files: only the owner may read and write.
-const PRIVATE: u32 = 0o600;
+const PRIVATE_MODE: u32 = 0o600;
 /// The permission bits that a replaced file keeps. Bits such as set-user-ID are dropped.
-const PERMISSIONS: u32 = 0o777;
+const PERMISSION_BITS: u32 = 0o777;
 /// The largest file that is read, in bytes. The server reads no larger one.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// The random bytes in the name of a temporary file.
 const RANDOM_BYTES: usize = 8;
 
 /// A file that no other command changes while this value exists. The lock is a file of its own, which stays: the file itself is
 /// replaced.
-pub(crate) struct Locked {
+pub(crate) struct LockedFile {
     directory: File,
     name: OsString,
     _lock: File,
 }
 
 /// The content of a file, and what its replacement takes over from it.
-pub(crate) struct Current {
+pub(crate) struct CurrentContent {
     /// The content; empty if there is no file.
     pub(crate) content: Vec<u8>,
     metadata: Option<Metadata>,
 }
 
-impl Locked {
+impl LockedFile {
     /// Waits for the lock of a file. Fails if the lock file is anything but a regular file with one link.
-    pub(crate) fn take(path: &Path) -> io::Result<Self> {
+    pub(crate) fn lock(path: &Path) -> io::Result<Self> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_owned();
         let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -53,11 +53,11 @@ impl Locked {
 
     /// Reads the file. Fails if it is anything but a regular file with one link: the content of a file elsewhere must not end up
     /// in this directory.
-    pub(crate) fn read(&self) -> io::Result<Current> {
+    pub(crate) fn read(&self) -> io::Result<CurrentContent> {
         let file = match open(&self.directory, &self.name, OFlags::RDONLY) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Current { content: Vec::new(), metadata: None });
+                return Ok(CurrentContent { content: Vec::new(), metadata: None });
             }
             Err(error) if is_symlink(&error) => {
                 return Err(io::Error::other(
@@ -69,15 +69,15 @@ impl Locked {
         let metadata = file.metadata()?;
         check_regular(&metadata).map_err(io::Error::other)?;
         let mut content = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut content)?;
-        if content.len() as u64 > MAX_BYTES {
-            return Err(io::Error::other(format!("is larger than {MAX_BYTES} bytes")));
+        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
+        if content.len() as u64 > MAX_FILE_BYTES {
+            return Err(io::Error::other(format!("is larger than {MAX_FILE_BYTES} bytes")));
         }
-        Ok(Current { content, metadata: Some(metadata) })
+        Ok(CurrentContent { content, metadata: Some(metadata) })
     }
 
     /// Replaces the file once the new content is on the disk. `current` is what [`Locked::read`] returned.
-    pub(crate) fn write(&self, current: &Current, content: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, current: &CurrentContent, content: &[u8]) -> io::Result<()> {
         let mut random = [0; RANDOM_BYTES];
         rand::fill(&mut random).map_err(|_| io::Error::other("the system gives no random numbers"))?;
         // An unpredictable name, so that nothing can be put in its place beforehand.
@@ -90,14 +90,14 @@ impl Locked {
         written
     }
 
-    fn write_new(&self, name: &OsStr, current: &Current, content: &[u8]) -> io::Result<()> {
+    fn write_new(&self, name: &OsStr, current: &CurrentContent, content: &[u8]) -> io::Result<()> {
         let mut file = create(&self.directory, name)?;
         match &current.metadata {
             Some(before) => {
-                give(&file, before)?;
-                file.set_permissions(Permissions::from_mode(before.mode() & PERMISSIONS))?;
+                set_owner_like(&file, before)?;
+                file.set_permissions(Permissions::from_mode(before.mode() & PERMISSION_BITS))?;
             }
-            None => give(&file, &self.directory.metadata()?)?,
+            None => set_owner_like(&file, &self.directory.metadata()?)?,
         }
         file.write_all(content)?;
         file.sync_all()?;
@@ -116,7 +116,7 @@ fn open_lock(directory: &File, name: &OsStr) -> io::Result<File> {
     };
     match create(directory, name) {
         Ok(file) => {
-            give(&file, &directory.metadata()?)?;
+            set_owner_like(&file, &directory.metadata()?)?;
             Ok(file)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -132,7 +132,7 @@ fn open_lock(directory: &File, name: &OsStr) -> io::Result<File> {
 /// Creates a file that did not exist, private to the caller.
 fn create(directory: &File, name: &OsStr) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat(directory, name, flags, Mode::from_raw_mode(PRIVATE))?.into())
+    Ok(openat(directory, name, flags, Mode::from_raw_mode(PRIVATE_MODE))?.into())
 }
 
 /// Opens an existing file, but no symbolic link. Does not wait for the other end of a pipe.
@@ -159,7 +159,7 @@ fn check_regular(metadata: &Metadata) -> Result<(), &'static str> {
 }
 
 /// Gives a file that root created to the owner of another one: the server that reads it does not run as root.
-fn give(file: &File, like: &Metadata) -> io::Result<()> {
+fn set_owner_like(file: &File, like: &Metadata) -> io::Result<()> {
     let created = file.metadata()?;
     if created.uid() != 0 || (created.uid(), created.gid()) == (like.uid(), like.gid()) {
         return Ok(());
@@ -187,7 +187,7 @@ mod tests {
     const SERVICE: u32 = 12_345;
 
     fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-        let locked = Locked::take(path)?;
+        let locked = LockedFile::lock(path)?;
         let current = locked.read()?;
         locked.write(&current, content)
     }
@@ -277,7 +277,7 @@ mod tests {
         for name in ["file", "file.lock"] {
             let dir = TestDir::new();
             let path = dir.path().join("file");
-            mknodat(CWD, dir.path().join(name), FileType::Fifo, Mode::from_raw_mode(PRIVATE), 0).unwrap();
+            mknodat(CWD, dir.path().join(name), FileType::Fifo, Mode::from_raw_mode(PRIVATE_MODE), 0).unwrap();
             assert!(replace(&path, b"new").is_err(), "{name}");
             fs::remove_file(dir.path().join(name)).unwrap();
             fs::create_dir(dir.path().join(name)).unwrap();

@@ -15,22 +15,22 @@ use restante_mail::patterns::Patterns;
 use serde::{Deserialize, Serialize};
 
 use crate::grant::{Grant, Scope, Scopes};
-use crate::replace::Locked;
+use crate::replace::LockedFile;
 
 /// What every token begins with, so that people and programs that look for secrets know it.
 const PREFIX: &str = "rst_";
 /// The bytes of chance in a token.
-const CHANCE: usize = 32;
+const SECRET_BYTES: usize = 32;
 /// The bytes of chance in an id.
-const ID_CHANCE: usize = 6;
+const ID_BYTES: usize = 6;
 /// The most tokens of one file.
 const MAX_TOKENS: usize = 10_000;
 /// The most patterns of one token.
 const MAX_PATTERNS: usize = 100;
 /// The longest name or pattern, in bytes.
-const MAX_TEXT: usize = 255;
+const MAX_TEXT_BYTES: usize = 255;
 
-const HEADING: &str =
+const FILE_HEADER: &str =
     "# The tokens of a Restante server: their hashes, and what they allow. Written by `restante token`.\n\n";
 
 /// A token, as far as it is known to anybody but its holder.
@@ -57,7 +57,7 @@ pub(crate) type Digest = [u8; 32];
 
 /// What a new token shall be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct RequestedAccess {
     /// What it is for.
     pub name: String,
     /// What it allows.
@@ -84,11 +84,11 @@ impl Token {
 }
 
 /// Whether a text is a token by its looks, rather than a password.
-pub(crate) fn looks_like_one(text: &str) -> bool {
+pub(crate) fn looks_like_token(text: &str) -> bool {
     text.starts_with(PREFIX)
 }
 
-pub(crate) fn digest_of(text: &str) -> Digest {
+pub(crate) fn token_digest(text: &str) -> Digest {
     let mut kept = Digest::default();
     kept.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
     kept
@@ -105,13 +105,13 @@ impl Tokens {
     /// Reads a file. The error shows no hashes.
     pub(crate) fn parse(content: &[u8]) -> Result<Self, String> {
         let text = str::from_utf8(content).map_err(|_| "is not UTF-8".to_owned())?;
-        let records: Records = toml::from_str(text).map_err(|error| located(text, &error))?;
+        let records: TokenFile = toml::from_str(text).map_err(|error| error_with_line(text, &error))?;
         if records.token.len() > MAX_TOKENS {
             return Err(format!("there are more than {MAX_TOKENS} tokens"));
         }
         let mut tokens = Self::default();
         for (record, number) in records.token.into_iter().zip(1_usize..) {
-            let token = Arc::new(record.read().map_err(|problem| format!("token {number}: {problem}"))?);
+            let token = Arc::new(record.into_token().map_err(|problem| format!("token {number}: {problem}"))?);
             let twin = tokens.all.iter().any(|other| other.id == token.id || other.name == token.name);
             if twin || tokens.by_digest.insert(token.digest, token.clone()).is_some() {
                 return Err(format!("token {number}: there is another one like it"));
@@ -124,11 +124,11 @@ impl Tokens {
     /// The token with this text. What is looked up is a hash of what the client says, so the time that it takes tells
     /// nothing of how near a guess is.
     pub(crate) fn find(&self, text: &str) -> Option<&Arc<Token>> {
-        self.by_digest.get(&digest_of(text))
+        self.by_digest.get(&token_digest(text))
     }
 
     /// The token of which this is kept.
-    pub(crate) fn kept(&self, digest: &Digest) -> Option<&Arc<Token>> {
+    pub(crate) fn find_by_digest(&self, digest: &Digest) -> Option<&Arc<Token>> {
         self.by_digest.get(digest)
     }
 }
@@ -140,29 +140,29 @@ pub fn check(content: &[u8]) -> Result<(), String> {
 
 /// All tokens of a file; none when there is no file. The error is a sentence for the operator, here and below.
 pub fn list(path: &Path) -> Result<Vec<Token>, String> {
-    let tokens = read(path)?;
+    let tokens = read_file(path)?;
     Ok(tokens.all.iter().map(|token| Token::clone(token)).collect())
 }
 
 /// Makes a token and writes it down. The text of it is the second value, and nowhere else.
-pub fn create(path: &Path, wish: Wish) -> Result<(Token, String), String> {
+pub fn create(path: &Path, wish: RequestedAccess) -> Result<(Token, String), String> {
     let chance = |bytes: &mut [u8]| rand::fill(bytes).map_err(|_| "the system gives no random numbers".to_owned());
-    let (mut secret, mut id) = ([0; CHANCE], [0; ID_CHANCE]);
+    let (mut secret, mut id) = ([0; SECRET_BYTES], [0; ID_BYTES]);
     chance(&mut secret)?;
     chance(&mut id)?;
     let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
-    let Wish { name, scopes, mailboxes, expires } = wish;
-    let record = Record {
-        id: hexadecimal(&id),
+    let RequestedAccess { name, scopes, mailboxes, expires } = wish;
+    let record = TokenRecord {
+        id: to_hex(&id),
         name,
-        sha256: hexadecimal(&digest_of(&text)),
+        sha256: to_hex(&token_digest(&text)),
         scopes: scopes.iter().map(|scope| scope.name().to_owned()).collect(),
         mailboxes,
         created: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         expires: expires.map(|end| end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
     };
-    let token = record.read()?;
-    change(path, |tokens| {
+    let token = record.into_token()?;
+    update_file(path, |tokens| {
         if tokens.iter().any(|other| other.name == token.name) {
             return Err(format!("there is a token of the name {} already", token.name));
         }
@@ -174,7 +174,7 @@ pub fn create(path: &Path, wish: Wish) -> Result<(Token, String), String> {
 
 /// Revokes the token that has this id or this name.
 pub fn revoke(path: &Path, which: &str) -> Result<Token, String> {
-    change(path, |tokens| {
+    update_file(path, |tokens| {
         let by_id = tokens.iter().position(|token| token.id == which);
         let found = by_id.or_else(|| tokens.iter().position(|token| token.name == which));
         let place = found.ok_or_else(|| format!("there is no token {which}"))?;
@@ -183,7 +183,7 @@ pub fn revoke(path: &Path, which: &str) -> Result<Token, String> {
 }
 
 /// Reads a file as the server does, also through a symbolic link.
-fn read(path: &Path) -> Result<Tokens, String> {
+fn read_file(path: &Path) -> Result<Tokens, String> {
     let told = |problem: &dyn std::fmt::Display| format!("{}: {problem}", path.display());
     match fs::read(path) {
         Ok(content) => Tokens::parse(&content).map_err(|problem| told(&problem)),
@@ -193,16 +193,16 @@ fn read(path: &Path) -> Result<Tokens, String> {
 }
 
 /// Changes the list while nobody else does, and writes it down.
-fn change<T>(path: &Path, change: impl FnOnce(&mut Vec<Arc<Token>>) -> Result<T, String>) -> Result<T, String> {
+fn update_file<T>(path: &Path, change: impl FnOnce(&mut Vec<Arc<Token>>) -> Result<T, String>) -> Result<T, String> {
     let told = |error: io::Error| format!("{}: {error}", path.display());
-    let locked = Locked::take(path).map_err(told)?;
+    let locked = LockedFile::lock(path).map_err(told)?;
     let current = locked.read().map_err(told)?;
     let tokens = Tokens::parse(&current.content).map_err(|problem| format!("{}: {problem}", path.display()))?;
     let mut tokens = tokens.all;
     let outcome = change(&mut tokens)?;
-    let records = Records { token: tokens.iter().map(|token| Record::of(token)).collect() };
+    let records = TokenFile { token: tokens.iter().map(|token| TokenRecord::from_token(token)).collect() };
     let text = toml::to_string(&records).map_err(|error| format!("{}: {error}", path.display()))?;
-    let text = format!("{HEADING}{text}");
+    let text = format!("{FILE_HEADER}{text}");
     // What is written must be what can be read.
     Tokens::parse(text.as_bytes()).map_err(|problem| format!("{}: {problem}", path.display()))?;
     locked.write(&current, text.as_bytes()).map_err(told)?;
@@ -212,15 +212,15 @@ fn change<T>(path: &Path, change: impl FnOnce(&mut Vec<Arc<Token>>) -> Result<T,
 /// The file.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Records {
+struct TokenFile {
     #[serde(default)]
-    token: Vec<Record>,
+    token: Vec<TokenRecord>,
 }
 
 /// A token in the file.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct TokenRecord {
     id: String,
     name: String,
     sha256: String,
@@ -232,12 +232,12 @@ struct Record {
     expires: Option<String>,
 }
 
-impl Record {
-    fn of(token: &Token) -> Self {
+impl TokenRecord {
+    fn from_token(token: &Token) -> Self {
         Self {
             id: token.id.clone(),
             name: token.name.clone(),
-            sha256: hexadecimal(&token.digest),
+            sha256: to_hex(&token.digest),
             scopes: token.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
             mailboxes: token.mailboxes.clone(),
             created: token.created.to_string(),
@@ -245,16 +245,17 @@ impl Record {
         }
     }
 
-    fn read(self) -> Result<Token, String> {
-        let is_good = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.chars().any(char::is_control);
+    fn into_token(self) -> Result<Token, String> {
+        let is_good =
+            |text: &str| !text.is_empty() && text.len() <= MAX_TEXT_BYTES && !text.chars().any(char::is_control);
         if !is_good(&self.id) || !is_good(&self.name) {
-            return Err(format!("a name must have 1 to {MAX_TEXT} bytes and no control characters"));
+            return Err(format!("a name must have 1 to {MAX_TEXT_BYTES} bytes and no control characters"));
         }
         if self.mailboxes.iter().any(String::is_empty) {
             return Err("a pattern of mailboxes is empty".to_owned());
         }
         if self.mailboxes.len() > MAX_PATTERNS || !self.mailboxes.iter().all(|pattern| is_good(pattern)) {
-            return Err(format!("there may be {MAX_PATTERNS} patterns of mailboxes, of {MAX_TEXT} bytes each"));
+            return Err(format!("there may be {MAX_PATTERNS} patterns of mailboxes, of {MAX_TEXT_BYTES} bytes each"));
         }
         let scopes = self.scopes.iter().map(|scope| scope.parse::<Scope>());
         let scopes: Scopes =
@@ -265,7 +266,7 @@ impl Record {
         let time = |text: &str| text.parse().map_err(|_| format!("{text} is no time"));
         let patterns = (!self.mailboxes.is_empty()).then(|| Patterns::from_iter(&self.mailboxes));
         Ok(Token {
-            digest: bytes(&self.sha256).ok_or("sha256 must be 64 hexadecimal digits")?,
+            digest: from_hex(&self.sha256).ok_or("sha256 must be 64 hexadecimal digits")?,
             created: time(&self.created)?,
             expires: self.expires.as_deref().map(time).transpose()?,
             grant: Grant::new(&self.name, scopes, patterns),
@@ -278,16 +279,16 @@ impl Record {
 }
 
 /// What is wrong with a file, and in which line, without the line itself.
-fn located(text: &str, error: &toml::de::Error) -> String {
+fn error_with_line(text: &str, error: &toml::de::Error) -> String {
     let line = error.span().map_or(1, |span| text.get(..span.start).map_or(1, |before| before.split('\n').count()));
     format!("line {line}: {}", error.message())
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
-fn bytes(digits: &str) -> Option<Digest> {
+fn from_hex(digits: &str) -> Option<Digest> {
     let mut bytes = Digest::default();
     let pairs = digits.as_bytes().chunks_exact(2);
     if digits.len() != 2 * bytes.len() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -306,9 +307,9 @@ mod tests {
     use super::*;
     use restante_testdir::TestDir;
 
-    fn wish(name: &str) -> Wish {
+    fn wish(name: &str) -> RequestedAccess {
         let expires = Some("2030-01-01T00:00:00Z".parse().unwrap());
-        Wish {
+        RequestedAccess {
             name: name.to_owned(),
             scopes: [Scope::Read].into_iter().collect(),
             mailboxes: vec!["ci-*".into()],
@@ -322,7 +323,7 @@ mod tests {
         let path = dir.path().join("tokens.toml");
         assert!(list(&path).unwrap().is_empty());
         let (token, text) = create(&path, wish("ci")).unwrap();
-        assert!(looks_like_one(&text) && text.len() == 47, "{text}");
+        assert!(looks_like_token(&text) && text.len() == 47, "{text}");
         let content = fs::read_to_string(&path).unwrap();
         assert!(!content.contains(&text[PREFIX.len()..]) && content.contains("name = \"ci\""), "{content}");
         let tokens = Tokens::parse(content.as_bytes()).unwrap();
@@ -330,7 +331,7 @@ mod tests {
         assert_eq!((&found.id, &found.mailboxes, found.expires), (&token.id, &token.mailboxes, token.expires));
         let grant = found.grant();
         assert!(grant.allows(Scope::Read, &"ci-1".to_owned().into()));
-        assert!(!grant.allows(Scope::Write, &"ci-1".to_owned().into()) && grant.holder() == Some("ci"));
+        assert!(!grant.allows(Scope::Write, &"ci-1".to_owned().into()) && grant.name() == Some("ci"));
         assert!(tokens.find(&text[..46]).is_none() && tokens.find("").is_none());
         assert!(create(&path, wish("ci")).unwrap_err().contains("already"));
         assert_eq!(revoke(&path, &token.id).unwrap().name, "ci");

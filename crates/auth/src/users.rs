@@ -6,16 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::hash::PasswordHash;
-use crate::replace::Locked;
+use crate::replace::LockedFile;
 use crate::tokens;
 
 /// The most users of one file.
 const MAX_USERS: usize = 10_000;
 /// The longest name, in bytes.
-const MAX_NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 /// What a password is checked against that is nobody's, where there are no users at all to take the time from: a hash
 /// with the same parameters as those made here.
-const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$cmVzdGFudGUtbm9ib2R5$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+const DUMMY_HASH: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$cmVzdGFudGUtbm9ib2R5$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The users of a file.
 #[derive(Debug, Default)]
@@ -48,9 +49,9 @@ impl Users {
     /// A hash to check the password of a user against that there is not, so that this takes as long as with one that
     /// there is. Users may have hashes that take different times, so the one is chosen by a number that belongs to the name
     /// and that nobody else can work out: the time tells what a hash may be like, and not whether there is a user to it.
-    pub(crate) fn somebody(&self, number: u64) -> Result<PasswordHash, &'static str> {
+    pub(crate) fn dummy_hash(&self, number: u64) -> Result<PasswordHash, &'static str> {
         let place = usize::try_from(number % self.hashes.len().max(1) as u64).unwrap_or_default();
-        self.hashes.get(place).cloned().map_or_else(|| PasswordHash::parse(NOBODY), Ok)
+        self.hashes.get(place).cloned().map_or_else(|| PasswordHash::parse(DUMMY_HASH), Ok)
     }
 
     fn add(&mut self, line: &str) -> Result<(), &'static str> {
@@ -76,7 +77,7 @@ pub fn check(content: &[u8]) -> Result<(), String> {
 
 /// Whether a name can be a user's; the error says what is wrong.
 pub fn check_name(name: &str) -> Result<(), &'static str> {
-    if name.is_empty() || name.len() > MAX_NAME {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return Err("a name must have 1 to 255 bytes");
     }
     if name.trim() != name {
@@ -95,22 +96,22 @@ pub fn add(path: &Path, name: &str, password: &str) -> Result<bool, String> {
     if password.is_empty() {
         return Err("the password must not be empty".to_owned());
     }
-    if tokens::looks_like_one(password) {
+    if tokens::looks_like_token(password) {
         return Err("the password must not look like a token".to_owned());
     }
-    let hash = PasswordHash::of(password).map_err(|_| "the password cannot be hashed".to_owned())?;
+    let hash = PasswordHash::generate(password).map_err(|_| "the password cannot be hashed".to_owned())?;
     let told = |error: io::Error| format!("{}: {error}", path.display());
-    let locked = Locked::take(path).map_err(told)?;
+    let locked = LockedFile::lock(path).map_err(told)?;
     let current = locked.read().map_err(told)?;
     Users::parse(&current.content).map_err(|problem| format!("{}: {problem}", path.display()))?;
-    let (after, is_new) = with_line(&String::from_utf8_lossy(&current.content), name, &hash);
+    let (after, is_new) = replace_line(&String::from_utf8_lossy(&current.content), name, &hash);
     Users::parse(after.as_bytes()).map_err(|problem| format!("{}: {problem}", path.display()))?;
     locked.write(&current, after.as_bytes()).map_err(told)?;
     Ok(is_new)
 }
 
 /// The text with the user's line put in the place of the one before, or at the end.
-fn with_line(text: &str, name: &str, hash: &str) -> (String, bool) {
+fn replace_line(text: &str, name: &str, hash: &str) -> (String, bool) {
     let is_theirs = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'));
     let new = format!("{name}:{hash}");
     let mut is_new = true;
@@ -160,17 +161,17 @@ mod tests {
 
     #[test]
     fn there_is_always_a_hash_to_take_the_time_from() {
-        assert!(!Users::default().somebody(7).unwrap().is_of(""));
-        let users = Users::parse(format!("ann:{HASH}\nbob:{NOBODY}\ncid:{HASH}").as_bytes()).unwrap();
-        for (number, expected) in [(0, HASH), (1, NOBODY), (2, HASH), (4, NOBODY), (u64::MAX, HASH)] {
-            assert_eq!(users.somebody(number).unwrap().as_str(), expected, "{number}");
+        assert!(!Users::default().dummy_hash(7).unwrap().verify(""));
+        let users = Users::parse(format!("ann:{HASH}\nbob:{DUMMY_HASH}\ncid:{HASH}").as_bytes()).unwrap();
+        for (number, expected) in [(0, HASH), (1, DUMMY_HASH), (2, HASH), (4, DUMMY_HASH), (u64::MAX, HASH)] {
+            assert_eq!(users.dummy_hash(number).unwrap().as_str(), expected, "{number}");
         }
     }
 
     #[test]
     fn a_line_is_put_in_the_place_of_the_one_before() {
-        assert_eq!(with_line("", "ann", "h"), ("ann:h\n".to_owned(), true));
-        assert_eq!(with_line("# x\nann:g\nbob:g", "ann", "h"), ("# x\nann:h\nbob:g\n".to_owned(), false));
-        assert_eq!(with_line("anna:g\n", "ann", "h"), ("anna:g\nann:h\n".to_owned(), true));
+        assert_eq!(replace_line("", "ann", "h"), ("ann:h\n".to_owned(), true));
+        assert_eq!(replace_line("# x\nann:g\nbob:g", "ann", "h"), ("# x\nann:h\nbob:g\n".to_owned(), false));
+        assert_eq!(replace_line("anna:g\n", "ann", "h"), ("anna:g\nann:h\n".to_owned(), true));
     }
 }

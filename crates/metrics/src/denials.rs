@@ -2,32 +2,32 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-pub(super) use restante_auth::Reason;
+pub(super) use restante_auth::DenialReason;
 
 /// The denials of one protocol.
 #[derive(Debug, Default)]
-pub(super) struct Denials([AtomicU64; Reason::ALL.len()]);
+pub(super) struct Denials([AtomicU64; DenialReason::ALL.len()]);
 
 impl Denials {
-    pub(super) fn count(&self, reason: Reason) {
+    pub(super) fn count(&self, reason: DenialReason) {
         self.0[reason as usize].fetch_add(1, Relaxed);
     }
 
-    pub(super) fn total(&self, reason: Reason) -> u64 {
+    pub(super) fn total(&self, reason: DenialReason) -> u64 {
         self.0[reason as usize].load(Relaxed)
     }
 }
 
 /// What it is called in a label.
-pub(super) fn label(reason: Reason) -> &'static str {
+pub(super) fn label(reason: DenialReason) -> &'static str {
     match reason {
-        Reason::NoCredentials => "none",
-        Reason::WrongPassword => "password",
-        Reason::UnknownToken => "token",
-        Reason::Expired => "expired",
-        Reason::TooMany => "busy",
-        Reason::Scope => "scope",
-        Reason::Mailbox => "mailbox",
+        DenialReason::NoCredentials => "none",
+        DenialReason::WrongPassword => "password",
+        DenialReason::UnknownToken => "token",
+        DenialReason::Expired => "expired",
+        DenialReason::TooMany => "busy",
+        DenialReason::Scope => "scope",
+        DenialReason::Mailbox => "mailbox",
     }
 }
 
@@ -38,10 +38,10 @@ mod tests {
     #[test]
     fn every_reason_is_counted_in_a_place_of_its_own() {
         let denials = Denials::default();
-        for (index, reason) in Reason::ALL.into_iter().enumerate() {
+        for (index, reason) in DenialReason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, index);
             denials.count(reason);
         }
-        assert!(Reason::ALL.iter().all(|reason| denials.total(*reason) == 1));
+        assert!(DenialReason::ALL.iter().all(|reason| denials.total(*reason) == 1));
     }
 }

@@ -157,7 +157,7 @@ impl Metrics {
     }
 
     /// Counts somebody who was not let in, or not allowed something.
-    pub fn denied(&self, protocol: Protocol, reason: restante_auth::Reason) {
+    pub fn denied(&self, protocol: Protocol, reason: restante_auth::DenialReason) {
         self.of(protocol).denials.count(reason);
     }
 

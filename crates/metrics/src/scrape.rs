@@ -163,7 +163,7 @@ impl Scrape {
             Protocol::ALL.into_iter().flat_map(|protocol| {
                 let denials = &self.metrics.of(protocol).denials;
                 let labels = |reason| [("protocol", protocol.label()), ("reason", denials::label(reason))];
-                denials::Reason::ALL.map(|reason| (labels(reason), denials.total(reason)))
+                denials::DenialReason::ALL.map(|reason| (labels(reason), denials.total(reason)))
             }),
         )?;
         page.counters(

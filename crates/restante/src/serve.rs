@@ -10,7 +10,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use restante_auth::Locks;
+use restante_auth::AuthService;
 use restante_journal::Journal;
 use restante_mailroom::{Mailroom, Settings};
 use restante_metrics::Metrics;
@@ -118,7 +118,7 @@ struct Parts<'a> {
     extensions: Arc<Extensions>,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
-    locks: Arc<Locks>,
+    locks: Arc<AuthService>,
 }
 
 /// Loads the script, which may take its time. Whether nobody has asked for the end meanwhile.
@@ -155,7 +155,7 @@ async fn serve(
     let pop3_tls = certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
     let web_tls = certificate(&config.web.tls, config.web.hosts.names(), &restante_http::PROTOCOLS)?;
     let metrics = Arc::new(Metrics::new(config.storage.retention_period));
-    let locks = Locks::open(config.auth.settings())?;
+    let locks = AuthService::open(config.auth.settings())?;
     let parts = Parts { config, mailroom, extensions, metrics, readiness: Arc::default(), locks };
 
     // Everything is bound before anything is served: a server that starts by halves helps nobody.
@@ -185,13 +185,13 @@ async fn serve(
     tokio::spawn(extensions.clone().keep_fresh());
     {
         let locks = locks.clone();
-        tokio::spawn(async move { locks.keep_telling().await });
+        tokio::spawn(async move { locks.log_suppressed_periodically().await });
     }
 
     while signals.next().await == Told::Reload {
         reload(log, [&smtp_tls, &pop3_tls, &web_tls].into_iter().flatten());
         extensions.reload();
-        locks.keeper.reload().await;
+        locks.authenticator.reload().await;
     }
     readiness.end();
     tracing::info!("shutting down");
@@ -208,7 +208,7 @@ async fn serve(
             (false, Duration::ZERO)
         },
     };
-    locks.tell_left_out();
+    locks.log_suppressed();
     // What sessions and retention have done last is something to tell of, so those who are told end after them.
     for task in retention.into_iter().chain([following]) {
         task.abort();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use restante_auth::Scope;
-use restante_auth::tokens::{self, Token, Wish};
+use restante_auth::tokens::{self, RequestedAccess, Token};
 use restante_settings::Config;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn obey(path: &Path, task: &TokenTask) -> Result<Told, String> {
             };
             let expires = expires.map(end).transpose()?;
             let is_first = !path.exists();
-            let wish = Wish { name: name.clone(), scopes: *scopes, mailboxes: mailboxes.clone(), expires };
+            let wish = RequestedAccess { name: name.clone(), scopes: *scopes, mailboxes: mailboxes.clone(), expires };
             let (token, text) = tokens::create(path, wish)?;
             let mut note =
                 format!("Token {} of the name {name} is in {}. It is not shown again.\n", token.id, path.display());

@@ -2,39 +2,39 @@
 
 use std::sync::Arc;
 
-use restante_auth::{Locks, Pass, Reason};
+use restante_auth::{AuthService, DenialReason, VerifiedLogin};
 
 use crate::response::problem::{Challenge, Problem};
 
 /// Somebody who was let in, for as long as the answer takes.
 #[derive(Clone)]
 pub(crate) struct Admitted {
-    locks: Arc<Locks>,
-    pass: Pass,
+    locks: Arc<AuthService>,
+    pass: VerifiedLogin,
     challenge: Challenge,
 }
 
 impl Admitted {
-    pub(crate) fn new(locks: Arc<Locks>, pass: Pass, challenge: Challenge) -> Self {
+    pub(crate) fn new(locks: Arc<AuthService>, pass: VerifiedLogin, challenge: Challenge) -> Self {
         Self { locks, pass, challenge }
     }
 
     /// Waits until the credentials would not be accepted any more: after a logout, at the end of the login's time, or when the
     /// password was changed or the token revoked.
     pub(crate) async fn lost(&self) -> Problem {
-        self.locks.keeper.no_longer_admits(&self.pass).await;
+        self.locks.authenticator.wait_until_invalid(&self.pass).await;
         self.denied()
     }
 
     /// Whether they would still be let in.
     pub(crate) async fn check(&self) -> Result<(), Problem> {
-        if self.locks.keeper.still_admits(&self.pass).await {
+        if self.locks.authenticator.is_still_valid(&self.pass).await {
             return Ok(());
         }
         Err(self.denied())
     }
 
     fn denied(&self) -> Problem {
-        Problem::Denied(Reason::Expired.into(), self.challenge)
+        Problem::Denied(DenialReason::Expired.into(), self.challenge)
     }
 }

@@ -332,7 +332,7 @@ fn mailbox(server: &Server, parts: &Parts, name: &str) -> Result<MailboxName, Pr
     if !grant.allows_somewhere(scope) {
         return Err(Problem::NotAllowed(scope));
     }
-    if grant.reaches(&mailbox) { Ok(mailbox) } else { Err(Problem::OutOfReach) }
+    if grant.covers(&mailbox) { Ok(mailbox) } else { Err(Problem::OutOfReach) }
 }
 
 fn message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<OneMessage, Problem> {

@@ -27,7 +27,7 @@ pub(crate) struct Audience {
 impl Audience {
     /// The JSON of an event; `None` when it is not for this listener.
     pub(crate) fn json(&self, told: &Told) -> Option<Bytes> {
-        let is_theirs = self.grant.reaches(&told.event().summary().mailbox);
+        let is_theirs = self.grant.covers(&told.event().summary().mailbox);
         if is_theirs { self.form.json(told) } else { None }
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use axum::response::{IntoResponse as _, Response};
-use restante_auth::{Denied, Grant, Locks, Pass, Reason};
+use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
 
 use crate::extractors::login_session::Admitted;
 use crate::extractors::request_context::{has_origin, template};
@@ -49,14 +49,14 @@ pub(crate) async fn identify(server: &Server, request: &mut Request, ip: Option<
     }
 }
 
-async fn check(locks: &Locks, offered: Offered, ip: Option<IpAddr>) -> Result<Pass, Denied> {
-    let keeper = &locks.keeper;
+async fn check(locks: &AuthService, offered: Offered, ip: Option<IpAddr>) -> Result<VerifiedLogin, Denied> {
+    let keeper = &locks.authenticator;
     match offered {
-        Offered::Nothing => Err(Reason::NoCredentials.into()),
-        Offered::Basic { user, password } => keeper.check(&user, &password, ip.into()).await,
+        Offered::Nothing => Err(DenialReason::NoCredentials.into()),
+        Offered::Basic { user, password } => keeper.check_password(&user, &password, ip.into()).await,
         Offered::Token(token) => keeper.check_token(&token, ip.into()).await,
         Offered::Cookies(cookies) => {
-            let mut checked = Err(Reason::NoCredentials.into());
+            let mut checked = Err(DenialReason::NoCredentials.into());
             for cookie in cookies {
                 checked = keeper.check_cookie(&cookie).await;
                 if checked.is_ok() {
@@ -70,7 +70,7 @@ async fn check(locks: &Locks, offered: Offered, ip: Option<IpAddr>) -> Result<Pa
 
 /// The answer to one who is not let in. A person who looks at a page is led to the way in; that is no denial yet.
 fn refusal(settings: &Settings, request: &Request, denied: Denied, challenge: Challenge) -> Response {
-    let is_led = matches!(denied.reason, Reason::NoCredentials | Reason::Expired);
+    let is_led = matches!(denied.reason, DenialReason::NoCredentials | DenialReason::Expired);
     if is_led && is_visit(request.method(), request.headers()) {
         return to_login(settings, request.uri()).unwrap_or_else(Problem::into_response);
     }

@@ -104,7 +104,7 @@ async fn admitted(server: &Server, mut request: Request, client: Option<Forwarde
     let mut holder = None;
     let response = match authentication::identify(server, &mut request, ip).await {
         Ok(()) => {
-            holder = request.extensions().get::<Grant>().and_then(Grant::holder).map(str::to_owned);
+            holder = request.extensions().get::<Grant>().and_then(Grant::name).map(str::to_owned);
             match client {
                 Some(client) => client.serve(request, next).await,
                 None => next.run(request).await,
@@ -115,10 +115,10 @@ async fn admitted(server: &Server, mut request: Request, client: Option<Forwarde
     if let (Some(locks), Some((method, uri)), Some(denied)) =
         (&server.settings.locks, asked, response.extensions().get::<Denied>())
     {
-        let denied = Denied::to(denied.holder.as_deref().or(holder.as_deref()), denied.reason);
+        let denied = Denied::new(denied.name.as_deref().or(holder.as_deref()), denied.reason);
         // The query is left out: it may hold a token.
         server.settings.metrics.denied(Protocol::Http, denied.reason);
-        locks.tell(Protocol::Http.name(), ip, &format_args!("{method} {}", uri.path()), &denied);
+        locks.log_denial(Protocol::Http.name(), ip, &format_args!("{method} {}", uri.path()), &denied);
     }
     response
 }

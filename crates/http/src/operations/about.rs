@@ -127,7 +127,7 @@ pub(crate) async fn about(
     let Settings { extensions, locks, .. } = &server.settings;
     let (script, webhooks) =
         (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.targets()));
-    success::current(&Answer { about: &about, script, webhooks, user: grant.holder(), locked: locks.is_some() })
+    success::current(&Answer { about: &about, script, webhooks, user: grant.name(), locked: locks.is_some() })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use restante_api_types::json::to_vec;
-use restante_auth::{Denied, Reason, Scope};
+use restante_auth::{DenialReason, Denied, Scope};
 use restante_http_connection::http1::refuse;
 use restante_http_connection::memory::Excess;
 use restante_http_connection::work::WorkError;
@@ -201,7 +201,7 @@ impl Problem {
             Self::Malformed(_) | Self::NoQuestion(_) | Self::BadHost | Self::Departed => StatusCode::BAD_REQUEST,
             // Of the statuses that fit, only this one says that the host name is the reason (RFC 9110 section 15.5.20).
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::Denied(Denied { reason: Reason::TooMany, .. }, _) | Self::TooMany(TooMany::FromPeer) => {
+            Self::Denied(Denied { reason: DenialReason::TooMany, .. }, _) | Self::TooMany(TooMany::FromPeer) => {
                 StatusCode::TOO_MANY_REQUESTS
             }
             Self::Denied(..) => StatusCode::UNAUTHORIZED,
@@ -256,11 +256,15 @@ impl Problem {
             }
             Self::OutOfReach => "The credentials are not for this mailbox.",
             Self::Denied(denied, _) => match denied.reason {
-                Reason::NoCredentials => "This server asks for credentials: a token, or a user name and a password.",
-                Reason::UnknownToken => "The token is not known here.",
-                Reason::Expired => "The token or the login has expired, or was revoked.",
-                Reason::TooMany => "Too many logins have failed. Try again later.",
-                Reason::WrongPassword | Reason::Scope | Reason::Mailbox => "The user name or the password is wrong.",
+                DenialReason::NoCredentials => {
+                    "This server asks for credentials: a token, or a user name and a password."
+                }
+                DenialReason::UnknownToken => "The token is not known here.",
+                DenialReason::Expired => "The token or the login has expired, or was revoked.",
+                DenialReason::TooMany => "Too many logins have failed. Try again later.",
+                DenialReason::WrongPassword | DenialReason::Scope | DenialReason::Mailbox => {
+                    "The user name or the password is wrong."
+                }
             },
             Self::NotCode => {
                 "Only the files of the web interface may be used as a script, a style or a plugin of a page."
@@ -328,7 +332,7 @@ impl Problem {
         match self {
             // Places come and go.
             Self::TooMany(_) => Some("1"),
-            Self::Denied(Denied { reason: Reason::TooMany, .. }, _) => Some("10"),
+            Self::Denied(Denied { reason: DenialReason::TooMany, .. }, _) => Some("10"),
             Self::Busy(_)
             | Self::Crowded
             | Self::TooManyMonitors
@@ -346,8 +350,8 @@ impl Problem {
     fn denial(&self) -> Option<Denied> {
         match self {
             Self::Denied(denied, _) => Some(denied.clone()),
-            Self::NotAllowed(_) => Some(Reason::Scope.into()),
-            Self::OutOfReach => Some(Reason::Mailbox.into()),
+            Self::NotAllowed(_) => Some(DenialReason::Scope.into()),
+            Self::OutOfReach => Some(DenialReason::Mailbox.into()),
             _ => None,
         }
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use bytes::Bytes;
-use restante_auth::Locks;
+use restante_auth::AuthService;
 use restante_cache::Cache;
 use restante_http_connection::context::Peer;
 use restante_http_connection::memory::{Allowance, Budget};
@@ -77,7 +77,7 @@ pub struct Settings {
     /// The parts of the server that are optional.
     pub extensions: Extensions,
     /// Checks credentials. If there is none, anonymous requests may do everything.
-    pub locks: Option<Arc<Locks>>,
+    pub locks: Option<Arc<AuthService>>,
 }
 
 /// The optional parts of the server. By default there are none.

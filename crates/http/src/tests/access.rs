@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use restante_auth::tokens::{self, Wish};
-use restante_auth::{Locks, Scope, users};
+use restante_auth::tokens::{self, RequestedAccess};
+use restante_auth::{AuthService, Scope, users};
 use restante_testdir::TestDir;
 
 use super::*;
@@ -11,7 +11,7 @@ use super::*;
 /// A house with locks: user `ann` with the password `secret`, tokens, and one message each in `test` and `ci-1`.
 pub(super) struct Locked {
     pub(super) house: House,
-    locks: Arc<Locks>,
+    locks: Arc<AuthService>,
     dir: TestDir,
     pub(super) reader: String,
     pub(super) writer: String,
@@ -35,7 +35,7 @@ impl Locked {
         users::add(&people, "ann", "secret").unwrap();
         let token = |name: &str, scopes: &[Scope], mailboxes: &[&str]| {
             let (scopes, mailboxes) = (scopes.iter().copied().collect(), mailboxes.iter().map(ToString::to_string));
-            let wish = Wish { name: name.to_owned(), scopes, mailboxes: mailboxes.collect(), expires: None };
+            let wish = RequestedAccess { name: name.to_owned(), scopes, mailboxes: mailboxes.collect(), expires: None };
             tokens::create(&programs, wish).unwrap().1
         };
         let reader = token("reader", &[Scope::Read], &[]);
@@ -48,7 +48,7 @@ impl Locked {
             session_time: std::time::Duration::from_hours(1),
             secret: None,
         };
-        let locks = Locks::open(auth).unwrap();
+        let locks = AuthService::open(auth).unwrap();
         let house = House::described(Settings { locks: Some(locks.clone()), ..settings }, info);
         house.put(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
         house.put(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;
@@ -238,7 +238,7 @@ async fn who_waits_is_told_nothing_when_they_are_not_let_in_any_more() {
     let revoke = async {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         tokens::revoke(&locked.dir.path().join("tokens.toml"), "reader").unwrap();
-        locked.locks.keeper.reload().await;
+        locked.locks.authenticator.reload().await;
         let send = with("POST /api/v2/mailbox/new\nContent-Type: message/rfc822", &format!("Bearer {}", locked.writer));
         locked.house.ask_with(&send, "Subject: x\r\n\r\n", Peer::default()).await
     };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures_util::stream;
-use restante_auth::tokens::{self, Wish};
-use restante_auth::{Locks, Scope, users};
+use restante_auth::tokens::{self, RequestedAccess};
+use restante_auth::{AuthService, Scope, users};
 use restante_journal::memory::MemoryJournal;
 use restante_journal::{Journal, Piece, Recipient, Side};
 use restante_testdir::TestDir;
@@ -24,7 +24,7 @@ struct Accounts {
     house: House,
     journal: Arc<MemoryJournal>,
     dir: TestDir,
-    locks: Arc<Locks>,
+    locks: Arc<AuthService>,
 }
 
 impl Accounts {
@@ -33,7 +33,7 @@ impl Accounts {
         let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&users, "ann", "secret").unwrap();
         let auth = restante_auth::Settings { users: Some(users), tokens: Some(tokens), session_time, secret: None };
-        let locks = Locks::open(auth).unwrap();
+        let locks = AuthService::open(auth).unwrap();
         let journal = Arc::new(MemoryJournal::new(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let rules = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
@@ -48,9 +48,9 @@ impl Accounts {
         let path = self.dir.path().join("tokens.toml");
         let name = tokens::list(&path).unwrap().len().to_string();
         let mailboxes = mailboxes.iter().map(ToString::to_string).collect();
-        let wish = Wish { name, scopes: Scope::ALL.into_iter().collect(), mailboxes, expires: None };
+        let wish = RequestedAccess { name, scopes: Scope::ALL.into_iter().collect(), mailboxes, expires: None };
         let token = tokens::create(&path, wish).unwrap().1;
-        self.locks.keeper.reload().await;
+        self.locks.authenticator.reload().await;
         format!("Authorization: Bearer {token}")
     }
 

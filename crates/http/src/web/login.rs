@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
-use restante_auth::{Denied, Locks, Reason};
+use restante_auth::{AuthService, DenialReason, Denied};
 use restante_http_connection::context::Peer;
 
 use crate::extractors::body;
@@ -39,12 +39,13 @@ pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) 
     let is_secure = extensions.get::<Visit>().is_some_and(|visit| visit.scheme == "https");
     let pairs = pairs(request).await?;
     let (user, next) = (field(&pairs, "user"), field(&pairs, "next"));
-    let checked = locks.keeper.check(user, field(&pairs, "password"), ip.into()).await;
+    let checked = locks.authenticator.check_password(user, field(&pairs, "password"), ip.into()).await;
     let pass = match checked {
         Ok(pass) => pass,
         Err(denied) => return Ok(refused(next, user, denied)),
     };
-    let (cookie, lifetime) = locks.keeper.log_in(&pass).ok_or_else(|| fault(&"there are no random numbers"))?;
+    let (cookie, lifetime) =
+        locks.authenticator.create_session_cookie(&pass).ok_or_else(|| fault(&"there are no random numbers"))?;
     let mut response = see_other(way_back(next))?;
     set_cookie(&mut response, &server.settings, &cookie, lifetime.as_secs(), is_secure)?;
     Ok(response)
@@ -53,21 +54,21 @@ pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) 
 /// Ends a login, and leads to the form.
 pub(crate) async fn log_out(State(server): State<Arc<Server>>, headers: HeaderMap) -> Result<Response, Problem> {
     let locks = locks(&server)?;
-    cookies(&headers).for_each(|cookie| locks.keeper.log_out(cookie));
+    cookies(&headers).for_each(|cookie| locks.authenticator.log_out(cookie));
     let mut response = see_other("./login".to_owned())?;
     set_cookie(&mut response, &server.settings, "", 0, false)?;
     Ok(response)
 }
 
-fn locks(server: &Server) -> Result<&Arc<Locks>, Problem> {
+fn locks(server: &Server) -> Result<&Arc<AuthService>, Problem> {
     server.settings.locks.as_ref().ok_or(Problem::NoSuchPath)
 }
 
 /// The form once more, which says why.
 fn refused(next: &str, user: &str, denied: Denied) -> Response {
     let (status, sentence) = match denied.reason {
-        Reason::TooMany => (StatusCode::TOO_MANY_REQUESTS, "Too many logins have failed. Try again in a minute."),
-        Reason::Expired => (StatusCode::FORBIDDEN, "The token has expired."),
+        DenialReason::TooMany => (StatusCode::TOO_MANY_REQUESTS, "Too many logins have failed. Try again in a minute."),
+        DenialReason::Expired => (StatusCode::FORBIDDEN, "The token has expired."),
         _ => (StatusCode::FORBIDDEN, "The user name or the password is wrong."),
     };
     let mut response = login_page::form(status, next, user, Some(sentence));

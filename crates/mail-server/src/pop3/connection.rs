@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Buf as _;
-use restante_auth::{Denied, Grant, Reason, Scope};
+use restante_auth::{DenialReason, Denied, Grant, Scope};
 use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Cause;
@@ -182,10 +182,10 @@ impl<'a> Connection<'a> {
         };
         let Server { host, login, .. } = self.server;
         host.metrics.denied(host.protocol, denied.reason);
-        login.locks().tell(host.protocol.name(), self.ip, &command, denied);
+        login.locks().log_denial(host.protocol.name(), self.ip, &command, denied);
         match denied.reason {
-            Reason::TooMany => Refusal::Unavailable,
-            Reason::Scope | Reason::Mailbox => Refusal::NotPermitted,
+            DenialReason::TooMany => Refusal::Unavailable,
+            DenialReason::Scope | DenialReason::Mailbox => Refusal::NotPermitted,
             _ => Refusal::WrongCredentials,
         }
     }
@@ -193,11 +193,11 @@ impl<'a> Connection<'a> {
     /// Lets a failed login wait for its answer, unless the keeper has done so.
     async fn failed(&mut self, proof: &Proof) {
         let login = &self.server.login;
-        if !login.locks().is_on() {
+        if !login.locks().is_enabled() {
             // Not even the name is logged: people type passwords into the wrong field.
             tracing::info!(session = self.call.name, "login failed");
         }
-        let is_paid = login.locks().is_on() && matches!(proof, Proof::Password(_));
+        let is_paid = login.locks().is_enabled() && matches!(proof, Proof::Password(_));
         if !login.is_open() && !is_paid {
             let shutdown = &mut self.call.shutdown;
             tokio::select! {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use md5::{Digest as _, Md5};
-use restante_auth::{Configured, Denied, Grant, Locks, Reason, Scope};
+use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
 use restante_settings::Key;
@@ -15,7 +15,7 @@ use restante_settings::Key;
 #[derive(Debug)]
 pub struct Login {
     keys: Vec<Key>,
-    locks: Arc<Locks>,
+    locks: Arc<AuthService>,
 }
 
 /// Somebody at the door of a mailbox.
@@ -35,23 +35,23 @@ impl Login {
     const SEPARATOR: char = '*';
 
     /// Checks against these.
-    pub fn new(keys: Vec<Key>, locks: Arc<Locks>) -> Self {
+    pub fn new(keys: Vec<Key>, locks: Arc<AuthService>) -> Self {
         Self { keys, locks }
     }
 
     /// Where denials are logged.
-    pub(super) fn locks(&self) -> &Locks {
+    pub(super) fn locks(&self) -> &AuthService {
         &self.locks
     }
 
     /// Whether anything opens every mailbox.
     pub(super) fn is_open(&self) -> bool {
-        self.keys.is_empty() && !self.locks.is_on()
+        self.keys.is_empty() && !self.locks.is_enabled()
     }
 
     /// The mailbox and the user that a client means. Where there are users, `mailbox*user` are both.
     pub(super) fn parties<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
-        let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.locks.is_on() && mailbox == user);
+        let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.locks.is_enabled() && mailbox == user);
         both.unwrap_or((mailbox, user))
     }
 
@@ -65,19 +65,19 @@ impl Login {
         let is_right = || self.opens(mailbox, own, proof);
         let holder = own.filter(|own| self.keys.iter().any(|key| key.mailbox.as_ref() == Some(own)));
         let configured =
-            Configured { setting: "pop3.credentials", holder: holder.map(MailboxName::as_str), is_right: &is_right };
+            ConfiguredLogin { setting: "pop3.credentials", user: holder.map(MailboxName::as_str), matches: &is_right };
         // A hashed password cannot be compared with a digest.
         let secret = match proof {
             Proof::Password(password) => Some(password.expose()),
             Proof::Apop { .. } => None,
         };
-        let grant = self.locks.keeper.check_configured(user, secret, (*ip).into(), &configured).await?;
+        let grant = self.locks.authenticator.check_configured(user, secret, (*ip).into(), &configured).await?;
         let reason = match grant.allows_somewhere(Scope::Read) {
-            true if grant.reaches(mailbox) => return Ok(grant),
-            true => Reason::Mailbox,
-            false => Reason::Scope,
+            true if grant.covers(mailbox) => return Ok(grant),
+            true => DenialReason::Mailbox,
+            false => DenialReason::Scope,
         };
-        Err(Denied::to(grant.holder(), reason))
+        Err(Denied::new(grant.name(), reason))
     }
 
     /// Whether the proof of a user, who may be somebody without a mailbox, opens a mailbox by the settings. Takes the same
@@ -126,7 +126,7 @@ mod tests {
             mailbox: (*mailbox != "*").then(|| named(mailbox)),
             password: Secret::new(*password),
         };
-        Login::new(keys.iter().map(key).collect(), Locks::open(restante_auth::Settings::default()).unwrap())
+        Login::new(keys.iter().map(key).collect(), AuthService::open(restante_auth::Settings::default()).unwrap())
     }
 
     fn password(text: &str) -> Proof {

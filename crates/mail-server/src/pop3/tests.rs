@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use restante_auth::Locks;
+use restante_auth::AuthService;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::naming::Naming;
@@ -44,8 +44,8 @@ async fn deliver(mailroom: &Mailroom, to: &str, mail: Bytes) {
 }
 
 /// Without users and tokens.
-fn locks() -> Arc<Locks> {
-    Locks::open(restante_auth::Settings::default()).unwrap()
+fn locks() -> Arc<AuthService> {
+    AuthService::open(restante_auth::Settings::default()).unwrap()
 }
 
 /// A server that keeps to so many bytes, be it of lists or of messages.

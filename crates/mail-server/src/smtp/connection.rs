@@ -175,10 +175,10 @@ impl<'a> Connection<'a> {
             Err(denied) => denied,
         };
         host.metrics.denied(host.protocol, denied.reason);
-        login.locks().tell(host.protocol.name(), self.ip, &"AUTH", &denied);
+        login.locks().log_denial(host.protocol.name(), self.ip, &"AUTH", &denied);
         Some(Err(match denied.reason {
-            restante_auth::Reason::TooMany => LoginRefusal::TooManyFailures,
-            restante_auth::Reason::Scope => LoginRefusal::NotPermitted,
+            restante_auth::DenialReason::TooMany => LoginRefusal::TooManyFailures,
+            restante_auth::DenialReason::Scope => LoginRefusal::NotPermitted,
             _ => LoginRefusal::WrongCredentials,
         }))
     }
@@ -198,9 +198,9 @@ impl<'a> Connection<'a> {
                 }
             }
             Err(RecipientRefusal::NotPermitted) => {
-                let denied = Denied::to(grant.and_then(Grant::holder), restante_auth::Reason::Mailbox);
+                let denied = Denied::new(grant.and_then(Grant::name), restante_auth::DenialReason::Mailbox);
                 host.metrics.denied(host.protocol, denied.reason);
-                self.server.login.locks().tell(host.protocol.name(), self.ip, &"RCPT", &denied);
+                self.server.login.locks().log_denial(host.protocol.name(), self.ip, &"RCPT", &denied);
             }
             Err(_) => {}
         }

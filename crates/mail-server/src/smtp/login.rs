@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
-use restante_auth::{Configured, Denied, Grant, Locks, Reason, Scope};
+use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, Scope};
 use restante_proto::smtp::Proof;
 use restante_settings::Credential;
 
@@ -15,24 +15,24 @@ use restante_settings::Credential;
 #[derive(Debug)]
 pub struct Login {
     credentials: Vec<Credential>,
-    locks: Arc<Locks>,
+    locks: Arc<AuthService>,
 }
 
 impl Login {
     /// Checks against these.
-    pub fn new(credentials: Vec<Credential>, locks: Arc<Locks>) -> Self {
+    pub fn new(credentials: Vec<Credential>, locks: Arc<AuthService>) -> Self {
         Self { credentials, locks }
     }
 
     /// Where denials are logged.
-    pub(super) fn locks(&self) -> &Locks {
+    pub(super) fn locks(&self) -> &AuthService {
         &self.locks
     }
 
     /// Returns what a client may do after this login. A token, in the place of the password, must have the scope `write`.
     /// Waits before it looks at the password if the client or the user has failed logins.
     pub async fn check(&self, user: &str, proof: &Proof, ip: Option<IpAddr>) -> Result<Grant, Denied> {
-        if self.credentials.is_empty() && !self.locks.is_on() {
+        if self.credentials.is_empty() && !self.locks.is_enabled() {
             return Ok(Grant::EVERYTHING);
         }
         let is_right = || self.is_configured(user, proof);
@@ -42,14 +42,18 @@ impl Login {
             Proof::Password(password) => Some(password.expose()),
             Proof::CramMd5 { .. } => None,
         };
-        let configured = Configured { setting: "smtp.credentials", holder, is_right: &is_right };
-        let grant = self.locks.keeper.check_configured(user, secret, ip.into(), &configured).await?;
-        if grant.allows_somewhere(Scope::Write) { Ok(grant) } else { Err(Denied::to(grant.holder(), Reason::Scope)) }
+        let configured = ConfiguredLogin { setting: "smtp.credentials", user: holder, matches: &is_right };
+        let grant = self.locks.authenticator.check_configured(user, secret, ip.into(), &configured).await?;
+        if grant.allows_somewhere(Scope::Write) {
+            Ok(grant)
+        } else {
+            Err(Denied::new(grant.name(), DenialReason::Scope))
+        }
     }
 
     /// Whether digests can be verified: the passwords are known in plain text, or any login is accepted.
     pub fn verifies_digests(&self) -> bool {
-        !self.locks.is_on()
+        !self.locks.is_enabled()
     }
 
     /// Whether this user has this password by the settings. Takes the same time whichever character is wrong.
@@ -91,7 +95,7 @@ mod tests {
         let digest = 0xb913_a602_c7ed_a7a4_95b4_e6e7_334d_3890_u128.to_be_bytes();
         let credential = |user: &str, password| Credential { user: user.to_owned(), password: Secret::new(password) };
         let credentials = vec![credential("tim", "tanstaaftanstaaf"), credential("eve", "x")];
-        let login = Login::new(credentials, Locks::open(restante_auth::Settings::default()).unwrap());
+        let login = Login::new(credentials, AuthService::open(restante_auth::Settings::default()).unwrap());
         assert!(login.verifies_digests());
         let digest_of = |challenge: &str| Proof::CramMd5 { challenge: challenge.to_owned(), digest };
         let password = Proof::Password(Secret::new("tanstaaftanstaaf"));

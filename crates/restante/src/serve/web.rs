@@ -93,7 +93,7 @@ fn settings(parts: &Parts<'_>, gate: &Gate) -> restante_http::Settings {
         readiness: gate.readiness.clone(),
         metrics: parts.metrics.clone(),
         extensions: parts.extensions.for_http(),
-        locks: Some(parts.locks.clone()).filter(|locks| locks.is_on()),
+        locks: Some(parts.locks.clone()).filter(|locks| locks.is_enabled()),
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) async fn inject(
         Outcome::Discarded => Vec::new(),
     };
     // A hook may have sent it anywhere.
-    stored.retain(|message| grant.reaches(&message.mailbox));
+    stored.retain(|message| grant.covers(&message.mailbox));
     answer(server.settings.root(), &stored)
 }
 

@@ -52,7 +52,7 @@ impl Server {
     /// Reads only names that begin with the literal beginning of a pattern of the grant. If most of these do not match, as with `*-ci`, all of them
     /// are read, in steps, and one request at a time does that.
     async fn reached(&self, grant: &Grant, page: &MailboxPage, limit: usize) -> Result<Vec<MailboxState>, Problem> {
-        let step = if grant.reaches_all() { limit } else { limit.max(SCAN_STEP) };
+        let step = if grant.covers_all_mailboxes() { limit } else { limit.max(SCAN_STEP) };
         let (mut found, mut permit) = (Vec::new(), None);
         for prefix in grant.prefixes() {
             let prefix = match (prefix.starts_with(&page.prefix), page.prefix.starts_with(&prefix)) {
@@ -64,7 +64,7 @@ impl Server {
             loop {
                 let mailboxes = self.mailroom.mailboxes(part.clone()).await?;
                 let last = mailboxes.last().filter(|_| mailboxes.len() >= step).map(|last| last.name.to_string());
-                found.extend(mailboxes.into_iter().filter(|mailbox| grant.reaches(&mailbox.name)));
+                found.extend(mailboxes.into_iter().filter(|mailbox| grant.covers(&mailbox.name)));
                 if found.len() >= limit {
                     found.truncate(limit);
                     return Ok(found);
@@ -88,7 +88,7 @@ pub(crate) async fn purge(
     Permitted(grant): Permitted,
     Beginning(prefix): Beginning,
 ) -> Result<Response, Problem> {
-    let concerned = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.reaches(mailbox);
+    let concerned = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.covers(mailbox);
     let deleted = server.mailroom.purge_everything(concerned).await?;
     success::current(&Deleted { deleted })
 }

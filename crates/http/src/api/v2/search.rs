@@ -31,7 +31,7 @@ pub(crate) async fn search(
 ) -> Result<Response, Problem> {
     let search = server.settings.extensions.search.as_ref().ok_or(Problem::NoSearch)?;
     let query = Query::parse(&text, Timestamp::now()).map_err(Problem::NoQuestion)?;
-    let is_permitted = Box::new(move |mailbox: &_| grant.reaches(mailbox));
+    let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
     let begun = Instant::now();
     let question = Question { query, mailbox, is_permitted, before, limit };
     // Who has left does not stand in the way of others.

@@ -105,12 +105,12 @@ struct Visible {
 
 impl Visible {
     fn mailbox(&self, mailbox: &MailboxName) -> bool {
-        self.grant.reaches(mailbox)
+        self.grant.covers(mailbox)
     }
 
     /// Whether the mailbox of an address may be seen. What is no address may be anything.
     fn address(&self, address: &str) -> bool {
-        self.grant.reaches_all()
+        self.grant.covers_all_mailboxes()
             || Address::parse(address, Alphabet::Utf8)
                 .ok()
                 .and_then(|address| self.mailroom.mailbox_of(&address).ok())
@@ -123,7 +123,7 @@ impl Visible {
             text.trim_start().get(..verb.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(verb))
         });
         let address = || text.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(address, _)| address);
-        self.grant.reaches_all() || !names_mailbox || address().is_some_and(|address| self.address(address))
+        self.grant.covers_all_mailboxes() || !names_mailbox || address().is_some_and(|address| self.address(address))
     }
 
     /// The lines that may be seen. The replies to a hidden command are hidden as well: their text may repeat the address.

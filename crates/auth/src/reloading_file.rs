@@ -12,19 +12,19 @@ use aws_lc_rs::digest::{SHA256, digest};
 use tokio::task::spawn_blocking;
 
 /// How long a look is good for.
-const FRESH: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A file that was written so shortly before it was read may have been written again without a trace: clocks of file
 /// systems are coarse.
-const SETTLED: Duration = Duration::from_secs(2);
+const MTIME_GRANULARITY: Duration = Duration::from_secs(2);
 /// The largest file.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// What is made of a file, and the file.
-pub(crate) struct Watched<T> {
+pub(crate) struct ReloadingFile<T> {
     source: Source<T>,
     state: Mutex<State<T>>,
     /// Held by the one that looks: of two looks the later one has the last word.
-    look: Mutex<()>,
+    check_lock: Mutex<()>,
 }
 
 /// Where it comes from.
@@ -33,85 +33,85 @@ pub(crate) struct Source<T> {
     /// The file.
     pub(crate) path: PathBuf,
     /// What it is called in the log.
-    pub(crate) what: &'static str,
+    pub(crate) description: &'static str,
     /// What becomes of its content; the error is told after the path.
     pub(crate) parse: fn(&[u8]) -> Result<T, String>,
     /// What stands in for a file that is not there; without it, that is an error.
-    pub(crate) absent: Option<fn() -> T>,
+    pub(crate) default_if_absent: Option<fn() -> T>,
 }
 
 struct State<T> {
     current: Arc<T>,
-    content: [u8; 32],
+    content_hash: [u8; 32],
     /// None when the file has to be read whatever it looks like.
     stamp: Option<Stamp>,
-    looked: Instant,
+    checked_at: Instant,
 }
 
 /// By what it is seen that a file has changed; none when there is no file.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 /// What a file was when it was read.
-struct Taken<T> {
+struct ReadResult<T> {
     value: Result<T, String>,
-    content: [u8; 32],
+    content_hash: [u8; 32],
     stamp: Option<Stamp>,
 }
 
-impl<T: Send + Sync + 'static> Watched<T> {
+impl<T: Send + Sync + 'static> ReloadingFile<T> {
     /// Reads a file for the first time. The error is a sentence for the operator.
     pub(crate) fn open(source: Source<T>) -> Result<Arc<Self>, String> {
-        let Taken { value, content, stamp } = source.take();
+        let ReadResult { value, content_hash: content, stamp } = source.read();
         let value = value.map_err(|problem| format!("{}: {problem}", source.path.display()))?;
-        let state = State { current: Arc::new(value), content, stamp, looked: Instant::now() };
-        Ok(Arc::new(Self { source, state: Mutex::new(state), look: Mutex::default() }))
+        let state = State { current: Arc::new(value), content_hash: content, stamp, checked_at: Instant::now() };
+        Ok(Arc::new(Self { source, state: Mutex::new(state), check_lock: Mutex::default() }))
     }
 
     /// What the file says, as of a second ago at the most.
-    pub(crate) async fn fresh(self: &Arc<Self>) -> Arc<T> {
+    pub(crate) async fn current(self: &Arc<Self>) -> Arc<T> {
         let is_due = {
             let mut state = self.state();
-            let is_due = state.looked.elapsed() >= FRESH;
+            let is_due = state.checked_at.elapsed() >= CHECK_INTERVAL;
             if is_due {
                 // Whoever comes meanwhile does not look as well.
-                state.looked = Instant::now();
+                state.checked_at = Instant::now();
             }
             is_due
         };
         if is_due {
-            self.look(false).await;
+            self.check(false).await;
         }
         self.state().current.clone()
     }
 
     /// Looks at the file now, and reads it whatever it looks like.
     pub(crate) async fn reload(self: &Arc<Self>) {
-        self.look(true).await;
+        self.check(true).await;
     }
 
-    async fn look(self: &Arc<Self>, in_any_case: bool) {
+    async fn check(self: &Arc<Self>, in_any_case: bool) {
         let this = self.clone();
-        let looked = spawn_blocking(move || this.look_now(in_any_case)).await;
+        let looked = spawn_blocking(move || this.check_blocking(in_any_case)).await;
         if let Err(error) = looked {
             tracing::error!(%error, "a file could not be looked at by a fault of the server");
         }
     }
 
-    fn look_now(&self, in_any_case: bool) {
-        let Source { path, what, .. } = &self.source;
-        let _look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+    fn check_blocking(&self, in_any_case: bool) {
+        let Source { path, description: what, .. } = &self.source;
+        let _look = self.check_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.state().stamp;
         if !in_any_case && known.is_some() && known == Some(stamp(fs::metadata(path).ok().as_ref())) {
             return;
         }
-        let Taken { value, content, stamp } = self.source.take();
+        let ReadResult { value, content_hash: content, stamp } = self.source.read();
         let mut state = self.state();
         state.stamp = stamp;
-        if content == state.content {
+        if content == state.content_hash {
             return;
         }
         // What cannot be used is told of once, not at every look.
-        state.content = content;
+        state.content_hash = content;
         match value {
             Ok(value) => {
                 state.current = Arc::new(value);
@@ -129,29 +129,34 @@ impl<T: Send + Sync + 'static> Watched<T> {
 }
 
 impl<T> Source<T> {
-    fn take(&self) -> Taken<T> {
+    fn read(&self) -> ReadResult<T> {
         let read = || -> io::Result<(Vec<u8>, Metadata)> {
             let file = File::open(&self.path)?;
             let metadata = file.metadata()?;
             let mut content = Vec::new();
-            file.take(MAX_BYTES + 1).read_to_end(&mut content)?;
+            file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
             Ok((content, metadata))
         };
-        match (read(), self.absent) {
-            (Ok((content, _)), _) if content.len() as u64 > MAX_BYTES => {
-                Taken { value: Err("is larger than any sensible one".to_owned()), content: [2; 32], stamp: None }
-            }
+        match (read(), self.default_if_absent) {
+            (Ok((content, _)), _) if content.len() as u64 > MAX_FILE_BYTES => ReadResult {
+                value: Err("is larger than any sensible one".to_owned()),
+                content_hash: [2; 32],
+                stamp: None,
+            },
             (Ok((content, metadata)), _) => {
-                let is_settled = metadata.modified().is_ok_and(|at| at.elapsed().is_ok_and(|since| since > SETTLED));
+                let is_settled =
+                    metadata.modified().is_ok_and(|at| at.elapsed().is_ok_and(|since| since > MTIME_GRANULARITY));
                 let stamp = is_settled.then(|| stamp(Some(&metadata)));
                 let mut hash = [0; 32];
                 hash.copy_from_slice(digest(&SHA256, &content).as_ref());
-                Taken { value: (self.parse)(&content), content: hash, stamp }
+                ReadResult { value: (self.parse)(&content), content_hash: hash, stamp }
             }
             (Err(error), Some(absent)) if error.kind() == io::ErrorKind::NotFound => {
-                Taken { value: Ok(absent()), content: [0; 32], stamp: Some(None) }
+                ReadResult { value: Ok(absent()), content_hash: [0; 32], stamp: Some(None) }
             }
-            (Err(error), _) => Taken { value: Err(format!("cannot be read: {error}")), content: [1; 32], stamp: None },
+            (Err(error), _) => {
+                ReadResult { value: Err(format!("cannot be read: {error}")), content_hash: [1; 32], stamp: None }
+            }
         }
     }
 }
@@ -174,8 +179,8 @@ mod tests {
     }
 
     /// A file about which a look is never fresh.
-    async fn look(watched: &Arc<Watched<u32>>) -> u32 {
-        watched.look(false).await;
+    async fn look(watched: &Arc<ReloadingFile<u32>>) -> u32 {
+        watched.check(false).await;
         *watched.state().current
     }
 
@@ -183,9 +188,10 @@ mod tests {
     async fn what_has_changed_is_read_again_and_what_is_broken_is_not() {
         let dir = TestDir::new();
         let path = dir.path().join("file");
-        let source = |absent| Source { path: path.clone(), what: "numbers", parse: number, absent };
-        assert!(Watched::open(source(None)).err().is_some_and(|problem| problem.contains("cannot be read")));
-        let watched = Watched::open(source(Some(|| 0))).unwrap();
+        let source =
+            |absent| Source { path: path.clone(), description: "numbers", parse: number, default_if_absent: absent };
+        assert!(ReloadingFile::open(source(None)).err().is_some_and(|problem| problem.contains("cannot be read")));
+        let watched = ReloadingFile::open(source(Some(|| 0))).unwrap();
         assert_eq!(look(&watched).await, 0);
         for (content, expected) in [("1", 1), ("2", 2), ("no number", 2), ("3", 3)] {
             fs::write(&path, content).unwrap();
@@ -215,17 +221,17 @@ mod tests {
         let dir = TestDir::new();
         let path = dir.path().join("file");
         fs::write(&path, "1").unwrap();
-        let source = Source { path: path.clone(), what: "numbers", parse: slow_number, absent: None };
-        let watched = &Watched::open(source).unwrap();
+        let source = Source { path: path.clone(), description: "numbers", parse: slow_number, default_if_absent: None };
+        let watched = &ReloadingFile::open(source).unwrap();
         let gate = GATE.lock().unwrap();
         fs::write(&path, "2").unwrap();
         thread::scope(|scope| {
-            scope.spawn(|| watched.look_now(false));
+            scope.spawn(|| watched.check_blocking(false));
             while !IS_TRIED.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
             fs::write(&path, "3").unwrap();
-            let later = scope.spawn(|| watched.look_now(true));
+            let later = scope.spawn(|| watched.check_blocking(true));
             // Time enough for it to come to its end, if it could.
             thread::sleep(Duration::from_millis(50));
             assert!(!later.is_finished());
@@ -239,12 +245,17 @@ mod tests {
         let dir = TestDir::new();
         let path = dir.path().join("file");
         fs::write(&path, "7").unwrap();
-        let watched =
-            Watched::open(Source { path: path.clone(), what: "numbers", parse: number, absent: None }).unwrap();
+        let watched = ReloadingFile::open(Source {
+            path: path.clone(),
+            description: "numbers",
+            parse: number,
+            default_if_absent: None,
+        })
+        .unwrap();
         fs::remove_file(&path).unwrap();
         assert_eq!(look(&watched).await, 7);
         fs::write(&path, "8").unwrap();
         watched.reload().await;
-        assert_eq!(*watched.fresh().await, 8);
+        assert_eq!(*watched.current().await, 8);
     }
 }

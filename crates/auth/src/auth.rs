@@ -10,92 +10,92 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::{Client, Denied, Keeper, Settings};
+use crate::{Authenticator, Client, Denied, Settings};
 
 /// The time in which one client is told of so often.
-const PERIOD: Duration = Duration::from_mins(1);
+const LOG_PERIOD: Duration = Duration::from_mins(1);
 /// How many lines of one client there are in that time; what is beyond is counted, and told with the next line or by the end
 /// of the time.
-const MAX_LINES: u32 = 20;
+const MAX_LINES_PER_CLIENT: u32 = 20;
 /// How many clients are remembered; all others are as one.
 const MAX_CLIENTS: usize = 4096;
 /// How many clients are told of by themselves at a time when it comes to what was left out.
-const MAX_LEFT_OUT: usize = 20;
+const MAX_REPORTED_CLIENTS: usize = 20;
 /// The longest description of what was asked, in characters.
-const MAX_ASKED: usize = 200;
+const MAX_REQUEST_CHARS: usize = 200;
 
 /// The keeper, and the log of denials.
-pub struct Locks {
+pub struct AuthService {
     /// Checks logins.
-    pub keeper: Keeper,
-    told: Mutex<HashMap<Who, Told>>,
+    pub authenticator: Authenticator,
+    log_counts: Mutex<HashMap<LogKey, LogCount>>,
 }
 
 /// Whom lines are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Who {
-    One(Client),
+enum LogKey {
+    Client(Client),
     /// All who came when there were too many to be remembered.
     Others,
 }
 
 /// Its files hold secrets, so only that it is there is shown.
-impl fmt::Debug for Locks {
+impl fmt::Debug for AuthService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locks").finish_non_exhaustive()
     }
 }
 
 /// What was told of a client.
-struct Told {
+struct LogCount {
     since: Instant,
     lines: u32,
-    untold: u64,
+    suppressed: u64,
 }
 
-impl Locks {
+impl AuthService {
     /// Reads the files of users and tokens. The error is a sentence for the operator.
     pub fn open(settings: Settings) -> Result<Arc<Self>, String> {
-        Ok(Arc::new(Self { keeper: Keeper::open(settings)?, told: Mutex::default() }))
+        Ok(Arc::new(Self { authenticator: Authenticator::open(settings)?, log_counts: Mutex::default() }))
     }
 
     /// Whether users or tokens are configured, so that anonymous requests are refused.
-    pub fn is_on(&self) -> bool {
-        self.keeper.has_accounts()
+    pub fn is_enabled(&self) -> bool {
+        self.authenticator.has_accounts()
     }
 
     /// Logs a denial, unless there are too many of the same client.
-    pub fn tell(&self, protocol: &str, ip: Option<IpAddr>, asked: &dyn Display, denied: &Denied) {
-        let Some(untold) = self.line(ip.into(), Instant::now()) else { return };
+    pub fn log_denial(&self, protocol: &str, ip: Option<IpAddr>, asked: &dyn Display, denied: &Denied) {
+        let Some(untold) = self.count_line(ip.into(), Instant::now()) else { return };
         let client: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
-        let asked: String = asked.to_string().chars().take(MAX_ASKED).collect();
+        let asked: String = asked.to_string().chars().take(MAX_REQUEST_CHARS).collect();
         tracing::warn!(
             protocol,
             %client,
             asked,
-            why = denied.reason.words(),
-            user = denied.holder.as_deref(),
+            why = denied.reason.as_str(),
+            user = denied.name.as_deref(),
             untold = (untold > 0).then_some(untold),
             "denied"
         );
     }
 
     /// Tells in time of what was left out, for as long as the server runs.
-    pub async fn keep_telling(&self) {
+    pub async fn log_suppressed_periodically(&self) {
         loop {
-            tokio::time::sleep(PERIOD).await;
-            self.tell_left_out();
+            tokio::time::sleep(LOG_PERIOD).await;
+            self.log_suppressed();
         }
     }
 
     /// Tells of the denials that had no line and have not been told of since.
-    pub fn tell_left_out(&self) {
-        let mut left_out = self.left_out(Instant::now());
-        left_out.sort_by_key(|(who, untold)| (matches!(who, Who::Others), Reverse(*untold)));
-        let ones = left_out.iter().take_while(|(who, _)| *who != Who::Others).take(MAX_LEFT_OUT).count();
+    pub fn log_suppressed(&self) {
+        let mut left_out = self.take_suppressed(Instant::now());
+        left_out.sort_by_key(|(who, untold)| (matches!(who, LogKey::Others), Reverse(*untold)));
+        let ones = left_out.iter().take_while(|(who, _)| *who != LogKey::Others).take(MAX_REPORTED_CLIENTS).count();
         let others: u64 = left_out.split_off(ones).iter().map(|(_, untold)| untold).sum();
         for (who, untold) in left_out {
-            if let Who::One(client) = who {
+            if let LogKey::Client(client) = who {
                 tracing::warn!(%client, untold, "denials left out");
             }
         }
@@ -105,40 +105,40 @@ impl Locks {
     }
 
     /// Whether there may be one more line about a client and, if so, how many there were not since the last one.
-    fn line(&self, client: Client, now: Instant) -> Option<u64> {
-        let mut all = self.told();
-        let one = Who::One(client);
-        let who = if all.len() >= MAX_CLIENTS && !all.contains_key(&one) { Who::Others } else { one };
-        let told = all.entry(who).or_insert(Told { since: now, lines: 0, untold: 0 });
-        if told.is_over(now) {
+    fn count_line(&self, client: Client, now: Instant) -> Option<u64> {
+        let mut all = self.log_counts();
+        let one = LogKey::Client(client);
+        let who = if all.len() >= MAX_CLIENTS && !all.contains_key(&one) { LogKey::Others } else { one };
+        let told = all.entry(who).or_insert(LogCount { since: now, lines: 0, suppressed: 0 });
+        if told.is_expired(now) {
             (told.since, told.lines) = (now, 0);
         }
-        if told.lines >= MAX_LINES {
-            told.untold += 1;
+        if told.lines >= MAX_LINES_PER_CLIENT {
+            told.suppressed += 1;
             return None;
         }
         told.lines += 1;
         // What was left out of many stands in no line of one of them.
-        Some(if who == Who::Others { 0 } else { mem::take(&mut told.untold) })
+        Some(if who == LogKey::Others { 0 } else { mem::take(&mut told.suppressed) })
     }
 
     /// How many lines there were not, and of whom. Those of whom there was none for a while are forgotten.
-    fn left_out(&self, now: Instant) -> Vec<(Who, u64)> {
-        let mut all = self.told();
-        let untold = all.iter_mut().map(|(who, told)| (*who, mem::take(&mut told.untold)));
+    fn take_suppressed(&self, now: Instant) -> Vec<(LogKey, u64)> {
+        let mut all = self.log_counts();
+        let untold = all.iter_mut().map(|(who, told)| (*who, mem::take(&mut told.suppressed)));
         let left_out = untold.filter(|(_, untold)| *untold > 0).collect();
-        all.retain(|_, told| !told.is_over(now));
+        all.retain(|_, told| !told.is_expired(now));
         left_out
     }
 
-    fn told(&self) -> MutexGuard<'_, HashMap<Who, Told>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn log_counts(&self) -> MutexGuard<'_, HashMap<LogKey, LogCount>> {
+        self.log_counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Told {
-    fn is_over(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) >= PERIOD
+impl LogCount {
+    fn is_expired(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= LOG_PERIOD
     }
 }
 
@@ -148,9 +148,9 @@ mod tests {
 
     use super::*;
 
-    fn locks() -> Arc<Locks> {
+    fn locks() -> Arc<AuthService> {
         let tokens = Some(PathBuf::from("/nonexistent/tokens.toml"));
-        Locks::open(Settings { tokens, ..Settings::default() }).unwrap()
+        AuthService::open(Settings { tokens, ..Settings::default() }).unwrap()
     }
 
     #[test]
@@ -158,20 +158,20 @@ mod tests {
         let (locks, now) = (locks(), Instant::now());
         let client =
             |number: usize| Client::from(Some(std::net::Ipv4Addr::from_bits(u32::try_from(number).unwrap()).into()));
-        let burst = |number| (0..30).filter(|_| locks.line(client(number), now).is_some()).count();
+        let burst = |number| (0..30).filter(|_| locks.count_line(client(number), now).is_some()).count();
         assert_eq!(burst(0), 20);
-        assert_eq!(locks.left_out(now), [(Who::One(client(0)), 10)]);
-        assert_eq!(locks.left_out(now), []);
+        assert_eq!(locks.take_suppressed(now), [(LogKey::Client(client(0)), 10)]);
+        assert_eq!(locks.take_suppressed(now), []);
         for number in 0..MAX_CLIENTS {
-            locks.line(client(number), now);
+            locks.count_line(client(number), now);
         }
         assert_eq!((burst(MAX_CLIENTS), burst(MAX_CLIENTS + 1)), (20, 0));
-        let mut left_out = locks.left_out(now);
+        let mut left_out = locks.take_suppressed(now);
         left_out.sort_by_key(|(_, untold)| *untold);
-        assert_eq!(left_out, [(Who::One(client(0)), 1), (Who::Others, 40)]);
+        assert_eq!(left_out, [(LogKey::Client(client(0)), 1), (LogKey::Others, 40)]);
         // There is room again, and nobody is among the others.
-        assert_eq!(locks.left_out(now + PERIOD), []);
-        assert!(locks.told().is_empty());
+        assert_eq!(locks.take_suppressed(now + LOG_PERIOD), []);
+        assert!(locks.log_counts().is_empty());
     }
 
     #[test]
@@ -179,11 +179,11 @@ mod tests {
         let locks = locks();
         let (one, other) = (Client::from(None), Client::from(Some([192, 0, 2, 1].into())));
         let now = Instant::now();
-        let lines: Vec<_> = (0..100).map(|_| locks.line(one, now)).collect();
-        assert_eq!(lines.iter().filter(|line| line.is_some()).count(), MAX_LINES as usize);
-        assert_eq!(locks.line(other, now), Some(0));
-        assert_eq!(locks.line(one, now + PERIOD), Some(80));
-        assert_eq!(locks.line(one, now + PERIOD), Some(0));
-        assert!(locks.is_on() && !Locks::open(Settings::default()).unwrap().is_on());
+        let lines: Vec<_> = (0..100).map(|_| locks.count_line(one, now)).collect();
+        assert_eq!(lines.iter().filter(|line| line.is_some()).count(), MAX_LINES_PER_CLIENT as usize);
+        assert_eq!(locks.count_line(other, now), Some(0));
+        assert_eq!(locks.count_line(one, now + LOG_PERIOD), Some(80));
+        assert_eq!(locks.count_line(one, now + LOG_PERIOD), Some(0));
+        assert!(locks.is_enabled() && !AuthService::open(Settings::default()).unwrap().is_enabled());
     }
 }

@@ -13,14 +13,14 @@ use tokio::time::Instant;
 use crate::client::Client;
 
 /// How long.
-const KEPT: Duration = Duration::from_mins(5);
+const TTL: Duration = Duration::from_mins(5);
 /// How many.
-const MOST: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 /// After so many wrong passwords it is forgotten: each of them was tried in no time.
 const MAX_MISSES: u32 = 16;
 
 /// What was right.
-pub(crate) struct Memory {
+pub(crate) struct VerifiedCache {
     key: hmac::Key,
     entries: Mutex<Entries>,
 }
@@ -29,24 +29,24 @@ type Entries = HashMap<(Client, Arc<str>), Entry>;
 
 struct Entry {
     proof: hmac::Tag,
-    until: Instant,
+    expires_at: Instant,
     misses: u32,
 }
 
-impl Memory {
+impl VerifiedCache {
     pub(crate) fn new(key: hmac::Key) -> Self {
         Self { key, entries: Mutex::default() }
     }
 
     /// Whether this client's user had this password a moment ago, with the hash that it has now.
-    pub(crate) fn knows(&self, client: Client, user: &Arc<str>, hash: &str, password: &str) -> bool {
+    pub(crate) fn contains(&self, client: Client, user: &Arc<str>, hash: &str, password: &str) -> bool {
         let proof = self.proof(user, hash, password);
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let place = (client, user.clone());
         let Some(entry) = entries.get_mut(&place) else { return false };
         let now = Instant::now();
-        if entry.until > now && verify_slices_are_equal(entry.proof.as_ref(), proof.as_ref()).is_ok() {
-            entry.until = now + KEPT;
+        if entry.expires_at > now && verify_slices_are_equal(entry.proof.as_ref(), proof.as_ref()).is_ok() {
+            entry.expires_at = now + TTL;
             return true;
         }
         count_miss(&mut entries, &place);
@@ -54,23 +54,23 @@ impl Memory {
     }
 
     /// Counts a wrong login that [`Memory::knows`] let pass to the comparison.
-    pub(crate) fn miss(&self, client: Client, user: &Arc<str>) {
+    pub(crate) fn record_miss(&self, client: Client, user: &Arc<str>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         count_miss(&mut entries, &(client, user.clone()));
     }
 
     /// Remembers that it was right.
-    pub(crate) fn remember(&self, client: Client, user: &Arc<str>, hash: &str, password: &str) {
+    pub(crate) fn insert(&self, client: Client, user: &Arc<str>, hash: &str, password: &str) {
         let (proof, now) = (self.proof(user, hash, password), Instant::now());
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= MOST {
-            entries.retain(|_, entry| entry.until > now);
+        if entries.len() >= MAX_ENTRIES {
+            entries.retain(|_, entry| entry.expires_at > now);
             // It costs those who are forgotten one more hash.
-            if entries.len() >= MOST {
+            if entries.len() >= MAX_ENTRIES {
                 entries.clear();
             }
         }
-        entries.insert((client, user.clone()), Entry { proof, until: now + KEPT, misses: 0 });
+        entries.insert((client, user.clone()), Entry { proof, expires_at: now + TTL, misses: 0 });
     }
 
     /// The parts have their lengths before them, so that no two of them can be moved into each other.
@@ -100,37 +100,37 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_remembered() {
-        let memory = Memory::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
+        let memory = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
         let (here, there) = (Client::from(None), Client::from(Some([192, 0, 2, 1].into())));
         let user: Arc<str> = "ann".into();
-        assert!(!memory.knows(here, &user, "hash", "secret"));
-        memory.remember(here, &user, "hash", "secret");
-        assert!(memory.knows(here, &user, "hash", "secret"));
-        assert!(!memory.knows(there, &user, "hash", "secret"));
-        assert!(!memory.knows(here, &user, "another", "secret"));
-        assert!(!memory.knows(here, &user, "hash", "Secret"));
-        assert!(memory.knows(here, &user, "hash", "secret"));
-        tokio::time::advance(KEPT).await;
-        assert!(!memory.knows(here, &user, "hash", "secret"));
+        assert!(!memory.contains(here, &user, "hash", "secret"));
+        memory.insert(here, &user, "hash", "secret");
+        assert!(memory.contains(here, &user, "hash", "secret"));
+        assert!(!memory.contains(there, &user, "hash", "secret"));
+        assert!(!memory.contains(here, &user, "another", "secret"));
+        assert!(!memory.contains(here, &user, "hash", "Secret"));
+        assert!(memory.contains(here, &user, "hash", "secret"));
+        tokio::time::advance(TTL).await;
+        assert!(!memory.contains(here, &user, "hash", "secret"));
     }
 
     #[test]
     fn nobody_tries_many_passwords_against_it() {
-        let memory = Memory::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
+        let memory = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
         let (here, user): (_, Arc<str>) = (Client::from(None), "ann".into());
-        memory.remember(here, &user, "hash", "secret");
+        memory.insert(here, &user, "hash", "secret");
         for number in 0..MAX_MISSES {
-            assert!(!memory.knows(here, &user, "hash", &number.to_string()));
+            assert!(!memory.contains(here, &user, "hash", &number.to_string()));
         }
-        assert!(!memory.knows(here, &user, "hash", "secret"));
+        assert!(!memory.contains(here, &user, "hash", "secret"));
     }
 
     #[test]
     fn it_has_an_end() {
-        let memory = Memory::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
-        for number in 0..MOST + 10 {
-            memory.remember(Client::from(None), &number.to_string().into(), "hash", "secret");
+        let memory = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
+        for number in 0..MAX_ENTRIES + 10 {
+            memory.insert(Client::from(None), &number.to_string().into(), "hash", "secret");
         }
-        assert!(memory.entries.lock().unwrap().len() <= MOST);
+        assert!(memory.entries.lock().unwrap().len() <= MAX_ENTRIES);
     }
 }
