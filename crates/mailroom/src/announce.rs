@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_store::feed::{self, Change, Feed, News};
+use restante_store::feed::{self, Change, Feed, FeedItem};
 use tokio::time::timeout;
 
 use crate::events::Event;
@@ -82,14 +82,14 @@ impl Desk {
         self.extensions.observers.iter().chain(followers)
     }
 
-    fn take_in(&self, news: News) {
+    fn take_in(&self, news: FeedItem) {
         match news {
-            News::Lately { behind, changes } => {
+            FeedItem::Backlog { after: behind, changes } => {
                 self.hub.begin_behind(behind);
                 self.tell_all(changes);
             }
-            News::Changes(changes) => self.tell_all(changes),
-            News::Missed => self.tell_of_missed(),
+            FeedItem::Changes(changes) => self.tell_all(changes),
+            FeedItem::Gap => self.tell_of_missed(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Desk {
         }
     }
 
-    fn tell(&self, Change { number, event }: Change) {
+    fn tell(&self, Change { position: number, event }: Change) {
         let followers = self.extensions.followers.iter();
         match event {
             feed::Event::Stored(summary) => {

@@ -29,7 +29,7 @@ use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_store::feed::Feed;
 use restante_store::{Listing, MailboxState, Result, Store, Usage, Version};
 /// What readers ask with, and what they get when the store cannot answer.
-pub use restante_store::{MailboxPage, Page, StoreError, Which};
+pub use restante_store::{MailboxPage, MessageSelector, Page, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -148,7 +148,7 @@ impl Mailroom {
     }
 
     /// See [`Store::find`].
-    pub async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+    pub async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
         self.desk.store.find(mailbox, which).await
     }
 
@@ -246,7 +246,7 @@ impl Mailroom {
         let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
         let change = async move {
             // What arrives from now on stays.
-            let Some(latest) = desk.store.find(&mailbox, Which::Latest).await? else { return Ok(0) };
+            let Some(latest) = desk.store.find(&mailbox, MessageSelector::Latest).await? else { return Ok(0) };
             desk.purge(&mailbox, latest.id).await
         };
         to_the_end(change).await

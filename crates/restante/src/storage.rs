@@ -65,7 +65,7 @@ pub struct Opened {
 
 /// Opens the store. With a data directory this takes some milliseconds and blocks, so it is best done before anything is served.
 pub async fn open(storage: &Storage) -> Result<Opened, OpenError> {
-    open_for(storage, Access::Serve).await
+    open_for(storage, Access::ReadWrite).await
 }
 
 /// The same for reading alone where mail is in a database: nothing is made there.

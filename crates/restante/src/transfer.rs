@@ -84,7 +84,10 @@ fn run(work: impl AsyncFnOnce(watch::Receiver<bool>) -> Result<ExitCode, Refused
 /// A database is opened as for a server, beside which it is read; of a data directory nothing is touched.
 async fn open_to_read(config: &Config) -> Result<Arc<dyn Store>, Refused> {
     if config.storage.database.is_some() {
-        return Ok(storage::open_for(&config.storage, Access::Read).await.map_err(|error| cannot_open(&error))?.store);
+        return Ok(storage::open_for(&config.storage, Access::ReadOnly)
+            .await
+            .map_err(|error| cannot_open(&error))?
+            .store);
     }
     let opened = DiskStore::open_read_only(data_dir(config)?, EXPORT_CACHE);
     Ok(Arc::new(opened.map_err(|error| cannot_open(&OpenError::Directory(error)))?))

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
-use restante_mailroom::{Mailroom, Page, StoreError, Which};
+use restante_mailroom::{Mailroom, MessageSelector, Page, StoreError};
 use tokio::runtime::Handle;
 
 use crate::services::Mail;
@@ -110,12 +110,12 @@ impl Mail for StoredMail {
 
     fn find(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Summary>, String> {
         let mailbox = mailbox.clone();
-        self.wait_for(patience, move |mailroom| async move { mailroom.find(&mailbox, Which::Id(id)).await })
+        self.wait_for(patience, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Id(id)).await })
     }
 
     fn latest(&self, mailbox: &MailboxName, patience: Duration) -> Result<Option<Summary>, String> {
         let mailbox = mailbox.clone();
-        self.wait_for(patience, move |mailroom| async move { mailroom.find(&mailbox, Which::Latest).await })
+        self.wait_for(patience, move |mailroom| async move { mailroom.find(&mailbox, MessageSelector::Latest).await })
     }
 
     fn source(&self, mailbox: &MailboxName, id: MessageId, patience: Duration) -> Result<Option<Bytes>, String> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
-use restante_mailroom::{Mailroom, StoreError, Which};
+use restante_mailroom::{Mailroom, MessageSelector, StoreError};
 use rusqlite::Error;
 use tokio::runtime::Handle;
 
@@ -116,7 +116,7 @@ impl Filing {
 
     /// A message's summary as it is now, if it is still there.
     pub(crate) fn find(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>, Trouble> {
-        self.ask(async |mailroom| mailroom.find(mailbox, Which::Id(id)).await)
+        self.ask(async |mailroom| mailroom.find(mailbox, MessageSelector::Id(id)).await)
     }
 
     /// A message's source, if it is still there. One that cannot be read is left out.

@@ -9,7 +9,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::hooks::Observer;
-use restante_mailroom::{Mailroom, Which};
+use restante_mailroom::{Mailroom, MessageSelector};
 use restante_worker::Worker;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -150,7 +150,7 @@ impl Search {
         let mut summaries = Vec::with_capacity(found.messages.len());
         for (mailbox, id, seen) in found.messages {
             // The store is the truth.
-            let summary = mailroom.find(&mailbox, Which::Id(id)).await?;
+            let summary = mailroom.find(&mailbox, MessageSelector::Id(id)).await?;
             if summary.as_ref().is_none_or(|summary| summary.seen != seen) {
                 self.intake.put(|| News::Doubted(mailbox, id));
             }

@@ -17,7 +17,7 @@ use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::{Limits, Listing, NewCopy, NewMessage, Page, Store, Usage, Which};
+use crate::{Limits, Listing, MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
 
 pub(crate) use restart::run as run_durable;
 
@@ -66,7 +66,7 @@ where
     the_bound_counts_a_shared_body_once(&bounded().await).await;
     a_message_above_the_bound_does_not_stay(&bounded().await).await;
     for (seed, limits) in (0..walks()).zip(model::LIMITS.into_iter().cycle()) {
-        model::Walk::new(seed, limits).go(&open(limits).await, 200).await;
+        model::RandomWalk::new(seed, limits).run(&open(limits).await, 200).await;
     }
     concurrency::many_writers_lose_nothing(unbounded().await).await;
     concurrency::the_cap_holds_under_many_writers(capped(concurrency::CAP).await).await;
@@ -126,8 +126,8 @@ async fn an_unknown_mailbox_is_empty(store: &impl Store) {
     let some_id = MessageId::from(1);
     assert!(store.list(&nobody, Page::ALL).await.unwrap().messages.is_empty());
     assert_eq!(store.version(&nobody).await.unwrap().0, 0);
-    assert_eq!(store.find(&nobody, Which::Latest).await.unwrap(), None);
-    assert_eq!(store.find(&nobody, Which::Id(some_id)).await.unwrap(), None);
+    assert_eq!(store.find(&nobody, MessageSelector::Latest).await.unwrap(), None);
+    assert_eq!(store.find(&nobody, MessageSelector::Id(some_id)).await.unwrap(), None);
     assert_eq!(store.source(&nobody, some_id).await.unwrap(), None);
     assert!(!store.set_seen(&nobody, some_id, true).await.unwrap());
     assert_eq!(store.remove(&nobody, some_id).await.unwrap(), None);
@@ -147,8 +147,8 @@ async fn what_was_appended_can_be_read(store: &impl Store) {
     assert_eq!(summary.size, (trace.len() + body.len()) as u64);
     assert!(!summary.seen);
     assert_eq!(store.list(&name("bob"), Page::ALL).await.unwrap().messages, stored);
-    assert_eq!(store.find(&name("bob"), Which::Id(summary.id)).await.unwrap().as_ref(), Some(summary));
-    assert_eq!(store.find(&name("bob"), Which::Latest).await.unwrap().as_ref(), Some(summary));
+    assert_eq!(store.find(&name("bob"), MessageSelector::Id(summary.id)).await.unwrap().as_ref(), Some(summary));
+    assert_eq!(store.find(&name("bob"), MessageSelector::Latest).await.unwrap().as_ref(), Some(summary));
     let source = store.source(&name("bob"), summary.id).await.unwrap();
     assert_eq!(source, Some(Source { trace, body: Bytes::copy_from_slice(body) }));
 }
@@ -171,7 +171,7 @@ async fn ids_ascend_and_are_never_reused(store: &impl Store) {
             given.push(add(store, second, "bob").await.id);
         }
         let latest = *given.last().unwrap();
-        assert_eq!(store.find(&name("bob"), Which::Latest).await.unwrap().unwrap().id, latest);
+        assert_eq!(store.find(&name("bob"), MessageSelector::Latest).await.unwrap().unwrap().id, latest);
         match round {
             0 => store.remove(&name("bob"), latest).await.map(|_| ()).unwrap(),
             _ => store.purge(&name("bob"), MessageId::MAX, usize::MAX).await.map(|_| ()).unwrap(),
@@ -248,7 +248,7 @@ async fn seen_can_be_set_and_unset(store: &impl Store) {
     let id = add(store, 1, "bob").await.id;
     for seen in [true, true, false] {
         assert!(store.set_seen(&bob, id, seen).await.unwrap());
-        assert_eq!(store.find(&bob, Which::Id(id)).await.unwrap().unwrap().seen, seen);
+        assert_eq!(store.find(&bob, MessageSelector::Id(id)).await.unwrap().unwrap().seen, seen);
         assert_eq!(store.list(&bob, Page::ALL).await.unwrap().messages[0].seen, seen);
     }
 }

@@ -44,7 +44,7 @@ pub trait Store: Send + Sync + 'static {
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing>;
 
     /// One message's summary, without touching its source.
-    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>>;
+    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>>;
 
     /// One message's source.
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>>;
@@ -198,7 +198,7 @@ pub struct Newest {
 
 /// Which message of a mailbox is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Which {
+pub enum MessageSelector {
     /// The one with this id.
     Id(MessageId),
     /// The most recent one.
@@ -243,27 +243,27 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 /// How ids, counts and times are numbers in a database.
-pub mod numbers {
+pub mod sql_values {
     use jiff::Timestamp;
     use restante_mail::message::MessageId;
 
     /// A number for the database, which has only signed ones. What does not fit is more than was ever stored.
-    pub fn integer(number: impl TryInto<i64>) -> i64 {
+    pub fn to_i64(number: impl TryInto<i64>) -> i64 {
         number.try_into().unwrap_or(i64::MAX)
     }
 
     /// An id for the database.
-    pub fn key(id: MessageId) -> i64 {
-        integer(id.number())
+    pub fn id_to_i64(id: MessageId) -> i64 {
+        to_i64(id.number())
     }
 
     /// A time as it is stored. Times beyond the year 2262 do not fit and are moved there.
-    pub fn nanoseconds(time: Timestamp) -> i64 {
+    pub fn time_to_nanos(time: Timestamp) -> i64 {
         i64::try_from(time.as_nanosecond()).unwrap_or(if time < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
     }
 
     /// The time that was stored.
-    pub fn time(nanoseconds: i64) -> Timestamp {
+    pub fn nanos_to_time(nanoseconds: i64) -> Timestamp {
         Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 }

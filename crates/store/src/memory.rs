@@ -17,71 +17,71 @@ use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 
 use crate::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, NewCopy, NewMessage, Newest, Page, Result, Store, Usage,
-    Version, Which,
+    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewCopy, NewMessage, Newest, Page, Result,
+    Store, Usage, Version,
 };
 
 /// A [`Store`] in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
     limits: Limits,
-    shelves: Mutex<Shelves>,
+    state: Mutex<State>,
 }
 
 impl MemoryStore {
     /// An empty store.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, shelves: Mutex::default() }
+        Self { limits, state: Mutex::default() }
     }
 
     /// A panic elsewhere must not take the store with it: no change of [`Shelves`] stops half-way.
-    fn shelves(&self) -> MutexGuard<'_, Shelves> {
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
-        let mut shelves = self.shelves();
+        let mut shelves = self.lock();
         let stored = shelves.add(message);
         let mut gone = Vec::new();
         for summary in &stored {
-            shelves.keep_cap(&summary.mailbox, self.limits.messages_per_mailbox, &mut gone);
+            shelves.enforce_cap(&summary.mailbox, self.limits.messages_per_mailbox, &mut gone);
         }
-        shelves.keep_bound(self.limits.bytes, &mut gone);
+        shelves.enforce_size_limit(self.limits.bytes, &mut gone);
         drop(shelves);
-        Ok(Appended { stored, evicted: summaries(gone) })
+        Ok(Appended { stored, evicted: into_summaries(gone) })
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        Ok(self.shelves().mailboxes.get(mailbox).map_or(Version(0), |held| held.version))
+        Ok(self.lock().mailboxes.get(mailbox).map_or(Version(0), |held| held.version))
     }
 
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
-        let shelves = self.shelves();
+        let shelves = self.lock();
         let Some(held) = shelves.mailboxes.get(mailbox) else { return Ok(Listing::default()) };
         Ok(Listing { version: held.version, messages: held.page(mailbox, page) })
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
-        let shelves = self.shelves();
+    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
+        let shelves = self.lock();
         let Some(held) = shelves.mailboxes.get(mailbox) else { return Ok(None) };
         let found = match which {
-            Which::Id(id) => held.copies.get_key_value(&id),
-            Which::Latest => held.copies.last_key_value(),
+            MessageSelector::Id(id) => held.copies.get_key_value(&id),
+            MessageSelector::Latest => held.copies.last_key_value(),
         };
         Ok(found.map(|(id, copy)| copy.summary(mailbox, *id)))
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
-        let shelves = self.shelves();
+        let shelves = self.lock();
         let copy = shelves.mailboxes.get(mailbox).and_then(|held| held.copies.get(&id));
         Ok(copy.map(|copy| Source { trace: Bytes::copy_from_slice(&copy.trace), body: copy.body.bytes.clone() }))
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let mut shelves = self.shelves();
+        let mut shelves = self.lock();
         let version = shelves.next_version();
         let Some(held) = shelves.mailboxes.get_mut(mailbox) else { return Ok(false) };
         let Some(copy) = held.copies.get_mut(&id) else { return Ok(false) };
@@ -98,22 +98,22 @@ impl Store for MemoryStore {
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        let removed = self.shelves().take(mailbox, id);
+        let removed = self.lock().remove(mailbox, id);
         Ok(removed.map(|gone| gone.summary))
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
-        let removed = self.shelves().take_first(mailbox, last, limit);
-        Ok(summaries(removed))
+        let removed = self.lock().remove_first(mailbox, last, limit);
+        Ok(into_summaries(removed))
     }
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
-        let removed = self.shelves().take_older(deadline, limit);
-        Ok(summaries(removed))
+        let removed = self.lock().remove_older(deadline, limit);
+        Ok(into_summaries(removed))
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
-        let shelves = self.shelves();
+        let shelves = self.lock();
         let from = shelves.names.range::<str, _>((Bound::Included(page.start()), Bound::Unbounded));
         let behind = from.filter(|name| name.as_str() != page.after);
         let names = behind.take_while(|name| name.as_str().starts_with(&page.prefix)).take(page.limit);
@@ -121,13 +121,13 @@ impl Store for MemoryStore {
     }
 
     async fn last_id(&self) -> Result<MessageId> {
-        Ok(self.shelves().last_id)
+        Ok(self.lock().last_id)
     }
 
     async fn usage(&self) -> Result<Usage> {
-        let shelves = self.shelves();
+        let shelves = self.lock();
         Ok(Usage {
-            messages: shelves.arrivals.len() as u64,
+            messages: shelves.by_age.len() as u64,
             mailboxes: shelves.mailboxes.len() as u64,
             bytes: shelves.bytes,
         })
@@ -136,13 +136,13 @@ impl Store for MemoryStore {
 
 /// Everything behind the lock.
 #[derive(Debug, Default)]
-struct Shelves {
+struct State {
     /// Mailboxes that hold something; an empty one leaves no trace.
     mailboxes: HashMap<MailboxName, Mailbox>,
     /// Their names in order: to sort them for everybody who asks would hold the lock for all that time.
     names: BTreeSet<MailboxName>,
     /// Every copy by its age.
-    arrivals: BTreeMap<Age, MailboxName>,
+    by_age: BTreeMap<Age, MailboxName>,
     /// The last id given.
     last_id: MessageId,
     /// The last version given.
@@ -165,12 +165,12 @@ struct Mailbox {
     /// The sizes of all copies.
     bytes: u64,
     /// Boxed, because the nodes of the tree are half empty when ids only ascend.
-    copies: BTreeMap<MessageId, Box<Copy>>,
+    copies: BTreeMap<MessageId, Box<StoredCopy>>,
 }
 
 /// One mailbox's copy of a message: what is not known from the place where it is kept.
 #[derive(Debug)]
-struct Copy {
+struct StoredCopy {
     headline: Headline,
     received: Timestamp,
     seen: bool,
@@ -179,9 +179,9 @@ struct Copy {
 }
 
 /// A copy that was taken away: its summary for the caller, and the rest, which is freed when the lock is let go.
-struct Gone {
+struct RemovedCopy {
     summary: Summary,
-    _rest: Box<Copy>,
+    _copy: Box<StoredCopy>,
 }
 
 /// The part of a message that its copies share.
@@ -189,25 +189,25 @@ struct Gone {
 struct Body {
     bytes: Bytes,
     /// Held by every copy, when there is more than one: the last to go takes the bytes along.
-    copies: Option<Arc<()>>,
+    references: Option<Arc<()>>,
 }
 
 impl Body {
     /// Takes this copy off the count; true when it was the last one.
     fn release(&mut self) -> bool {
-        self.copies.take().is_none_or(|copies| Arc::into_inner(copies).is_some())
+        self.references.take().is_none_or(|copies| Arc::into_inner(copies).is_some())
     }
 }
 
 impl Age {
-    fn of(received: Timestamp, id: MessageId) -> Self {
+    fn new(received: Timestamp, id: MessageId) -> Self {
         let nanosecond = received.as_nanosecond();
         let farthest = if nanosecond < 0 { i64::MIN } else { i64::MAX };
         Self(i64::try_from(nanosecond).unwrap_or(farthest), id)
     }
 }
 
-impl Copy {
+impl StoredCopy {
     fn summary(&self, mailbox: &MailboxName, id: MessageId) -> Summary {
         Summary {
             mailbox: mailbox.clone(),
@@ -224,7 +224,7 @@ impl Copy {
     }
 }
 
-impl Shelves {
+impl State {
     fn next_version(&mut self) -> Version {
         self.last_version += 1;
         Version(self.last_version)
@@ -233,16 +233,16 @@ impl Shelves {
     fn add(&mut self, message: NewMessage) -> Vec<Summary> {
         let NewMessage { received, headline, body: bytes, copies } = message;
         self.bytes += bytes.len() as u64;
-        let body = Body { bytes, copies: (copies.len() > 1).then(Arc::default) };
+        let body = Body { bytes, references: (copies.len() > 1).then(Arc::default) };
         let version = self.next_version();
         let mut stored = Vec::with_capacity(copies.len());
         for NewCopy { mailbox, trace } in copies {
             self.last_id = MessageId::next_after(self.last_id, received);
             self.bytes += trace.len() as u64;
             let (headline, trace, body) = (headline.clone(), trace.as_ref().into(), body.clone());
-            let copy = Box::new(Copy { headline, received, seen: false, trace, body });
+            let copy = Box::new(StoredCopy { headline, received, seen: false, trace, body });
             stored.push(copy.summary(&mailbox, self.last_id));
-            self.arrivals.insert(Age::of(received, self.last_id), mailbox.clone());
+            self.by_age.insert(Age::new(received, self.last_id), mailbox.clone());
             let held = match self.mailboxes.entry(mailbox) {
                 Entry::Occupied(held) => held.into_mut(),
                 Entry::Vacant(free) => {
@@ -259,38 +259,38 @@ impl Shelves {
     }
 
     /// Lets the first messages of a mailbox go until it holds no more than `cap`.
-    fn keep_cap(&mut self, mailbox: &MailboxName, cap: usize, gone: &mut Vec<Gone>) {
+    fn enforce_cap(&mut self, mailbox: &MailboxName, cap: usize, gone: &mut Vec<RemovedCopy>) {
         let held = self.mailboxes.get(mailbox).map_or(0, |held| held.copies.len());
         let excess = if cap == 0 { 0 } else { held.saturating_sub(cap) };
         for _ in 0..excess {
             let first = self.mailboxes.get(mailbox).and_then(|held| held.copies.first_key_value());
             let Some((&id, _)) = first else { return };
-            gone.extend(self.take(mailbox, id));
+            gone.extend(self.remove(mailbox, id));
         }
     }
 
     /// Lets the oldest messages of all go until they fit into `bytes`.
-    fn keep_bound(&mut self, bytes: u64, gone: &mut Vec<Gone>) {
+    fn enforce_size_limit(&mut self, bytes: u64, gone: &mut Vec<RemovedCopy>) {
         while bytes > 0 && self.bytes > bytes {
-            let Some((&Age(_, oldest), mailbox)) = self.arrivals.first_key_value() else { return };
-            gone.extend(self.take(&mailbox.clone(), oldest));
+            let Some((&Age(_, oldest), mailbox)) = self.by_age.first_key_value() else { return };
+            gone.extend(self.remove(&mailbox.clone(), oldest));
         }
     }
 
-    fn take_older(&mut self, deadline: Timestamp, limit: usize) -> Vec<Gone> {
-        let deadline = Age::of(deadline, MessageId::ZERO);
+    fn remove_older(&mut self, deadline: Timestamp, limit: usize) -> Vec<RemovedCopy> {
+        let deadline = Age::new(deadline, MessageId::ZERO);
         let mut gone = Vec::new();
         while gone.len() < limit {
-            let Some((oldest, mailbox)) = self.arrivals.first_key_value() else { break };
+            let Some((oldest, mailbox)) = self.by_age.first_key_value() else { break };
             if *oldest >= deadline {
                 break;
             }
-            gone.extend(self.take(&mailbox.clone(), oldest.1));
+            gone.extend(self.remove(&mailbox.clone(), oldest.1));
         }
         gone
     }
 
-    fn take(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<Gone> {
+    fn remove(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<RemovedCopy> {
         let version = self.next_version();
         let held = self.mailboxes.get_mut(mailbox)?;
         let copy = held.copies.remove(&id)?;
@@ -301,24 +301,24 @@ impl Shelves {
             self.mailboxes.remove(mailbox);
             self.names.remove(mailbox);
         }
-        Some(self.forget(mailbox, id, copy))
+        Some(self.finish_removal(mailbox, id, copy))
     }
 
-    fn take_first(&mut self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Vec<Gone> {
+    fn remove_first(&mut self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Vec<RemovedCopy> {
         let held = self.mailboxes.get(mailbox);
         let first = held.into_iter().flat_map(|held| held.copies.range(..=last).take(limit));
         let ids: Vec<MessageId> = first.map(|(id, _)| *id).collect();
-        ids.into_iter().filter_map(|id| self.take(mailbox, id)).collect()
+        ids.into_iter().filter_map(|id| self.remove(mailbox, id)).collect()
     }
 
     /// Takes a copy that left its mailbox off the books.
-    fn forget(&mut self, mailbox: &MailboxName, id: MessageId, mut copy: Box<Copy>) -> Gone {
-        self.arrivals.remove(&Age::of(copy.received, id));
+    fn finish_removal(&mut self, mailbox: &MailboxName, id: MessageId, mut copy: Box<StoredCopy>) -> RemovedCopy {
+        self.by_age.remove(&Age::new(copy.received, id));
         self.bytes -= copy.trace.len() as u64;
         if copy.body.release() {
             self.bytes -= copy.body.bytes.len() as u64;
         }
-        Gone { summary: copy.summary(mailbox, id), _rest: copy }
+        RemovedCopy { summary: copy.summary(mailbox, id), _copy: copy }
     }
 }
 
@@ -357,7 +357,7 @@ impl Mailbox {
 }
 
 /// Frees sources and keeps summaries; called when the lock is no longer held.
-fn summaries(gone: Vec<Gone>) -> Vec<Summary> {
+fn into_summaries(gone: Vec<RemovedCopy>) -> Vec<Summary> {
     gone.into_iter().map(|gone| gone.summary).collect()
 }
 
@@ -378,8 +378,8 @@ mod tests {
         for summary in &stored {
             store.remove(&summary.mailbox, summary.id).await.unwrap();
         }
-        let shelves = store.shelves();
-        assert!(shelves.mailboxes.is_empty() && shelves.names.is_empty() && shelves.arrivals.is_empty());
+        let shelves = store.lock();
+        assert!(shelves.mailboxes.is_empty() && shelves.names.is_empty() && shelves.by_age.is_empty());
         assert_eq!(shelves.bytes, 0);
     }
 }

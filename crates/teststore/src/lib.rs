@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
-use restante_store::feed::{Change, Event, Feed, News};
+use restante_store::feed::{Change, Event, Feed, FeedItem};
 use restante_store::memory::MemoryStore;
 use restante_store::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, Usage, Version, Which,
+    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Result, Store, Usage,
+    Version,
 };
 use tokio::sync::mpsc::Sender;
 
@@ -33,7 +34,7 @@ struct Register {
 
 /// The way to a node.
 struct Wire {
-    sender: Sender<News>,
+    sender: Sender<FeedItem>,
     /// What is held back, where it is.
     held: Option<Vec<Change>>,
     /// The last change before it was there, until it has begun.
@@ -84,9 +85,9 @@ impl Node {
         let wire = &mut register.nodes[self.number];
         let Some(changes) = wire.held.take() else { return };
         match wire.begins_behind.take() {
-            Some(behind) => wire.send(News::Lately { behind, changes }).await,
+            Some(behind) => wire.send(FeedItem::Backlog { after: behind, changes }).await,
             None if changes.is_empty() => {}
-            None => wire.send(News::Changes(changes)).await,
+            None => wire.send(FeedItem::Changes(changes)).await,
         }
     }
 
@@ -95,7 +96,7 @@ impl Node {
         let mut register = self.store.register.lock().await;
         let wire = &mut register.nodes[self.number];
         wire.held = None;
-        wire.send(News::Missed).await;
+        wire.send(FeedItem::Gap).await;
     }
 }
 
@@ -104,10 +105,10 @@ impl Register {
     async fn tell(&mut self, number: Option<u64>, event: Event) {
         self.clock = number.unwrap_or(self.clock + 1);
         for wire in &mut self.nodes {
-            let change = Change { number: self.clock, event: event.clone() };
+            let change = Change { position: self.clock, event: event.clone() };
             match &mut wire.held {
                 Some(held) => held.push(change),
-                None => wire.send(News::Changes(vec![change])).await,
+                None => wire.send(FeedItem::Changes(vec![change])).await,
             }
         }
     }
@@ -121,7 +122,7 @@ impl Register {
 
 impl Wire {
     /// A node that is gone is not told.
-    async fn send(&self, news: News) {
+    async fn send(&self, news: FeedItem) {
         let _ = self.sender.send(news).await;
     }
 }
@@ -180,7 +181,7 @@ impl Store for Node {
         self.store.memory.list(mailbox, page).await
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
         self.store.memory.find(mailbox, which).await
     }
 

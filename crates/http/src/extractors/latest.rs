@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use restante_mail::message::{MessageId, Summary};
-use restante_store::Which;
+use restante_store::MessageSelector;
 
 use crate::extractors::cancellation::Attendance;
 use crate::extractors::parameters::{OneMessage, any_query, duration};
@@ -34,8 +34,8 @@ impl<S: Sync> FromRequestParts<S> for Patience {
 impl Server {
     /// Waits until the mailbox of a message is not empty, where the latest one is asked for with patience.
     pub(crate) async fn await_latest(&self, target: &OneMessage, patience: Patience) -> Result<(), Problem> {
-        let (Which::Latest, Some(within)) = (target.which, patience.within) else { return Ok(()) };
-        if self.mailroom.find(&target.mailbox, Which::Latest).await?.is_some() {
+        let (MessageSelector::Latest, Some(within)) = (target.which, patience.within) else { return Ok(()) };
+        if self.mailroom.find(&target.mailbox, MessageSelector::Latest).await?.is_some() {
             return Ok(());
         }
         let _place = self.place_to_wait()?;

@@ -13,7 +13,7 @@ use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, canonical_prefix};
 use restante_settings::parse_duration;
-use restante_store::{MailboxPage, Page, Which};
+use restante_store::{MailboxPage, MessageSelector, Page};
 use serde::de::DeserializeOwned;
 
 use crate::response::problem::Problem;
@@ -63,7 +63,7 @@ pub(crate) struct OneMessage {
     /// The mailbox.
     pub(crate) mailbox: MailboxName,
     /// The message in it.
-    pub(crate) which: Which,
+    pub(crate) which: MessageSelector,
 }
 
 /// An attachment of a message, from `{name}/{id}/{index}/{file}`. The file name is for people and not looked at.
@@ -338,8 +338,8 @@ fn mailbox(server: &Server, parts: &Parts, name: &str) -> Result<MailboxName, Pr
 fn message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<OneMessage, Problem> {
     let mailbox = mailbox(server, parts, name)?;
     let which = match id {
-        LATEST => Which::Latest,
-        id => Which::Id(id.parse().map_err(|_| Problem::NoSuchMessage)?),
+        LATEST => MessageSelector::Latest,
+        id => MessageSelector::Id(id.parse().map_err(|_| Problem::NoSuchMessage)?),
     };
     Ok(OneMessage { mailbox, which })
 }

@@ -4,7 +4,7 @@ use restante_cache::{Cache, CacheValue};
 use restante_mail::message::MessageId;
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
-use restante_store::Which;
+use restante_store::MessageSelector;
 
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -40,7 +40,7 @@ impl Server {
         mailbox: &MailboxName,
         id: MessageId,
     ) -> Result<Option<usize>, Problem> {
-        let Some(summary) = self.mailroom.find(mailbox, Which::Id(id)).await? else { return Ok(None) };
+        let Some(summary) = self.mailroom.find(mailbox, MessageSelector::Id(id)).await? else { return Ok(None) };
         let key = (mailbox.clone(), id);
         if let Some(Count(count)) = self.attachment_counts.0.get(&key, 0) {
             return Ok(Some(count));

@@ -7,7 +7,7 @@ use restante_http_connection::memory::SMALL;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 use restante_net::ShutdownTrigger;
-use restante_store::Which;
+use restante_store::MessageSelector;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinHandle, JoinSet};
@@ -123,7 +123,7 @@ async fn who_waits_has_a_turn_of_its_own() {
 async fn what_many_ask_for_is_made_once() {
     let (house, server, mut all) = crowded_house().await;
     let id = house.ask("GET /api/v1/mailbox/test").await.json()[0]["id"].as_str().unwrap().parse().unwrap();
-    let of = server.mailroom.find(&"test".to_owned().into(), Which::Id(id)).await.unwrap().unwrap();
+    let of = server.mailroom.find(&"test".to_owned().into(), MessageSelector::Id(id)).await.unwrap().unwrap();
     let written = Arc::new(AtomicUsize::new(0));
     let mut asking = JoinSet::new();
     for _ in 0..20 {

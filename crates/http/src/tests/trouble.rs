@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_store::feed::Feed;
-use restante_store::{Appended, Listing, MailboxPage, MailboxState, Page, Result, StoreError, Usage, Version, Which};
+use restante_store::{
+    Appended, Listing, MailboxPage, MailboxState, MessageSelector, Page, Result, StoreError, Usage, Version,
+};
 
 use super::*;
 
@@ -44,7 +46,7 @@ impl Store for Failing {
     async fn list(&self, _: &MailboxName, _: Page) -> Result<Listing> {
         self.fail().await
     }
-    async fn find(&self, _: &MailboxName, _: Which) -> Result<Option<Summary>> {
+    async fn find(&self, _: &MailboxName, _: MessageSelector) -> Result<Option<Summary>> {
         self.fail().await
     }
     async fn source(&self, _: &MailboxName, _: MessageId) -> Result<Option<Source>> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use restante_store::numbers::{integer, key};
-use restante_store::postgres::rows::{number, value};
+use restante_store::postgres::rows::{get_column, get_u64};
 use restante_store::postgres::{Database, Parameters};
+use restante_store::sql_values::{id_to_i64, to_i64};
 use restante_store::{Result, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::Row;
@@ -58,11 +58,11 @@ impl Ledger {
             return Ok(());
         }
         for row in self.ask(ATTEND, &[&self.life])? {
-            let life = value(&row, "life")?;
+            let life = get_column(&row, "life")?;
             if life != self.life {
                 self.life = life;
-                self.numbers.belong_to(value::<i32>(&row, "number")?.unsigned_abs().into());
-                self.numbers.skip_to(number(&row, "last")?.into());
+                self.numbers.belong_to(get_column::<i32>(&row, "number")?.unsigned_abs().into());
+                self.numbers.skip_to(get_u64(&row, "last")?.into());
             }
         }
         self.attended = Some(Instant::now());
@@ -76,10 +76,10 @@ impl Ledger {
         }
         // A journal that has outgrown itself is not emptied: what is older than this batch goes for want of room, and what
         // other nodes have said meanwhile stays.
-        let (room, deadline) = (integer(batch.room), batch.deadline.map_or(i64::MIN, Timestamp::as_microsecond));
+        let (room, deadline) = (to_i64(batch.room), batch.deadline.map_or(i64::MIN, Timestamp::as_microsecond));
         for _ in 0..ROUNDS {
             let rows = self.ask(TRIM, &[&room, &deadline, &MOST])?;
-            let gone: i64 = rows.first().map_or(Ok(0), |row| value(row, "gone"))?;
+            let gone: i64 = rows.first().map_or(Ok(0), |row| get_column(row, "gone"))?;
             if gone < MOST {
                 break;
             }
@@ -88,17 +88,17 @@ impl Ledger {
     }
 
     fn note(&self, pieces: &[Arc<Piece>]) -> Result<()> {
-        let sessions: Vec<i64> = pieces.iter().map(|piece| integer(piece.session.number())).collect();
+        let sessions: Vec<i64> = pieces.iter().map(|piece| to_i64(piece.session.number())).collect();
         let numbers: Vec<i32> = pieces.iter().map(|piece| small(piece.number)).collect();
         let times: Vec<i64> = pieces.iter().map(|piece| piece.at.as_microsecond()).collect();
-        let sizes: Vec<i64> = pieces.iter().map(|piece| integer(piece.bytes())).collect();
+        let sizes: Vec<i64> = pieces.iter().map(|piece| to_i64(piece.bytes())).collect();
         let refusals: Vec<bool> = pieces.iter().map(|piece| piece.cover.refused > 0).collect();
         let heads: Vec<Vec<u8>> = pieces.iter().map(|piece| record::encode(piece)).collect();
         let lines: Vec<&[u8]> = pieces.iter().map(|piece| piece.lines.as_bytes()).collect();
         let messages = || {
             pieces.iter().zip(&sessions).zip(&numbers).flat_map(|((piece, session), number)| {
                 let messages = piece.transaction.iter().flat_map(|mail| &mail.messages);
-                messages.map(move |(mailbox, id)| (mailbox.as_str().as_bytes(), key(*id), *session, *number))
+                messages.map(move |(mailbox, id)| (mailbox.as_str().as_bytes(), id_to_i64(*id), *session, *number))
             })
         };
         let mailboxes: Vec<&[u8]> = messages().map(|(mailbox, ..)| mailbox).collect();
@@ -123,7 +123,7 @@ impl Ledger {
     }
 
     fn ask(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        self.runtime.block_on(self.database.ask(question, parameters))
+        self.runtime.block_on(self.database.query(question, parameters))
     }
 }
 

@@ -46,7 +46,7 @@ impl PostgresJournal {
         let (waiting, numbers) = (Arc::new(Waiting::new(max_bytes)), Arc::new(Numbers::of_nodes(NODES)));
         // Whoever asks need not wait for the thread.
         waiting.set_shelf(ShelfState::Open);
-        let (apart, ours) = (database.apart().map_err(io::Error::other)?, numbers.clone());
+        let (apart, ours) = (database.with_own_connection().map_err(io::Error::other)?, numbers.clone());
         let thread = Writing::start(waiting.clone(), move || Ledger::open(apart, ours))?;
         Ok(Self { database, numbers, waiting, _writing: thread })
     }

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_store::Result;
-use restante_store::numbers::{integer, key};
 use restante_store::postgres::Database;
-use restante_store::postgres::rows::{number, value};
+use restante_store::postgres::rows::{get_column, get_u64};
+use restante_store::sql_values::{id_to_i64, to_i64};
 use tokio_postgres::Row;
 
 use super::ledger::small;
@@ -44,10 +44,10 @@ const PIECES: &str = "SELECT * FROM journal_told($1, $2, $3, $4)";
 
 /// The sessions on a page.
 pub(super) async fn sessions(database: &Database, page: SessionPage) -> Result<Vec<SessionId>> {
-    let before = page.before.map_or(i64::MAX, |before| integer(before.number()));
+    let before = page.before.map_or(i64::MAX, |before| to_i64(before.number()));
     let question = if page.refused { REFUSED } else { ALL };
-    let rows = database.ask(question, &[&before, &integer(page.limit)]).await?;
-    rows.iter().map(|row| number(row, "session").map(SessionId::from)).collect()
+    let rows = database.query(question, &[&before, &to_i64(page.limit)]).await?;
+    rows.iter().map(|row| get_u64(row, "session").map(SessionId::from)).collect()
 }
 
 /// The piece in which a message came.
@@ -56,8 +56,8 @@ pub(super) async fn place_of(
     mailbox: &MailboxName,
     id: MessageId,
 ) -> Result<Option<(SessionId, u32)>> {
-    let rows = database.ask(PLACE, &[&mailbox.as_str().as_bytes(), &key(id)]).await?;
-    rows.first().map(|row| Ok((number(row, "session")?.into(), place(row)?))).transpose()
+    let rows = database.query(PLACE, &[&mailbox.as_str().as_bytes(), &id_to_i64(id)]).await?;
+    rows.first().map(|row| Ok((get_u64(row, "session")?.into(), place(row)?))).transpose()
 }
 
 /// This part of these sessions, as far as they are there.
@@ -66,33 +66,33 @@ pub(super) async fn pieces(
     sessions: &[SessionId],
     part: Part,
 ) -> Result<HashMap<SessionId, Transcript>> {
-    let ids: Vec<i64> = sessions.iter().map(|session| integer(session.number())).collect();
+    let ids: Vec<i64> = sessions.iter().map(|session| to_i64(session.number())).collect();
     let (only, most, with_lines): (Option<i32>, Option<i64>, bool) = match part {
-        Part::Listed => (None, Some(integer(MAX_LISTED_PIECES)), false),
+        Part::Listed => (None, Some(to_i64(MAX_LISTED_PIECES)), false),
         Part::Whole => (None, None, true),
         Part::Piece(number) => (Some(small(number)), None, true),
     };
     let mut told: HashMap<SessionId, Transcript> = HashMap::new();
-    for row in database.ask(PIECES, &[&ids, &only, &most, &with_lines]).await? {
+    for row in database.query(PIECES, &[&ids, &only, &most, &with_lines]).await? {
         // What a newer version of this program has written is beyond us.
-        let Some((mut cover, transaction)) = record::decode(value(&row, "head")?) else { continue };
-        if cover.end.is_none() && !value::<bool>(&row, "is_there")? {
+        let Some((mut cover, transaction)) = record::decode(get_column(&row, "head")?) else { continue };
+        if cover.end.is_none() && !get_column::<bool>(&row, "is_there")? {
             cover.end = Some(End { at: None, how: Cow::Borrowed("lost") });
         }
-        let (session, number) = (number(&row, "session")?.into(), place(&row)?);
+        let (session, number) = (get_u64(&row, "session")?.into(), place(&row)?);
         // The last piece comes first, and has the last word.
         let transcript =
             told.entry(session).or_insert_with(|| Transcript { session, cover: Arc::new(cover), pieces: Vec::new() });
         if !part.includes(number) {
             continue;
         }
-        let at = Timestamp::from_microsecond(value(&row, "at")?).unwrap_or_default();
-        let (cover, lines) = (transcript.cover.clone(), Lines::from_bytes(value(&row, "lines")?));
+        let at = Timestamp::from_microsecond(get_column(&row, "at")?).unwrap_or_default();
+        let (cover, lines) = (transcript.cover.clone(), Lines::from_bytes(get_column(&row, "lines")?));
         transcript.pieces.push(Arc::new(Piece { session, number, at, cover, transaction, lines }));
     }
     Ok(told)
 }
 
 fn place(row: &Row) -> Result<u32> {
-    value::<i32>(row, "number").map(i32::unsigned_abs)
+    get_column::<i32>(row, "number").map(i32::unsigned_abs)
 }

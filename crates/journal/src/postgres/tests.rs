@@ -138,10 +138,10 @@ async fn the_bound_is_one_for_all_nodes() {
     assert_eq!(left[0], 460);
     let bob = "bob".to_owned().into();
     assert!(journal.of_message(&bob, 4600.into()).await.unwrap().is_some());
-    let rows = journal.database.ask("SELECT count(*) FROM journal_messages", &[]).await.unwrap();
+    let rows = journal.database.query("SELECT count(*) FROM journal_messages", &[]).await.unwrap();
     assert_eq!(rows[0].get::<_, i64>(0), 2 * i64::try_from(left.len()).unwrap(), "nothing is left of what went");
     let sums = "SELECT bytes = (SELECT sum(bytes) FROM journal_pieces) FROM journal_state";
-    assert!(journal.database.ask(sums, &[]).await.unwrap()[0].get::<_, bool>(0));
+    assert!(journal.database.query(sums, &[]).await.unwrap()[0].get::<_, bool>(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,7 +153,7 @@ async fn what_is_written_twice_counts_once() {
         journal.note(mail(1, 1, "bob", 7));
     }
     let journal = open(&address, &schema, PLENTY).await;
-    let rows = journal.database.ask("SELECT bytes FROM journal_state", &[]).await.unwrap();
+    let rows = journal.database.query("SELECT bytes FROM journal_state", &[]).await.unwrap();
     assert_eq!(rows[0].get::<_, i64>(0), i64::try_from(mail(1, 1, "bob", 7).bytes()).unwrap());
 }
 

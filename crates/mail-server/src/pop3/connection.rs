@@ -13,7 +13,7 @@ use restante_mailroom::Cause;
 use restante_metrics::Ending;
 use restante_net::{GRACE, Heard, Patience, Reservation};
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session};
-use restante_store::{Page, StoreError, Which};
+use restante_store::{MessageSelector, Page, StoreError};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
@@ -236,7 +236,7 @@ impl<'a> Connection<'a> {
         self.message.adjust_to(0).await;
         let Some(mailbox) = &self.mailbox else { return Err(Refusal::Unavailable) };
         let mailroom = &self.server.host.mailroom;
-        let found = mailroom.find(mailbox, Which::Id(id)).await.map_err(|error| self.unavailable(&error))?;
+        let found = mailroom.find(mailbox, MessageSelector::Id(id)).await.map_err(|error| self.unavailable(&error))?;
         let Some(summary) = found else { return Ok(None) };
         let size = usize::try_from(summary.size).unwrap_or(usize::MAX);
         if size > SMALL && !granted(&mut self.message, size, &mut self.call, self.server.host.timeout).await {

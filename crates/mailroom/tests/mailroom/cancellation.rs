@@ -16,8 +16,8 @@ use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{Cause, Mailroom, Outcome, Settings};
 use restante_store::memory::MemoryStore;
 use restante_store::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
-    Which,
+    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Result, Store, StoreError,
+    Usage, Version,
 };
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -64,7 +64,7 @@ impl Store for Slow {
         self.memory.list(mailbox, page).await
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
         self.memory.find(mailbox, which).await
     }
 
@@ -160,7 +160,7 @@ async fn a_delivery_whose_sender_left_is_stored_and_told_with_all_it_evicted() {
     cut_off(&store, room.deliver(&envelope(), Bytes::from(MAIL))).await;
     let Event::Stored(stored) = next(&mut events).await else { panic!("stored first") };
     assert_eq!(next(&mut events).await, Event::Deleted(oldest));
-    assert_eq!(room.find(&stored.mailbox, Which::Latest).await.unwrap(), Some(stored));
+    assert_eq!(room.find(&stored.mailbox, MessageSelector::Latest).await.unwrap(), Some(stored));
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn a_message_is_marked_although_its_reader_left() {
     let Summary { mailbox, id, .. } = delivered(&room, &store).await;
     cut_off(&store, room.set_seen(&mailbox, id, true)).await;
     let is_seen = async {
-        while !room.find(&mailbox, Which::Id(id)).await.unwrap().is_some_and(|summary| summary.seen) {
+        while !room.find(&mailbox, MessageSelector::Id(id)).await.unwrap().is_some_and(|summary| summary.seen) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -253,5 +253,5 @@ async fn a_panic_in_the_middle_is_a_failure() {
     for failure in [at_once.unwrap_err(), later.unwrap_err()] {
         assert!(matches!(&failure, StoreError::Broken(cause) if cause.contains("panicked")), "{failure}");
     }
-    assert_eq!(room.find(&message.mailbox, Which::Latest).await.unwrap(), Some(message), "the room goes on");
+    assert_eq!(room.find(&message.mailbox, MessageSelector::Latest).await.unwrap(), Some(message), "the room goes on");
 }

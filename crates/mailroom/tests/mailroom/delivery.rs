@@ -15,7 +15,7 @@ use restante_mailroom::policy::Policy;
 use restante_mailroom::{Cause, Counts, Mailroom, Outcome, Settings};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
-use restante_store::{Page, Which};
+use restante_store::{MessageSelector, Page};
 use tokio::time::timeout;
 
 fn address(text: &str) -> Address {
@@ -193,7 +193,7 @@ async fn old_mail_goes_by_itself() {
     });
     let bob = room.mailbox("bob").unwrap();
     let is_gone = async {
-        while room.find(&bob, Which::Latest).await.unwrap().is_some() {
+        while room.find(&bob, MessageSelector::Latest).await.unwrap().is_some() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

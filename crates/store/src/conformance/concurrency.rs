@@ -11,7 +11,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use super::mailboxes::state_of;
 use super::{add, at, ids, message, name, numbers};
-use crate::{MailboxPage, NewMessage, Page, Store, Usage, Version, Which};
+use crate::{MailboxPage, MessageSelector, NewMessage, Page, Store, Usage, Version};
 
 /// In the order of their names.
 const MAILBOXES: [&str; 3] = ["ann", "bob", "cid"];
@@ -27,7 +27,7 @@ pub(super) async fn many_writers_lose_nothing(store: impl Store) {
                 let body = format!("{writer} {second}");
                 let appended = store.append(message(second, &["shared", "other"], body.as_bytes())).await.unwrap();
                 let id = appended.stored[0].id;
-                let found = store.find(&name("shared"), Which::Id(id)).await.unwrap();
+                let found = store.find(&name("shared"), MessageSelector::Id(id)).await.unwrap();
                 assert_eq!(found.as_ref(), Some(&appended.stored[0]), "what was acknowledged is there at once");
                 given.push((id, body));
             }
@@ -101,7 +101,7 @@ pub(super) async fn every_message_is_accounted_for(store: impl Store) {
         }
         store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap()
     }));
-    for way in [Which::Latest, Which::Id(MessageId::ZERO)] {
+    for way in [MessageSelector::Latest, MessageSelector::Id(MessageId::ZERO)] {
         deleters.spawn(until_written(store.clone(), writing.clone(), async move |store, _| {
             let Some(summary) = picked(store, &name("bob"), way).await else { return Vec::new() };
             store.remove(&summary.mailbox, summary.id).await.unwrap().into_iter().collect()
@@ -165,7 +165,7 @@ pub(super) async fn marking_and_removing_agree(store: impl Store) {
         }
         let removed = store.remove(&mailbox, id).await.unwrap().expect("nobody else removes");
         assert_eq!(marking.await.unwrap(), removed.seen, "marked before it went, or not there any more");
-        assert_eq!(store.find(&mailbox, Which::Id(id)).await.unwrap(), None);
+        assert_eq!(store.find(&mailbox, MessageSelector::Id(id)).await.unwrap(), None);
         assert_eq!(store.version(&mailbox).await.unwrap(), Version(0), "marking does not bring it back");
     }
 }
@@ -177,7 +177,7 @@ pub(super) async fn a_wish_for_another_mailbox_is_another_wish(store: impl Store
         let nobody = name("nobody");
         let (mine, theirs) = tokio::join!(store.set_seen(&mailbox, id, true), store.set_seen(&nobody, id, true));
         assert_eq!((mine.unwrap(), theirs.unwrap()), (true, false));
-        assert!(store.find(&mailbox, Which::Id(id)).await.unwrap().unwrap().seen);
+        assert!(store.find(&mailbox, MessageSelector::Id(id)).await.unwrap().unwrap().seen);
         let (theirs, mine) = tokio::join!(store.remove(&nobody, id), store.remove(&mailbox, id));
         assert_eq!((mine.unwrap().map(|gone| gone.id), theirs.unwrap()), (Some(id), None));
     }
@@ -193,10 +193,10 @@ fn body_of(subject: &str) -> String {
     subject.repeat(1 + subject.len() * 7 % 40)
 }
 
-async fn picked(store: &impl Store, mailbox: &MailboxName, which: Which) -> Option<Summary> {
+async fn picked(store: &impl Store, mailbox: &MailboxName, which: MessageSelector) -> Option<Summary> {
     match which {
-        Which::Latest => store.find(mailbox, which).await.unwrap(),
-        Which::Id(_) => store.list(mailbox, Page::ALL).await.unwrap().messages.into_iter().next(),
+        MessageSelector::Latest => store.find(mailbox, which).await.unwrap(),
+        MessageSelector::Id(_) => store.list(mailbox, Page::ALL).await.unwrap().messages.into_iter().next(),
     }
 }
 

@@ -9,7 +9,7 @@ use restante_mail::naming::{MailboxName, Naming};
 
 use super::mailboxes::names as mailbox_names;
 use super::{at, message, name, trace_of};
-use crate::{NewCopy, NewMessage, Page, Store, Usage, Which};
+use crate::{MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
 
 pub(super) async fn a_body_is_any_bytes(store: &impl Store) {
     let every_byte: Vec<u8> = (0..=255).cycle().take(256 * 3).collect();
@@ -49,7 +49,7 @@ pub(super) async fn a_headline_is_any_text(store: &impl Store) {
     for (from, to, subject) in table {
         let headline = Headline::new(from, to.iter().copied(), subject);
         let stored = store.append(NewMessage { headline, ..message(1, &["bob"], b"x") }).await.unwrap().stored;
-        let found = store.find(&name("bob"), Which::Id(stored[0].id)).await.unwrap().unwrap();
+        let found = store.find(&name("bob"), MessageSelector::Id(stored[0].id)).await.unwrap().unwrap();
         assert_eq!((found.headline.from(), found.headline.subject()), (from, subject));
         assert_eq!(found.headline.to().collect::<Vec<_>>(), to);
         assert_eq!(found, stored[0]);
@@ -61,7 +61,7 @@ pub(super) async fn times_are_kept_exactly(store: &impl Store) {
     let before_the_epoch = Timestamp::new(-1, -1).expect("a valid time");
     for received in [nanosecond, at(0), before_the_epoch] {
         let stored = store.append(NewMessage { received, ..message(1, &["bob"], b"x") }).await.unwrap().stored;
-        let found = store.find(&name("bob"), Which::Id(stored[0].id)).await.unwrap().unwrap();
+        let found = store.find(&name("bob"), MessageSelector::Id(stored[0].id)).await.unwrap().unwrap();
         assert_eq!((stored[0].received, found.received), (received, received));
     }
     let expired = store.expire(nanosecond, 10).await.unwrap();
@@ -135,7 +135,7 @@ pub(super) async fn a_message_is_in_its_own_mailbox_only(store: &impl Store) {
     let (ann, bob) = (&stored[0], &stored[1]);
     let highest = MessageId::from(i64::MAX.unsigned_abs());
     for id in [MessageId::ZERO, MessageId::from(bob.id.number() + 1), highest, MessageId::from(u64::MAX)] {
-        assert_eq!(store.find(&ann.mailbox, Which::Id(id)).await.unwrap(), None);
+        assert_eq!(store.find(&ann.mailbox, MessageSelector::Id(id)).await.unwrap(), None);
         assert_eq!(store.source(&ann.mailbox, id).await.unwrap(), None);
         assert_eq!(store.remove(&ann.mailbox, id).await.unwrap(), None);
         assert!(!store.set_seen(&ann.mailbox, id, true).await.unwrap());
@@ -146,7 +146,10 @@ pub(super) async fn a_message_is_in_its_own_mailbox_only(store: &impl Store) {
         Page { after: Some(MessageId::ZERO), before: Some(MessageId::from(u64::MAX)), limit: Some(usize::MAX) };
     assert_eq!(store.list(&ann.mailbox, below_everything).await.unwrap().messages, slice::from_ref(ann));
     assert!(store.set_seen(&ann.mailbox, ann.id, true).await.unwrap());
-    assert!(!store.find(&bob.mailbox, Which::Latest).await.unwrap().unwrap().seen, "each copy is read for itself");
+    assert!(
+        !store.find(&bob.mailbox, MessageSelector::Latest).await.unwrap().unwrap().seen,
+        "each copy is read for itself"
+    );
     store.remove(&ann.mailbox, ann.id).await.unwrap();
-    assert_eq!(store.find(&bob.mailbox, Which::Latest).await.unwrap().as_ref(), Some(bob));
+    assert_eq!(store.find(&bob.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(bob));
 }

@@ -10,7 +10,7 @@ use restante_mail::naming::MailboxName;
 
 use super::mailboxes::state_of;
 use super::{message, name};
-use crate::{Appended, Limits, MailboxPage, MailboxState, NewMessage, Page, Store, Usage, Version, Which};
+use crate::{Appended, Limits, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Store, Usage, Version};
 
 const MAILBOXES: [&str; 5] = ["ann", "bob", "cid", "dora", "eve"];
 
@@ -23,14 +23,14 @@ pub(super) const LIMITS: [Limits; 4] = [
 ];
 
 /// A random walk over one store, and what the store must hold by now.
-pub(super) struct Walk {
+pub(super) struct RandomWalk {
     random: Random,
     limits: Limits,
     /// In nanoseconds; it goes on, stands still, and sometimes goes back.
     clock: i64,
     /// Counts messages, so that each has a subject of its own.
     appended: i64,
-    held: BTreeMap<MailboxName, BTreeMap<MessageId, Held>>,
+    held: BTreeMap<MailboxName, BTreeMap<MessageId, StoredMessage>>,
     /// The highest id that each mailbox ever gave.
     highest: HashMap<MailboxName, MessageId>,
     /// The listing at each version that a mailbox ever had.
@@ -39,14 +39,14 @@ pub(super) struct Walk {
 
 /// One mailbox's copy of a message.
 #[derive(Clone)]
-struct Held {
+struct StoredMessage {
     summary: Summary,
     source: Source,
     /// Which message it is a copy of.
     message: i64,
 }
 
-impl Walk {
+impl RandomWalk {
     /// A walk from an empty store with these limits. Two walks with one seed are the same.
     pub(super) fn new(seed: u64, limits: Limits) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Walk {
     }
 
     /// Takes some steps, and looks at everything at the end.
-    pub(super) async fn go(&mut self, store: &impl Store, steps: usize) {
+    pub(super) async fn run(&mut self, store: &impl Store, steps: usize) {
         for _ in 0..steps {
             self.step(store).await;
             assert_eq!(store.usage().await.unwrap(), self.usage());
@@ -101,16 +101,16 @@ impl Walk {
             let last = self.highest.insert(copy.mailbox.clone(), summary.id);
             assert!(last.is_none_or(|last| last < summary.id), "{last:?} came before {}", summary.id);
             let source = Source { trace: copy.trace, body: sent.body.clone() };
-            let held = Held { summary, source, message: self.appended };
+            let held = StoredMessage { summary, source, message: self.appended };
             self.held.entry(copy.mailbox).or_default().insert(held.summary.id, held);
         }
         assert_same(evicted, self.evict());
     }
 
     async fn remove(&mut self, store: &impl Store) {
-        let (mailbox, id) = self.somebody();
+        let (mailbox, id) = self.pick_message();
         let removed = store.remove(&mailbox, id).await.unwrap();
-        assert_eq!(removed, self.take(&mailbox, id));
+        assert_eq!(removed, self.remove_message(&mailbox, id));
     }
 
     async fn purge(&mut self, store: &impl Store) {
@@ -129,12 +129,12 @@ impl Walk {
         expected.truncate(limit);
         assert_eq!(expired, expected, "before {deadline}, at most {limit}");
         for summary in expected {
-            self.take(&summary.mailbox, summary.id);
+            self.remove_message(&summary.mailbox, summary.id);
         }
     }
 
     async fn set_seen(&mut self, store: &impl Store) {
-        let (mailbox, id) = self.somebody();
+        let (mailbox, id) = self.pick_message();
         let seen = self.random.below(3) > 0;
         let was_there = store.set_seen(&mailbox, id, seen).await.unwrap();
         let held = self.held.get_mut(&mailbox).and_then(|held| held.get_mut(&id));
@@ -147,8 +147,8 @@ impl Walk {
     async fn list(&mut self, store: &impl Store) {
         let page = Page {
             limit: [None, Some(0), Some(1), Some(3), Some(1000)][self.random.below(5)],
-            before: self.random.chance(2).then(|| self.somebody().1),
-            after: self.random.chance(2).then(|| self.somebody().1),
+            before: self.random.chance(2).then(|| self.pick_message().1),
+            after: self.random.chance(2).then(|| self.pick_message().1),
         };
         let mailbox = self.mailbox();
         let mut expected = self.listing(&mailbox);
@@ -162,17 +162,17 @@ impl Walk {
         let listing = store.list(&mailbox, page).await.unwrap();
         assert_eq!(listing.messages, expected, "{page:?}");
         assert_eq!(listing.version, store.version(&mailbox).await.unwrap());
-        self.look(store, &mailbox).await;
+        self.check_listing(store, &mailbox).await;
     }
 
     async fn read(&mut self, store: &impl Store) {
-        let (mailbox, id) = self.somebody();
+        let (mailbox, id) = self.pick_message();
         let held = self.held.get(&mailbox);
         let found = held.and_then(|held| held.get(&id));
         let latest = held.and_then(|held| held.values().next_back());
-        let summary = |held: Option<&Held>| held.map(|held| held.summary.clone());
-        assert_eq!(store.find(&mailbox, Which::Id(id)).await.unwrap(), summary(found));
-        assert_eq!(store.find(&mailbox, Which::Latest).await.unwrap(), summary(latest));
+        let summary = |held: Option<&StoredMessage>| held.map(|held| held.summary.clone());
+        assert_eq!(store.find(&mailbox, MessageSelector::Id(id)).await.unwrap(), summary(found));
+        assert_eq!(store.find(&mailbox, MessageSelector::Latest).await.unwrap(), summary(latest));
         assert_eq!(store.source(&mailbox, id).await.unwrap(), found.map(|held| held.source.clone()));
     }
 
@@ -192,7 +192,7 @@ impl Walk {
         assert_eq!(store.usage().await.unwrap(), self.usage());
         assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), self.mailbox_states());
         for mailbox in MAILBOXES {
-            self.look(store, &name(mailbox)).await;
+            self.check_listing(store, &name(mailbox)).await;
         }
         for held in self.held.values().flat_map(BTreeMap::values) {
             let source = store.source(&held.summary.mailbox, held.summary.id).await.unwrap();
@@ -201,7 +201,7 @@ impl Walk {
     }
 
     /// Compares a whole listing, also with the one that the mailbox had when it last was at this version.
-    async fn look(&mut self, store: &impl Store, mailbox: &MailboxName) {
+    async fn check_listing(&mut self, store: &impl Store, mailbox: &MailboxName) {
         let listing = store.list(mailbox, Page::ALL).await.unwrap();
         let expected = self.listing(mailbox);
         assert_eq!(listing.messages, expected);
@@ -228,7 +228,7 @@ impl Walk {
     }
 
     /// Usually a message that is there; now and then one that is gone, never was, or is in another mailbox.
-    fn somebody(&mut self) -> (MailboxName, MessageId) {
+    fn pick_message(&mut self) -> (MailboxName, MessageId) {
         let ids: Vec<_> = self.held.values().flat_map(BTreeMap::values).map(|held| &held.summary).collect();
         let Some(at) = ids.len().checked_sub(1).map(|last| self.random.below(last + 1)) else {
             return (self.mailbox(), MessageId::from(1));
@@ -252,12 +252,12 @@ impl Walk {
         }
         while self.limits.bytes > 0 && self.usage().bytes > self.limits.bytes {
             let oldest = self.by_age().swap_remove(0);
-            gone.extend(self.take(&oldest.mailbox, oldest.id));
+            gone.extend(self.remove_message(&oldest.mailbox, oldest.id));
         }
         gone
     }
 
-    fn take(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<Summary> {
+    fn remove_message(&mut self, mailbox: &MailboxName, id: MessageId) -> Option<Summary> {
         let held = self.held.get_mut(mailbox)?;
         let taken = held.remove(&id)?;
         if held.is_empty() {
@@ -293,7 +293,7 @@ impl Walk {
 }
 
 /// Says which walk it was when a test panics in the middle of it.
-impl Drop for Walk {
+impl Drop for RandomWalk {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("in a random walk with {:?} after {} appends; {:?}", self.limits, self.appended, self.random);
@@ -301,7 +301,7 @@ impl Drop for Walk {
     }
 }
 
-fn summaries(held: &BTreeMap<MessageId, Held>) -> Vec<Summary> {
+fn summaries(held: &BTreeMap<MessageId, StoredMessage>) -> Vec<Summary> {
     held.values().map(|held| held.summary.clone()).collect()
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use restante_mail::message::{MessageId, Source, Summary};
 
-use super::model::{LIMITS, Walk};
+use super::model::{LIMITS, RandomWalk};
 use super::{add, at, ids, message, name};
 use crate::{Limits, MailboxPage, MailboxState, Page, Store, Usage, Version};
 use restante_testdir::TestDir;
@@ -75,11 +75,11 @@ impl Everything {
 async fn random_changes_survive<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
     for (seed, limits) in (100..).zip(LIMITS) {
         let dir = TestDir::new();
-        let mut walk = Walk::new(seed, limits);
+        let mut walk = RandomWalk::new(seed, limits);
         for _ in 0..6 {
             let store = open(dir.path().to_owned(), limits).await;
             walk.check(&store).await;
-            walk.go(&store, 30).await;
+            walk.run(&store, 30).await;
         }
     }
 }

@@ -9,40 +9,40 @@ use restante_mail::naming::MailboxName;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Shared;
-use super::books::{Books, Counters, MailboxBook, SegmentBook};
-use super::rows::{self, Copy, columns, number};
-use super::segment::{LARGE, Location};
-use crate::numbers::{integer, key, nanoseconds};
+use super::rows::{self, CopyRow, columns, get_u64};
+use super::segment::{Location, MIN_PUNCH_BYTES};
+use super::statistics::{Counters, MailboxStats, SegmentStats, Statistics};
+use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{Appended, Limits, NewMessage, Result};
 
 pub(super) struct Changes<'a> {
-    books: &'a Books,
+    statistics: &'a Statistics,
     shared: &'a Shared,
     limits: Limits,
     counters: Counters,
-    segments: BTreeMap<u64, SegmentBook>,
-    mailboxes: HashMap<MailboxName, MailboxBook>,
+    segments: BTreeMap<u64, SegmentStats>,
+    mailboxes: HashMap<MailboxName, MailboxStats>,
     released: Vec<Location>,
 }
 
 /// What is left of [`Changes`] when they are committed.
-pub(super) struct Entries {
+pub(super) struct CommittedChanges {
     pub(super) counters: Counters,
-    pub(super) segments: BTreeMap<u64, SegmentBook>,
-    pub(super) mailboxes: HashMap<MailboxName, MailboxBook>,
+    pub(super) segments: BTreeMap<u64, SegmentStats>,
+    pub(super) mailboxes: HashMap<MailboxName, MailboxStats>,
     /// Large records that nobody needs any more.
     pub(super) released: Vec<Location>,
 }
 
 impl<'a> Changes<'a> {
-    pub(super) fn new(books: &'a Books, shared: &'a Shared, limits: Limits) -> Self {
+    pub(super) fn new(books: &'a Statistics, shared: &'a Shared, limits: Limits) -> Self {
         let (segments, mailboxes, released) = Default::default();
-        Self { books, shared, limits, counters: books.counters, segments, mailboxes, released }
+        Self { statistics: books, shared, limits, counters: books.counters, segments, mailboxes, released }
     }
 
     /// Notes that a record was written.
-    pub(super) fn written(&mut self, at: Location) {
-        let book = self.segment(at.segment);
+    pub(super) fn record_written(&mut self, at: Location) {
+        let book = self.segment_mut(at.segment);
         book.end = at.offset + at.length;
         book.live += at.length;
     }
@@ -59,9 +59,9 @@ impl<'a> Changes<'a> {
         let stored = self.insert(database, message, ids, at)?;
         let mut evicted = Vec::new();
         for summary in &stored {
-            self.keep_cap(database, &summary.mailbox, &mut evicted)?;
+            self.enforce_cap(database, &summary.mailbox, &mut evicted)?;
         }
-        self.keep_bound(database, &mut evicted)?;
+        self.enforce_size_limit(database, &mut evicted)?;
         Ok(Appended { stored, evicted })
     }
 
@@ -74,7 +74,7 @@ impl<'a> Changes<'a> {
     ) -> Result<Vec<Summary>> {
         let NewMessage { received, headline, body, copies } = message;
         let shared = copies.len() > 1;
-        let nanoseconds = nanoseconds(*received);
+        let nanoseconds = time_to_nanos(*received);
         let mut statement = database.prepare_cached(concat!(
             "INSERT INTO copies (mailbox, ",
             columns!(),
@@ -86,7 +86,7 @@ impl<'a> Changes<'a> {
             let size = (copy.trace.len() + body.len()) as u64;
             statement.execute(params![
                 copy.mailbox.as_str(),
-                key(*id),
+                id_to_i64(*id),
                 nanoseconds,
                 false,
                 size,
@@ -99,7 +99,7 @@ impl<'a> Changes<'a> {
                 at.length,
                 shared,
             ])?;
-            let book = self.mailbox(database, &copy.mailbox)?;
+            let book = self.mailbox_mut(database, &copy.mailbox)?;
             book.version = version;
             book.messages += 1;
             book.unseen += 1;
@@ -126,9 +126,9 @@ impl<'a> Changes<'a> {
         Ok(stored)
     }
 
-    fn keep_cap(&mut self, database: &Connection, mailbox: &MailboxName, gone: &mut Vec<Summary>) -> Result<()> {
+    fn enforce_cap(&mut self, database: &Connection, mailbox: &MailboxName, gone: &mut Vec<Summary>) -> Result<()> {
         let cap = self.limits.messages_per_mailbox as u64;
-        let excess = self.mailbox(database, mailbox)?.messages.saturating_sub(cap);
+        let excess = self.mailbox_mut(database, mailbox)?.messages.saturating_sub(cap);
         if cap > 0 && excess > 0 {
             let excess = usize::try_from(excess).unwrap_or(usize::MAX);
             gone.extend(self.purge(database, mailbox, MessageId::MAX, excess)?);
@@ -136,13 +136,13 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    fn keep_bound(&mut self, database: &Connection, gone: &mut Vec<Summary>) -> Result<()> {
+    fn enforce_size_limit(&mut self, database: &Connection, gone: &mut Vec<Summary>) -> Result<()> {
         while self.limits.bytes > 0 && self.counters.usage.bytes > self.limits.bytes {
-            let oldest = Self::oldest(database, i64::MAX, 1)?;
+            let oldest = Self::find_oldest(database, i64::MAX, 1)?;
             if oldest.is_empty() {
                 break;
             }
-            gone.extend(self.take_all(database, oldest)?);
+            gone.extend(self.remove_all(database, oldest)?);
         }
         Ok(())
     }
@@ -156,13 +156,13 @@ impl<'a> Changes<'a> {
         seen: bool,
     ) -> Result<bool> {
         let mut find = database.prepare_cached("SELECT seen FROM copies WHERE mailbox = ?1 AND id = ?2")?;
-        let row = params![mailbox.as_str(), key(id)];
+        let row = params![mailbox.as_str(), id_to_i64(id)];
         let Some(before) = find.query_row(row, |row| row.get::<_, bool>(0)).optional()? else { return Ok(false) };
         if before != seen {
             let mut mark = database.prepare_cached("UPDATE copies SET seen = ?3 WHERE mailbox = ?1 AND id = ?2")?;
-            mark.execute(params![mailbox.as_str(), key(id), seen])?;
+            mark.execute(params![mailbox.as_str(), id_to_i64(id), seen])?;
             let version = self.next_version();
-            let book = self.mailbox(database, mailbox)?;
+            let book = self.mailbox_mut(database, mailbox)?;
             book.version = version;
             book.unseen = if seen { book.unseen.saturating_sub(1) } else { book.unseen + 1 };
         }
@@ -178,9 +178,9 @@ impl<'a> Changes<'a> {
     ) -> Result<Option<Summary>> {
         let mut statement = database
             .prepare_cached(concat!("DELETE FROM copies WHERE mailbox = ?1 AND id = ?2 RETURNING ", columns!()))?;
-        let row = params![mailbox.as_str(), key(id)];
-        let removed = statement.query_row(row, |row| Copy::from_row(mailbox, row)).optional()?;
-        removed.map(|copy| self.forget(database, copy)).transpose()
+        let row = params![mailbox.as_str(), id_to_i64(id)];
+        let removed = statement.query_row(row, |row| CopyRow::from_row(mailbox, row)).optional()?;
+        removed.map(|copy| self.update_counters(database, copy)).transpose()
     }
 
     /// See [`Store::purge`](crate::Store::purge).
@@ -193,27 +193,27 @@ impl<'a> Changes<'a> {
     ) -> Result<Vec<Summary>> {
         let mut statement =
             database.prepare_cached("SELECT id FROM copies WHERE mailbox = ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
-        let range = params![mailbox.as_str(), key(last), integer(limit)];
-        let ids = statement.query_map(range, |row| number(row, 0))?;
+        let range = params![mailbox.as_str(), id_to_i64(last), to_i64(limit)];
+        let ids = statement.query_map(range, |row| get_u64(row, 0))?;
         let ids: Vec<u64> = ids.collect::<rusqlite::Result<_>>()?;
-        self.take_all(database, ids.into_iter().map(|id| (mailbox.clone(), id.into())).collect())
+        self.remove_all(database, ids.into_iter().map(|id| (mailbox.clone(), id.into())).collect())
     }
 
     /// See [`Store::expire`](crate::Store::expire).
     pub(super) fn expire(&mut self, database: &Connection, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
-        let old = Self::oldest(database, nanoseconds(deadline), limit)?;
-        self.take_all(database, old)
+        let old = Self::find_oldest(database, time_to_nanos(deadline), limit)?;
+        self.remove_all(database, old)
     }
 
     /// Whether a copy still needs the record at this place.
-    pub(super) fn needs(database: &Connection, mailbox: &str, id: MessageId, at: Location) -> Result<bool> {
+    pub(super) fn is_referenced(database: &Connection, mailbox: &str, id: MessageId, at: Location) -> Result<bool> {
         let mut statement = database
             .prepare_cached("SELECT 1 FROM copies WHERE mailbox = ?1 AND id = ?2 AND segment = ?3 AND offset = ?4")?;
-        Ok(statement.exists(params![mailbox, key(id), at.segment, at.offset])?)
+        Ok(statement.exists(params![mailbox, id_to_i64(id), at.segment, at.offset])?)
     }
 
     /// Notes that a record, which these copies need, was written again at another place.
-    pub(super) fn moved(
+    pub(super) fn relocate_record(
         &mut self,
         database: &Connection,
         copies: &[(String, MessageId)],
@@ -223,23 +223,23 @@ impl<'a> Changes<'a> {
         let mut statement =
             database.prepare_cached("UPDATE copies SET segment = ?3, offset = ?4 WHERE mailbox = ?1 AND id = ?2")?;
         for (mailbox, id) in copies {
-            statement.execute(params![mailbox, key(*id), to.segment, to.offset])?;
+            statement.execute(params![mailbox, id_to_i64(*id), to.segment, to.offset])?;
         }
         let mut statement = database
             .prepare_cached("UPDATE shared SET segment = ?3, offset = ?4 WHERE segment = ?1 AND offset = ?2")?;
         statement.execute(params![from.segment, from.offset, to.segment, to.offset])?;
-        self.release(from);
+        self.release_record(from);
         Ok(())
     }
 
     /// Makes sure that a segment is seen by [`Self::close`].
-    pub(super) fn look_at(&mut self, segment: u64) {
-        self.segment(segment);
+    pub(super) fn touch_segment(&mut self, segment: u64) {
+        self.segment_mut(segment);
     }
 
     /// Writes the counters. Segments that nobody needs lose their row. From here until the commit is entered into the
     /// books, only the database knows whether it has happened.
-    pub(super) fn close(&self, database: &Connection, current: Option<u64>) -> Result<()> {
+    pub(super) fn write_counters(&self, database: &Connection, current: Option<u64>) -> Result<()> {
         let Self { counters, segments, mailboxes, .. } = self;
         let mut upsert = database.prepare_cached(
             "INSERT OR REPLACE INTO mailboxes (name, messages, version, unseen, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -264,18 +264,18 @@ impl<'a> Changes<'a> {
         let mut update = database.prepare_cached(
             "UPDATE state SET last_id = ?1, last_version = ?2, messages = ?3, mailboxes = ?4, bytes = ?5",
         )?;
-        update.execute(params![key(*last_id), last_version, usage.messages, usage.mailboxes, usage.bytes])?;
-        self.shared.recent().begin(mailboxes.keys());
+        update.execute(params![id_to_i64(*last_id), last_version, usage.messages, usage.mailboxes, usage.bytes])?;
+        self.shared.mailbox_cache().begin_commit(mailboxes.keys());
         Ok(())
     }
 
     /// What is to be entered into the books, once it is durable.
-    pub(super) fn into_entries(self) -> Entries {
+    pub(super) fn into_committed(self) -> CommittedChanges {
         let Self { counters, segments, mailboxes, released, .. } = self;
-        Entries { counters, segments, mailboxes, released }
+        CommittedChanges { counters, segments, mailboxes, released }
     }
 
-    fn take_all(&mut self, database: &Connection, copies: Vec<(MailboxName, MessageId)>) -> Result<Vec<Summary>> {
+    fn remove_all(&mut self, database: &Connection, copies: Vec<(MailboxName, MessageId)>) -> Result<Vec<Summary>> {
         let mut gone = Vec::with_capacity(copies.len());
         for (mailbox, id) in copies {
             gone.extend(self.remove(database, &mailbox, id)?);
@@ -284,42 +284,42 @@ impl<'a> Changes<'a> {
     }
 
     /// The messages that were received first of all, and before this time.
-    fn oldest(database: &Connection, before: i64, limit: usize) -> Result<Vec<(MailboxName, MessageId)>> {
+    fn find_oldest(database: &Connection, before: i64, limit: usize) -> Result<Vec<(MailboxName, MessageId)>> {
         let mut statement = database
             .prepare_cached("SELECT mailbox, id FROM copies WHERE received < ?1 ORDER BY received, id LIMIT ?2")?;
-        let found = statement.query_map(params![before, integer(limit)], |row| {
-            Ok((rows::mailbox(row, 0)?, MessageId::from(number(row, 1)?)))
+        let found = statement.query_map(params![before, to_i64(limit)], |row| {
+            Ok((rows::get_mailbox(row, 0)?, MessageId::from(get_u64(row, 1)?)))
         })?;
         Ok(found.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Takes a copy whose row is gone off the books.
-    fn forget(&mut self, database: &Connection, copy: Copy) -> Result<Summary> {
-        let Copy { summary, body, location, shared } = copy;
+    fn update_counters(&mut self, database: &Connection, copy: CopyRow) -> Result<Summary> {
+        let CopyRow { summary, body_bytes: body, location, shared } = copy;
         let version = self.next_version();
-        let book = self.mailbox(database, &summary.mailbox)?;
+        let book = self.mailbox_mut(database, &summary.mailbox)?;
         book.version = version;
         book.messages = book.messages.saturating_sub(1);
         book.unseen = book.unseen.saturating_sub(u64::from(!summary.seen));
         book.bytes = book.bytes.saturating_sub(summary.size);
         let is_empty = book.messages == 0;
-        let last = !shared || release_shared(database, location)?;
+        let last = !shared || release_shared_copy(database, location)?;
         let freed = if last { summary.size } else { summary.size.saturating_sub(body) };
         let usage = &mut self.counters.usage;
         usage.messages = usage.messages.saturating_sub(1);
         usage.mailboxes = usage.mailboxes.saturating_sub(u64::from(is_empty));
         usage.bytes = usage.bytes.saturating_sub(freed);
         if last {
-            self.release(location);
+            self.release_record(location);
         }
         Ok(summary)
     }
 
     /// Notes that nobody needs a record any more.
-    fn release(&mut self, at: Location) {
-        let book = self.segment(at.segment);
+    fn release_record(&mut self, at: Location) {
+        let book = self.segment_mut(at.segment);
         book.live = book.live.saturating_sub(at.length);
-        self.released.extend((at.length >= LARGE).then_some(at));
+        self.released.extend((at.length >= MIN_PUNCH_BYTES).then_some(at));
     }
 
     fn next_version(&mut self) -> u64 {
@@ -327,17 +327,17 @@ impl<'a> Changes<'a> {
         self.counters.last_version
     }
 
-    fn segment(&mut self, id: u64) -> &mut SegmentBook {
-        let committed = self.books.segments.get(&id).copied();
+    fn segment_mut(&mut self, id: u64) -> &mut SegmentStats {
+        let committed = self.statistics.segments.get(&id).copied();
         self.segments.entry(id).or_insert_with(|| committed.unwrap_or_default())
     }
 
-    fn mailbox(&mut self, database: &Connection, name: &MailboxName) -> Result<&mut MailboxBook> {
+    fn mailbox_mut(&mut self, database: &Connection, name: &MailboxName) -> Result<&mut MailboxStats> {
         // Twice, because a borrow that is returned in one branch lasts through the other.
         if !self.mailboxes.contains_key(name) {
-            let book = match self.shared.recent().book(name) {
+            let book = match self.shared.mailbox_cache().stats(name) {
                 Some(book) => book,
-                None => look_up(database, name)?.unwrap_or_default(),
+                None => query_mailbox(database, name)?.unwrap_or_default(),
             };
             self.mailboxes.insert(name.clone(), book);
         }
@@ -346,18 +346,18 @@ impl<'a> Changes<'a> {
 }
 
 /// What the database says about a mailbox; nothing when it is empty.
-fn look_up(database: &Connection, mailbox: &MailboxName) -> Result<Option<MailboxBook>> {
+fn query_mailbox(database: &Connection, mailbox: &MailboxName) -> Result<Option<MailboxStats>> {
     let mut statement =
         database.prepare_cached("SELECT messages, version, unseen, bytes FROM mailboxes WHERE name = ?1")?;
     let book = statement.query_row([mailbox.as_str()], |row| {
-        let (messages, version) = (number(row, 0)?, number(row, 1)?);
-        Ok(MailboxBook { messages, version, unseen: number(row, 2)?, bytes: number(row, 3)? })
+        let (messages, version) = (get_u64(row, 0)?, get_u64(row, 1)?);
+        Ok(MailboxStats { messages, version, unseen: get_u64(row, 2)?, bytes: get_u64(row, 3)? })
     });
     Ok(book.optional()?)
 }
 
 /// Takes one copy off a record that is shared; true when it was the last one.
-fn release_shared(database: &Connection, at: Location) -> Result<bool> {
+fn release_shared_copy(database: &Connection, at: Location) -> Result<bool> {
     let mut release = database
         .prepare_cached("UPDATE shared SET copies = copies - 1 WHERE segment = ?1 AND offset = ?2 RETURNING copies")?;
     let left: Option<i64> = release.query_row(params![at.segment, at.offset], |row| row.get(0)).optional()?;

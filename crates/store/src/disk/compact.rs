@@ -8,44 +8,45 @@ use restante_mail::message::MessageId;
 use rusqlite::wal::CheckpointMode;
 
 use super::changes::Changes;
-use super::checkpoint::bring_home;
-use super::error::of_segment;
-use super::reclaim::MANY_ROWS;
+use super::checkpoint::run_checkpoint;
+use super::error::segment_error;
+use super::reclaim::MIN_VACUUM_ROWS;
 use super::record::Record;
+use super::scan::SegmentScan;
 use super::segment::Location;
-use super::sweep::Sweep;
-use super::writer::{Failure, Writer};
+use super::writer::{TransactionError, Writer};
 use crate::{Result, StoreError};
 
 /// How much of a segment is looked at in one step.
-const STEP: u64 = 1 << 20;
+const STEP_BYTES: u64 = 1 << 20;
 /// How many pages the database gives back in one step.
-const PAGES: u32 = 256;
+const VACUUM_PAGES: u32 = 256;
 
 impl Writer {
     /// Takes one step.
-    pub(super) fn reclaim_some(&mut self) {
+    pub(super) fn reclaim_step(&mut self) {
         let segment = self.reclaim.next_segment();
-        let step = if self.reclaim.rows_went >= MANY_ROWS { self.shrink_database() } else { self.sweep() };
+        let step =
+            if self.reclaim.deleted_rows >= MIN_VACUUM_ROWS { self.shrink_database() } else { self.compact_step() };
         if let Err(error) = step {
             tracing::error!(%error, "space cannot be reclaimed");
-            self.reclaim.under_way = None;
+            self.reclaim.current_scan = None;
             match (error, segment) {
                 // One that is damaged stays as it is; it is not in the way of others.
-                (StoreError::Broken(_), Some(segment)) if self.reclaim.rows_went < MANY_ROWS => {
+                (StoreError::Broken(_), Some(segment)) if self.reclaim.deleted_rows < MIN_VACUUM_ROWS => {
                     self.reclaim.sparse.remove(&segment);
-                    self.reclaim.stuck.insert(segment);
+                    self.reclaim.damaged.insert(segment);
                 }
                 // It is thought of again when the next message goes.
-                _ => self.reclaim.give_up(),
+                _ => self.reclaim.abandon(),
             }
         }
-        self.tidy_up();
+        self.run_maintenance();
     }
 
     /// Deletes segments that the database does not name: what a crash has left, or an attempt that failed.
     pub(super) fn remove_leftovers(&mut self) {
-        self.reclaim.leftovers = false;
+        self.reclaim.has_leftovers = false;
         let files: HashSet<u64> = match self.shared.segments.ids() {
             Ok(files) => files.into_iter().collect(),
             Err(error) => {
@@ -54,13 +55,13 @@ impl Writer {
             }
         };
         for id in &files {
-            if !self.books.segments.contains_key(id) && self.tail.current() != Some(*id) {
+            if !self.statistics.segments.contains_key(id) && self.active_segment.current() != Some(*id) {
                 tracing::info!(segment = id, "removing a leftover file");
-                self.reclaim.graves.dead.push(*id);
-                self.tail.skip(*id);
+                self.reclaim.pending_frees.segments.push(*id);
+                self.active_segment.skip_id(*id);
             }
         }
-        for (id, book) in &self.books.segments {
+        for (id, book) in &self.statistics.segments {
             if !files.contains(id) {
                 tracing::error!(segment = id, bytes = book.live, "a segment file is missing, and the mail in it");
             }
@@ -69,18 +70,18 @@ impl Writer {
 
     /// Writes what is needed of a part of a sparse segment to the end of the last one. When all parts are done, the
     /// segment is dead.
-    fn sweep(&mut self) -> Result<()> {
-        self.ready()?;
-        let Some(mut sweep) = self.next_sweep()? else { return Ok(()) };
+    fn compact_step(&mut self) -> Result<()> {
+        self.ensure_open()?;
+        let Some(mut sweep) = self.next_scan()? else { return Ok(()) };
         let start = sweep.offset;
         let mut records = Vec::new();
         let mut moves = Vec::new();
-        while sweep.offset - start < STEP {
-            let Some((from, bytes, view)) = sweep.next()? else { break };
+        while sweep.offset - start < STEP_BYTES {
+            let Some((from, bytes, view)) = sweep.next_record()? else { break };
             let Some(database) = &self.database else { break };
             let mut copies = Vec::new();
             for copy in view.copies() {
-                if Changes::needs(database, &copy.mailbox, copy.id, from)? {
+                if Changes::is_referenced(database, &copy.mailbox, copy.id, from)? {
                     copies.push((copy.mailbox.clone(), copy.id));
                 }
             }
@@ -92,71 +93,76 @@ impl Writer {
         let done = sweep.offset >= sweep.end;
         let segment = sweep.segment;
         if !records.is_empty() || done {
-            self.move_records(segment, &records, &moves).map_err(Failure::into_error)?;
+            self.move_records(segment, &records, &moves).map_err(TransactionError::into_error)?;
         }
         if !done {
-            self.reclaim.under_way = Some(sweep);
-        } else if self.books.segments.contains_key(&segment) {
+            self.reclaim.current_scan = Some(sweep);
+        } else if self.statistics.segments.contains_key(&segment) {
             return Err(StoreError::Broken(format!("segment {segment} is counted as in use, but nobody uses it")));
         }
         Ok(())
     }
 
-    fn move_records(&mut self, segment: u64, records: &[Record], moves: &[(Location, Copies)]) -> Result<(), Failure> {
+    fn move_records(
+        &mut self,
+        segment: u64,
+        records: &[Record],
+        moves: &[(Location, CopyKeys)],
+    ) -> Result<(), TransactionError> {
         self.transact(records, |changes, database, locations| {
             for ((from, copies), to) in moves.iter().zip(locations) {
-                changes.moved(database, copies, *from, *to)?;
+                changes.relocate_record(database, copies, *from, *to)?;
             }
-            changes.look_at(segment);
+            changes.touch_segment(segment);
             Ok(())
         })
     }
 
     /// The sweep that is under way, or the next one.
-    fn next_sweep(&mut self) -> Result<Option<Sweep>> {
-        if let Some(sweep) = self.reclaim.under_way.take() {
+    fn next_scan(&mut self) -> Result<Option<SegmentScan>> {
+        if let Some(sweep) = self.reclaim.current_scan.take() {
             return Ok(Some(sweep));
         }
         let Some(segment) = self.reclaim.sparse.pop_first() else { return Ok(None) };
-        let Some(book) = self.books.segments.get(&segment) else { return Ok(None) };
+        let Some(book) = self.statistics.segments.get(&segment) else { return Ok(None) };
         // Nothing has to be looked at when nothing is in use.
         let offset = if book.live == 0 { book.end } else { 0 };
         let file = File::open(self.shared.segments.path(segment));
-        let file = file.map_err(|error| of_segment("reading a segment", &error))?;
-        Ok(Some(Sweep { segment, file, offset, end: book.end }))
+        let file = file.map_err(|error| segment_error("reading a segment", &error))?;
+        Ok(Some(SegmentScan { segment, file, offset, end: book.end }))
     }
 
     /// Gives pages that the database does not use back to the system, unless they are few and will be used soon.
     fn shrink_database(&mut self) -> Result<()> {
-        self.ready()?;
+        self.ensure_open()?;
         let Some(database) = &self.database else { return Ok(()) };
         let count = |pragma| database.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
         let (free, all) = (count("freelist_count")?, count("page_count")?);
-        if free <= all / 4 || free <= PAGES {
-            self.reclaim.rows_went = 0;
+        if free <= all / 4 || free <= VACUUM_PAGES {
+            self.reclaim.deleted_rows = 0;
             return Ok(());
         }
         let given_back = self.transact(&[], |_, database, _| {
             // Every step of the statement gives one page back.
             let mut vacuum = database.prepare_cached("PRAGMA incremental_vacuum")?;
             let mut steps = vacuum.query([])?;
-            for _ in 0..PAGES {
+            for _ in 0..VACUUM_PAGES {
                 if steps.next()?.is_none() {
                     break;
                 }
             }
             Ok(())
         });
-        given_back.map_err(Failure::into_error)?;
+        given_back.map_err(TransactionError::into_error)?;
         // The file becomes shorter when its log is home.
         let Some(database) = &self.database else { return Ok(()) };
-        bring_home(database, CheckpointMode::PASSIVE);
+        run_checkpoint(database, CheckpointMode::PASSIVE);
         if database.pragma_query_value(None, "freelist_count", |row| row.get::<_, u32>(0))? >= free {
-            self.reclaim.rows_went = 0;
+            self.reclaim.deleted_rows = 0;
         }
         Ok(())
     }
 }
 
 /// The copies that need a record.
-type Copies = Vec<(String, MessageId)>;
+type CopyKeys = Vec<(String, MessageId)>;

@@ -22,23 +22,23 @@ pub(super) struct Lock {
 }
 
 /// Which file it is, whatever its name.
-pub(super) type Identity = (u64, u64);
+pub(super) type FileId = (u64, u64);
 
-pub(super) fn identity(found: &fs::Metadata) -> Identity {
+pub(super) fn file_id(found: &fs::Metadata) -> FileId {
     (found.dev(), found.ino())
 }
 
 /// The room on a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct DiskSpace {
     pub(super) free: u64,
-    pub(super) whole: u64,
+    pub(super) total: u64,
 }
 
-impl Room {
+impl DiskSpace {
     /// What is kept free, because deletions need some room too: they go through the log of the database.
     pub(super) fn reserve(self) -> u64 {
-        (self.whole / 16).clamp(1 << 20, 64 << 20)
+        (self.total / 16).clamp(1 << 20, 64 << 20)
     }
 }
 
@@ -47,22 +47,22 @@ impl Directory {
         Self { path: path.to_owned() }
     }
 
-    pub(super) fn database(&self) -> PathBuf {
+    pub(super) fn database_path(&self) -> PathBuf {
         self.path.join("restante.db")
     }
 
     /// How long the log of the database is. It goes when the database is closed.
-    pub(super) fn log_bytes(&self) -> u64 {
-        fs::metadata(wal_path(&self.database())).map_or(0, |log| log.len())
+    pub(super) fn wal_bytes(&self) -> u64 {
+        fs::metadata(wal_path(&self.database_path())).map_or(0, |log| log.len())
     }
 
-    pub(super) fn segments(&self) -> PathBuf {
+    pub(super) fn segments_path(&self) -> PathBuf {
         self.path.join("segments")
     }
 
     /// Makes the directory where there is none, and makes sure that it lasts. Mail is nobody else's business.
-    pub(super) fn make(&self) -> Result<(), OpenError> {
-        let segments = self.segments();
+    pub(super) fn create(&self) -> Result<(), OpenError> {
+        let segments = self.segments_path();
         let absolute = std::path::absolute(&segments).map_err(|error| self.error("cannot find", &error))?;
         // Whatever is not there yet is made from the outside in, each in a directory that lasts.
         let missing: Vec<&Path> = absolute.ancestors().take_while(|dir| !dir.exists()).collect();
@@ -81,8 +81,8 @@ impl Directory {
 
     /// Makes an empty database where there is none, readable by nobody else. Mail without a database is nobody's to throw
     /// away: somebody has moved the one that belongs to it.
-    pub(super) fn make_database(&self, segments: &Segments) -> Result<(), OpenError> {
-        let path = self.database();
+    pub(super) fn create_database(&self, segments: &Segments) -> Result<(), OpenError> {
+        let path = self.database_path();
         if fs::metadata(&path).is_ok_and(|found| found.len() > 0) {
             return Ok(());
         }
@@ -94,20 +94,20 @@ impl Directory {
     }
 
     /// How much room the file system has.
-    pub(super) fn room(&self) -> io::Result<Room> {
+    pub(super) fn disk_space(&self) -> io::Result<DiskSpace> {
         let found = rustix::fs::statvfs(&self.path)?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-        Ok(Room { free: bytes(found.f_bavail), whole: bytes(found.f_blocks) })
+        Ok(DiskSpace { free: bytes(found.f_bavail), total: bytes(found.f_blocks) })
     }
 
     /// Which file the database is; another one when somebody has put another one there.
-    pub(super) fn database_identity(&self) -> io::Result<Identity> {
-        fs::metadata(self.database()).map(|found| identity(&found))
+    pub(super) fn database_file_id(&self) -> io::Result<FileId> {
+        fs::metadata(self.database_path()).map(|found| file_id(&found))
     }
 
     /// Whether a store was ever made here.
     pub(super) fn check_exists(&self) -> Result<(), OpenError> {
-        match fs::metadata(self.database()) {
+        match fs::metadata(self.database_path()) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::Missing(self.path.clone())),
             Err(error) => Err(self.error("cannot read", &error)),
@@ -122,7 +122,7 @@ impl Directory {
         let owner = file.metadata().map_err(|error| self.error("cannot read", &error))?.uid();
         let us = rustix::process::geteuid().as_raw();
         if owner != us {
-            return Err(OpenError::Owner { dir: self.path.clone(), owner, us });
+            return Err(OpenError::WrongOwner { dir: self.path.clone(), owner, user: us });
         }
         match file.try_lock() {
             Ok(()) => {}
@@ -130,7 +130,7 @@ impl Directory {
                 let mut owner = String::new();
                 // Only for the message; a file that cannot be read has no name in it.
                 let _ = (&file).take(20).read_to_string(&mut owner);
-                return Err(OpenError::Locked { dir: self.path.clone(), owner: owner.trim().parse().ok() });
+                return Err(OpenError::Locked { dir: self.path.clone(), pid: owner.trim().parse().ok() });
             }
             Err(TryLockError::Error(error)) => return Err(self.error("cannot lock", &error)),
         }
@@ -141,6 +141,6 @@ impl Directory {
 
     fn error(&self, what: &'static str, error: &io::Error) -> OpenError {
         let error = io::Error::new(error.kind(), error.to_string());
-        OpenError::Directory { what, dir: self.path.clone(), error }
+        OpenError::Directory { action: what, dir: self.path.clone(), error }
     }
 }

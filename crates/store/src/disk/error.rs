@@ -13,7 +13,7 @@ pub enum OpenError {
     /// The system does not let us make, read or write it.
     Directory {
         /// What was tried.
-        what: &'static str,
+        action: &'static str,
         /// The data directory.
         dir: PathBuf,
         /// What the system said.
@@ -24,20 +24,20 @@ pub enum OpenError {
     /// There is mail, but no database that says whose it is.
     Orphaned(PathBuf),
     /// It belongs to another user, whom files that we make would shut out.
-    Owner {
+    WrongOwner {
         /// The data directory.
         dir: PathBuf,
         /// The user it belongs to.
         owner: u32,
         /// The user of this process.
-        us: u32,
+        user: u32,
     },
     /// Another process uses it.
     Locked {
         /// The data directory.
         dir: PathBuf,
         /// The other process.
-        owner: Option<u32>,
+        pid: Option<u32>,
     },
     /// A later version of the program has made it.
     TooNew {
@@ -65,7 +65,7 @@ impl OpenError {
             Self::Locked { .. } | Self::Database(_) => false,
             Self::Missing(_)
             | Self::Orphaned(_)
-            | Self::Owner { .. }
+            | Self::WrongOwner { .. }
             | Self::TooNew { .. }
             | Self::Foreign
             | Self::Damaged(_) => true,
@@ -76,7 +76,9 @@ impl OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Directory { what, dir, error } => write!(f, "{what} the data directory {}: {error}", dir.display()),
+            Self::Directory { action: what, dir, error } => {
+                write!(f, "{what} the data directory {}: {error}", dir.display())
+            }
             Self::Missing(dir) => write!(f, "there is no store in {}", dir.display()),
             Self::Orphaned(dir) => write!(
                 f,
@@ -84,13 +86,13 @@ impl fmt::Display for OpenError {
                  directory away to start with an empty one",
                 dir.display()
             ),
-            Self::Owner { dir, owner, us } => write!(
+            Self::WrongOwner { dir, owner, user: us } => write!(
                 f,
                 "the data directory {} belongs to user {owner}, whom files made by user {us} would shut out; run this \
                  as user {owner}",
                 dir.display()
             ),
-            Self::Locked { dir, owner } => {
+            Self::Locked { dir, pid: owner } => {
                 write!(f, "the data directory {} is in use by another server", dir.display())?;
                 owner.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
             }
@@ -149,7 +151,7 @@ impl From<OpenError> for StoreError {
 }
 
 /// An error at a segment file.
-pub(super) fn of_segment(what: &str, error: &io::Error) -> StoreError {
+pub(super) fn segment_error(what: &str, error: &io::Error) -> StoreError {
     let cause = format!("{what}: {error}");
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {

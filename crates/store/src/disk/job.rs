@@ -23,18 +23,18 @@ pub(super) enum Job {
 
 /// A place for an answer. It is filled while the transaction runs, and sent when its outcome is known.
 pub(super) struct Reply<T> {
-    answer: Option<T>,
+    result: Option<T>,
     sender: oneshot::Sender<Result<T>>,
 }
 
 impl<T> Reply<T> {
     pub(super) fn new() -> (Self, oneshot::Receiver<Result<T>>) {
         let (sender, receiver) = oneshot::channel();
-        (Self { answer: None, sender }, receiver)
+        (Self { result: None, sender }, receiver)
     }
 
     fn send(self, outcome: Result<()>) {
-        let Self { answer, sender } = self;
+        let Self { result: answer, sender } = self;
         let answer = match (outcome, answer) {
             (Ok(()), Some(answer)) => Ok(answer),
             (Ok(()), None) => Err(crate::StoreError::Broken("the writer left a job undone".to_owned())),
@@ -55,7 +55,7 @@ impl Job {
     }
 
     /// Whether it may only be done while there is room on the disk.
-    pub(super) fn needs_room(&self) -> bool {
+    pub(super) fn needs_space(&self) -> bool {
         matches!(self, Self::Append(..) | Self::Check(_))
     }
 
@@ -69,26 +69,26 @@ impl Job {
         match self {
             Self::Append(message, reply) => {
                 if let Some((ids, at)) = written.next() {
-                    reply.answer = Some(changes.append(database, message, ids, *at)?);
+                    reply.result = Some(changes.append(database, message, ids, *at)?);
                 }
             }
             Self::SetSeen(mailbox, id, seen, reply) => {
-                reply.answer = Some(changes.set_seen(database, mailbox, *id, *seen)?);
+                reply.result = Some(changes.set_seen(database, mailbox, *id, *seen)?);
             }
-            Self::Remove(mailbox, id, reply) => reply.answer = Some(changes.remove(database, mailbox, *id)?),
+            Self::Remove(mailbox, id, reply) => reply.result = Some(changes.remove(database, mailbox, *id)?),
             Self::Purge(mailbox, last, limit, reply) => {
-                reply.answer = Some(changes.purge(database, mailbox, *last, *limit)?);
+                reply.result = Some(changes.purge(database, mailbox, *last, *limit)?);
             }
             Self::Expire(deadline, limit, reply) => {
-                reply.answer = Some(changes.expire(database, *deadline, *limit)?);
+                reply.result = Some(changes.expire(database, *deadline, *limit)?);
             }
-            Self::Check(reply) => reply.answer = Some(()),
+            Self::Check(reply) => reply.result = Some(()),
         }
         Ok(())
     }
 
     /// Tells whoever asked how it went.
-    pub(super) fn settle(self, outcome: Result<()>) {
+    pub(super) fn finish(self, outcome: Result<()>) {
         match self {
             Self::Append(_, reply) => reply.send(outcome),
             Self::SetSeen(_, _, _, reply) => reply.send(outcome),

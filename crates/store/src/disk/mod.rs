@@ -5,26 +5,26 @@
 //! appended is on the disk when [`Store::append`] returns; memory is bounded by the cache that the settings allow,
 //! whatever is stored.
 
-mod books;
+mod active_segment;
 mod changes;
 mod checkpoint;
 mod compact;
 mod directory;
 mod error;
-mod ground;
 mod job;
-mod pulse;
+mod preflight;
 mod reader;
 mod reclaim;
 mod record;
 mod recover;
 mod rows;
+mod scan;
 mod schema;
 mod segment;
-mod sweep;
-mod tail;
+mod statistics;
 #[cfg(test)]
 mod tests;
+mod watchdog;
 mod writer;
 
 use std::hash::Hash;
@@ -43,24 +43,24 @@ use restante_worker::Worker;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use self::books::{Counters, Moment, Recent};
 use self::directory::Directory;
 pub use self::error::OpenError;
 use self::job::{Job, Reply};
-use self::pulse::Pulse;
-use self::reader::Readers;
+use self::reader::ReaderPool;
 use self::segment::Segments;
+use self::statistics::{Counters, LookupEpoch, MailboxCache};
+use self::watchdog::Watchdog;
 use self::writer::Writer;
 use crate::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
-    Which,
+    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Result, Store, StoreError,
+    Usage, Version,
 };
 
 /// How many changes may wait for the writer. Tasks with further changes wait for room, which an async channel does without
 /// blocking their threads.
-const QUEUE: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 /// How long the writer may take to finish and to close the database.
-const CLOSING: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a disk store works.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,7 @@ pub enum Durability {
 pub struct DiskStore {
     shared: Arc<Shared>,
     /// Answers that were given before.
-    summaries: Cache<(MailboxName, Which), Summary>,
+    summaries: Cache<(MailboxName, MessageSelector), Summary>,
     sources: Cache<(MailboxName, MessageId), Source>,
     /// None when the directory is only read.
     writer: Option<(mpsc::Sender<Job>, Worker)>,
@@ -105,24 +105,24 @@ pub struct DiskStore {
 /// What writer and readers both know.
 struct Shared {
     segments: Arc<Segments>,
-    readers: Arc<Readers>,
-    recent: Mutex<Recent>,
+    readers: Arc<ReaderPool>,
+    mailbox_cache: Mutex<MailboxCache>,
     /// Whether the last change failed.
-    in_trouble: AtomicBool,
+    last_change_failed: AtomicBool,
     /// Whether the writer gets on.
-    pulse: Pulse,
+    watchdog: Watchdog,
 }
 
 impl DiskStore {
     /// Opens a data directory, which is made when there is none, and keeps other servers out of it.
     pub fn open(dir: &Path, settings: Settings) -> Result<Self, OpenError> {
         let directory = Directory::new(dir);
-        directory.make()?;
+        directory.create()?;
         let lock = directory.lock()?;
         let share = settings.cache_bytes / 4;
-        let shared = Arc::new(Shared::new(&directory, Recent::default(), share));
+        let shared = Arc::new(Shared::new(&directory, MailboxCache::default(), share));
         let writer = Writer::open(directory, settings, shared.clone(), lock)?;
-        let (sender, queue) = mpsc::channel(QUEUE);
+        let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
         let thread = Worker::spawn("store", move || writer.run(queue));
         let thread = thread.map_err(|error| OpenError::Database(format!("no thread for the writer: {error}")))?;
         let (summaries, sources) = (Cache::new(share / 2), Cache::new(share / 2));
@@ -133,19 +133,19 @@ impl DiskStore {
     pub fn open_read_only(dir: &Path, cache_bytes: usize) -> Result<Self, OpenError> {
         let directory = Directory::new(dir);
         directory.check_exists()?;
-        schema::open_reader(&directory.database(), cache_bytes)?;
-        let shared = Arc::new(Shared::new(&directory, Recent::never(), cache_bytes));
+        schema::open_reader(&directory.database_path(), cache_bytes)?;
+        let shared = Arc::new(Shared::new(&directory, MailboxCache::disabled(), cache_bytes));
         Ok(Self { shared, summaries: Cache::new(0), sources: Cache::new(0), writer: None })
     }
 
     /// Hands a job to the writer and waits until it is durable.
-    async fn change<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
+    async fn submit<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
         let Some((queue, _)) = &self.writer else {
             return Err(StoreError::Unavailable("it is open for reading only".to_owned()));
         };
         let (reply, answer) = Reply::new();
-        queue.send(job(reply)).await.map_err(|_| writer_ended())?;
-        answer.await.map_err(|_| writer_ended())?
+        queue.send(job(reply)).await.map_err(|_| writer_stopped())?;
+        answer.await.map_err(|_| writer_stopped())?
     }
 }
 
@@ -161,8 +161,8 @@ impl Drop for DiskStore {
         self.shared.readers.close();
         if let Some((queue, thread)) = self.writer.take() {
             drop(queue);
-            if !thread.wait_until(Instant::now() + CLOSING) {
-                let patience = CLOSING.as_secs();
+            if !thread.wait_until(Instant::now() + CLOSE_TIMEOUT) {
+                let patience = CLOSE_TIMEOUT.as_secs();
                 tracing::error!(
                     "the disk did not let the store close within {patience} s; what was acknowledged is kept"
                 );
@@ -176,35 +176,35 @@ impl Drop for DiskStore {
 #[async_trait]
 impl Store for DiskStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
-        self.change(|reply| Job::Append(message, reply)).await
+        self.submit(|reply| Job::Append(message, reply)).await
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        let known = self.shared.look(mailbox);
+        let known = self.shared.cached_version(mailbox);
         if let Ok(version) = known {
             return Ok(Version(version));
         }
         let name = mailbox.clone();
-        let found = self.shared.readers.ask(move |database| reader::version(database, &name)).await?;
+        let found = self.shared.readers.query(move |database| reader::version(database, &name)).await?;
         let Some(version) = found else { return Ok(Version(0)) };
-        self.shared.learn(known, mailbox, version);
+        self.shared.cache_version(known, mailbox, version);
         Ok(Version(version))
     }
 
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
         let mailbox = mailbox.clone();
-        self.shared.readers.ask(move |database| reader::list(database, &mailbox, page)).await
+        self.shared.readers.query(move |database| reader::list(database, &mailbox, page)).await
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
-        let (key, known) = ((mailbox.clone(), which), self.shared.look(mailbox));
-        if let Some(summary) = recall(&self.summaries, &key, known) {
+    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
+        let (key, known) = ((mailbox.clone(), which), self.shared.cached_version(mailbox));
+        if let Some(summary) = find_cached(&self.summaries, &key, known) {
             return Ok(Some(summary));
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
         let look = move |database: &Connection| reader::find(database, &segments, &name, which);
-        let Some((version, found)) = self.shared.readers.ask(look).await? else { return Ok(None) };
-        self.shared.learn(known, mailbox, version);
+        let Some((version, found)) = self.shared.readers.query(look).await? else { return Ok(None) };
+        self.shared.cache_version(known, mailbox, version);
         let Some((summary, source)) = found else { return Ok(None) };
         self.summaries.insert(key, version, summary.clone());
         if let Some(source) = source {
@@ -214,14 +214,14 @@ impl Store for DiskStore {
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
-        let (key, known) = ((mailbox.clone(), id), self.shared.look(mailbox));
-        if let Some(source) = recall(&self.sources, &key, known) {
+        let (key, known) = ((mailbox.clone(), id), self.shared.cached_version(mailbox));
+        if let Some(source) = find_cached(&self.sources, &key, known) {
             return Ok(Some(source));
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
         let look = move |database: &Connection| reader::source(database, &segments, &name, id);
-        let Some((version, source)) = self.shared.readers.ask(look).await? else { return Ok(None) };
-        self.shared.learn(known, mailbox, version);
+        let Some((version, source)) = self.shared.readers.query(look).await? else { return Ok(None) };
+        self.shared.cache_version(known, mailbox, version);
         if let Some(source) = &source {
             self.sources.insert(key, version, source.clone());
         }
@@ -229,88 +229,88 @@ impl Store for DiskStore {
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        self.change(|reply| Job::SetSeen(mailbox.clone(), id, seen, reply)).await
+        self.submit(|reply| Job::SetSeen(mailbox.clone(), id, seen, reply)).await
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        self.change(|reply| Job::Remove(mailbox.clone(), id, reply)).await
+        self.submit(|reply| Job::Remove(mailbox.clone(), id, reply)).await
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
-        self.change(|reply| Job::Purge(mailbox.clone(), last, limit, reply)).await
+        self.submit(|reply| Job::Purge(mailbox.clone(), last, limit, reply)).await
     }
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
-        self.change(|reply| Job::Expire(deadline, limit, reply)).await
+        self.submit(|reply| Job::Expire(deadline, limit, reply)).await
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
-        self.shared.readers.ask(move |database| reader::mailboxes(database, &page)).await
+        self.shared.readers.query(move |database| reader::mailboxes(database, &page)).await
     }
 
     async fn last_id(&self) -> Result<MessageId> {
-        self.shared.readers.ask(|database| Ok(Counters::load(database)?.last_id)).await
+        self.shared.readers.query(|database| Ok(Counters::load(database)?.last_id)).await
     }
 
     async fn usage(&self) -> Result<Usage> {
         if self.writer.as_ref().is_some_and(|(_, thread)| thread.is_finished()) {
-            return Err(writer_ended());
+            return Err(writer_stopped());
         }
         // Readers find much in memory, also when nothing reaches the disk any more.
-        self.shared.pulse.check(Instant::now())?;
+        self.shared.watchdog.check(Instant::now())?;
         // After trouble, it is worth a try whether it is over: nobody may be sending, because of what is said here.
-        if self.shared.in_trouble.load(Ordering::Relaxed) {
-            self.change(Job::Check).await?;
+        if self.shared.last_change_failed.load(Ordering::Relaxed) {
+            self.submit(Job::Check).await?;
         }
-        self.shared.readers.ask(|database| Ok(Counters::load(database)?.usage)).await
+        self.shared.readers.query(|database| Ok(Counters::load(database)?.usage)).await
     }
 }
 
 /// The version of a mailbox, or since when it is being looked up.
-type Known = Result<u64, Moment>;
+type VersionLookup = Result<u64, LookupEpoch>;
 
 /// The answer that was given before, if the mailbox is still as it was then.
-fn recall<K: Eq + Hash, A: CacheValue>(answers: &Cache<K, A>, key: &K, known: Known) -> Option<A> {
+fn find_cached<K: Eq + Hash, A: CacheValue>(answers: &Cache<K, A>, key: &K, known: VersionLookup) -> Option<A> {
     answers.get(key, known.ok()?)
 }
 
-fn writer_ended() -> StoreError {
+fn writer_stopped() -> StoreError {
     StoreError::Unavailable("its writer has ended".to_owned())
 }
 
 impl Shared {
-    fn new(directory: &Directory, recent: Recent, cache_bytes: usize) -> Self {
+    fn new(directory: &Directory, recent: MailboxCache, cache_bytes: usize) -> Self {
         Self {
-            segments: Arc::new(Segments::new(directory.segments())),
-            readers: Arc::new(Readers::new(directory.database(), cache_bytes)),
-            recent: Mutex::new(recent),
-            in_trouble: AtomicBool::new(false),
-            pulse: Pulse::new(),
+            segments: Arc::new(Segments::new(directory.segments_path())),
+            readers: Arc::new(ReaderPool::new(directory.database_path(), cache_bytes)),
+            mailbox_cache: Mutex::new(recent),
+            last_change_failed: AtomicBool::new(false),
+            watchdog: Watchdog::new(),
         }
     }
 
     /// Remembers what was looked up.
-    fn learn(&self, known: Known, mailbox: &MailboxName, version: u64) {
+    fn cache_version(&self, known: VersionLookup, mailbox: &MailboxName, version: u64) {
         if let Err(since) = known {
-            self.recent().looked_up(since, mailbox, version);
+            self.mailbox_cache().insert_version(since, mailbox, version);
         }
     }
 
     /// Notes how the last change went.
-    fn note(&self, trouble: Option<&StoreError>) {
-        if self.in_trouble.swap(trouble.is_some(), Ordering::Relaxed) && trouble.is_none() {
+    fn record_result(&self, trouble: Option<&StoreError>) {
+        if self.last_change_failed.swap(trouble.is_some(), Ordering::Relaxed) && trouble.is_none() {
             tracing::info!("the store works again");
         }
     }
 
     /// The version of a mailbox, or the moment from which it has to be looked up.
-    fn look(&self, mailbox: &MailboxName) -> Known {
-        let recent = self.recent();
-        recent.version(mailbox).ok_or_else(|| recent.moment())
+    fn cached_version(&self, mailbox: &MailboxName) -> VersionLookup {
+        let recent = self.mailbox_cache();
+        recent.version(mailbox).ok_or_else(|| recent.begin_lookup())
     }
 
-    fn recent(&self) -> MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn mailbox_cache(&self) -> MutexGuard<'_, MailboxCache> {
+        self.mailbox_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,52 +10,58 @@ use restante_mail::naming::MailboxName;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::Semaphore;
 
-use super::error::of_segment;
-use super::record::View;
-use super::rows::{self, Copy, columns, number};
+use super::error::segment_error;
+use super::record::ParsedRecord;
+use super::rows::{self, CopyRow, columns, get_u64};
 use super::schema;
 use super::segment::{Location, Segments};
-use crate::numbers::{integer, key, time};
-use crate::{Listing, MailboxPage, MailboxState, Newest, Page, Result, StoreError, Version, Which};
+use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
+use crate::{Listing, MailboxPage, MailboxState, MessageSelector, Newest, Page, Result, StoreError, Version};
 
 /// How many questions are answered at the same time. More would not make a disk faster.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 /// A record that is read with its summary.
-const SHORT: u64 = 32 << 10;
+const MAX_PREFETCH_BYTES: u64 = 32 << 10;
 /// How often a record that moved while we looked is looked for again.
-const ATTEMPTS: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// Connections for reading.
-pub(super) struct Readers {
+pub(super) struct ReaderPool {
     database: PathBuf,
     cache_bytes: usize,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Held by those who read. Who wants to be alone with the database waits here for them, and they for it.
-    gate: RwLock<()>,
+    pause_lock: RwLock<()>,
     idle: Mutex<Vec<Connection>>,
 }
 
-impl Readers {
+impl ReaderPool {
     pub(super) fn new(database: PathBuf, cache_bytes: usize) -> Self {
-        let turns = Arc::new(Semaphore::new(READERS));
-        Self { database, cache_bytes: cache_bytes / READERS, turns, gate: RwLock::default(), idle: Mutex::default() }
+        let turns = Arc::new(Semaphore::new(MAX_READERS));
+        Self {
+            database,
+            cache_bytes: cache_bytes / MAX_READERS,
+            permits: turns,
+            pause_lock: RwLock::default(),
+            idle: Mutex::default(),
+        }
     }
 
     /// Answers a question on a thread that may wait.
-    pub(super) async fn ask<T: Send + 'static>(
+    pub(super) async fn query<T: Send + 'static>(
         self: &Arc<Self>,
         question: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let Ok(turn) = self.turns.clone().acquire_owned().await else { return Err(closed()) };
+        let Ok(turn) = self.permits.clone().acquire_owned().await else { return Err(store_closed()) };
         let this = self.clone();
         let answered = tokio::task::spawn_blocking(move || {
             // The turn ends with the work, also when nobody waits for its answer any more.
             let _turn = turn;
-            let _reading = this.gate.read().unwrap_or_else(PoisonError::into_inner);
-            let connection = this.take()?;
+            let _reading = this.pause_lock.read().unwrap_or_else(PoisonError::into_inner);
+            let connection = this.take_connection()?;
             let answer = question(&connection);
             // After an error a connection may hold on to what was wrong.
-            if answer.is_ok() && !this.turns.is_closed() {
+            if answer.is_ok() && !this.permits.is_closed() {
                 this.idle().push(connection);
             }
             answer
@@ -65,16 +71,16 @@ impl Readers {
 
     /// Nobody reads until the returned value is dropped.
     pub(super) fn pause(&self) -> RwLockWriteGuard<'_, ()> {
-        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+        self.pause_lock.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// No more questions; connections are closed.
     pub(super) fn close(&self) {
-        self.turns.close();
+        self.permits.close();
         self.idle().clear();
     }
 
-    fn take(&self) -> Result<Connection> {
+    fn take_connection(&self) -> Result<Connection> {
         let idle = self.idle().pop();
         match idle {
             Some(connection) => Ok(connection),
@@ -87,17 +93,17 @@ impl Readers {
     }
 }
 
-fn closed() -> StoreError {
+fn store_closed() -> StoreError {
     StoreError::Unavailable("the store is closed".to_owned())
 }
 
 /// Counts are left out, which in a database of version 1 are made by looking at the whole mailbox.
-pub(super) const VERSION: &str = "SELECT version FROM mailboxes WHERE name = ?1";
+pub(super) const SELECT_VERSION: &str = "SELECT version FROM mailboxes WHERE name = ?1";
 
 /// See [`Store::version`](crate::Store::version); nothing when the mailbox is empty.
 pub(super) fn version(database: &Connection, mailbox: &MailboxName) -> Result<Option<u64>> {
-    let mut statement = database.prepare_cached(VERSION)?;
-    Ok(statement.query_row([mailbox.as_str()], |row| number(row, 0)).optional()?)
+    let mut statement = database.prepare_cached(SELECT_VERSION)?;
+    Ok(statement.query_row([mailbox.as_str()], |row| get_u64(row, 0)).optional()?)
 }
 
 /// See [`Store::list`](crate::Store::list).
@@ -114,10 +120,10 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
     );
     let from_the_end = page.limit.is_some() && page.after.is_none();
     let mut statement = snapshot.prepare_cached(if from_the_end { descending } else { ascending })?;
-    let (after, before) = (page.after.map_or(-1, key), page.before.map_or(i64::MAX, key));
+    let (after, before) = (page.after.map_or(-1, id_to_i64), page.before.map_or(i64::MAX, id_to_i64));
     // A negative limit is none.
-    let range = params![mailbox.as_str(), after, before, page.limit.map_or(-1, integer)];
-    let found = statement.query_map(range, |row| Ok(Copy::from_row(mailbox, row)?.summary))?;
+    let range = params![mailbox.as_str(), after, before, page.limit.map_or(-1, to_i64)];
+    let found = statement.query_map(range, |row| Ok(CopyRow::from_row(mailbox, row)?.summary))?;
     let mut messages: Vec<Summary> = found.collect::<rusqlite::Result<_>>()?;
     if from_the_end {
         messages.reverse();
@@ -126,7 +132,7 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
 }
 
 /// An answer about a mailbox that is not empty, and its version at the moment of the answer.
-pub(super) type Dated<T> = Option<(u64, Option<T>)>;
+pub(super) type Versioned<T> = Option<(u64, Option<T>)>;
 
 /// See [`Store::find`](crate::Store::find). Whoever asks for a summary asks for the source next, as a rule: when it is
 /// short, it comes along.
@@ -134,27 +140,29 @@ pub(super) fn find(
     database: &Connection,
     segments: &Segments,
     mailbox: &MailboxName,
-    which: Which,
-) -> Result<Dated<(Summary, Option<Source>)>> {
+    which: MessageSelector,
+) -> Result<Versioned<(Summary, Option<Source>)>> {
     let snapshot = database.unchecked_transaction()?;
     let Some(version) = version(&snapshot, mailbox)? else { return Ok(None) };
     let by_id = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id = ?2");
     let latest = concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 ORDER BY id DESC LIMIT 1");
     let found = match which {
-        Which::Id(id) => {
+        MessageSelector::Id(id) => {
             let mut statement = snapshot.prepare_cached(by_id)?;
-            statement.query_row(params![mailbox.as_str(), key(id)], |row| Copy::from_row(mailbox, row)).optional()?
+            statement
+                .query_row(params![mailbox.as_str(), id_to_i64(id)], |row| CopyRow::from_row(mailbox, row))
+                .optional()?
         }
-        Which::Latest => {
+        MessageSelector::Latest => {
             let mut statement = snapshot.prepare_cached(latest)?;
-            statement.query_row([mailbox.as_str()], |row| Copy::from_row(mailbox, row)).optional()?
+            statement.query_row([mailbox.as_str()], |row| CopyRow::from_row(mailbox, row)).optional()?
         }
     };
-    let found = found.map(|Copy { summary, location, .. }| {
-        let short = location.length <= SHORT;
+    let found = found.map(|CopyRow { summary, location, .. }| {
+        let short = location.length <= MAX_PREFETCH_BYTES;
         let record = short.then(|| segments.read(location).ok()).flatten();
         // What is wrong with it will be told to those who ask for it.
-        let source = record.and_then(|record| take_apart(record, mailbox, summary.id, location).ok());
+        let source = record.and_then(|record| parse_source(record, mailbox, summary.id, location).ok());
         (summary, source)
     });
     Ok(Some((version, found)))
@@ -166,9 +174,9 @@ pub(super) fn source(
     segments: &Segments,
     mailbox: &MailboxName,
     id: MessageId,
-) -> Result<Dated<Source>> {
+) -> Result<Versioned<Source>> {
     let mut problem = None;
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let (version, at) = match locate(database, mailbox, id)? {
             Some((version, Some(at))) => (version, at),
             Some((version, None)) => return Ok(Some((version, None))),
@@ -180,8 +188,8 @@ pub(super) fn source(
         {
             return Err(error);
         }
-        let read = segments.read(at).map_err(|error| of_segment("reading mail", &error));
-        match read.and_then(|record| take_apart(record, mailbox, id, at)) {
+        let read = segments.read(at).map_err(|error| segment_error("reading mail", &error));
+        match read.and_then(|record| parse_source(record, mailbox, id, at)) {
             Ok(source) => return Ok(Some((version, Some(source)))),
             // It may have gone between the two looks, or was written again elsewhere.
             Err(error) => problem = Some((at, error)),
@@ -190,23 +198,23 @@ pub(super) fn source(
     Err(StoreError::Unavailable(format!("message {id} is being moved")))
 }
 
-fn locate(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result<Dated<Location>> {
+fn locate(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result<Versioned<Location>> {
     let snapshot = database.unchecked_transaction()?;
     let Some(version) = version(&snapshot, mailbox)? else { return Ok(None) };
     let mut statement =
         snapshot.prepare_cached("SELECT segment, offset, length FROM copies WHERE mailbox = ?1 AND id = ?2")?;
-    let found = statement.query_row(params![mailbox.as_str(), key(id)], |row| {
-        Ok(Location { segment: number(row, 0)?, offset: number(row, 1)?, length: number(row, 2)? })
+    let found = statement.query_row(params![mailbox.as_str(), id_to_i64(id)], |row| {
+        Ok(Location { segment: get_u64(row, 0)?, offset: get_u64(row, 1)?, length: get_u64(row, 2)? })
     });
     Ok(Some((version, found.optional()?)))
 }
 
-fn take_apart(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Location) -> Result<Source> {
+fn parse_source(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Location) -> Result<Source> {
     let Location { segment, offset, .. } = at;
     let damaged = |what: &dyn std::fmt::Display| {
         StoreError::Broken(format!("message {id} is damaged, segment {segment} at {offset}: {what}"))
     };
-    let view = View::of(&record).map_err(|damage| damaged(&damage))?;
+    let view = ParsedRecord::parse(&record).map_err(|damage| damaged(&damage))?;
     let (trace, body) = view.source(mailbox.as_str(), id).ok_or_else(|| damaged(&"it is another message"))?;
     // Slices keep all of the record in memory, with the lines of everybody else who got this mail.
     if trace.len() + (record.len() - body) < record.len() / 2 {
@@ -220,7 +228,7 @@ fn take_apart(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Locatio
 }
 
 /// Mailboxes in order, each with its newest message, which is the last of its rows.
-pub(super) const MAILBOXES: &str = "
+pub(super) const SELECT_MAILBOXES: &str = "
     SELECT name, messages, unseen, bytes, newest.id, newest.received
     FROM mailboxes CROSS JOIN copies AS newest
     WHERE name >= ?1 AND name <> ?2
@@ -229,17 +237,17 @@ pub(super) const MAILBOXES: &str = "
 
 /// See [`Store::mailboxes`](crate::Store::mailboxes).
 pub(super) fn mailboxes(database: &Connection, page: &MailboxPage) -> Result<Vec<MailboxState>> {
-    let mut statement = database.prepare_cached(MAILBOXES)?;
-    let mut rows = statement.query(params![page.start(), page.after, integer(page.limit)])?;
+    let mut statement = database.prepare_cached(SELECT_MAILBOXES)?;
+    let mut rows = statement.query(params![page.start(), page.after, to_i64(page.limit)])?;
     let mut states = Vec::new();
     while let Some(row) = rows.next()? {
-        let name = rows::mailbox(row, 0)?;
+        let name = rows::get_mailbox(row, 0)?;
         // Those that begin with the prefix stand together.
         if !name.as_str().starts_with(&page.prefix) {
             break;
         }
-        let newest = Newest { id: number(row, 4)?.into(), received: time(row.get(5)?) };
-        let (messages, unseen, bytes) = (number(row, 1)?, number(row, 2)?, number(row, 3)?);
+        let newest = Newest { id: get_u64(row, 4)?.into(), received: nanos_to_time(row.get(5)?) };
+        let (messages, unseen, bytes) = (get_u64(row, 1)?, get_u64(row, 2)?, get_u64(row, 3)?);
         states.push(MailboxState { name, messages, unseen, bytes, newest });
     }
     Ok(states)

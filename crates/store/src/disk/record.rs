@@ -19,11 +19,11 @@ use crate::NewCopy;
 /// What a record begins with: `RMR` and the version of its form.
 const MAGIC: u32 = u32::from_le_bytes(*b"RMR1");
 /// What a record begins with when nobody needs it and its space was given back: all of it but the header may be gone.
-pub(super) const HOLLOW: [u8; 4] = *b"RMR-";
+pub(super) const FREED_MAGIC: [u8; 4] = *b"RMR-";
 /// Magic, checksum and length: enough to know where the next record begins.
-pub(super) const HEADER: usize = 16;
+pub(super) const HEADER_BYTES: usize = 16;
 /// Where the part begins that the checksum covers.
-const COVERED: usize = 8;
+const CHECKSUM_START: usize = 8;
 
 /// A record on its way to the disk. The mail is not copied for it.
 pub(super) struct Record {
@@ -33,14 +33,14 @@ pub(super) struct Record {
 }
 
 /// A record that is whole, taken apart.
-pub(super) struct View {
-    copies: Vec<Held>,
+pub(super) struct ParsedRecord {
+    copies: Vec<RecordCopy>,
     /// Where the mail is; it reaches to the end.
     body: usize,
 }
 
 /// One copy in a record.
-pub(super) struct Held {
+pub(super) struct RecordCopy {
     pub(super) mailbox: String,
     pub(super) id: MessageId,
     trace: Range<usize>,
@@ -48,9 +48,9 @@ pub(super) struct Held {
 
 /// Why bytes are no record. The text goes to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Damage(&'static str);
+pub(super) struct RecordError(&'static str);
 
-impl fmt::Display for Damage {
+impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
@@ -60,8 +60,8 @@ impl Record {
     /// The record of a message, whose copies have these ids.
     pub(super) fn new(received: i64, ids: &[MessageId], copies: &[NewCopy], body: Bytes) -> Self {
         let names: usize = copies.iter().map(|copy| copy.mailbox.as_str().len() + copy.trace.len() + 14).sum();
-        let mut head = Vec::with_capacity(HEADER + 12 + names);
-        head.extend_from_slice(&[0; HEADER]);
+        let mut head = Vec::with_capacity(HEADER_BYTES + 12 + names);
+        head.extend_from_slice(&[0; HEADER_BYTES]);
         head.extend_from_slice(&received.to_le_bytes());
         head.extend_from_slice(&narrow::<u32>(copies.len()).to_le_bytes());
         for (id, copy) in ids.iter().zip(copies) {
@@ -76,9 +76,9 @@ impl Record {
         }
         let length = (head.len() + body.len()) as u64;
         head[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        head[COVERED..HEADER].copy_from_slice(&length.to_le_bytes());
-        let sum = crc32c::crc32c_append(crc32c::crc32c(&head[COVERED..]), &body);
-        head[4..COVERED].copy_from_slice(&sum.to_le_bytes());
+        head[CHECKSUM_START..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+        let sum = crc32c::crc32c_append(crc32c::crc32c(&head[CHECKSUM_START..]), &body);
+        head[4..CHECKSUM_START].copy_from_slice(&sum.to_le_bytes());
         Self { head, body }
     }
 
@@ -89,33 +89,33 @@ impl Record {
 }
 
 /// The length of the record that begins with these bytes, which may be a hollow one.
-pub(super) fn length(header: [u8; HEADER]) -> Result<u64, Damage> {
-    let mut fields = Fields { bytes: &header, at: 0 };
+pub(super) fn length(header: [u8; HEADER_BYTES]) -> Result<u64, RecordError> {
+    let mut fields = FieldReader { bytes: &header, position: 0 };
     let magic = fields.array()?;
-    if magic != HOLLOW && u32::from_le_bytes(magic) != MAGIC {
-        return Err(Damage("no record begins here"));
+    if magic != FREED_MAGIC && u32::from_le_bytes(magic) != MAGIC {
+        return Err(RecordError("no record begins here"));
     }
-    fields.at = COVERED;
+    fields.position = CHECKSUM_START;
     let length = u64::from_le_bytes(fields.array()?);
-    if length < HEADER as u64 { Err(Damage("the length is too small")) } else { Ok(length) }
+    if length < HEADER_BYTES as u64 { Err(RecordError("the length is too small")) } else { Ok(length) }
 }
 
-impl View {
+impl ParsedRecord {
     /// Checks that `bytes` are one record, complete and unchanged.
-    pub(super) fn of(bytes: &[u8]) -> Result<Self, Damage> {
-        let header = bytes.first_chunk().ok_or(Damage("the header is incomplete"))?;
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+        let header = bytes.first_chunk().ok_or(RecordError("the header is incomplete"))?;
         if length(*header)? != bytes.len() as u64 {
-            return Err(Damage("the length is another one"));
+            return Err(RecordError("the length is another one"));
         }
-        if header.starts_with(&HOLLOW) {
-            return Err(Damage("it was given back"));
+        if header.starts_with(&FREED_MAGIC) {
+            return Err(RecordError("it was given back"));
         }
-        let mut fields = Fields { bytes, at: 4 };
+        let mut fields = FieldReader { bytes, position: 4 };
         let sum = u32::from_le_bytes(fields.array()?);
-        if crc32c::crc32c(&bytes[COVERED..]) != sum {
-            return Err(Damage("the checksum does not match"));
+        if crc32c::crc32c(&bytes[CHECKSUM_START..]) != sum {
+            return Err(RecordError("the checksum does not match"));
         }
-        fields.at = HEADER + 8;
+        fields.position = HEADER_BYTES + 8;
         let count = u32::from_le_bytes(fields.array()?);
         let mut copies = Vec::new();
         for _ in 0..count {
@@ -123,18 +123,18 @@ impl View {
             let trace = u32::from_le_bytes(fields.array()?) as usize;
             let mailbox = u16::from_le_bytes(fields.array()?);
             let mailbox = fields.slice(usize::from(mailbox))?;
-            let mailbox = std::str::from_utf8(mailbox).map_err(|_| Damage("a mailbox name is no text"))?;
-            copies.push(Held { mailbox: mailbox.to_owned(), id, trace: 0..trace });
+            let mailbox = std::str::from_utf8(mailbox).map_err(|_| RecordError("a mailbox name is no text"))?;
+            copies.push(RecordCopy { mailbox: mailbox.to_owned(), id, trace: 0..trace });
         }
         for copy in &mut copies {
-            let start = fields.at;
+            let start = fields.position;
             fields.slice(copy.trace.end)?;
-            copy.trace = start..fields.at;
+            copy.trace = start..fields.position;
         }
-        Ok(Self { copies, body: fields.at })
+        Ok(Self { copies, body: fields.position })
     }
 
-    pub(super) fn copies(&self) -> &[Held] {
+    pub(super) fn copies(&self) -> &[RecordCopy] {
         &self.copies
     }
 
@@ -146,21 +146,21 @@ impl View {
 }
 
 /// Reads one field after the other; the checksum has said that they are there, so what is missing is our mistake.
-struct Fields<'a> {
+struct FieldReader<'a> {
     bytes: &'a [u8],
-    at: usize,
+    position: usize,
 }
 
-impl<'a> Fields<'a> {
-    fn slice(&mut self, length: usize) -> Result<&'a [u8], Damage> {
-        let end = self.at.checked_add(length).ok_or(Damage("a length is too large"))?;
-        let slice = self.bytes.get(self.at..end).ok_or(Damage("a field is missing"))?;
-        self.at = end;
+impl<'a> FieldReader<'a> {
+    fn slice(&mut self, length: usize) -> Result<&'a [u8], RecordError> {
+        let end = self.position.checked_add(length).ok_or(RecordError("a length is too large"))?;
+        let slice = self.bytes.get(self.position..end).ok_or(RecordError("a field is missing"))?;
+        self.position = end;
         Ok(slice)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
-        self.slice(N)?.try_into().map_err(|_| Damage("a field is missing"))
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
+        self.slice(N)?.try_into().map_err(|_| RecordError("a field is missing"))
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     fn a_record_gives_back_what_it_was_made_of() {
         let bytes = bytes();
         assert_eq!(length(*bytes.first_chunk().unwrap()), Ok(bytes.len() as u64));
-        let view = View::of(&bytes).unwrap();
+        let view = ParsedRecord::parse(&bytes).unwrap();
         let names: Vec<_> = view.copies().iter().map(|copy| (copy.mailbox.as_str(), copy.id.number())).collect();
         assert_eq!(names, [("ann", 7), ("bob", 8)]);
         let (trace, body) = view.source("bob", MessageId::from(8)).unwrap();
@@ -200,9 +200,9 @@ mod tests {
             for bit in 0..8 {
                 let mut changed = bytes.clone();
                 changed[at] ^= 1 << bit;
-                assert!(View::of(&changed).is_err(), "bit {bit} of byte {at}");
+                assert!(ParsedRecord::parse(&changed).is_err(), "bit {bit} of byte {at}");
             }
-            assert!(View::of(&bytes[..at]).is_err(), "cut at {at}");
+            assert!(ParsedRecord::parse(&bytes[..at]).is_err(), "cut at {at}");
         }
     }
 }

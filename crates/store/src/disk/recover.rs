@@ -10,40 +10,40 @@ use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use rusqlite::Connection;
 
-use super::record::View;
-use super::rows::{self, number};
+use super::record::ParsedRecord;
+use super::rows::{self, get_u64};
+use super::scan::SegmentScan;
 use super::segment::{Location, Segments};
-use super::sweep::Sweep;
-use super::writer::{Failure, Writer};
+use super::writer::{TransactionError, Writer};
 use crate::Result;
 
 impl Writer {
     /// What is done once, when the store is open already.
     pub(super) fn recover(&mut self) {
-        if self.end_in_doubt
-            && let Err(error) = self.check_the_end()
+        if self.needs_end_check
+            && let Err(error) = self.check_last_segment()
         {
             tracing::error!(%error, "the last segment cannot be checked");
         }
         // What the database says of files must be on the disk before any of them goes.
-        match self.settle_down() {
+        match self.sync_all() {
             Ok(()) => self.remove_leftovers(),
             Err(error) => {
                 tracing::error!(%error, "the store cannot be synced; trying again");
-                self.reclaim.leftovers = true;
+                self.reclaim.has_leftovers = true;
             }
         }
-        self.tidy_up();
+        self.run_maintenance();
     }
 
     /// Looks at the last segment, and forgets messages that are not whole.
-    fn check_the_end(&mut self) -> Result<()> {
-        let Some((&segment, book)) = self.books.segments.last_key_value() else { return Ok(()) };
-        if is_whole(&self.shared.segments, segment, book.end) {
+    fn check_last_segment(&mut self) -> Result<()> {
+        let Some((&segment, book)) = self.statistics.segments.last_key_value() else { return Ok(()) };
+        if is_intact(&self.shared.segments, segment, book.end) {
             return Ok(());
         }
         let Some(database) = &self.database else { return Ok(()) };
-        let lost = lost_copies(database, &self.shared.segments, segment)?;
+        let lost = find_lost_copies(database, &self.shared.segments, segment)?;
         let count = lost.len();
         if count == 0 {
             return Ok(());
@@ -54,17 +54,17 @@ impl Writer {
             }
             Ok(())
         })
-        .map_err(Failure::into_error)?;
+        .map_err(TransactionError::into_error)?;
         tracing::error!(segment, "the end of the last segment did not reach the disk: {count} messages are lost");
         Ok(())
     }
 }
 
-fn is_whole(segments: &Segments, segment: u64, end: u64) -> bool {
+fn is_intact(segments: &Segments, segment: u64, end: u64) -> bool {
     let Ok(file) = File::open(segments.path(segment)) else { return false };
-    let mut sweep = Sweep { segment, file, offset: 0, end };
+    let mut sweep = SegmentScan { segment, file, offset: 0, end };
     loop {
-        match sweep.next() {
+        match sweep.next_record() {
             Ok(Some(_)) => {}
             Ok(None) => return true,
             Err(_) => return false,
@@ -74,17 +74,17 @@ fn is_whole(segments: &Segments, segment: u64, end: u64) -> bool {
 
 /// All copies whose record in this segment did not reach the disk. It looks at every row there is, but only when it has
 /// to.
-fn lost_copies(database: &Connection, segments: &Segments, segment: u64) -> Result<Vec<(MailboxName, MessageId)>> {
+fn find_lost_copies(database: &Connection, segments: &Segments, segment: u64) -> Result<Vec<(MailboxName, MessageId)>> {
     let mut statement = database.prepare("SELECT mailbox, id, offset, length FROM copies WHERE segment = ?1")?;
     let rows = statement.query_map([segment], |row| {
-        let at = Location { segment, offset: number(row, 2)?, length: number(row, 3)? };
-        Ok((rows::mailbox(row, 0)?, MessageId::from(number(row, 1)?), at))
+        let at = Location { segment, offset: get_u64(row, 2)?, length: get_u64(row, 3)? };
+        Ok((rows::get_mailbox(row, 0)?, MessageId::from(get_u64(row, 1)?), at))
     })?;
     let mut lost = Vec::new();
     for row in rows {
         let (mailbox, id, at) = row?;
         let is_lost = match segments.read(at) {
-            Ok(bytes) => View::of(&bytes).is_err() && was_never_written(&bytes, at.offset),
+            Ok(bytes) => ParsedRecord::parse(&bytes).is_err() && was_never_written(&bytes, at.offset),
             Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
         };
         if is_lost {

@@ -7,7 +7,7 @@ use restante_mail::naming::MailboxName;
 use rusqlite::Row;
 
 use super::segment::Location;
-use crate::numbers::time;
+use crate::sql_values::nanos_to_time;
 
 /// The columns that [`Copy::from_row`] reads, in its order.
 macro_rules! columns {
@@ -18,40 +18,40 @@ macro_rules! columns {
 pub(super) use columns;
 
 /// One mailbox's copy of a message.
-pub(super) struct Copy {
+pub(super) struct CopyRow {
     pub(super) summary: Summary,
-    pub(super) body: u64,
+    pub(super) body_bytes: u64,
     pub(super) location: Location,
     pub(super) shared: bool,
 }
 
-impl Copy {
+impl CopyRow {
     pub(super) fn from_row(mailbox: &MailboxName, row: &Row<'_>) -> rusqlite::Result<Self> {
-        let headline = Headline::new(&text(row, 5)?, text(row, 6)?.split_terminator('\n'), &text(row, 7)?);
+        let headline = Headline::new(&get_text(row, 5)?, get_text(row, 6)?.split_terminator('\n'), &get_text(row, 7)?);
         let summary = Summary {
             mailbox: mailbox.clone(),
-            id: MessageId::from(number(row, 0)?),
+            id: MessageId::from(get_u64(row, 0)?),
             headline,
-            received: time(row.get(1)?),
+            received: nanos_to_time(row.get(1)?),
             seen: row.get(2)?,
-            size: number(row, 3)?,
+            size: get_u64(row, 3)?,
         };
-        let location = Location { segment: number(row, 8)?, offset: number(row, 9)?, length: number(row, 10)? };
-        Ok(Self { summary, body: number(row, 4)?, location, shared: row.get(11)? })
+        let location = Location { segment: get_u64(row, 8)?, offset: get_u64(row, 9)?, length: get_u64(row, 10)? };
+        Ok(Self { summary, body_bytes: get_u64(row, 4)?, location, shared: row.get(11)? })
     }
 }
 
 /// A number from the database. Ours are ids, counts and lengths, which are never negative.
-pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn get_u64(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column)
 }
 
 /// A text. A flipped bit in a subject must not keep anybody from seeing, or deleting, the message.
-fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Cow<'a, str>> {
+fn get_text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?))
 }
 
 /// A mailbox name that is in the database, and therefore is one.
-pub(super) fn mailbox(row: &Row<'_>, column: usize) -> rusqlite::Result<MailboxName> {
-    Ok(text(row, column)?.into_owned().into())
+pub(super) fn get_mailbox(row: &Row<'_>, column: usize) -> rusqlite::Result<MailboxName> {
+    Ok(get_text(row, column)?.into_owned().into())
 }

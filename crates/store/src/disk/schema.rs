@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use restante_sqlite::{Migration, Schema, Synchronous, Unusable, connect, set_cache_size, wal_path};
 use rusqlite::{Connection, OpenFlags};
 
-use super::books::Counters;
+use super::statistics::Counters;
 use super::{Durability, OpenError};
 use crate::Usage;
 
@@ -100,7 +100,7 @@ const VERSION_2: &str = "
 
 /// What readers see in place of the tables of an earlier version, which nobody may have brought up to date: it can be in
 /// use by the program of that version, or where nothing can be written.
-const VIEWS_OF_VERSION_1: &str = "
+const VERSION_1_VIEWS: &str = "
     CREATE TEMP VIEW mailboxes AS SELECT
         name, messages, version,
         (SELECT count(*) FROM copies WHERE mailbox = name AND NOT seen) AS unseen,
@@ -117,7 +117,7 @@ pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usiz
     // No other process writes. A reader of another process can prevent a checkpoint; then the log stays long.
     connection.busy_timeout(BUSY_TIMEOUT)?;
     if (1..schema.version()).contains(&found) {
-        update(&mut connection, found)?;
+        migrate(&mut connection, found)?;
     } else {
         schema.migrate(&mut connection)?;
     }
@@ -125,7 +125,7 @@ pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usiz
 }
 
 /// Opens the database for checkpoints, beside the writer.
-pub(super) fn open_helper(path: &Path) -> Result<Connection, OpenError> {
+pub(super) fn open_for_checkpoints(path: &Path) -> Result<Connection, OpenError> {
     let connection = connect_with_cache(path, OpenFlags::SQLITE_OPEN_READ_WRITE, 0)?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
@@ -134,12 +134,12 @@ pub(super) fn open_helper(path: &Path) -> Result<Connection, OpenError> {
 /// Opens the database for reading.
 pub(super) fn open_reader(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
     let connection = match connect_with_cache(path, OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes) {
-        Err(error) if cannot_be_written(path) => open_unchanging(path, cache_bytes).map_err(|_| error)?,
+        Err(error) if is_read_only(path) => open_immutable(path, cache_bytes).map_err(|_| error)?,
         opened => opened?,
     };
     match SCHEMA.found_version(&connection)? {
         0 => return Err(OpenError::Foreign),
-        1 => connection.execute_batch(VIEWS_OF_VERSION_1)?,
+        1 => connection.execute_batch(VERSION_1_VIEWS)?,
         _ => {}
     }
     Ok(connection)
@@ -147,14 +147,14 @@ pub(super) fn open_reader(path: &Path, cache_bytes: usize) -> Result<Connection,
 
 /// Makes a database of the first version.
 #[cfg(test)]
-pub(super) fn make_version_1(path: &Path) -> Connection {
+pub(super) fn create_version_1(path: &Path) -> Connection {
     let mut connection = Connection::open(path).unwrap();
     Schema { migrations: &MIGRATIONS[..1], ..SCHEMA }.migrate(&mut connection).unwrap();
     connection
 }
 
 /// Opens a database that nobody changes, because nobody can.
-fn open_unchanging(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
+fn open_immutable(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -168,7 +168,7 @@ fn open_unchanging(path: &Path, cache_bytes: usize) -> Result<Connection, OpenEr
 }
 
 /// Whether the database was closed, and is where nothing can be written.
-fn cannot_be_written(path: &Path) -> bool {
+fn is_read_only(path: &Path) -> bool {
     let dir = path.parent().unwrap_or(path);
     let writable = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
     !writable && !wal_path(path).exists()
@@ -190,7 +190,7 @@ fn configure(connection: &Connection) -> Result<(), OpenError> {
 }
 
 /// Runs the missing migrations, which can take long with much mail, and logs that.
-fn update(connection: &mut Connection, from: i64) -> Result<(), OpenError> {
+fn migrate(connection: &mut Connection, from: i64) -> Result<(), OpenError> {
     let Usage { mailboxes, messages, .. } = Counters::load(connection)?.usage;
     tracing::info!(from, to = SCHEMA.version(), mailboxes, messages, "the database is being brought up to date");
     let begin = Instant::now();

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::record;
 
 /// Records up to this length are put together and written in one go; larger ones are not worth the copy.
-pub(super) const SMALL: usize = 64 << 10;
+pub(super) const MAX_COALESCED_BYTES: usize = 64 << 10;
 /// Records of this length are worth giving back on their own.
-pub(super) const LARGE: u64 = 64 << 10;
+pub(super) const MIN_PUNCH_BYTES: u64 = 64 << 10;
 /// What file systems give back is a multiple of this.
-const BLOCK: u64 = 4096;
+const BLOCK_BYTES: u64 = 4096;
 /// How many segments are kept open for reading.
-const MAX_OPEN: usize = 64;
+const MAX_OPEN_FILES: usize = 64;
 
 /// Where a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,12 +31,12 @@ pub(super) struct Location {
 /// All segments of a data directory, for reading.
 pub(super) struct Segments {
     pub(super) dir: PathBuf,
-    open: Mutex<HashMap<u64, Arc<File>>>,
+    open_files: Mutex<HashMap<u64, Arc<File>>>,
 }
 
 impl Segments {
     pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir, open: Mutex::default() }
+        Self { dir, open_files: Mutex::default() }
     }
 
     /// The bytes of a record. [`io::ErrorKind::NotFound`] says that the segment is gone.
@@ -44,7 +44,7 @@ impl Segments {
         let length = usize::try_from(at.length).map_err(|_| io::ErrorKind::InvalidData)?;
         let file = self.file(at.segment)?;
         // A damaged database must not make us ask for more memory than there are bytes.
-        if length > SMALL && file.metadata()?.len() < at.offset.saturating_add(at.length) {
+        if length > MAX_COALESCED_BYTES && file.metadata()?.len() < at.offset.saturating_add(at.length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let mut bytes = vec![0; length];
@@ -56,28 +56,28 @@ impl Segments {
     pub(super) fn remove(&self, segment: u64) -> io::Result<()> {
         // Once its name is gone, nobody opens it any more: what was open until then can be forgotten.
         let removed = fs::remove_file(self.path(segment));
-        self.files().remove(&segment);
+        self.lock_open_files().remove(&segment);
         removed
     }
 
     /// Gives the space of large records that nobody needs back to the system, in the middle of their segment. Not every
     /// file system can do that; then the space comes back with the segment.
-    fn hollow_out(&self, segment: u64, records: &[Location]) -> io::Result<()> {
+    fn punch_holes(&self, segment: u64, records: &[Location]) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(self.path(segment))?;
         for at in records {
-            let mut header = [0; record::HEADER];
+            let mut header = [0; record::HEADER_BYTES];
             file.read_exact_at(&mut header, at.offset)?;
             // A hole is for ever, so the database has to be right about where it goes.
             if record::length(header) != Ok(at.length) {
                 return Err(io::Error::other(format!("no record of {} bytes begins at {}", at.length, at.offset)));
             }
-            file.write_all_at(&record::HOLLOW, at.offset)?;
+            file.write_all_at(&record::FREED_MAGIC, at.offset)?;
         }
         // Without the marks, the holes would look like damage.
         file.sync_data()?;
         for at in records {
-            let start = (at.offset + record::HEADER as u64).next_multiple_of(BLOCK);
-            let end = (at.offset + at.length) / BLOCK * BLOCK;
+            let start = (at.offset + record::HEADER_BYTES as u64).next_multiple_of(BLOCK_BYTES);
+            let end = (at.offset + at.length) / BLOCK_BYTES * BLOCK_BYTES;
             punch_hole(&file, start, end.saturating_sub(start))?;
         }
         Ok(())
@@ -98,7 +98,7 @@ impl Segments {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
             let name = entry?.file_name();
-            ids.extend(name.to_str().and_then(id_of).filter(|id| *name == *file_name(*id)));
+            ids.extend(name.to_str().and_then(parse_file_name).filter(|id| *name == *file_name(*id)));
         }
         Ok(ids)
     }
@@ -109,20 +109,20 @@ impl Segments {
 
     fn file(&self, segment: u64) -> io::Result<Arc<File>> {
         // Whoever removes it waits until it is remembered, and then forgets it.
-        let mut files = self.files();
+        let mut files = self.lock_open_files();
         if let Some(file) = files.get(&segment) {
             return Ok(file.clone());
         }
         let file = Arc::new(File::open(self.path(segment))?);
-        if files.len() >= MAX_OPEN {
+        if files.len() >= MAX_OPEN_FILES {
             files.clear();
         }
         files.insert(segment, file.clone());
         Ok(file)
     }
 
-    fn files(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<File>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_open_files(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<File>>> {
+        self.open_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,44 +142,44 @@ fn file_name(segment: u64) -> String {
 }
 
 /// The number of a segment file. Numbers that are not counted to in a lifetime are somebody else's.
-fn id_of(name: &str) -> Option<u64> {
+fn parse_file_name(name: &str) -> Option<u64> {
     name.strip_suffix(".seg")?.parse().ok().filter(|id| *id < 1 << 40)
 }
 
 /// What nobody needs any more: it can go as soon as that is on the disk. After a power failure the database must not name
 /// what is gone.
 #[derive(Default)]
-pub(super) struct Graves {
+pub(super) struct PendingFrees {
     /// Whole segments.
-    pub(super) dead: Vec<u64>,
+    pub(super) segments: Vec<u64>,
     /// Large records, by segment.
-    pub(super) hollow: BTreeMap<u64, Vec<Location>>,
+    pub(super) records: BTreeMap<u64, Vec<Location>>,
 }
 
-impl Graves {
+impl PendingFrees {
     pub(super) fn is_empty(&self) -> bool {
-        self.dead.is_empty() && self.hollow.is_empty()
+        self.segments.is_empty() && self.records.is_empty()
     }
 
-    pub(super) fn add(&mut self, other: Self) {
-        self.dead.extend(other.dead);
-        for (segment, records) in other.hollow {
-            self.hollow.entry(segment).or_default().extend(records);
+    pub(super) fn merge(&mut self, other: Self) {
+        self.segments.extend(other.segments);
+        for (segment, records) in other.records {
+            self.records.entry(segment).or_default().extend(records);
         }
     }
 
     /// Removes all of it.
-    pub(super) fn bury(self, segments: &Segments) {
+    pub(super) fn free(self, segments: &Segments) {
         let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        for segment in &self.dead {
+        for segment in &self.segments {
             if let Err(error) = segments.remove(*segment)
                 && !gone(&error)
             {
                 tracing::error!(%error, segment, "a segment file cannot be removed");
             }
         }
-        for (segment, records) in &self.hollow {
-            if let Err(error) = segments.hollow_out(*segment, records)
+        for (segment, records) in &self.records {
+            if let Err(error) = segments.punch_holes(*segment, records)
                 && !gone(&error)
             {
                 tracing::debug!(%error, segment, "the space of large messages comes back with their segment");

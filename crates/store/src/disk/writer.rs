@@ -23,23 +23,23 @@ use rusqlite::Connection;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::books::Books;
-use super::changes::{Changes, Entries};
-use super::checkpoint::{Checkpoints, sync_log};
-use super::directory::{Directory, Identity, Lock};
-use super::error::of_segment;
+use super::active_segment::ActiveSegment;
+use super::changes::{Changes, CommittedChanges};
+use super::checkpoint::{Checkpointer, sync_wal};
+use super::directory::{Directory, FileId, Lock};
+use super::error::segment_error;
 use super::job::Job;
 use super::reclaim::Reclaim;
 use super::record::Record;
 use super::segment::Location;
-use super::tail::Tail;
+use super::statistics::Statistics;
 use super::{Durability, OpenError, Settings, Shared, schema};
-use crate::numbers::nanoseconds;
+use crate::sql_values::time_to_nanos;
 use crate::{Result, StoreError};
 
 /// The most jobs and bytes of mail that share a transaction.
-const MAX_JOBS: usize = 256;
-const MAX_BYTES: usize = 16 << 20;
+const MAX_BATCH_JOBS: usize = 256;
+const MAX_BATCH_BYTES: usize = 16 << 20;
 
 pub(super) struct Writer {
     pub(super) directory: Directory,
@@ -48,44 +48,44 @@ pub(super) struct Writer {
     /// None after an error that leaves the state of the file in doubt.
     pub(super) database: Option<Connection>,
     /// Which file that is.
-    pub(super) identity: Identity,
-    pub(super) books: Books,
-    pub(super) tail: Tail,
-    pub(super) checkpoints: Checkpoints,
+    pub(super) database_file: FileId,
+    pub(super) statistics: Statistics,
+    pub(super) active_segment: ActiveSegment,
+    pub(super) checkpointer: Checkpointer,
     pub(super) reclaim: Reclaim,
     /// The last look at files and room, if it found them in order.
-    pub(super) checked: Option<Checked>,
+    pub(super) last_check: Option<PassedCheck>,
     /// Whether the end of the last segment may not have reached the disk.
-    pub(super) end_in_doubt: bool,
+    pub(super) needs_end_check: bool,
     _lock: Lock,
 }
 
 /// A look at files and room that found them in order.
-pub(super) struct Checked {
+pub(super) struct PassedCheck {
     pub(super) at: Instant,
     /// What may be written before the next look.
-    pub(super) room: u64,
+    pub(super) remaining_bytes: u64,
 }
 
 /// Why a transaction did not happen.
-pub(super) enum Failure {
+pub(super) enum TransactionError {
     /// Nothing is changed, that much is sure: it may be tried again.
-    Undone(StoreError),
+    RolledBack(StoreError),
     /// It may have happened after all: whoever tries again may do it twice.
     InDoubt(StoreError),
 }
 
-impl Failure {
+impl TransactionError {
     pub(super) fn into_error(self) -> StoreError {
         match self {
-            Self::Undone(error) | Self::InDoubt(error) => error,
+            Self::RolledBack(error) | Self::InDoubt(error) => error,
         }
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for TransactionError {
     fn from(error: StoreError) -> Self {
-        Self::Undone(error)
+        Self::RolledBack(error)
     }
 }
 
@@ -98,69 +98,69 @@ impl Writer {
     ) -> Result<Self, OpenError> {
         // A log says that the store was not closed when it was used last. With relaxed durability, a database can be closed
         // before the mail that it names is on the disk.
-        let end_in_doubt = directory.log_bytes() > 0 || settings.durability == Durability::Relaxed;
-        directory.make_database(&shared.segments)?;
-        let checkpoints = Checkpoints::new(directory.database(), shared.segments.clone(), settings.durability)
+        let end_in_doubt = directory.wal_bytes() > 0 || settings.durability == Durability::Relaxed;
+        directory.create_database(&shared.segments)?;
+        let checkpoints = Checkpointer::new(directory.database_path(), shared.segments.clone(), settings.durability)
             .map_err(|error| OpenError::Database(format!("no thread for its log: {error}")))?;
         let database = connect(&directory, &settings, &checkpoints)?;
-        let identity = directory.database_identity().map_err(|error| OpenError::Database(error.to_string()))?;
-        let books = Books::load(&database)?;
-        books.check(&database)?;
+        let identity = directory.database_file_id().map_err(|error| OpenError::Database(error.to_string()))?;
+        let books = Statistics::load(&database)?;
+        books.validate(&database)?;
         let (last, end) = books.segments.last_key_value().map_or((0, 0), |(id, book)| (*id, book.end));
-        let tail = Tail::new(shared.segments.clone(), settings.segment_bytes, last, end);
+        let tail = ActiveSegment::new(shared.segments.clone(), settings.segment_bytes, last, end);
         let mut reclaim = Reclaim::default();
-        reclaim.look_around(&books, tail.current());
+        reclaim.mark_sparse_segments(&books, tail.current());
         let database = Some(database);
         Ok(Self {
             directory,
             settings,
             shared,
             database,
-            identity,
-            books,
-            tail,
-            checkpoints,
+            database_file: identity,
+            statistics: books,
+            active_segment: tail,
+            checkpointer: checkpoints,
             reclaim,
-            checked: None,
-            end_in_doubt,
+            last_check: None,
+            needs_end_check: end_in_doubt,
             _lock: lock,
         })
     }
 
     /// Works until nobody can ask any more.
     pub(super) fn run(mut self, mut queue: Receiver<Job>) {
-        self.guarded(Self::recover);
+        self.catch_panic(Self::recover);
         let mut batches = 0_u64;
         while let Some(job) = self.next_job(&mut queue, batches) {
             // Whoever is about to ask may come along, if there is anybody else to run at all.
             std::thread::yield_now();
             let mut bytes = job.bytes();
             let mut jobs = vec![job];
-            while jobs.len() < MAX_JOBS && bytes < MAX_BYTES {
+            while jobs.len() < MAX_BATCH_JOBS && bytes < MAX_BATCH_BYTES {
                 let Ok(job) = queue.try_recv() else { break };
                 bytes += job.bytes();
                 jobs.push(job);
             }
-            self.work_off(jobs);
-            self.tidy_up();
+            self.process_jobs(jobs);
+            self.run_maintenance();
             batches += 1;
         }
         // What closes the database syncs it; nobody else syncs the mail that it names when durability is relaxed.
-        self.tail.give_up();
+        self.active_segment.close();
     }
 
     /// Waits for a job. Meanwhile space is reclaimed; and now and then also when there are jobs enough.
     fn next_job(&mut self, queue: &mut Receiver<Job>, batches: u64) -> Option<Job> {
         if self.reclaim.is_due() && batches.is_multiple_of(8) {
-            self.guarded(Self::reclaim_some);
+            self.catch_panic(Self::reclaim_step);
         }
         loop {
             match queue.try_recv() {
                 Ok(job) => return Some(job),
                 Err(TryRecvError::Disconnected) => return None,
-                Err(TryRecvError::Empty) if self.reclaim.is_due() => self.guarded(Self::reclaim_some),
+                Err(TryRecvError::Empty) if self.reclaim.is_due() => self.catch_panic(Self::reclaim_step),
                 Err(TryRecvError::Empty) => {
-                    self.shared.pulse.rest();
+                    self.shared.watchdog.set_idle();
                     return queue.blocking_recv();
                 }
             }
@@ -168,59 +168,59 @@ impl Writer {
     }
 
     /// A mistake of ours in what nobody waits for is told, and not tried again; the store has to live on.
-    fn guarded(&mut self, work: fn(&mut Self)) {
-        self.shared.pulse.beat(Instant::now());
+    fn catch_panic(&mut self, work: fn(&mut Self)) {
+        self.shared.watchdog.set_busy(Instant::now());
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
-            self.after_a_panic();
-            self.reclaim.give_up();
+            self.reset_after_panic();
+            self.reclaim.abandon();
         }
     }
 
-    fn after_a_panic(&mut self) {
-        self.shared.recent().end([]);
-        self.tail.give_up();
+    fn reset_after_panic(&mut self) {
+        self.shared.mailbox_cache().end_commit([]);
+        self.active_segment.close();
     }
 
     /// One transaction for all; one for each when that fails and surely nothing has happened. A mail that does not fit, or
     /// that cannot be stored for another reason of its own, must not take others with it; and a deletion may make room.
-    fn work_off(&mut self, mut jobs: Vec<Job>) {
-        self.shared.pulse.beat(Instant::now());
+    fn process_jobs(&mut self, mut jobs: Vec<Job>) {
+        self.shared.watchdog.set_busy(Instant::now());
         // A mistake of ours costs these jobs an error; the store has to live on.
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
-            self.after_a_panic();
-            Err(Failure::InDoubt(StoreError::Broken("the writer panicked".to_owned())))
+            self.reset_after_panic();
+            Err(TransactionError::InDoubt(StoreError::Broken("the writer panicked".to_owned())))
         });
         if committed.is_err() {
-            self.checked = None;
+            self.last_check = None;
         }
         let outcome = match committed {
             Ok(()) => Ok(()),
-            Err(Failure::Undone(error)) if jobs.len() > 1 => {
+            Err(TransactionError::RolledBack(error)) if jobs.len() > 1 => {
                 if matches!(error, StoreError::NoSpace(_)) {
-                    self.make_room();
+                    self.free_space();
                 }
                 for job in jobs {
-                    self.work_off(vec![job]);
+                    self.process_jobs(vec![job]);
                 }
                 return;
             }
             Err(failure) => Err(failure.into_error()),
         };
         // A deletion that succeeds says nothing about new mail.
-        if outcome.is_err() || jobs.iter().any(Job::needs_room) {
-            self.shared.note(outcome.as_ref().err());
+        if outcome.is_err() || jobs.iter().any(Job::needs_space) {
+            self.shared.record_result(outcome.as_ref().err());
         }
         for job in jobs {
-            job.settle(outcome.clone());
+            job.finish(outcome.clone());
         }
     }
 
-    fn commit(&mut self, jobs: &mut [Job]) -> Result<(), Failure> {
-        self.ready()?;
-        if jobs.iter().any(Job::needs_room) {
-            self.check_ground(jobs.iter().map(|job| job.bytes() as u64).sum())?;
+    fn commit(&mut self, jobs: &mut [Job]) -> Result<(), TransactionError> {
+        self.ensure_open()?;
+        if jobs.iter().any(Job::needs_space) {
+            self.preflight(jobs.iter().map(|job| job.bytes() as u64).sum())?;
         }
-        let (records, ids) = stage(jobs, self.books.counters.last_id);
+        let (records, ids) = prepare_records(jobs, self.statistics.counters.last_id);
         self.transact(&records, |changes, database, locations| {
             let mut written = ids.iter().zip(locations);
             for job in jobs {
@@ -231,14 +231,14 @@ impl Writer {
     }
 
     /// Opens the database again after an error, and reads the books as they are on the disk.
-    pub(super) fn ready(&mut self) -> Result<()> {
+    pub(super) fn ensure_open(&mut self) -> Result<()> {
         if self.database.is_none() {
-            self.checked = None;
-            self.check_identity()?;
-            let database = connect(&self.directory, &self.settings, &self.checkpoints)?;
-            let books = Books::load(&database)?;
-            books.check(&database)?;
-            self.books = books;
+            self.last_check = None;
+            self.check_database_file()?;
+            let database = connect(&self.directory, &self.settings, &self.checkpointer)?;
+            let books = Statistics::load(&database)?;
+            books.validate(&database)?;
+            self.statistics = books;
             self.database = Some(database);
         }
         Ok(())
@@ -249,112 +249,116 @@ impl Writer {
         &mut self,
         records: &[Record],
         apply: impl FnOnce(&mut Changes<'_>, &Connection, &[Location]) -> Result<()>,
-    ) -> Result<(), Failure> {
-        let locations = self.tail.append(records).map_err(|error| {
-            self.reclaim.leftovers = true;
-            of_segment("writing mail", &error)
+    ) -> Result<(), TransactionError> {
+        let locations = self.active_segment.append(records).map_err(|error| {
+            self.reclaim.has_leftovers = true;
+            segment_error("writing mail", &error)
         })?;
         if self.settings.durability == Durability::Full
             && !records.is_empty()
-            && let Err(error) = self.tail.sync()
+            && let Err(error) = self.active_segment.sync()
         {
-            self.tail.give_up();
-            self.reclaim.leftovers = true;
-            return Err(of_segment("syncing mail", &error).into());
+            self.active_segment.close();
+            self.reclaim.has_leftovers = true;
+            return Err(segment_error("syncing mail", &error).into());
         }
         // What is taken out here is put back only when all went well: a transaction that did not ends with its connection.
         let database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;
-        let mut changes = Changes::new(&self.books, &self.shared, self.settings.limits);
+        let mut changes = Changes::new(&self.statistics, &self.shared, self.settings.limits);
         let prepare = || {
             database.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             for at in &locations {
-                changes.written(*at);
+                changes.record_written(*at);
             }
             apply(&mut changes, &database, &locations)?;
-            changes.close(&database, self.tail.current())
+            changes.write_counters(&database, self.active_segment.current())
         };
         if let Err(error) = prepare() {
-            self.shared.recent().end([]);
-            self.tail.take_back(&locations);
+            self.shared.mailbox_cache().end_commit([]);
+            self.active_segment.undo_append(&locations);
             return Err(error.into());
         }
         if let Err(error) = database.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])) {
-            self.shared.recent().end([]);
-            self.tail.give_up();
-            self.reclaim.leftovers = true;
+            self.shared.mailbox_cache().end_commit([]);
+            self.active_segment.close();
+            self.reclaim.has_leftovers = true;
             let full = ErrorKind::classify(&error) == ErrorKind::Full;
-            return Err(if full { Failure::Undone(error.into()) } else { Failure::InDoubt(error.into()) });
+            return Err(if full {
+                TransactionError::RolledBack(error.into())
+            } else {
+                TransactionError::InDoubt(error.into())
+            });
         }
-        let entries = changes.into_entries();
+        let entries = changes.into_committed();
         self.database = Some(database);
-        self.enter(entries);
+        self.apply_committed(entries);
         // Only now is it settled that no commit which seemed to fail can come back and name them.
-        if self.reclaim.leftovers {
+        if self.reclaim.has_leftovers {
             self.remove_leftovers();
         }
         Ok(())
     }
 
     /// Enters what was committed into the books.
-    fn enter(&mut self, entries: Entries) {
-        let Entries { counters, segments, mailboxes, released } = entries;
+    fn apply_committed(&mut self, entries: CommittedChanges) {
+        let CommittedChanges { counters, segments, mailboxes, released } = entries;
         for at in released {
-            self.reclaim.graves.hollow.entry(at.segment).or_default().push(at);
+            self.reclaim.pending_frees.records.entry(at.segment).or_default().push(at);
         }
-        let messages = self.books.counters.usage.messages;
-        self.reclaim.rows_went += messages.saturating_sub(counters.usage.messages);
-        self.books.counters = counters;
-        let current = self.tail.current();
-        let last = self.books.segments.last_key_value().map(|(id, _)| *id);
+        let messages = self.statistics.counters.usage.messages;
+        self.reclaim.deleted_rows += messages.saturating_sub(counters.usage.messages);
+        self.statistics.counters = counters;
+        let current = self.active_segment.current();
+        let last = self.statistics.segments.last_key_value().map(|(id, _)| *id);
         for (id, book) in segments {
             if book.live == 0 && Some(id) != current {
-                self.books.segments.remove(&id);
-                self.reclaim.graves.dead.push(id);
+                self.statistics.segments.remove(&id);
+                self.reclaim.pending_frees.segments.push(id);
             } else {
-                self.books.segments.insert(id, book);
-                self.reclaim.consider(id, book, current);
+                self.statistics.segments.insert(id, book);
+                self.reclaim.mark_if_sparse(id, book, current);
             }
         }
         // A segment that is no longer the one that is written may be sparse already.
         if let Some(last) = last
-            && let Some(book) = self.books.segments.get(&last)
+            && let Some(book) = self.statistics.segments.get(&last)
         {
-            self.reclaim.consider(last, *book, current);
+            self.reclaim.mark_if_sparse(last, *book, current);
         }
-        self.leave_an_empty_tail();
-        self.shared.recent().end(mailboxes);
+        self.retire_empty_segment();
+        self.shared.mailbox_cache().end_commit(mailboxes);
     }
 
     /// What can wait until the answers are given.
-    pub(super) fn tidy_up(&mut self) {
+    pub(super) fn run_maintenance(&mut self) {
         let Some(database) = &self.database else { return };
-        let graves = std::mem::take(&mut self.reclaim.graves);
-        self.checkpoints.keep_up(database, self.tail.segment, graves);
-        if self.checkpoints.is_too_long() {
-            self.begin_the_log_anew();
+        let graves = std::mem::take(&mut self.reclaim.pending_frees);
+        self.checkpointer.after_commit(database, self.active_segment.id, graves);
+        if self.checkpointer.is_wal_too_long() {
+            self.restart_wal();
         }
     }
 
     /// Cuts the log off, while nobody reads.
-    pub(super) fn begin_the_log_anew(&mut self) {
+    pub(super) fn restart_wal(&mut self) {
         // The database must not name on the disk what is not there yet.
         if let Some(database) = &self.database
-            && self.tail.sync().is_ok()
+            && self.active_segment.sync().is_ok()
         {
             let _alone = self.shared.readers.pause();
-            self.checkpoints.begin_anew(database);
+            self.checkpointer.restart_wal(database);
         }
     }
 
     /// Makes sure that everything which was committed is on the disk, however relaxed we were.
-    pub(super) fn settle_down(&self) -> std::io::Result<()> {
-        self.shared.segments.sync(self.tail.segment)?;
-        sync_log(&self.directory.database())
+    pub(super) fn sync_all(&self) -> std::io::Result<()> {
+        self.shared.segments.sync(self.active_segment.id)?;
+        sync_wal(&self.directory.database_path())
     }
 }
 
 /// The records of all new messages, and the ids of their copies.
-fn stage(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Vec<MessageId>>) {
+fn prepare_records(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Vec<MessageId>>) {
     let mut records = Vec::new();
     let mut ids = Vec::new();
     for job in jobs {
@@ -364,14 +368,14 @@ fn stage(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Vec<MessageI
             last_id = MessageId::next_after(last_id, message.received);
             given.push(last_id);
         }
-        records.push(Record::new(nanoseconds(message.received), &given, &message.copies, message.body.clone()));
+        records.push(Record::new(time_to_nanos(message.received), &given, &message.copies, message.body.clone()));
         ids.push(given);
     }
     (records, ids)
 }
 
-fn connect(directory: &Directory, settings: &Settings, checkpoints: &Checkpoints) -> Result<Connection, OpenError> {
-    let mut database = schema::open_writer(&directory.database(), settings.durability, settings.cache_bytes / 2)?;
-    checkpoints.watch(&mut database)?;
+fn connect(directory: &Directory, settings: &Settings, checkpoints: &Checkpointer) -> Result<Connection, OpenError> {
+    let mut database = schema::open_writer(&directory.database_path(), settings.durability, settings.cache_bytes / 2)?;
+    checkpoints.watch_wal(&mut database)?;
     Ok(database)
 }

@@ -9,17 +9,17 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::tls::{ReadFile, Security};
-use super::trouble::described;
+use super::error::describe;
+use super::tls::{ReadFile, TlsOptions};
 
 /// The port of a server when nothing is said.
-const PORT: u16 = 5432;
+const DEFAULT_PORT: u16 = 5432;
 
 /// The URL of a database, as an operator writes it. It may hold a password, which is never shown.
 #[derive(Clone)]
 pub struct Url {
     config: Config,
-    security: Security,
+    tls_options: TlsOptions,
 }
 
 /// The address of a database, and how it is talked to.
@@ -32,7 +32,7 @@ pub struct Address {
 impl Url {
     /// Reads the certificates and the key that it names. The error is a sentence for the operator, without the password.
     pub fn address(&self, read_file: ReadFile<'_>) -> Result<Address, String> {
-        Ok(Address { config: self.config.clone(), tls: self.security.connector(read_file)? })
+        Ok(Address { config: self.config.clone(), tls: self.tls_options.connector(read_file)? })
     }
 }
 
@@ -54,21 +54,21 @@ impl FromStr for Url {
         }
         let (place, options) = behind.split_once('?').unwrap_or((behind, ""));
         let credentials = &rest[..rest.len() - behind.len()];
-        let mut security = Security::default();
+        let mut security = TlsOptions::default();
         let mut others = Vec::new();
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) =
                 option.split_once('=').ok_or_else(|| format!("has the option {option:?} without a value"))?;
             let plain = percent_decode_str(value).decode_utf8().map_err(|_| format!("{name} is not UTF-8"))?;
-            if !security.take(name, &plain)? {
+            if !security.parse_option(name, &plain)? {
                 others.push(option);
             }
         }
         let url = format!("postgres://{credentials}{place}?{}", others.join("&"));
-        let mut config: Config = url.parse().map_err(|error| described(&error))?;
+        let mut config: Config = url.parse().map_err(|error| describe(&error))?;
         check_hosts(&config)?;
-        config.ssl_mode(security.settle(config.get_ssl_negotiation())?);
-        Ok(Self { config, security })
+        config.ssl_mode(security.resolve(config.get_ssl_negotiation())?);
+        Ok(Self { config, tls_options: security })
     }
 }
 
@@ -103,7 +103,7 @@ fn check_hosts(config: &Config) -> Result<(), String> {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ports = self.config.get_ports();
-        let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(PORT);
+        let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
         let host = |(index, host): (usize, &Host)| match host {
             Host::Tcp(name) if name.contains(':') => format!("[{name}]:{}", port(index)),
             Host::Tcp(name) => format!("{name}:{}", port(index)),

@@ -11,20 +11,20 @@ use tokio_postgres::{Client, Config, Connection, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::Address;
-use super::trouble::Trouble;
+use super::error::DatabaseError;
 use crate::Result;
 
 /// How long it may take to get a connection.
-const CONNECTING: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the database may take for an answer, by its own clock. A change waits for those of all other nodes before it.
-const ANSWERING: Duration = Duration::from_secs(10);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an answer is waited for, which includes its way.
-const PATIENCE: Duration = Duration::from_secs(12);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(12);
 /// When nothing was heard for so long, it is asked whether the other side is still there; and how long that may take.
-const SILENCE: Duration = Duration::from_secs(10);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection whose last question was given up after so long may be broken.
-const DOUBT: Duration = Duration::from_secs(1);
+const MAX_ABANDONED_AGE: Duration = Duration::from_secs(1);
 
 /// What is sent along with a question.
 pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -46,22 +46,22 @@ impl Database {
     pub(crate) fn new(address: &Address, schema: &str, writers: usize, readers: usize) -> Result<Self> {
         let Address { mut config, tls } = address.clone();
         config
-            .connect_timeout(CONNECTING)
-            .keepalives_idle(SILENCE)
-            .keepalives_interval(SILENCE / 5)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .keepalives_idle(KEEPALIVE_TIMEOUT)
+            .keepalives_interval(KEEPALIVE_TIMEOUT / 5)
             .keepalives_retries(3)
-            .tcp_user_timeout(SILENCE);
+            .tcp_user_timeout(KEEPALIVE_TIMEOUT);
         if config.get_application_name().is_none() {
             config.application_name("restante");
         }
-        let pool = |size| pool(&config, &tls, schema, size);
+        let pool = |size| create_pool(&config, &tls, schema, size);
         let (writers, readers) = (pool(writers)?, pool(readers)?);
         Ok(Self { config, tls, schema: schema.to_owned(), writers, readers })
     }
 
     /// The same database by one connection of its own, for whatever is asked.
-    pub fn apart(&self) -> Result<Self> {
-        let own = pool(&self.config, &self.tls, &self.schema, 1)?;
+    pub fn with_own_connection(&self) -> Result<Self> {
+        let own = create_pool(&self.config, &self.tls, &self.schema, 1)?;
         let (config, tls, schema) = (self.config.clone(), self.tls.clone(), self.schema.clone());
         Ok(Self { writers: own.clone(), readers: own, config, tls, schema })
     }
@@ -73,41 +73,41 @@ impl Database {
 
     /// A connection for the caller alone, and what keeps it going. None when it takes too long.
     pub(super) async fn connect(&self) -> Option<Result<(Client, Driver), tokio_postgres::Error>> {
-        timeout(CONNECTING, self.config.connect(self.tls.clone())).await.ok()
+        timeout(CONNECT_TIMEOUT, self.config.connect(self.tls.clone())).await.ok()
     }
 
     /// Asks a question. One that fails for want of a connection is asked once more, which changes nothing.
-    pub async fn ask(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        match self.query(&self.readers, question, parameters).await {
-            Err(Trouble { is_cut_off: true, is_late: false, .. }) => {
-                Ok(self.query(&self.readers, question, parameters).await?)
+    pub async fn query(&self, question: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+        match self.run_on(&self.readers, question, parameters).await {
+            Err(DatabaseError { is_disconnected: true, is_timeout: false, .. }) => {
+                Ok(self.run_on(&self.readers, question, parameters).await?)
             }
             answer => Ok(answer?),
         }
     }
 
     /// Makes a change, once. After a failure it may have been made nevertheless.
-    pub async fn change(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        Ok(self.query(&self.writers, change, parameters).await?)
+    pub async fn execute(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+        Ok(self.run_on(&self.writers, change, parameters).await?)
     }
 
-    async fn query(&self, pool: &Pool, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, Trouble> {
-        let client = Lent::new(pool.get().await?);
+    async fn run_on(&self, pool: &Pool, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, DatabaseError> {
+        let client = PooledClient::new(pool.get().await?);
         let answer = async {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, parameters).await
         };
-        let answer = if let Ok(answer) = timeout(PATIENCE, answer).await {
-            answer.map_err(Trouble::from)
+        let answer = if let Ok(answer) = timeout(QUERY_TIMEOUT, answer).await {
+            answer.map_err(DatabaseError::from)
         } else {
             // Whoever asked is told that it failed, so it had better not happen any more.
             let (cancelling, tls) = (client.cancel_token(), self.tls.clone());
-            tokio::spawn(timeout(CONNECTING, async move { cancelling.cancel_query(tls).await }));
-            Err(Trouble::too_slow("an answer of the database"))
+            tokio::spawn(timeout(CONNECT_TIMEOUT, async move { cancelling.cancel_query(tls).await }));
+            Err(DatabaseError::timed_out("an answer of the database"))
         };
         match &answer {
-            Err(Trouble { is_cut_off: true, .. }) => client.discard(),
-            Ok(_) | Err(_) => client.give_back(),
+            Err(DatabaseError { is_disconnected: true, .. }) => client.discard(),
+            Ok(_) | Err(_) => client.return_to_pool(),
         }
         answer
     }
@@ -115,38 +115,38 @@ impl Database {
 
 /// A connection on loan. Whoever leaves without the answer gives it back: who has it next waits for the rest of that. But not when it has
 /// been asked for so long that there may never be one.
-struct Lent {
-    object: Option<Object>,
-    since: Instant,
+struct PooledClient {
+    client: Option<Object>,
+    taken_at: Instant,
 }
 
-impl Lent {
+impl PooledClient {
     fn new(object: Object) -> Self {
-        Self { object: Some(object), since: Instant::now() }
+        Self { client: Some(object), taken_at: Instant::now() }
     }
 
-    fn give_back(mut self) {
-        drop(self.object.take());
+    fn return_to_pool(mut self) {
+        drop(self.client.take());
     }
 
     /// Closes it.
     fn discard(mut self) {
-        drop(self.object.take().map(Object::take));
+        drop(self.client.take().map(Object::take));
     }
 }
 
-impl Deref for Lent {
+impl Deref for PooledClient {
     type Target = Object;
 
     fn deref(&self) -> &Object {
-        self.object.as_ref().expect("it is there until it is discarded")
+        self.client.as_ref().expect("it is there until it is discarded")
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledClient {
     fn drop(&mut self) {
-        if self.since.elapsed() > DOUBT {
-            drop(self.object.take().map(Object::take));
+        if self.taken_at.elapsed() > MAX_ABANDONED_AGE {
+            drop(self.client.take().map(Object::take));
         }
     }
 }
@@ -154,8 +154,8 @@ impl Drop for Lent {
 /// What every connection is told first. A node that dies in the middle of a change may leave a lock behind in the database, which must
 /// notice soon that nobody is there. The tables are read by their indexes, also as long as the database has not noticed that
 /// they have grown, and there is one good way to do it, which need not be thought of again for every batch.
-pub(super) fn setup(schema: &str) -> String {
-    let patience = ANSWERING.as_millis();
+pub(super) fn setup_sql(schema: &str) -> String {
+    let patience = STATEMENT_TIMEOUT.as_millis();
     format!(
         "SET tcp_keepalives_idle TO 5; SET tcp_keepalives_interval TO 2; SET tcp_keepalives_count TO 3; SET tcp_user_timeout TO 10000;
          SET search_path TO {schema}; SET statement_timeout TO {patience}; SET enable_seqscan TO off; SET jit TO off;
@@ -164,22 +164,22 @@ pub(super) fn setup(schema: &str) -> String {
     )
 }
 
-fn pool(config: &Config, tls: &MakeRustlsConnect, schema: &str, size: usize) -> Result<Pool> {
+fn create_pool(config: &Config, tls: &MakeRustlsConnect, schema: &str, size: usize) -> Result<Pool> {
     let manager_config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(config.clone(), tls.clone(), manager_config);
-    let setup = setup(schema);
+    let setup = setup_sql(schema);
     let introduce = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
         let setup = setup.clone();
         Box::pin(async move {
-            let introduced = timeout(CONNECTING, client.batch_execute(&setup)).await;
+            let introduced = timeout(CONNECT_TIMEOUT, client.batch_execute(&setup)).await;
             introduced.map_err(|_| HookError::message("no answer in time"))?.map_err(HookError::Backend)
         })
     });
     let pool = Pool::builder(manager)
         .max_size(size)
         .runtime(Runtime::Tokio1)
-        .wait_timeout(Some(CONNECTING))
-        .create_timeout(Some(CONNECTING))
+        .wait_timeout(Some(CONNECT_TIMEOUT))
+        .create_timeout(Some(CONNECT_TIMEOUT))
         .post_create(introduce)
         .build();
     pool.map_err(|error| crate::StoreError::Broken(error.to_string()))

@@ -5,18 +5,18 @@
 //! of many sessions are one statement too. What was appended is as safe as the database makes a commit.
 
 mod address;
-mod broom;
+mod bulk_delete;
+mod change_poller;
+mod change_tracker;
 mod database;
-mod follow;
-mod follower;
-mod knowledge;
+mod error;
 mod reader;
 pub mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod trouble;
+mod version_cache;
 mod writer;
 
 use std::hash::Hash;
@@ -32,18 +32,18 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 pub use self::address::{Address, Url};
-use self::broom::Broom;
+use self::bulk_delete::BulkDeleter;
+use self::change_poller::ChangePoller;
+use self::change_tracker::ChangeTracker;
 pub use self::database::{Database, Parameters};
-use self::follow::Task;
-use self::follower::Follower;
 pub use self::schema::OpenError;
 pub use self::tls::ReadFile;
-use self::writer::{Job, LANES, Reply};
+use self::writer::{Job, MAX_BATCHES_IN_FLIGHT, Reply};
 use crate::feed::Feed;
-use crate::numbers::{integer, key, nanoseconds};
+use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{
-    Appended, Limits, Listing, MailboxPage, MailboxState, NewMessage, Page, Result, Store, StoreError, Usage, Version,
-    Which,
+    Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Result, Store, StoreError,
+    Usage, Version,
 };
 
 const PURGE: &str = "SELECT * FROM purge($1, $2, $3)";
@@ -69,9 +69,9 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Everything, so that tables are made where they are missing.
-    Serve,
+    ReadWrite,
     /// Reading alone, which changes nothing, not even the tables.
-    Read,
+    ReadOnly,
 }
 
 impl Default for Settings {
@@ -81,7 +81,7 @@ impl Default for Settings {
             cache_bytes: 16 << 20,
             connections: 10,
             schema: "restante".to_owned(),
-            access: Access::Serve,
+            access: Access::ReadWrite,
         }
     }
 }
@@ -89,16 +89,16 @@ impl Default for Settings {
 /// A [`Store`] in a PostgreSQL database.
 pub struct PostgresStore {
     database: Arc<Database>,
-    follower: Arc<Follower>,
+    tracker: Arc<ChangeTracker>,
     writer: mpsc::Sender<Job>,
-    broom: Arc<Broom>,
+    bulk_deleter: Arc<BulkDeleter>,
     /// Whether the last message could not be stored.
-    in_trouble: AtomicBool,
+    last_append_failed: AtomicBool,
     /// What goes on beside those who ask, for as long as this is there.
     _tasks: JoinSet<()>,
     /// Answers that were given before, with the mark of their mailbox.
     versions: Cache<MailboxName, Version>,
-    summaries: Cache<(MailboxName, Which), Summary>,
+    summaries: Cache<(MailboxName, MessageSelector), Summary>,
     sources: Cache<(MailboxName, MessageId), Source>,
 }
 
@@ -107,15 +107,15 @@ impl PostgresStore {
     pub async fn open(address: &Address, settings: Settings) -> Result<Self, OpenError> {
         let Settings { limits, cache_bytes, connections, schema, access } = settings;
         // One connection follows what happens, and one sweeps.
-        let readers = connections.saturating_sub(LANES + 2).max(1);
-        let database = Database::new(address, &schema, LANES + 1, readers);
-        let database = Arc::new(database.map_err(|error| OpenError::Unfit(error.to_string()))?);
+        let readers = connections.saturating_sub(MAX_BATCHES_IN_FLIGHT + 2).max(1);
+        let database = Database::new(address, &schema, MAX_BATCHES_IN_FLIGHT + 1, readers);
+        let database = Arc::new(database.map_err(|error| OpenError::Unsupported(error.to_string()))?);
         schema::prepare(&database, access).await?;
-        let (follower, broom) = (Follower::new(), Arc::new(Broom::new(database.clone())));
+        let (follower, broom) = (ChangeTracker::new(), Arc::new(BulkDeleter::new(database.clone())));
         let mut tasks = JoinSet::new();
-        tasks.spawn(Task::new(database.clone(), follower.clone()).run());
-        if access == Access::Serve {
-            tasks.spawn(broom.clone().keep_tidy());
+        tasks.spawn(ChangePoller::new(database.clone(), follower.clone()).run());
+        if access == Access::ReadWrite {
+            tasks.spawn(broom.clone().trim_history_forever());
         }
         // Whatever is remembered from now on is known to be true up to here.
         follower.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;
@@ -125,10 +125,10 @@ impl PostgresStore {
             summaries: Cache::new(cache_bytes / 4),
             sources: Cache::new(cache_bytes / 2),
             database,
-            follower,
+            tracker: follower,
             writer,
-            broom,
-            in_trouble: AtomicBool::new(false),
+            bulk_deleter: broom,
+            last_append_failed: AtomicBool::new(false),
             _tasks: tasks,
         })
     }
@@ -139,51 +139,51 @@ impl PostgresStore {
     }
 
     /// Hands a job to the writer and waits until it is durable.
-    async fn change<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
+    async fn submit<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        self.writer.send(job(reply)).await.map_err(|_| writer_ended())?;
-        answer.await.map_err(|_| writer_ended())?
+        self.writer.send(job(reply)).await.map_err(|_| writer_stopped())?;
+        answer.await.map_err(|_| writer_stopped())?
     }
 
     /// Notes whether a message could be stored.
-    fn note<T>(&self, made: Result<T>) -> Result<T> {
-        self.in_trouble.store(made.is_err(), Ordering::Relaxed);
+    fn record_append_result<T>(&self, made: Result<T>) -> Result<T> {
+        self.last_append_failed.store(made.is_err(), Ordering::Relaxed);
         made
     }
 
     /// Removes many messages at once, when it is its turn; which they were.
-    async fn sweep(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Summary>> {
-        self.follower.hear(&self.broom.sweep(change, parameters).await?)
+    async fn remove_many(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Summary>> {
+        self.tracker.record_deletions(&self.bulk_deleter.run(change, parameters).await?)
     }
 
     /// The answer that was given before, if it is still true.
-    async fn recall<K: Eq + Hash, A: CacheValue>(
+    async fn find_cached<K: Eq + Hash, A: CacheValue>(
         &self,
         answers: &Cache<K, A>,
         key: &K,
         mailbox: &MailboxName,
     ) -> Result<Option<A>> {
-        let mark = self.follower.knowledge.mark(mailbox);
+        let mark = self.tracker.version_cache.generation(mailbox);
         if answers.get(key, mark).is_none() {
             return Ok(None);
         }
-        self.follower.catch_up().await?;
-        Ok(answers.get(key, self.follower.knowledge.mark(mailbox)))
+        self.tracker.catch_up().await?;
+        Ok(answers.get(key, self.tracker.version_cache.generation(mailbox)))
     }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
-        let message = NewMessage { received: self.follower.corrected(message.received), ..message };
-        self.note(self.change(|reply| Job::Append(message, reply)).await)
+        let message = NewMessage { received: self.tracker.to_database_time(message.received), ..message };
+        self.record_append_result(self.submit(|reply| Job::Append(message, reply)).await)
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        if let Some(version) = self.recall(&self.versions, mailbox, mailbox).await? {
+        if let Some(version) = self.find_cached(&self.versions, mailbox, mailbox).await? {
             return Ok(version);
         }
-        let mark = self.follower.knowledge.mark(mailbox);
+        let mark = self.tracker.version_cache.generation(mailbox);
         let version = reader::version(&self.database, mailbox).await?;
         self.versions.insert(mailbox.clone(), mark, version);
         Ok(version)
@@ -193,12 +193,12 @@ impl Store for PostgresStore {
         reader::list(&self.database, mailbox, page).await
     }
 
-    async fn find(&self, mailbox: &MailboxName, which: Which) -> Result<Option<Summary>> {
+    async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
         let key = (mailbox.clone(), which);
-        if let Some(summary) = self.recall(&self.summaries, &key, mailbox).await? {
+        if let Some(summary) = self.find_cached(&self.summaries, &key, mailbox).await? {
             return Ok(Some(summary));
         }
-        let mark = self.follower.knowledge.mark(mailbox);
+        let mark = self.tracker.version_cache.generation(mailbox);
         let Some((summary, source)) = reader::find(&self.database, mailbox, which).await? else { return Ok(None) };
         self.summaries.insert(key, mark, summary.clone());
         if let Some(source) = source {
@@ -209,10 +209,10 @@ impl Store for PostgresStore {
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
         let key = (mailbox.clone(), id);
-        if let Some(source) = self.recall(&self.sources, &key, mailbox).await? {
+        if let Some(source) = self.find_cached(&self.sources, &key, mailbox).await? {
             return Ok(Some(source));
         }
-        let mark = self.follower.knowledge.mark(mailbox);
+        let mark = self.tracker.version_cache.generation(mailbox);
         let source = reader::source(&self.database, mailbox, id).await?;
         if let Some(source) = &source {
             self.sources.insert(key, mark, source.clone());
@@ -221,21 +221,21 @@ impl Store for PostgresStore {
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        self.change(|reply| Job::Mark(mailbox.clone(), id, seen, reply)).await
+        self.submit(|reply| Job::SetSeen(mailbox.clone(), id, seen, reply)).await
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        self.change(|reply| Job::Remove(mailbox.clone(), id, reply)).await
+        self.submit(|reply| Job::Remove(mailbox.clone(), id, reply)).await
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
-        let limit: i64 = integer(limit);
-        self.sweep(PURGE, &[&mailbox.as_str().as_bytes(), &key(last), &limit]).await
+        let limit: i64 = to_i64(limit);
+        self.remove_many(PURGE, &[&mailbox.as_str().as_bytes(), &id_to_i64(last), &limit]).await
     }
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
-        let limit: i64 = integer(limit);
-        self.sweep(EXPIRE, &[&nanoseconds(self.follower.corrected(deadline)), &limit]).await
+        let limit: i64 = to_i64(limit);
+        self.remove_many(EXPIRE, &[&time_to_nanos(self.tracker.to_database_time(deadline)), &limit]).await
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
@@ -248,14 +248,14 @@ impl Store for PostgresStore {
 
     async fn usage(&self) -> Result<Usage> {
         // After trouble, it is worth a try whether it is over: nobody may be sending, because of what is said here.
-        if self.in_trouble.load(Ordering::Relaxed) {
-            self.note(self.database.change(PROBE, &[]).await)?;
+        if self.last_append_failed.load(Ordering::Relaxed) {
+            self.record_append_result(self.database.execute(PROBE, &[]).await)?;
         }
-        self.follower.usage().await
+        self.tracker.usage().await
     }
 
     fn feed(&self) -> Option<Feed> {
-        self.follower.feed()
+        self.tracker.feed()
     }
 }
 
@@ -265,6 +265,6 @@ impl CacheValue for Version {
     }
 }
 
-fn writer_ended() -> StoreError {
+fn writer_stopped() -> StoreError {
     StoreError::Unavailable("its writer has ended".to_owned())
 }

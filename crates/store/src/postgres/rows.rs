@@ -7,76 +7,76 @@ use restante_mail::naming::MailboxName;
 use tokio_postgres::Row;
 
 use crate::feed::{Change, Event};
-use crate::numbers::time;
+use crate::sql_values::nanos_to_time;
 use crate::{Result, StoreError};
 
 /// A value of a row, which is of the type that the schema gives it.
-pub fn value<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, column: &str) -> Result<T> {
+pub fn get_column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, column: &str) -> Result<T> {
     row.try_get(column).map_err(|error| StoreError::Broken(format!("column {column}: {error}")))
 }
 
 /// A number, which ours never are below zero.
-pub fn number(row: &Row, column: &str) -> Result<u64> {
-    value::<i64>(row, column).map(unsigned)
+pub fn get_u64(row: &Row, column: &str) -> Result<u64> {
+    get_column::<i64>(row, column).map(to_u64)
 }
 
-pub(super) fn id(row: &Row, column: &str) -> Result<MessageId> {
-    number(row, column).map(MessageId::from)
+pub(super) fn get_id(row: &Row, column: &str) -> Result<MessageId> {
+    get_u64(row, column).map(MessageId::from)
 }
 
-pub(super) fn mailbox(row: &Row, column: &str) -> Result<MailboxName> {
-    text(row, column).map(|name| name.into_owned().into())
+pub(super) fn get_mailbox(row: &Row, column: &str) -> Result<MailboxName> {
+    get_text(row, column).map(|name| name.into_owned().into())
 }
 
 /// A message that is in this mailbox: the columns `id`, `received`, `size`, `seen` and `headline`.
-pub(super) fn summary(row: &Row, mailbox: MailboxName) -> Result<Summary> {
+pub(super) fn parse_summary(row: &Row, mailbox: MailboxName) -> Result<Summary> {
     Ok(Summary {
         mailbox,
-        id: id(row, "id")?,
-        headline: headline(&text(row, "headline")?),
-        received: time(value(row, "received")?),
-        size: number(row, "size")?,
-        seen: value(row, "seen")?,
+        id: get_id(row, "id")?,
+        headline: decode_headline(&get_text(row, "headline")?),
+        received: nanos_to_time(get_column(row, "received")?),
+        size: get_u64(row, "size")?,
+        seen: get_column(row, "seen")?,
     })
 }
 
 /// A row of the database's type `change`, with everything that is to be known of it.
-pub(super) fn change(row: &Row) -> Result<Change> {
-    let mailbox = mailbox(row, "mailbox")?;
-    let event = match value::<Option<bool>>(row, "deleted")? {
-        None => Event::Stored(summary(row, mailbox)?),
-        Some(true) => Event::Deleted(summary(row, mailbox)?),
-        Some(false) => Event::Seen { mailbox, id: id(row, "id")?, seen: value(row, "seen")? },
+pub(super) fn parse_change(row: &Row) -> Result<Change> {
+    let mailbox = get_mailbox(row, "mailbox")?;
+    let event = match get_column::<Option<bool>>(row, "deleted")? {
+        None => Event::Stored(parse_summary(row, mailbox)?),
+        Some(true) => Event::Deleted(parse_summary(row, mailbox)?),
+        Some(false) => Event::Seen { mailbox, id: get_id(row, "id")?, seen: get_column(row, "seen")? },
     };
-    Ok(Change { number: number(row, "number")?, event })
+    Ok(Change { position: get_u64(row, "number")?, event })
 }
 
 /// A headline as it is stored.
-pub(super) fn headline_text(headline: &Headline) -> String {
+pub(super) fn encode_headline(headline: &Headline) -> String {
     [headline.from(), "\n", headline.subject(), "\n", headline.recipient_lines()].concat()
 }
 
-fn headline(text: &str) -> Headline {
+fn decode_headline(text: &str) -> Headline {
     let mut lines = text.split_terminator('\n');
     let (from, subject) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
     Headline::new(from, lines, subject)
 }
 
-pub(super) fn unsigned(number: i64) -> u64 {
+pub(super) fn to_u64(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
 /// A text. Whatever has become of its bytes must not keep anybody from seeing, or deleting, the message.
-fn text<'a>(row: &'a Row, column: &str) -> Result<Cow<'a, str>> {
-    Ok(String::from_utf8_lossy(value(row, column)?))
+fn get_text<'a>(row: &'a Row, column: &str) -> Result<Cow<'a, str>> {
+    Ok(String::from_utf8_lossy(get_column(row, column)?))
 }
 
 /// What a function of the database returns: the number before its changes, and the rest.
-pub(super) fn opening(rows: &[Row]) -> Result<(u64, &[Row])> {
-    let (first, rest) = rows.split_first().ok_or_else(|| missing("the first row"))?;
-    Ok((unsigned(value(first, "number")?), rest))
+pub(super) fn split_position(rows: &[Row]) -> Result<(u64, &[Row])> {
+    let (first, rest) = rows.split_first().ok_or_else(|| missing_error("the first row"))?;
+    Ok((to_u64(get_column(first, "number")?), rest))
 }
 
-pub(super) fn missing(what: &str) -> StoreError {
+pub(super) fn missing_error(what: &str) -> StoreError {
     StoreError::Broken(format!("{what} is missing in the answer of the database"))
 }

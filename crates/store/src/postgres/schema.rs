@@ -10,26 +10,26 @@ use tokio_postgres::error::SqlState;
 
 use super::Access;
 use super::database::Database;
-use super::trouble::described;
+use super::error::describe;
 
 /// The oldest server that will do: 13.
-const OLDEST: i32 = 130_000;
+const MIN_SERVER_VERSION: i32 = 130_000;
 
 /// How long it may take to find out what is there.
-const PATIENCE: Duration = Duration::from_secs(15);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What leads from each version of the schema to the next. Steps that were released are never changed, only added to. As nodes of the
 /// version before may still run, or come back, a step had better only add to what there is.
-const MIGRATIONS: &[Step] = &[
-    Step { sql: &[include_str!("tables.sql"), include_str!("functions.sql")], oldest: 1 },
-    Step { sql: &[include_str!("journal.sql")], oldest: 1 },
+const MIGRATIONS: &[Migration] = &[
+    Migration { sql: &[include_str!("tables.sql"), include_str!("functions.sql")], min_compatible: 1 },
+    Migration { sql: &[include_str!("journal.sql")], min_compatible: 1 },
 ];
 
 /// A step from one version to the next.
-struct Step {
+struct Migration {
     sql: &'static [&'static str],
     /// The oldest version whose programs can still work with the tables after it.
-    oldest: i32,
+    min_compatible: i32,
 }
 
 /// Why the store in a database cannot be used.
@@ -40,7 +40,7 @@ pub enum OpenError {
     /// It does not let us in, or not do what we must.
     Refused(String),
     /// The database is too old, or was used by a newer version of the program.
-    Unfit(String),
+    Unsupported(String),
 }
 
 impl OpenError {
@@ -55,7 +55,7 @@ impl fmt::Display for OpenError {
         match self {
             Self::Unreachable(cause) => write!(f, "the database cannot be reached: {cause}"),
             Self::Refused(cause) => write!(f, "the database refuses: {cause}"),
-            Self::Unfit(cause) => write!(f, "the database cannot be used: {cause}"),
+            Self::Unsupported(cause) => write!(f, "the database cannot be used: {cause}"),
         }
     }
 }
@@ -67,14 +67,14 @@ impl From<tokio_postgres::Error> for OpenError {
         // Wrong password, no such database, no right to do it, a name that is not there.
         match error.code().and_then(|state| state.code().get(..2)) {
             Some("28" | "3D" | "42") if error.code() != Some(&SqlState::DUPLICATE_TABLE) => {
-                Self::Refused(described(&error))
+                Self::Refused(describe(&error))
             }
-            Some("0A") => Self::Unfit(described(&error)),
+            Some("0A") => Self::Unsupported(describe(&error)),
             // No password where one is asked for, or none that can be used: the library tells its kinds of errors by their words only.
             None if ["invalid configuration", "authentication error"].contains(&&*error.to_string()) => {
-                Self::Refused(described(&error))
+                Self::Refused(describe(&error))
             }
-            _ => Self::Unreachable(described(&error)),
+            _ => Self::Unreachable(describe(&error)),
         }
     }
 }
@@ -86,10 +86,11 @@ pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), O
     let driver = tokio::spawn(driver.map(drop));
     // Changing the tables may take its time, but finding out whether they must be changed does not.
     let late = |_| OpenError::Unreachable("no answer in time".to_owned());
-    let prepared = match (access, timeout(PATIENCE, examine(&client, database.schema(), access)).await.map_err(late)) {
-        (Access::Serve, Ok(Ok(false))) => bring_up_to_date(&mut client, database.schema()).await,
-        (_, examined) => examined.and_then(|examined| examined).map(drop),
-    };
+    let prepared =
+        match (access, timeout(CHECK_TIMEOUT, is_up_to_date(&client, database.schema(), access)).await.map_err(late)) {
+            (Access::ReadWrite, Ok(Ok(false))) => migrate(&mut client, database.schema()).await,
+            (_, examined) => examined.and_then(|examined| examined).map(drop),
+        };
     drop(client);
     // The connection is closed, whatever came of it.
     let _ = driver.await;
@@ -97,16 +98,16 @@ pub(super) async fn prepare(database: &Database, access: Access) -> Result<(), O
 }
 
 /// Whether everything is there as it should be.
-async fn examine(client: &Client, schema: &str, access: Access) -> Result<bool, OpenError> {
+async fn is_up_to_date(client: &Client, schema: &str, access: Access) -> Result<bool, OpenError> {
     // Another node may have died while it changed the tables, or somebody may have locked them.
     client.batch_execute("SET lock_timeout TO '10s'").await?;
-    let found = version(client, schema).await?;
-    if access == Access::Read {
+    let found = schema_version(client, schema).await?;
+    if access == Access::ReadOnly {
         return match found {
-            0 => Err(OpenError::Unfit("there is no mail in it, and never was".to_owned())),
+            0 => Err(OpenError::Unsupported("there is no mail in it, and never was".to_owned())),
             found if found < MIGRATIONS.len() => {
                 let cause = "an earlier version of this program has used it, and no server of this one since";
-                Err(OpenError::Unfit(cause.to_owned()))
+                Err(OpenError::Unsupported(cause.to_owned()))
             }
             _ => Ok(true),
         };
@@ -117,19 +118,21 @@ async fn examine(client: &Client, schema: &str, access: Access) -> Result<bool, 
         return Err(OpenError::Unreachable(cause.to_owned()));
     }
     let server: i32 = client.query_one("SELECT current_setting('server_version_num')::int", &[]).await?.get(0);
-    if server < OLDEST {
-        let (major, oldest) = (server / 10_000, OLDEST / 10_000);
-        return Err(OpenError::Unfit(format!("it is PostgreSQL {major}, and {oldest} is the oldest that will do")));
+    if server < MIN_SERVER_VERSION {
+        let (major, oldest) = (server / 10_000, MIN_SERVER_VERSION / 10_000);
+        return Err(OpenError::Unsupported(format!(
+            "it is PostgreSQL {major}, and {oldest} is the oldest that will do"
+        )));
     }
     Ok(found >= MIGRATIONS.len())
 }
 
-async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenError> {
+async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
     let transaction = client.transaction().await?;
     transaction
         .execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&format!("schema {schema}")])
         .await?;
-    let found = version(&transaction, schema).await?;
+    let found = schema_version(&transaction, schema).await?;
     if found == 0 {
         let begin = format!(
             "DO $$ BEGIN
@@ -145,7 +148,7 @@ async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenE
         for part in step.sql {
             transaction.batch_execute(part).await?;
         }
-        transaction.batch_execute(&format!("INSERT INTO version VALUES ({number}, {})", step.oldest)).await?;
+        transaction.batch_execute(&format!("INSERT INTO version VALUES ({number}, {})", step.min_compatible)).await?;
     }
     transaction.commit().await?;
     if found < MIGRATIONS.len() {
@@ -155,7 +158,7 @@ async fn bring_up_to_date(client: &mut Client, schema: &str) -> Result<(), OpenE
 }
 
 /// The version of the schema, which may be a later one that will do; zero when there is none.
-async fn version(client: &impl tokio_postgres::GenericClient, schema: &str) -> Result<usize, OpenError> {
+async fn schema_version(client: &impl tokio_postgres::GenericClient, schema: &str) -> Result<usize, OpenError> {
     // Asked of the catalogue itself: what a connection has found missing before, it may believe to be missing still.
     let question = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'version')";
     let exists = client.query_one(question, &[&schema]).await?;
@@ -168,7 +171,7 @@ async fn version(client: &impl tokio_postgres::GenericClient, schema: &str) -> R
     let known = MIGRATIONS.len();
     if oldest > known {
         let cause = format!("a newer version of this program has used it (schema {found}, and {known} is known here)");
-        return Err(OpenError::Unfit(cause));
+        return Err(OpenError::Unsupported(cause));
     }
     Ok(found)
 }

@@ -56,9 +56,9 @@ async fn a_schema_of_the_future_is_used_as_long_as_it_allows_that() {
         PostgresStore::open(&address, settings)
     };
     let store = open().await.unwrap();
-    store.database.change("INSERT INTO version VALUES (1000, 1)", &[]).await.unwrap();
+    store.database.execute("INSERT INTO version VALUES (1000, 1)", &[]).await.unwrap();
     assert!(open().await.is_ok(), "this program is not too old for it");
-    store.database.change("INSERT INTO version VALUES (1001, 1000)", &[]).await.unwrap();
+    store.database.execute("INSERT INTO version VALUES (1001, 1000)", &[]).await.unwrap();
     let refused = open().await.err().expect("nobody knows what it means");
     assert!(refused.is_permanent() && refused.to_string().contains("newer version"), "{refused}");
 }
@@ -74,7 +74,7 @@ async fn a_schema_that_is_there_need_not_be_made() {
         format!("CREATE SCHEMA {schema} AUTHORIZATION {role}"),
         "REVOKE CREATE ON DATABASE postgres FROM PUBLIC".to_owned(),
     ] {
-        administrator.database.change(&order, &[]).await.unwrap();
+        administrator.database.execute(&order, &[]).await.unwrap();
     }
     let url = Postgres::shared().expect("it is there").url().replace("restante@", &format!("{role}@"));
     let settings = Settings { schema, ..Settings::default() };
@@ -92,11 +92,11 @@ async fn who_only_reads_makes_nothing() {
         let settings = Settings { schema: schema.clone(), access, ..Settings::default() };
         PostgresStore::open(&address, settings)
     };
-    let refused = open(Access::Read).await.err().expect("there is nothing to read");
+    let refused = open(Access::ReadOnly).await.err().expect("there is nothing to read");
     assert!(refused.is_permanent() && refused.to_string().contains("no mail in it"), "{refused}");
-    let server = open(Access::Serve).await.unwrap();
+    let server = open(Access::ReadWrite).await.unwrap();
     server.append(message(1, &["bob"], b"x")).await.unwrap();
-    assert_eq!(open(Access::Read).await.unwrap().usage().await.unwrap().messages, 1);
+    assert_eq!(open(Access::ReadOnly).await.unwrap().usage().await.unwrap().messages, 1);
 }
 
 /// As a server is that was in charge before a fail-over.
@@ -148,7 +148,7 @@ async fn messages_of_many_sessions_share_a_statement_and_copies_a_body() {
         sessions.spawn(async move { store.append(message(second, &["ann", "bob", "cid"], b"x")).await.unwrap() });
     }
     assert_eq!(sessions.join_all().await.len(), 200);
-    let number = async |question: &str| store.database.ask(question, &[]).await.unwrap()[0].get::<_, i64>(0);
+    let number = async |question: &str| store.database.query(question, &[]).await.unwrap()[0].get::<_, i64>(0);
     assert_eq!(number("SELECT count(*) FROM bodies").await, 200);
     assert_eq!(number("SELECT count(*) FROM copies").await, 600);
     // Each statement takes a number for its bodies. The first one has gone by the time at which the others have come.
@@ -164,12 +164,12 @@ async fn who_gets_no_connection_is_told_so_in_time() {
     let store = Arc::new(PostgresStore::open(&address, settings).await.unwrap());
     let slow = tokio::spawn({
         let store = store.clone();
-        async move { store.database.ask("SELECT pg_sleep(8)", &[]).await.map(drop) }
+        async move { store.database.query("SELECT pg_sleep(8)", &[]).await.map(drop) }
     });
     // It has the only connection for questions as soon as others see it at work.
-    let aside = store.database.apart().unwrap();
+    let aside = store.database.with_own_connection().unwrap();
     let at_work = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'";
-    while aside.ask(at_work, &[]).await.unwrap().is_empty() {
+    while aside.query(at_work, &[]).await.unwrap().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     let bob = message(1, &["bob"], b"x").copies.remove(0).mailbox;
@@ -200,12 +200,12 @@ async fn a_large_message_does_not_make_the_store_grow_beyond_its_bound() {
 
 #[test]
 fn times_are_those_of_the_database() {
-    let (follower, noon) = (Follower::new(), Timestamp::from_second(1000).unwrap());
-    assert_eq!(follower.corrected(noon), noon);
-    assert!(!follower.correct_clock_by(SignedDuration::from_secs(90)), "it was right before");
-    assert_eq!(follower.corrected(noon), Timestamp::from_second(910).unwrap());
-    assert!(follower.correct_clock_by(SignedDuration::ZERO));
-    assert_eq!(follower.corrected(noon), noon);
+    let (follower, noon) = (ChangeTracker::new(), Timestamp::from_second(1000).unwrap());
+    assert_eq!(follower.to_database_time(noon), noon);
+    assert!(!follower.set_clock_error(SignedDuration::from_secs(90)), "it was right before");
+    assert_eq!(follower.to_database_time(noon), Timestamp::from_second(910).unwrap());
+    assert!(follower.set_clock_error(SignedDuration::ZERO));
+    assert_eq!(follower.to_database_time(noon), noon);
 }
 
 #[tokio::test]

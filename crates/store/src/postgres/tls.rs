@@ -25,13 +25,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 
 /// What PostgreSQL calls its protocol in a handshake (ALPN), where it asks for a name at all.
-const PROTOCOL: &[u8] = b"postgresql";
+const ALPN_PROTOCOL: &[u8] = b"postgresql";
 /// The word that stands for the roots of the system.
-const SYSTEM: &str = "system";
+const SYSTEM_ROOTS: &str = "system";
 
 /// What a URL says about TLS.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Security {
+pub(super) struct TlsOptions {
     mode: Option<Mode>,
     roots: Option<Roots>,
     certificate: Option<PathBuf>,
@@ -57,14 +57,14 @@ enum Roots {
     File(PathBuf),
 }
 
-impl Security {
+impl TlsOptions {
     /// Takes an option of the URL, if it is one of these. The error says what is allowed.
-    pub(super) fn take(&mut self, name: &str, value: &str) -> Result<bool, String> {
+    pub(super) fn parse_option(&mut self, name: &str, value: &str) -> Result<bool, String> {
         match name {
-            "sslmode" => self.mode = Some(mode(value)?),
+            "sslmode" => self.mode = Some(parse_mode(value)?),
             // As JDBC writes it.
             "ssl" if value == "true" => self.mode = Some(Mode::Require),
-            "sslrootcert" if value == SYSTEM => self.roots = Some(Roots::System),
+            "sslrootcert" if value == SYSTEM_ROOTS => self.roots = Some(Roots::System),
             "sslrootcert" => self.roots = Some(Roots::File(value.into())),
             "sslcert" => self.certificate = Some(value.into()),
             "sslkey" => self.key = Some(value.into()),
@@ -74,7 +74,7 @@ impl Security {
     }
 
     /// What the options mean together: whether a connection is encrypted.
-    pub(super) fn settle(&mut self, negotiation: SslNegotiation) -> Result<SslMode, String> {
+    pub(super) fn resolve(&mut self, negotiation: SslNegotiation) -> Result<SslMode, String> {
         let is_system = self.roots == Some(Roots::System);
         let mode = *self.mode.get_or_insert(if is_system { Mode::VerifyFull } else { Mode::Prefer });
         if is_system && mode < Mode::VerifyFull {
@@ -96,7 +96,8 @@ impl Security {
     /// Reads the files, and makes what encrypts connections. The error is a sentence for the operator.
     pub(super) fn connector(&self, read_file: ReadFile<'_>) -> Result<MakeRustlsConnect, String> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let check = Arc::new(Check { wanted: self.wanted(read_file)?, provider: provider.clone() });
+        let check =
+            Arc::new(ServerVerifier { verification: self.verification(read_file)?, provider: provider.clone() });
         let failed = |error: &dyn fmt::Display| format!("TLS cannot be used: {error}");
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -105,8 +106,8 @@ impl Security {
             .with_custom_certificate_verifier(check);
         let mut config = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => {
-                let chain = certificates("sslcert", certificate, read_file)?;
-                let private = private_key(key, read_file)?;
+                let chain = read_certificates("sslcert", certificate, read_file)?;
+                let private = read_private_key(key, read_file)?;
                 let unusable = |error| {
                     format!("sslcert {} cannot be used with sslkey {}: {error}", certificate.display(), key.display())
                 };
@@ -114,22 +115,24 @@ impl Security {
             }
             _ => builder.with_no_client_auth(),
         };
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.alpn_protocols = vec![ALPN_PROTOCOL.to_vec()];
         Ok(MakeRustlsConnect::new(config))
     }
 
-    fn wanted(&self, read_file: ReadFile<'_>) -> Result<Wanted, String> {
+    fn verification(&self, read_file: ReadFile<'_>) -> Result<Verification, String> {
         let mode = self.mode.unwrap_or(Mode::Prefer);
         let trusted = match (&self.roots, mode) {
-            (_, Mode::Disable) | (None, Mode::Allow | Mode::Prefer | Mode::Require) => return Ok(Wanted::Nothing),
-            (Some(Roots::File(path)), _) => Trusted::these(path, read_file)?,
-            (Some(Roots::System), _) | (None, Mode::VerifyCa | Mode::VerifyFull) => Trusted::by_the_system(),
+            (_, Mode::Disable) | (None, Mode::Allow | Mode::Prefer | Mode::Require) => {
+                return Ok(Verification::Disabled);
+            }
+            (Some(Roots::File(path)), _) => TrustedCertificates::from_file(path, read_file)?,
+            (Some(Roots::System), _) | (None, Mode::VerifyCa | Mode::VerifyFull) => TrustedCertificates::from_system(),
         };
-        Ok(if mode == Mode::VerifyFull { Wanted::ChainAndName(trusted) } else { Wanted::Chain(trusted) })
+        Ok(if mode == Mode::VerifyFull { Verification::ChainAndName(trusted) } else { Verification::Chain(trusted) })
     }
 }
 
-fn mode(text: &str) -> Result<Mode, String> {
+fn parse_mode(text: &str) -> Result<Mode, String> {
     Ok(match text {
         "disable" => Mode::Disable,
         "allow" => Mode::Allow,
@@ -146,7 +149,11 @@ fn mode(text: &str) -> Result<Mode, String> {
 }
 
 /// The certificates in a file that an option names.
-fn certificates(option: &str, path: &Path, read_file: ReadFile<'_>) -> Result<Vec<CertificateDer<'static>>, String> {
+fn read_certificates(
+    option: &str,
+    path: &Path,
+    read_file: ReadFile<'_>,
+) -> Result<Vec<CertificateDer<'static>>, String> {
     let named = |problem: &dyn fmt::Display| format!("{option} {} {problem}", path.display());
     let pem = read_file(path).map_err(|error| named(&format!("cannot be read: {error}")))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
@@ -157,7 +164,7 @@ fn certificates(option: &str, path: &Path, read_file: ReadFile<'_>) -> Result<Ve
     }
 }
 
-fn private_key(path: &Path, read_file: ReadFile<'_>) -> Result<PrivateKeyDer<'static>, String> {
+fn read_private_key(path: &Path, read_file: ReadFile<'_>) -> Result<PrivateKeyDer<'static>, String> {
     let named = |problem: &dyn fmt::Display| format!("sslkey {} {problem}", path.display());
     let pem = read_file(path).map_err(|error| named(&format!("cannot be read: {error}")))?;
     PrivateKeyDer::from_pem_slice(&pem)
@@ -166,36 +173,36 @@ fn private_key(path: &Path, read_file: ReadFile<'_>) -> Result<PrivateKeyDer<'st
 
 /// Whose certificates are believed.
 #[derive(Debug)]
-struct Trusted {
+struct TrustedCertificates {
     roots: RootCertStore,
     /// Believed as they are: a server's own certificate that nobody has signed can stand in the file too.
-    themselves: Vec<CertificateDer<'static>>,
+    pinned: Vec<CertificateDer<'static>>,
 }
 
-impl Trusted {
-    fn these(path: &Path, read_file: ReadFile<'_>) -> Result<Self, String> {
-        let themselves = certificates("sslrootcert", path, read_file)?;
+impl TrustedCertificates {
+    fn from_file(path: &Path, read_file: ReadFile<'_>) -> Result<Self, String> {
+        let themselves = read_certificates("sslrootcert", path, read_file)?;
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(themselves.iter().cloned());
-        Ok(Self { roots, themselves })
+        Ok(Self { roots, pinned: themselves })
     }
 
     /// Where the system has none, as in a bare container, those that Mozilla trusts.
-    fn by_the_system() -> Self {
+    fn from_system() -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
             roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         }
-        Self { roots, themselves: Vec::new() }
+        Self { roots, pinned: Vec::new() }
     }
 }
 
 /// Nobody who is believed has signed the certificate of the server.
 #[derive(Debug)]
-struct NotTrusted;
+struct UntrustedCertificate;
 
-impl fmt::Display for NotTrusted {
+impl fmt::Display for UntrustedCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "the certificate of the database is signed by nobody who is trusted: sslrootcert must name a file with the \
@@ -204,17 +211,17 @@ impl fmt::Display for NotTrusted {
     }
 }
 
-impl std::error::Error for NotTrusted {}
+impl std::error::Error for UntrustedCertificate {}
 
-impl From<NotTrusted> for rustls::Error {
-    fn from(problem: NotTrusted) -> Self {
+impl From<UntrustedCertificate> for rustls::Error {
+    fn from(problem: UntrustedCertificate) -> Self {
         Self::Other(OtherError(Arc::new(problem)))
     }
 }
 
 /// Whether nobody is known who has signed a certificate; one that has signed itself is often marked as an authority's, and refused
 /// for that before anybody looks for its issuer.
-fn is_about_the_issuer(error: &rustls::Error) -> bool {
+fn is_unknown_issuer(error: &rustls::Error) -> bool {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) => {
@@ -226,21 +233,21 @@ fn is_about_the_issuer(error: &rustls::Error) -> bool {
 
 /// What is asked of a server's certificate.
 #[derive(Debug)]
-enum Wanted {
+enum Verification {
     /// Nothing: nobody can listen, but nobody knows who is at the other end either.
-    Nothing,
-    Chain(Trusted),
-    ChainAndName(Trusted),
+    Disabled,
+    Chain(TrustedCertificates),
+    ChainAndName(TrustedCertificates),
 }
 
 /// Looks at the certificate of the server. Whoever shows it must have its key, as always.
 #[derive(Debug)]
-struct Check {
-    wanted: Wanted,
+struct ServerVerifier {
+    verification: Verification,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Check {
+impl ServerCertVerifier for ServerVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -249,16 +256,16 @@ impl ServerCertVerifier for Check {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let (Trusted { roots, themselves }, with_name) = match &self.wanted {
-            Wanted::Nothing => return Ok(ServerCertVerified::assertion()),
-            Wanted::Chain(trusted) => (trusted, false),
-            Wanted::ChainAndName(trusted) => (trusted, true),
+        let (TrustedCertificates { roots, pinned: themselves }, with_name) = match &self.verification {
+            Verification::Disabled => return Ok(ServerCertVerified::assertion()),
+            Verification::Chain(trusted) => (trusted, false),
+            Verification::ChainAndName(trusted) => (trusted, true),
         };
         let parsed = ParsedCertificate::try_from(certificate)?;
         if !themselves.contains(certificate) {
             let algorithms = self.provider.signature_verification_algorithms.all;
             verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)
-                .map_err(|error| if is_about_the_issuer(&error) { NotTrusted.into() } else { error })?;
+                .map_err(|error| if is_unknown_issuer(&error) { UntrustedCertificate.into() } else { error })?;
         }
         if with_name {
             verify_server_name(&parsed, name)?;

@@ -12,49 +12,49 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_postgres::Row;
 
+use super::change_tracker::ChangeTracker;
 use super::database::{Database, Parameters};
-use super::follower::Follower;
-use super::rows::{self, missing, opening, unsigned, value};
+use super::rows::{self, get_column, missing_error, split_position, to_u64};
 use crate::feed::{Change, Event};
-use crate::numbers::{integer, key, nanoseconds};
+use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{Appended, Limits, NewMessage, Result};
 
 /// How many batches are under way at once.
-pub(super) const LANES: usize = 2;
+pub(super) const MAX_BATCHES_IN_FLIGHT: usize = 2;
 /// How many changes may wait before those who ask have to wait themselves.
-const QUEUE: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 /// How long it is waited, after a batch, for half as many changes as that one had. A lone message waits for nobody.
-const GATHERING: Duration = Duration::from_millis(1);
+const GATHER_DELAY: Duration = Duration::from_millis(1);
 /// When a batch takes so long, as one with a very large message does, the next one need not wait for it.
-const SLOW: Duration = Duration::from_millis(50);
+const SLOW_BATCH_TIME: Duration = Duration::from_millis(50);
 /// The most changes and bytes of mail in one batch. The table of bodies has room for a thousand.
-const MAX_JOBS: usize = 100;
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BATCH_JOBS: usize = 100;
+const MAX_BATCH_BYTES: usize = 8 << 20;
 
 const APPEND: &str = "SELECT * FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 const REMOVE: &str = "SELECT * FROM remove($1, $2)";
-const MARK: &str = "SELECT * FROM mark($1, $2, $3)";
+const SET_SEEN: &str = "SELECT * FROM mark($1, $2, $3)";
 
 /// A change of one message, and the way back to whoever wants it.
 pub(super) enum Job {
     Append(NewMessage, Reply<Appended>),
     Remove(MailboxName, MessageId, Reply<Option<Summary>>),
-    Mark(MailboxName, MessageId, bool, Reply<bool>),
+    SetSeen(MailboxName, MessageId, bool, Reply<bool>),
 }
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 
 /// Starts the writer, which ends when nobody can ask any more.
-pub(super) fn start(database: &Arc<Database>, follower: &Arc<Follower>, limits: Limits) -> mpsc::Sender<Job> {
-    let (sender, queue) = mpsc::channel(QUEUE);
-    let writer = Writer { database: database.clone(), follower: follower.clone(), limits };
+pub(super) fn start(database: &Arc<Database>, follower: &Arc<ChangeTracker>, limits: Limits) -> mpsc::Sender<Job> {
+    let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
+    let writer = Writer { database: database.clone(), tracker: follower.clone(), limits };
     tokio::spawn(Arc::new(writer).run(queue));
     sender
 }
 
 struct Writer {
     database: Arc<Database>,
-    follower: Arc<Follower>,
+    tracker: Arc<ChangeTracker>,
     limits: Limits,
 }
 
@@ -63,7 +63,7 @@ struct Writer {
 struct Batch {
     appends: Vec<(NewMessage, Reply<Appended>)>,
     removals: Vec<(MailboxName, MessageId, Reply<Option<Summary>>)>,
-    marks: Vec<(MailboxName, MessageId, bool, Reply<bool>)>,
+    seen_flags: Vec<(MailboxName, MessageId, bool, Reply<bool>)>,
     bytes: usize,
 }
 
@@ -75,16 +75,16 @@ impl Batch {
                 self.appends.push((message, reply));
             }
             Job::Remove(mailbox, id, reply) => self.removals.push((mailbox, id, reply)),
-            Job::Mark(mailbox, id, seen, reply) => self.marks.push((mailbox, id, seen, reply)),
+            Job::SetSeen(mailbox, id, seen, reply) => self.seen_flags.push((mailbox, id, seen, reply)),
         }
     }
 
     fn len(&self) -> usize {
-        self.appends.len() + self.removals.len() + self.marks.len()
+        self.appends.len() + self.removals.len() + self.seen_flags.len()
     }
 
     fn is_full(&self) -> bool {
-        self.len() >= MAX_JOBS || self.bytes >= MAX_BYTES
+        self.len() >= MAX_BATCH_JOBS || self.bytes >= MAX_BATCH_BYTES
     }
 }
 
@@ -98,7 +98,7 @@ impl Writer {
                     Some(job) => batch.add(job),
                     None => break,
                 },
-                Some(_) = underway.join_next() => patience = Instant::now() + GATHERING,
+                Some(_) = underway.join_next() => patience = Instant::now() + GATHER_DELAY,
                 () = sleep_until(patience), if batch.len() > 0 && is_patient => is_patient = false,
             }
             while !batch.is_full()
@@ -107,20 +107,20 @@ impl Writer {
                 batch.add(job);
             }
             let is_next = batch.is_full() || !is_patient || underway.is_empty() && batch.len() >= expected;
-            if is_next && batch.len() > 0 && underway.len() < LANES {
+            if is_next && batch.len() > 0 && underway.len() < MAX_BATCHES_IN_FLIGHT {
                 // Those who have just been answered are likely to come again.
                 expected = batch.len() / 2;
-                underway.spawn(self.clone().make(std::mem::take(&mut batch)));
-                (patience, is_patient) = (Instant::now() + SLOW, true);
+                underway.spawn(self.clone().write_batch(std::mem::take(&mut batch)));
+                (patience, is_patient) = (Instant::now() + SLOW_BATCH_TIME, true);
             }
         }
-        self.make(batch).await;
+        self.write_batch(batch).await;
         underway.join_all().await;
     }
 
-    async fn make(self: Arc<Self>, batch: Batch) {
-        let Batch { appends, removals, marks, bytes: _ } = batch;
-        tokio::join!(self.append(appends), self.remove(removals), self.mark(marks));
+    async fn write_batch(self: Arc<Self>, batch: Batch) {
+        let Batch { appends, removals, seen_flags: marks, bytes: _ } = batch;
+        tokio::join!(self.append(appends), self.remove(removals), self.set_seen(marks));
     }
 
     async fn append(&self, jobs: Vec<(NewMessage, Reply<Appended>)>) {
@@ -128,7 +128,7 @@ impl Writer {
             return;
         }
         let (messages, replies): (Vec<NewMessage>, Vec<_>) = jobs.into_iter().unzip();
-        match self.stored(messages).await {
+        match self.append_messages(messages).await {
             Ok(appended) => {
                 for (reply, appended) in replies.into_iter().zip(appended) {
                     // Whoever asked may have gone; what was done is done.
@@ -140,16 +140,16 @@ impl Writer {
     }
 
     /// Stores messages; what became of each.
-    async fn stored(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
-        let rows = self.send(&messages).await?;
-        let (first, evicted) = rows.split_first().ok_or_else(|| missing("the first row"))?;
-        let mut ids = value::<Vec<i64>>(first, "ids")?.into_iter().map(unsigned).map(MessageId::from);
+    async fn append_messages(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
+        let rows = self.call_append(&messages).await?;
+        let (first, evicted) = rows.split_first().ok_or_else(|| missing_error("the first row"))?;
+        let mut ids = get_column::<Vec<i64>>(first, "ids")?.into_iter().map(to_u64).map(MessageId::from);
         let mut all = Vec::with_capacity(messages.len());
         for message in messages {
             let NewMessage { received, headline, body, copies } = message;
             let mut appended = Appended::default();
             for copy in copies {
-                let id = ids.next().ok_or_else(|| missing("an id"))?;
+                let id = ids.next().ok_or_else(|| missing_error("an id"))?;
                 let size = (copy.trace.len() + body.len()) as u64;
                 let headline = headline.clone();
                 appended.stored.push(Summary { mailbox: copy.mailbox, id, headline, received, size, seen: false });
@@ -158,35 +158,35 @@ impl Writer {
         }
         let stored = all.iter().flat_map(|appended| &appended.stored);
         let mut changes: Vec<Change> = stored
-            .map(|summary| Change { number: summary.id.number(), event: Event::Stored(summary.clone()) })
+            .map(|summary| Change { position: summary.id.number(), event: Event::Stored(summary.clone()) })
             .collect();
         for row in evicted {
-            let change = rows::change(row)?;
+            let change = rows::parse_change(row)?;
             if let (Event::Deleted(summary), Some(last)) = (&change.event, all.last_mut()) {
                 last.evicted.push(summary.clone());
             }
             changes.push(change);
         }
-        self.follower.know(rows::number(first, "number")?, changes);
+        self.tracker.record_own_changes(rows::get_u64(first, "number")?, changes);
         Ok(all)
     }
 
-    async fn send(&self, messages: &[NewMessage]) -> Result<Vec<Row>> {
+    async fn call_append(&self, messages: &[NewMessage]) -> Result<Vec<Row>> {
         let mails: Vec<&[u8]> = messages.iter().map(|message| &message.body[..]).collect();
-        let lengths: Vec<i64> = mails.iter().map(|mail| integer(mail.len())).collect();
+        let lengths: Vec<i64> = mails.iter().map(|mail| to_i64(mail.len())).collect();
         let shared: Vec<bool> = messages.iter().map(|message| message.copies.len() > 1).collect();
-        let received: Vec<i64> = messages.iter().map(|message| nanoseconds(message.received)).collect();
-        let headlines: Vec<String> = messages.iter().map(|message| rows::headline_text(&message.headline)).collect();
+        let received: Vec<i64> = messages.iter().map(|message| time_to_nanos(message.received)).collect();
+        let headlines: Vec<String> = messages.iter().map(|message| rows::encode_headline(&message.headline)).collect();
         let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
         let copies = || (1_i32..).zip(messages).flat_map(|(place, of)| of.copies.iter().map(move |copy| (place, copy)));
         let places: Vec<i32> = copies().map(|(place, _)| place).collect();
         let names: Vec<&[u8]> = copies().map(|(_, copy)| copy.mailbox.as_str().as_bytes()).collect();
         let traces: Vec<&[u8]> = copies().map(|(_, copy)| &copy.trace[..]).collect();
-        let new_bytes: i64 = integer(mails.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
-        let (cap, bound): (i64, i64) = (integer(self.limits.messages_per_mailbox), integer(self.limits.bytes));
+        let new_bytes: i64 = to_i64(mails.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
+        let (cap, bound): (i64, i64) = (to_i64(self.limits.messages_per_mailbox), to_i64(self.limits.bytes));
         let parameters: Parameters<'_> =
             &[&mails, &lengths, &shared, &received, &headlines, &places, &names, &traces, &new_bytes, &cap, &bound];
-        self.database.change(APPEND, parameters).await
+        self.database.execute(APPEND, parameters).await
     }
 
     async fn remove(&self, jobs: Vec<(MailboxName, MessageId, Reply<Option<Summary>>)>) {
@@ -194,9 +194,9 @@ impl Writer {
             return;
         }
         let names: Vec<&[u8]> = jobs.iter().map(|(name, ..)| name.as_str().as_bytes()).collect();
-        let ids: Vec<i64> = jobs.iter().map(|(_, id, _)| key(*id)).collect();
-        let rows = self.database.change(REMOVE, &[&names, &ids]).await;
-        let mut gone = rows.and_then(|rows| self.follower.hear(&rows));
+        let ids: Vec<i64> = jobs.iter().map(|(_, id, _)| id_to_i64(*id)).collect();
+        let rows = self.database.execute(REMOVE, &[&names, &ids]).await;
+        let mut gone = rows.and_then(|rows| self.tracker.record_deletions(&rows));
         for (mailbox, id, reply) in jobs {
             // Of several who want the same message gone, the first one gets it.
             let answer = gone.as_mut().map_err(|error| error.clone()).map(|gone| {
@@ -207,32 +207,35 @@ impl Writer {
         }
     }
 
-    async fn mark(&self, jobs: Vec<(MailboxName, MessageId, bool, Reply<bool>)>) {
+    async fn set_seen(&self, jobs: Vec<(MailboxName, MessageId, bool, Reply<bool>)>) {
         if jobs.is_empty() {
             return;
         }
-        let answer = self.marked(&jobs).await;
+        let answer = self.update_seen_flags(&jobs).await;
         for (mailbox, id, _, reply) in jobs {
             let was_there = answer.as_ref().map_err(Clone::clone);
-            let _ = reply.send(was_there.map(|there| there.contains(&(mailbox, key(id)))));
+            let _ = reply.send(was_there.map(|there| there.contains(&(mailbox, id_to_i64(id)))));
         }
     }
 
     /// Marks messages; those that were there.
-    async fn marked(&self, jobs: &[(MailboxName, MessageId, bool, Reply<bool>)]) -> Result<Vec<(MailboxName, i64)>> {
+    async fn update_seen_flags(
+        &self,
+        jobs: &[(MailboxName, MessageId, bool, Reply<bool>)],
+    ) -> Result<Vec<(MailboxName, i64)>> {
         let names: Vec<&[u8]> = jobs.iter().map(|(name, ..)| name.as_str().as_bytes()).collect();
-        let ids: Vec<i64> = jobs.iter().map(|(_, id, ..)| key(*id)).collect();
+        let ids: Vec<i64> = jobs.iter().map(|(_, id, ..)| id_to_i64(*id)).collect();
         let wishes: Vec<bool> = jobs.iter().map(|(_, _, seen, _)| *seen).collect();
-        let rows = self.database.change(MARK, &[&names, &ids, &wishes]).await?;
-        let (before, rows) = opening(&rows)?;
+        let rows = self.database.execute(SET_SEEN, &[&names, &ids, &wishes]).await?;
+        let (before, rows) = split_position(&rows)?;
         let (mut there, mut changes) = (Vec::new(), Vec::new());
         for row in rows {
-            match value::<Option<i64>>(row, "number")? {
-                Some(_) => changes.push(rows::change(row)?),
-                None => there.push((rows::mailbox(row, "mailbox")?, value(row, "id")?)),
+            match get_column::<Option<i64>>(row, "number")? {
+                Some(_) => changes.push(rows::parse_change(row)?),
+                None => there.push((rows::get_mailbox(row, "mailbox")?, get_column(row, "id")?)),
             }
         }
-        self.follower.know(before, changes);
+        self.tracker.record_own_changes(before, changes);
         Ok(there)
     }
 }

@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use restante_http_connection::memory::{Allowance, SMALL};
 use restante_mail::message::Source;
-use restante_store::{Listing, Page, Which};
+use restante_store::{Listing, MessageSelector, Page};
 use serde_json::Value;
 
 use crate::extractors::body;
@@ -99,7 +99,7 @@ pub(crate) async fn source(
 pub(crate) async fn mark(State(server): State<Arc<Server>>, target: OneMessage, request: Request) -> Answer {
     let seen = requested_mark(request).await?;
     let id = match target.which {
-        Which::Id(id) if seen.is_some() => id,
+        MessageSelector::Id(id) if seen.is_some() => id,
         _ => server.find(&target).await?.id,
     };
     let Some(seen) = seen else { return success::done() };
@@ -112,7 +112,7 @@ pub(crate) async fn mark(State(server): State<Arc<Server>>, target: OneMessage, 
 
 /// Delete Message. It does not take `latest`: between a client's look and its delete, another message can be the latest.
 pub(crate) async fn remove(State(server): State<Arc<Server>>, target: OneMessage) -> Answer {
-    let Which::Id(id) = target.which else { return Err(Problem::NoSuchMessage) };
+    let MessageSelector::Id(id) = target.which else { return Err(Problem::NoSuchMessage) };
     if server.mailroom.remove(&target.mailbox, id).await? { success::done() } else { Err(Problem::NoSuchMessage) }
 }
 

@@ -17,7 +17,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::Arrivals;
 use restante_search::Query;
-use restante_store::Which;
+use restante_store::MessageSelector;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -191,7 +191,7 @@ impl Server {
     async fn still_there(&self, mailbox: &MailboxName, found: Vec<Summary>) -> Result<Vec<Summary>, Problem> {
         let mut there = Vec::with_capacity(found.len());
         for summary in found {
-            there.extend(self.mailroom.find(mailbox, Which::Id(summary.id)).await?);
+            there.extend(self.mailroom.find(mailbox, MessageSelector::Id(summary.id)).await?);
         }
         Ok(there)
     }

@@ -16,7 +16,7 @@ async fn of_version_1() -> (TestDir, Vec<MailboxState>) {
     drop(store);
     let (path, later) = (dir.path().join("restante.db"), dir.path().join("later.db"));
     fs::rename(&path, &later).unwrap();
-    let database = schema::make_version_1(&path);
+    let database = schema::create_version_1(&path);
     database.execute("ATTACH ?1 AS later", [later.to_str().unwrap()]).unwrap();
     let rows = "
         DELETE FROM state;
@@ -42,7 +42,7 @@ async fn a_directory_of_the_first_version_is_taken_over() {
         assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), before);
     }
     let store = open(dir.path());
-    let newest = store.find(&name("ann"), Which::Latest).await.unwrap().unwrap();
+    let newest = store.find(&name("ann"), MessageSelector::Latest).await.unwrap().unwrap();
     store.remove(&name("ann"), newest.id).await.unwrap();
     let after = store.mailboxes(MailboxPage::ALL).await.unwrap();
     assert_eq!((after[0].messages, after[0].unseen), (17, 11));
@@ -57,7 +57,7 @@ async fn a_directory_of_the_first_version_can_be_read_as_it_is() {
     assert_eq!(reader.mailboxes(MailboxPage::ALL).await.unwrap(), before);
     let page = MailboxPage { prefix: "b".to_owned(), ..MailboxPage::ALL };
     assert_eq!(reader.mailboxes(page).await.unwrap(), before[1..2]);
-    let newest = reader.find(&name("ann"), Which::Latest).await.unwrap().unwrap();
+    let newest = reader.find(&name("ann"), MessageSelector::Latest).await.unwrap().unwrap();
     assert_eq!(newest.id, before[0].newest.id);
     // Somebody takes it over meanwhile.
     let store = open(dir.path());
@@ -74,13 +74,13 @@ async fn questions_cost_what_they_return() {
     let one = "SEARCH mailboxes USING PRIMARY KEY (name=?)";
     let each = ["SEARCH mailboxes USING PRIMARY KEY (name>?)", "SEARCH newest USING PRIMARY KEY (mailbox=? AND id=?)"];
     let subquery = ["CORRELATED SCALAR SUBQUERY", "SEARCH copies USING PRIMARY KEY (mailbox=?)"];
-    assert_eq!(plan(&database, reader::VERSION), [one]);
-    assert_eq!(plan(&database, reader::MAILBOXES), [each, subquery, subquery, subquery].concat());
+    assert_eq!(plan(&database, reader::SELECT_VERSION), [one]);
+    assert_eq!(plan(&database, reader::SELECT_MAILBOXES), [each, subquery, subquery, subquery].concat());
 
     let _store = open(dir.path());
     let database = schema::open_reader(&dir.path().join("restante.db"), 0).unwrap();
-    assert_eq!(plan(&database, reader::VERSION), [one]);
-    assert_eq!(plan(&database, reader::MAILBOXES), [each, subquery].concat());
+    assert_eq!(plan(&database, reader::SELECT_VERSION), [one]);
+    assert_eq!(plan(&database, reader::SELECT_MAILBOXES), [each, subquery].concat());
 }
 
 /// What SQLite does for a query, without the names of databases and the numbers of subqueries.

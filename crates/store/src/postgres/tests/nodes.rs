@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::conformance::{message, name};
-use crate::feed::{Change, Event, News};
+use crate::feed::{Change, Event, FeedItem};
 
 /// What is waited for comes long before this.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -32,11 +32,11 @@ fn settings(limits: Limits, schema: &str) -> Settings {
 }
 
 /// The next news that is not nothing.
-async fn news(feed: &mut Feed) -> News {
+async fn news(feed: &mut Feed) -> FeedItem {
     loop {
         match timeout(PATIENCE, feed.next()).await.expect("news come").expect("the store is there") {
-            News::Lately { changes, .. } if changes.is_empty() => {}
-            News::Lately { changes, .. } => return News::Changes(changes),
+            FeedItem::Backlog { changes, .. } if changes.is_empty() => {}
+            FeedItem::Backlog { changes, .. } => return FeedItem::Changes(changes),
             other => return other,
         }
     }
@@ -48,7 +48,7 @@ async fn heard_until_gone(feed: &mut Feed, last: MessageId) -> Vec<Change> {
     let is_last = |change: &Change| matches!(&change.event, Event::Deleted(summary) if summary.id == last);
     while !heard.last().is_some_and(is_last) {
         match news(feed).await {
-            News::Changes(changes) => heard.extend(changes),
+            FeedItem::Changes(changes) => heard.extend(changes),
             other => panic!("{other:?}"),
         }
     }
@@ -94,15 +94,15 @@ async fn what_one_node_does_another_shows_at_once() {
         let came = one.append(message(second, &["bob"], b"hello")).await.unwrap().stored.remove(0);
         // Asked several times, because an answer that was given before is given again.
         for _ in 0..2 {
-            assert_eq!(other.find(&bob, Which::Latest).await.unwrap().as_ref(), Some(&came));
-            assert_eq!(other.find(&bob, Which::Id(came.id)).await.unwrap().as_ref(), Some(&came));
+            assert_eq!(other.find(&bob, MessageSelector::Latest).await.unwrap().as_ref(), Some(&came));
+            assert_eq!(other.find(&bob, MessageSelector::Id(came.id)).await.unwrap().as_ref(), Some(&came));
             assert_eq!(other.source(&bob, came.id).await.unwrap().unwrap().body, "hello");
             assert_eq!(other.version(&bob).await.unwrap(), one.version(&bob).await.unwrap());
         }
         assert!(one.set_seen(&bob, came.id, true).await.unwrap());
-        assert!(other.find(&bob, Which::Id(came.id)).await.unwrap().unwrap().seen);
+        assert!(other.find(&bob, MessageSelector::Id(came.id)).await.unwrap().unwrap().seen);
         assert!(other.remove(&bob, came.id).await.unwrap().is_some());
-        assert_eq!(one.find(&bob, Which::Id(came.id)).await.unwrap(), None);
+        assert_eq!(one.find(&bob, MessageSelector::Id(came.id)).await.unwrap(), None);
         assert_eq!(one.source(&bob, came.id).await.unwrap(), None);
         assert_eq!(one.version(&bob).await.unwrap(), Version(0));
     }
@@ -136,7 +136,7 @@ async fn every_node_hears_of_everything_once_and_in_one_order() {
 
     let [first, second, third] = &mut feeds;
     let heard = heard_until_gone(first, last.id).await;
-    assert!(heard.is_sorted_by(|one, other| one.number < other.number), "each once, in order");
+    assert!(heard.is_sorted_by(|one, other| one.position < other.position), "each once, in order");
     let stored = heard.iter().filter(|change| matches!(change.event, Event::Stored(_))).count();
     let deleted = heard.iter().filter(|change| matches!(change.event, Event::Deleted(_))).count();
     assert_eq!(stored, 2 * 6 * 40 + 1);
@@ -156,11 +156,14 @@ async fn a_node_that_was_cut_off_catches_up() {
     let (near, far) = (open(&server.url()).await, open(&line.url(server)).await);
     let mut feed = far.feed().unwrap();
     let before = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
-    assert_eq!(far.find(&before.mailbox, Which::Latest).await.unwrap().as_ref(), Some(&before));
+    assert_eq!(far.find(&before.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&before));
 
     line.cut();
     assert!(matches!(far.append(message(2, &["bob"], b"x")).await, Err(StoreError::Unavailable(_))));
-    assert!(matches!(far.find(&before.mailbox, Which::Latest).await, Err(StoreError::Unavailable(_))), "who knows");
+    assert!(
+        matches!(far.find(&before.mailbox, MessageSelector::Latest).await, Err(StoreError::Unavailable(_))),
+        "who knows"
+    );
     assert!(matches!(far.usage().await, Err(StoreError::Unavailable(_))));
     let mut expected: Vec<Summary> = Vec::new();
     for second in 0..1200 {
@@ -177,7 +180,7 @@ async fn a_node_that_was_cut_off_catches_up() {
     });
     let stored: Vec<Summary> = stored.skip_while(|summary| summary.id <= before.id).collect();
     assert_eq!(stored, expected);
-    let found = async || far.find(&before.mailbox, Which::Latest).await;
+    let found = async || far.find(&before.mailbox, MessageSelector::Latest).await;
     let is_there = timeout(PATIENCE, async { while found().await.is_err() {} }).await;
     assert!(is_there.is_ok(), "it is there again by itself");
     assert!(far.append(message(3, &["bob"], b"x")).await.is_ok());
@@ -192,18 +195,18 @@ async fn a_node_that_was_cut_off_for_too_long_knows_that() {
     let near = PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
     let mut feed = far.feed().unwrap();
     let first = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
-    assert_eq!(far.find(&first.mailbox, Which::Latest).await.unwrap().as_ref(), Some(&first));
-    assert!(matches!(news(&mut feed).await, News::Changes(_)));
+    assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&first));
+    assert!(matches!(news(&mut feed).await, FeedItem::Changes(_)));
 
     line.cut();
     near.remove(&first.mailbox, first.id).await.unwrap();
-    near.database.change("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
+    near.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
     line.mend();
-    assert_eq!(news(&mut feed).await, News::Missed);
-    assert_eq!(far.find(&first.mailbox, Which::Latest).await.unwrap(), None, "nothing is remembered wrongly");
+    assert_eq!(news(&mut feed).await, FeedItem::Gap);
+    assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap(), None, "nothing is remembered wrongly");
     let second = near.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
-    let News::Changes(changes) = news(&mut feed).await else { panic!("there is nothing else to say") };
-    assert_eq!(changes, [Change { number: second.id.number(), event: Event::Stored(second) }]);
+    let FeedItem::Changes(changes) = news(&mut feed).await else { panic!("there is nothing else to say") };
+    assert_eq!(changes, [Change { position: second.id.number(), event: Event::Stored(second) }]);
 }
 
 /// A replica that had not heard of the last message is in charge, and goes on from there, before the node looks.
@@ -217,7 +220,7 @@ async fn a_server_that_took_over_without_the_last_changes_is_noticed() {
     let mut feed = far.feed().unwrap();
     let ghost = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     for _ in 0..2 {
-        assert_eq!(far.find(&ghost.mailbox, Which::Latest).await.unwrap().as_ref(), Some(&ghost));
+        assert_eq!(far.find(&ghost.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&ghost));
     }
     line.cut();
     for change in [
@@ -226,21 +229,23 @@ async fn a_server_that_took_over_without_the_last_changes_is_noticed() {
         "DELETE FROM mailboxes",
         "UPDATE state SET clock = 0, last_id = 0, messages = 0, mailboxes = 0, bytes = 0",
     ] {
-        near.database.change(change, &[]).await.unwrap();
+        near.database.execute(change, &[]).await.unwrap();
     }
     let after = near.append(message(2, &["ann"], b"x")).await.unwrap().stored.remove(0);
     assert!(after.id > ghost.id, "by its number alone nobody would notice");
     line.mend();
     loop {
         match timeout(PATIENCE, feed.next()).await.expect("news come") {
-            Some(News::Missed) => break,
-            Some(News::Changes(changes)) => assert!(changes.iter().all(|change| change.number <= ghost.id.number())),
-            Some(News::Lately { .. }) => {}
+            Some(FeedItem::Gap) => break,
+            Some(FeedItem::Changes(changes)) => {
+                assert!(changes.iter().all(|change| change.position <= ghost.id.number()))
+            }
+            Some(FeedItem::Backlog { .. }) => {}
             None => panic!("the store is there"),
         }
     }
-    assert_eq!(far.find(&ghost.mailbox, Which::Latest).await.unwrap(), None);
-    assert_eq!(far.find(&after.mailbox, Which::Latest).await.unwrap(), Some(after));
+    assert_eq!(far.find(&ghost.mailbox, MessageSelector::Latest).await.unwrap(), None);
+    assert_eq!(far.find(&after.mailbox, MessageSelector::Latest).await.unwrap(), Some(after));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -255,7 +260,7 @@ async fn a_node_that_starts_knows_what_has_just_happened() {
     let begin = async || {
         let new = PostgresStore::open(&address, settings(Limits::default(), &schema)).await.unwrap();
         match timeout(PATIENCE, new.feed().unwrap().next()).await {
-            Ok(Some(News::Lately { behind, changes })) => (behind, changes),
+            Ok(Some(FeedItem::Backlog { after, changes })) => (after, changes),
             other => panic!("{other:?}"),
         }
     };
@@ -266,8 +271,8 @@ async fn a_node_that_starts_knows_what_has_just_happened() {
     assert_eq!(events, [gone.0, gone.1, first.0, second.0.clone(), first.1]);
     assert_eq!(behind, 0, "nothing is left out");
 
-    let last = changes.last().unwrap().number;
-    old.database.change("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
+    let last = changes.last().unwrap().position;
+    old.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
     let (behind, changes) = begin().await;
     assert_eq!((behind, changes.len()), (last, 1), "all but what is there is forgotten");
     assert_eq!(changes[0].event, second.0);

@@ -14,8 +14,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
 
 use super::super::Address;
-use super::super::trouble::described;
-use super::{Check, Trusted, Wanted};
+use super::super::error::describe;
+use super::{ServerVerifier, TrustedCertificates, Verification};
 
 /// In one database a client has to show a certificate, in the others nothing; nobody comes in without TLS.
 const ACCESS: &str = "hostssl template1 all 127.0.0.1/32 cert\nhostssl all all 127.0.0.1/32 trust\n";
@@ -56,11 +56,11 @@ impl Authority {
 async fn connect(url: &str) -> Result<bool, String> {
     let address: Address = url.parse()?;
     let connected = address.config.connect(address.tls.clone()).await;
-    let (client, connection) = connected.map_err(|error| described(&error))?;
+    let (client, connection) = connected.map_err(|error| describe(&error))?;
     tokio::spawn(connection);
     let question = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     // A server that does not like the client's certificate says so after the handshake.
-    Ok(client.query_one(question, &[]).await.map_err(|error| described(&error))?.get(0))
+    Ok(client.query_one(question, &[]).await.map_err(|error| describe(&error))?.get(0))
 }
 
 #[tokio::test]
@@ -133,8 +133,8 @@ fn a_certificate_that_has_signed_itself() {
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     for (trusted, expected) in [(&ours, true), (&theirs, false)] {
         let pem = trusted.certificate.clone().into_bytes();
-        let trusted = Trusted::these(Path::new("root.crt"), &|_| Ok(pem.clone())).unwrap();
-        let check = Check { wanted: Wanted::Chain(trusted), provider: provider.clone() };
+        let trusted = TrustedCertificates::from_file(Path::new("root.crt"), &|_| Ok(pem.clone())).unwrap();
+        let check = ServerVerifier { verification: Verification::Chain(trusted), provider: provider.clone() };
         let shown = CertificateDer::from_pem_slice(ours.certificate.as_bytes()).unwrap();
         let name = "localhost".try_into().unwrap();
         let checked = check.verify_server_cert(&shown, &[], &name, &[], UnixTime::now());

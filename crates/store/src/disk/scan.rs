@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use super::record::{self, View};
+use super::record::{self, ParsedRecord};
 use super::segment::Location;
 use crate::{Result, StoreError};
 
 /// A walk from record to record.
-pub(super) struct Sweep {
+pub(super) struct SegmentScan {
     pub(super) segment: u64,
     pub(super) file: File,
     /// Where the next record begins.
@@ -17,15 +17,15 @@ pub(super) struct Sweep {
     pub(super) end: u64,
 }
 
-impl Sweep {
+impl SegmentScan {
     /// Reads the next record that is not hollow; nothing at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(Location, Vec<u8>, View)>> {
+    pub(super) fn next_record(&mut self) -> Result<Option<(Location, Vec<u8>, ParsedRecord)>> {
         let damaged = |offset: u64, what: &dyn std::fmt::Display| {
             StoreError::Broken(format!("segment {} is damaged at {offset}: {what}", self.segment))
         };
         while self.offset < self.end {
             let offset = self.offset;
-            let mut header = [0; record::HEADER];
+            let mut header = [0; record::HEADER_BYTES];
             let read = self.file.read_exact_at(&mut header, offset);
             read.map_err(|error| damaged(offset, &error))?;
             let length = record::length(header).map_err(|damage| damaged(offset, &damage))?;
@@ -33,17 +33,17 @@ impl Sweep {
                 return Err(damaged(offset, &"the record is too long"));
             }
             self.offset += length;
-            if header.starts_with(&record::HOLLOW) {
+            if header.starts_with(&record::FREED_MAGIC) {
                 continue;
             }
             let at = Location { segment: self.segment, offset, length };
             let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
             self.file.read_exact_at(&mut bytes, offset).map_err(|error| damaged(offset, &error))?;
             // It may have been given back since we looked.
-            if bytes.starts_with(&record::HOLLOW) {
+            if bytes.starts_with(&record::FREED_MAGIC) {
                 continue;
             }
-            let view = View::of(&bytes).map_err(|damage| damaged(offset, &damage))?;
+            let view = ParsedRecord::parse(&bytes).map_err(|damage| damaged(offset, &damage))?;
             return Ok(Some((at, bytes, view)));
         }
         Ok(None)

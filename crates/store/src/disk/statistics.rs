@@ -9,7 +9,7 @@ use restante_mail::naming::MailboxName;
 use rusqlite::Connection;
 
 use super::OpenError;
-use super::rows::number;
+use super::rows::get_u64;
 use crate::Usage;
 
 /// The row of the table `state`.
@@ -25,22 +25,22 @@ impl Counters {
         let mut statement =
             connection.prepare_cached("SELECT last_id, last_version, messages, mailboxes, bytes FROM state")?;
         statement.query_row([], |row| {
-            let usage = Usage { messages: number(row, 2)?, mailboxes: number(row, 3)?, bytes: number(row, 4)? };
-            Ok(Self { last_id: number(row, 0)?.into(), last_version: number(row, 1)?, usage })
+            let usage = Usage { messages: get_u64(row, 2)?, mailboxes: get_u64(row, 3)?, bytes: get_u64(row, 4)? };
+            Ok(Self { last_id: get_u64(row, 0)?.into(), last_version: get_u64(row, 1)?, usage })
         })
     }
 }
 
 /// A row of the table `segments`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SegmentBook {
+pub(super) struct SegmentStats {
     /// How far it is written.
     pub(super) end: u64,
     /// How much of it is in use.
     pub(super) live: u64,
 }
 
-impl SegmentBook {
+impl SegmentStats {
     /// Whether less than half of it is in use.
     pub(super) fn is_sparse(&self) -> bool {
         self.live.saturating_mul(2) < self.end
@@ -49,7 +49,7 @@ impl SegmentBook {
 
 /// A row of the table `mailboxes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct MailboxBook {
+pub(super) struct MailboxStats {
     pub(super) messages: u64,
     pub(super) version: u64,
     /// Messages that are not marked as read.
@@ -59,25 +59,26 @@ pub(super) struct MailboxBook {
 }
 
 #[derive(Default)]
-pub(super) struct Books {
+pub(super) struct Statistics {
     pub(super) counters: Counters,
-    pub(super) segments: BTreeMap<u64, SegmentBook>,
+    pub(super) segments: BTreeMap<u64, SegmentStats>,
 }
 
-impl Books {
+impl Statistics {
     /// Reads what the database says.
     pub(super) fn load(connection: &Connection) -> rusqlite::Result<Self> {
         let counters = Counters::load(connection)?;
         let mut statement = connection.prepare("SELECT id, end, live FROM segments")?;
-        let rows = statement
-            .query_map([], |row| Ok((number(row, 0)?, SegmentBook { end: number(row, 1)?, live: number(row, 2)? })))?;
+        let rows = statement.query_map([], |row| {
+            Ok((get_u64(row, 0)?, SegmentStats { end: get_u64(row, 1)?, live: get_u64(row, 2)? }))
+        })?;
         let segments = rows.collect::<rusqlite::Result<_>>()?;
         Ok(Self { counters, segments })
     }
 
     /// Messages without any segment are a sign that the database is not what it was; before files are removed because of
     /// what it says, that has to be known.
-    pub(super) fn check(&self, connection: &Connection) -> Result<(), OpenError> {
+    pub(super) fn validate(&self, connection: &Connection) -> Result<(), OpenError> {
         let messages = connection.prepare("SELECT 1 FROM copies LIMIT 1")?.exists([])?;
         if messages && self.segments.is_empty() {
             return Err(OpenError::Damaged("its table of segments is empty".to_owned()));
@@ -92,62 +93,62 @@ impl Books {
 /// While a commit is under way nobody but the database knows whether it has happened, so the mailboxes that it changes
 /// are forgotten before it and entered after it, and what was looked up meanwhile is not remembered.
 #[derive(Default)]
-pub(super) struct Recent {
+pub(super) struct MailboxCache {
     /// When this half is full it becomes the old one, and what nobody touched since is forgotten.
-    young: HashMap<MailboxName, Known>,
-    old: HashMap<MailboxName, Known>,
+    young: HashMap<MailboxName, CachedMailbox>,
+    old: HashMap<MailboxName, CachedMailbox>,
     /// Odd while a commit is under way, another even number after each.
     epoch: u64,
 }
 
 /// What is known of a mailbox: all that the writer knew when it changed it, or what a reader has found.
 #[derive(Clone, Copy)]
-enum Known {
-    Book(MailboxBook),
+enum CachedMailbox {
+    Stats(MailboxStats),
     Version(u64),
 }
 
 /// The moment of a look-up.
 #[derive(Clone, Copy)]
-pub(super) struct Moment(u64);
+pub(super) struct LookupEpoch(u64);
 
-impl Recent {
+impl MailboxCache {
     /// How many mailboxes one half remembers: a megabyte or two in all, with names of usual length.
-    const HALF: usize = 4096;
+    const GENERATION_CAPACITY: usize = 4096;
 
     /// For a database that others change: remembers nothing.
-    pub(super) fn never() -> Self {
+    pub(super) fn disabled() -> Self {
         Self { epoch: 1, ..Self::default() }
     }
 
     pub(super) fn version(&self, mailbox: &MailboxName) -> Option<u64> {
         self.find(mailbox).map(|known| match known {
-            Known::Book(book) => book.version,
-            Known::Version(version) => version,
+            CachedMailbox::Stats(book) => book.version,
+            CachedMailbox::Version(version) => version,
         })
     }
 
-    pub(super) fn book(&self, mailbox: &MailboxName) -> Option<MailboxBook> {
+    pub(super) fn stats(&self, mailbox: &MailboxName) -> Option<MailboxStats> {
         match self.find(mailbox)? {
-            Known::Book(book) => Some(book),
-            Known::Version(_) => None,
+            CachedMailbox::Stats(book) => Some(book),
+            CachedMailbox::Version(_) => None,
         }
     }
 
     /// A look-up begins.
-    pub(super) fn moment(&self) -> Moment {
-        Moment(self.epoch)
+    pub(super) fn begin_lookup(&self) -> LookupEpoch {
+        LookupEpoch(self.epoch)
     }
 
     /// Remembers what a look-up found, unless it may be out of date.
-    pub(super) fn looked_up(&mut self, since: Moment, mailbox: &MailboxName, version: u64) {
+    pub(super) fn insert_version(&mut self, since: LookupEpoch, mailbox: &MailboxName, version: u64) {
         if since.0 == self.epoch && self.epoch.is_multiple_of(2) {
-            self.enter(mailbox.clone(), Known::Version(version));
+            self.insert(mailbox.clone(), CachedMailbox::Version(version));
         }
     }
 
     /// A commit that changes these mailboxes begins.
-    pub(super) fn begin<'a>(&mut self, mailboxes: impl IntoIterator<Item = &'a MailboxName>) {
+    pub(super) fn begin_commit<'a>(&mut self, mailboxes: impl IntoIterator<Item = &'a MailboxName>) {
         self.epoch += 1;
         for mailbox in mailboxes {
             self.young.remove(mailbox);
@@ -156,21 +157,21 @@ impl Recent {
     }
 
     /// The commit, if there was one, is over; these are the mailboxes that it has changed.
-    pub(super) fn end(&mut self, mailboxes: impl IntoIterator<Item = (MailboxName, MailboxBook)>) {
+    pub(super) fn end_commit(&mut self, mailboxes: impl IntoIterator<Item = (MailboxName, MailboxStats)>) {
         self.epoch = self.epoch.next_multiple_of(2);
         for (mailbox, book) in mailboxes {
             if book.messages > 0 {
-                self.enter(mailbox, Known::Book(book));
+                self.insert(mailbox, CachedMailbox::Stats(book));
             }
         }
     }
 
-    fn find(&self, mailbox: &MailboxName) -> Option<Known> {
+    fn find(&self, mailbox: &MailboxName) -> Option<CachedMailbox> {
         self.young.get(mailbox).or_else(|| self.old.get(mailbox)).copied()
     }
 
-    fn enter(&mut self, mailbox: MailboxName, known: Known) {
-        if self.young.len() >= Self::HALF && !self.young.contains_key(&mailbox) {
+    fn insert(&mut self, mailbox: MailboxName, known: CachedMailbox) {
+        if self.young.len() >= Self::GENERATION_CAPACITY && !self.young.contains_key(&mailbox) {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(mailbox, known);
@@ -185,52 +186,52 @@ mod tests {
         MailboxName::from(format!("box{number}"))
     }
 
-    fn book(messages: u64, version: u64) -> MailboxBook {
-        MailboxBook { messages, version, ..MailboxBook::default() }
+    fn book(messages: u64, version: u64) -> MailboxStats {
+        MailboxStats { messages, version, ..MailboxStats::default() }
     }
 
-    fn commit(recent: &mut Recent, number: u64, book: MailboxBook) {
-        recent.begin([&name(number)]);
-        recent.end([(name(number), book)]);
+    fn commit(recent: &mut MailboxCache, number: u64, book: MailboxStats) {
+        recent.begin_commit([&name(number)]);
+        recent.end_commit([(name(number), book)]);
     }
 
     #[test]
     fn recent_mailboxes_are_bounded_and_never_out_of_date() {
-        let mut recent = Recent::default();
+        let mut recent = MailboxCache::default();
         for number in 0..20_000 {
             commit(&mut recent, number, book(1, number));
             commit(&mut recent, 0, book(number + 1, number));
-            assert_eq!(recent.book(&name(0)), Some(book(number + 1, number)));
+            assert_eq!(recent.stats(&name(0)), Some(book(number + 1, number)));
             assert_eq!(recent.version(&name(0)), Some(number));
-            assert!(recent.young.len() + recent.old.len() <= 2 * Recent::HALF);
+            assert!(recent.young.len() + recent.old.len() <= 2 * MailboxCache::GENERATION_CAPACITY);
         }
-        commit(&mut recent, 0, MailboxBook::default());
+        commit(&mut recent, 0, MailboxStats::default());
         assert_eq!(recent.version(&name(0)), None);
         assert_eq!(recent.version(&name(1)), None);
     }
 
     #[test]
     fn what_was_looked_up_during_a_commit_is_not_remembered() {
-        let mut recent = Recent::default();
-        let before = recent.moment();
-        recent.looked_up(before, &name(0), 1);
+        let mut recent = MailboxCache::default();
+        let before = recent.begin_lookup();
+        recent.insert_version(before, &name(0), 1);
         assert_eq!(recent.version(&name(0)), Some(1));
         // The writer needs the whole book.
-        assert_eq!(recent.book(&name(0)), None);
+        assert_eq!(recent.stats(&name(0)), None);
 
-        recent.begin([&name(0)]);
-        let during = recent.moment();
-        recent.looked_up(before, &name(0), 1);
-        recent.looked_up(during, &name(0), 1);
-        recent.end([]);
-        recent.looked_up(before, &name(0), 1);
-        recent.looked_up(during, &name(0), 1);
+        recent.begin_commit([&name(0)]);
+        let during = recent.begin_lookup();
+        recent.insert_version(before, &name(0), 1);
+        recent.insert_version(during, &name(0), 1);
+        recent.end_commit([]);
+        recent.insert_version(before, &name(0), 1);
+        recent.insert_version(during, &name(0), 1);
         assert_eq!(recent.version(&name(0)), None);
-        recent.looked_up(recent.moment(), &name(0), 1);
+        recent.insert_version(recent.begin_lookup(), &name(0), 1);
         assert_eq!(recent.version(&name(0)), Some(1));
 
-        let mut never = Recent::never();
-        never.looked_up(never.moment(), &name(0), 1);
+        let mut never = MailboxCache::disabled();
+        never.insert_version(never.begin_lookup(), &name(0), 1);
         assert_eq!(never.version(&name(0)), None);
     }
 }

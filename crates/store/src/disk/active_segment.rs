@@ -5,30 +5,30 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::sync::Arc;
 
-use super::directory::identity;
+use super::directory::file_id;
 use super::record::Record;
-use super::segment::{Location, SMALL, Segments, sync_dir};
+use super::segment::{Location, MAX_COALESCED_BYTES, Segments, sync_dir};
 
 /// The end of the last segment, where records are added.
-pub(super) struct Tail {
+pub(super) struct ActiveSegment {
     segments: Arc<Segments>,
     /// The last segment that was begun.
-    pub(super) segment: u64,
+    pub(super) id: u64,
     /// The number of the next one; none is used twice.
-    next: u64,
+    next_id: u64,
     /// None when the next record needs a new segment.
     file: Option<File>,
     /// A segment of this length is full.
-    full: u64,
+    max_bytes: u64,
     /// Where the next record goes. It moves on even when a commit fails: bytes that a commit may have named are never
     /// written again.
     end: u64,
 }
 
-impl Tail {
+impl ActiveSegment {
     /// Goes on behind the last segment, or at its end when there is room. What lies behind `end` was never acknowledged.
     pub(super) fn new(segments: Arc<Segments>, full: u64, segment: u64, end: u64) -> Self {
-        let mut tail = Self { segments, segment, next: segment + 1, file: None, full, end };
+        let mut tail = Self { segments, id: segment, next_id: segment + 1, file: None, max_bytes: full, end };
         if segment > 0 && end < full {
             // When it cannot be gone on with, there will be a new one.
             tail.file = tail
@@ -40,7 +40,7 @@ impl Tail {
     }
 
     fn reopen(&self) -> io::Result<File> {
-        let file = OpenOptions::new().write(true).open(self.segments.path(self.segment))?;
+        let file = OpenOptions::new().write(true).open(self.segments.path(self.id))?;
         match file.metadata()?.len() {
             length if length < self.end => Err(io::ErrorKind::UnexpectedEof.into()),
             length if length > self.end => file.set_len(self.end).map(|()| file),
@@ -49,7 +49,7 @@ impl Tail {
     }
 
     /// Begins a new segment, whose name is on the disk when this returns.
-    fn begin(&mut self, full: Option<File>) -> io::Result<File> {
+    fn start_segment(&mut self, full: Option<File>) -> io::Result<File> {
         // From now on only the last segment can hold anything that is not on the disk.
         if let Some(full) = full
             && let Err(error) = full.sync_data()
@@ -57,49 +57,49 @@ impl Tail {
             self.file = Some(full);
             return Err(error);
         }
-        let number = self.next;
-        self.next += 1;
+        let number = self.next_id;
+        self.next_id += 1;
         let path = self.segments.path(number);
         // A file of this name can only be what an attempt in an earlier life has left.
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         sync_dir(&self.segments.dir)?;
-        self.segment = number;
+        self.id = number;
         self.end = 0;
         Ok(file)
     }
 
     /// Never uses this number: somebody is going to remove the file.
-    pub(super) fn skip(&mut self, segment: u64) {
-        self.next = self.next.max(segment + 1);
+    pub(super) fn skip_id(&mut self, segment: u64) {
+        self.next_id = self.next_id.max(segment + 1);
     }
 
     /// Makes sure that there is a segment to write to.
     pub(super) fn prepare(&mut self) -> io::Result<()> {
         let file = match self.file.take() {
-            Some(file) if self.end < self.full => file,
-            full => self.begin(full)?,
+            Some(file) if self.end < self.max_bytes => file,
+            full => self.start_segment(full)?,
         };
         self.file = Some(file);
         Ok(())
     }
 
     /// Gives the segment up when it is no longer where readers will look for it.
-    pub(super) fn check(&mut self) {
+    pub(super) fn check_file(&mut self) {
         let Some(file) = &self.file else { return };
-        let there = fs::metadata(self.segments.path(self.segment)).ok();
+        let there = fs::metadata(self.segments.path(self.id)).ok();
         let ours = file.metadata().ok();
-        if there.as_ref().map(identity) != ours.as_ref().map(identity) {
-            self.give_up();
+        if there.as_ref().map(file_id) != ours.as_ref().map(file_id) {
+            self.close();
         }
     }
 
     /// The segment that is being written; none when the next record begins one.
     pub(super) fn current(&self) -> Option<u64> {
-        self.file.is_some().then_some(self.segment)
+        self.file.is_some().then_some(self.id)
     }
 
     /// Leaves the segment as it is: the next record goes to a new one.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn close(&mut self) {
         if let Some(file) = self.file.take() {
             // Older mail in it may be waiting for its sync; a disk that fails now has failed before.
             let _ = file.sync_data();
@@ -107,7 +107,7 @@ impl Tail {
     }
 
     /// Takes back what was appended last, which nobody has named.
-    pub(super) fn take_back(&mut self, locations: &[Location]) {
+    pub(super) fn undo_append(&mut self, locations: &[Location]) {
         if let (Some(first), Some(file)) = (locations.first(), &self.file) {
             self.end = first.offset;
             // Gives the space back; if not, the next record overwrites it.
@@ -125,10 +125,10 @@ impl Tail {
         let start = self.end;
         let mut locations = Vec::with_capacity(records.len());
         for record in records {
-            locations.push(Location { segment: self.segment, offset: self.end, length: record.len() });
+            locations.push(Location { segment: self.id, offset: self.end, length: record.len() });
             self.end += record.len();
         }
-        let written = write(file, start, records);
+        let written = write_records(file, start, records);
         if written.is_err() {
             self.end = start;
             // Gives the space of the part that was written back; if not, the next record overwrites that part.
@@ -143,13 +143,14 @@ impl Tail {
     }
 }
 
-fn write(file: &File, mut offset: u64, records: &[Record]) -> io::Result<()> {
-    let length =
-        |record: &Record| record.head.len() + Some(record.body.len()).filter(|body| *body <= SMALL).unwrap_or(0);
+fn write_records(file: &File, mut offset: u64, records: &[Record]) -> io::Result<()> {
+    let length = |record: &Record| {
+        record.head.len() + Some(record.body.len()).filter(|body| *body <= MAX_COALESCED_BYTES).unwrap_or(0)
+    };
     let mut small = Vec::with_capacity(records.iter().map(length).sum());
     for record in records {
         small.extend_from_slice(&record.head);
-        if record.body.len() <= SMALL {
+        if record.body.len() <= MAX_COALESCED_BYTES {
             small.extend_from_slice(&record.body);
             continue;
         }

@@ -10,27 +10,31 @@ use crate::StoreError;
 
 /// A failure, and what is left of the connection.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct DatabaseError {
     pub(super) error: StoreError,
     /// Whether the connection is of no use any more: another one may do better.
-    pub(super) is_cut_off: bool,
+    pub(super) is_disconnected: bool,
     /// Whether that took all the time there was.
-    pub(super) is_late: bool,
+    pub(super) is_timeout: bool,
 }
 
-impl Trouble {
+impl DatabaseError {
     /// There was no answer in time. Whoever waited has left, and so the connection cannot be used again.
-    pub(super) fn too_slow(what: &str) -> Self {
-        Self { error: StoreError::Unavailable(format!("{what} took too long")), is_cut_off: true, is_late: true }
+    pub(super) fn timed_out(what: &str) -> Self {
+        Self {
+            error: StoreError::Unavailable(format!("{what} took too long")),
+            is_disconnected: true,
+            is_timeout: true,
+        }
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for DatabaseError {
     fn from(error: Error) -> Self {
         let Some(state) = error.code() else {
             let is_ours = error.source().is_some_and(|cause| cause.to_string().contains("serializing"));
             let kind = if is_ours { StoreError::Broken } else { StoreError::Unavailable };
-            return Self { error: kind(described(&error)), is_cut_off: true, is_late: false };
+            return Self { error: kind(describe(&error)), is_disconnected: true, is_timeout: false };
         };
         let kind = match state.code().get(..2) {
             _ if *state == SqlState::DISK_FULL => StoreError::NoSpace,
@@ -41,11 +45,11 @@ impl From<Error> for Trouble {
         };
         let is_late = *state == SqlState::QUERY_CANCELED;
         let is_cut_off = !is_late && matches!(state.code().get(..2), Some("08" | "57" | "25"));
-        Self { error: kind(described(&error)), is_cut_off, is_late }
+        Self { error: kind(describe(&error)), is_disconnected: is_cut_off, is_timeout: is_late }
     }
 }
 
-impl From<PoolError> for Trouble {
+impl From<PoolError> for DatabaseError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => error.into(),
@@ -53,28 +57,30 @@ impl From<PoolError> for Trouble {
                 error: StoreError::Unavailable(
                     "all connections to the database are in use, or none can be made".to_owned(),
                 ),
-                is_cut_off: false,
-                is_late: true,
+                is_disconnected: false,
+                is_timeout: true,
             },
-            error => Self { error: StoreError::Unavailable(error.to_string()), is_cut_off: true, is_late: false },
+            error => {
+                Self { error: StoreError::Unavailable(error.to_string()), is_disconnected: true, is_timeout: false }
+            }
         }
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for DatabaseError {
     fn from(error: StoreError) -> Self {
-        Self { error, is_cut_off: false, is_late: false }
+        Self { error, is_disconnected: false, is_timeout: false }
     }
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<DatabaseError> for StoreError {
+    fn from(trouble: DatabaseError) -> Self {
         trouble.error
     }
 }
 
 /// The failure with its causes, of which the last one usually says most.
-pub(super) fn described(error: &Error) -> String {
+pub(super) fn describe(error: &Error) -> String {
     if let Some(said_by_the_server) = error.as_db_error() {
         return said_by_the_server.to_string();
     }
