@@ -22,8 +22,8 @@ pub(super) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
 }
 
 /// A piece of a session.
-pub(super) fn piece(session: u64, number: u32, text: &str) -> Piece {
-    let cover = Cover {
+pub(super) fn chunk(session: u64, number: u32, text: &str) -> Chunk {
+    let cover = SessionInfo {
         dialect: Dialect::Lmtp,
         client: Some([192, 0, 2, 1].into()),
         helo: Some("client.test".to_owned()),
@@ -31,15 +31,15 @@ pub(super) fn piece(session: u64, number: u32, text: &str) -> Piece {
         user: Some("james".to_owned()),
         started: second(session),
         end: None,
-        refused: 0,
+        refusals: 0,
     };
-    let mut lines = Lines::default();
-    lines.push(Line { micros: 7, side: Side::Server, text });
-    Piece { session: session.into(), number, at: second(session), cover: Arc::new(cover), transaction: None, lines }
+    let mut lines = TranscriptLines::default();
+    lines.push(TranscriptLine { micros: 7, side: Side::Server, text });
+    Chunk { session: session.into(), number, at: second(session), info: Arc::new(cover), transaction: None, lines }
 }
 
 /// A piece with a mail that was stored.
-pub(super) fn mail(session: u64, number: u32, mailbox: &str, id: u64) -> Piece {
+pub(super) fn mail_chunk(session: u64, number: u32, mailbox: &str, id: u64) -> Chunk {
     let transaction = Transaction {
         from: "a@x.test".to_owned(),
         parameters: "RET=HDRS ENVID=1".to_owned(),
@@ -51,20 +51,20 @@ pub(super) fn mail(session: u64, number: u32, mailbox: &str, id: u64) -> Piece {
         reply: Some("250 2.0.0 Mail accepted".into()),
         messages: vec![(mailbox.to_owned().into(), id.into()), ("other".to_owned().into(), (id + 1).into())],
     };
-    Piece { transaction: Some(transaction), ..piece(session, number, &format!("mail {number}")) }
+    Chunk { transaction: Some(transaction), ..chunk(session, number, &format!("mail {number}")) }
 }
 
 fn second(second: u64) -> Timestamp {
     Timestamp::from_second(i64::try_from(second).unwrap()).unwrap()
 }
 
-fn changed(mut piece: Piece, change: impl FnOnce(&mut Cover)) -> Piece {
-    change(Arc::make_mut(&mut piece.cover));
+fn changed(mut piece: Chunk, change: impl FnOnce(&mut SessionInfo)) -> Chunk {
+    change(Arc::make_mut(&mut piece.info));
     piece
 }
 
 fn first(limit: usize) -> SessionPage {
-    SessionPage { before: None, refused: false, limit }
+    SessionPage { before: None, refused_only: false, limit }
 }
 
 async fn ids(journal: &impl Journal, page: SessionPage) -> Vec<u64> {
@@ -76,60 +76,64 @@ async fn an_empty_journal_knows_nothing(journal: &impl Journal) {
     assert_eq!(journal.sessions(SessionPage { before: Some(u64::MAX.into()), ..first(10) }).await.unwrap(), []);
     assert_eq!(journal.session(7.into()).await.unwrap(), None);
     assert_eq!(journal.session(u64::MAX.into()).await.unwrap(), None);
-    assert_eq!(journal.of_message(&"bob".to_owned().into(), 7.into()).await.unwrap(), None);
+    assert_eq!(journal.find_by_message(&"bob".to_owned().into(), 7.into()).await.unwrap(), None);
 }
 
 fn ids_ascend(journal: &impl Journal) {
     let noon = second(1);
-    let given = [noon, noon, second(0)].map(|now| journal.begin(now).number());
+    let given = [noon, noon, second(0)].map(|now| journal.start_session(now).number());
     assert!(given.is_sorted_by(|one, next| one < next), "{given:?}");
     // A millisecond more or less: where there are several nodes, each has only some of the numbers.
     assert!(given.iter().all(|number| number.abs_diff(1_000_000) < 1000), "{given:?}");
 }
 
 async fn a_session_is_told_as_it_was_noted(journal: &impl Journal) {
-    let end = End { at: Some(second(9)), how: Cow::Borrowed("quit") };
+    let end = SessionEnd { at: Some(second(9)), reason: Cow::Borrowed("quit") };
     let pieces = [
-        piece(5, 0, "220 mx.test"),
-        mail(5, 1, "bob", 70),
-        changed(piece(5, 2, "221 Bye"), |cover| cover.end = Some(end)),
+        chunk(5, 0, "220 mx.test"),
+        mail_chunk(5, 1, "bob", 70),
+        changed(chunk(5, 2, "221 Bye"), |cover| cover.end = Some(end)),
     ];
     for piece in pieces.clone() {
-        journal.note(piece);
+        journal.append(piece);
     }
-    journal.note(changed(piece(6, 0, "a stranger"), |cover| {
-        *cover = Cover { client: None, helo: None, tls: None, user: None, ..cover.clone() };
+    journal.append(changed(chunk(6, 0, "a stranger"), |cover| {
+        *cover = SessionInfo { client: None, helo: None, tls: None, user: None, ..cover.clone() };
     }));
     let told = journal.session(5.into()).await.unwrap().unwrap();
-    assert_eq!(told.cover, pieces[2].cover, "the last word counts");
-    let without_cover = |piece: &Piece| (piece.number, piece.at, piece.transaction.clone(), piece.lines.clone());
+    assert_eq!(told.info, pieces[2].info, "the last word counts");
+    let without_cover = |piece: &Chunk| (piece.number, piece.at, piece.transaction.clone(), piece.lines.clone());
     let as_noted: Vec<_> = pieces.iter().map(without_cover).collect();
-    assert_eq!(told.pieces.iter().map(|piece| without_cover(piece)).collect::<Vec<_>>(), as_noted);
+    assert_eq!(told.chunks.iter().map(|piece| without_cover(piece)).collect::<Vec<_>>(), as_noted);
     let texts: Vec<&str> = told.lines().map(|line| line.text).collect();
     assert_eq!(texts, ["220 mx.test", "mail 1", "221 Bye"]);
     let stranger = journal.session(6.into()).await.unwrap().unwrap();
-    assert_eq!((stranger.cover.client, &stranger.cover.tls, &stranger.cover.helo), (None, &None, &None));
+    assert_eq!((stranger.info.client, &stranger.info.tls, &stranger.info.helo), (None, &None, &None));
 }
 
 async fn a_message_has_the_head_and_its_own_piece(journal: &impl Journal) {
-    for piece in [piece(5, 0, "head"), mail(5, 1, "bob", 70), mail(5, 2, "bob", 80), piece(5, 3, "tail")] {
-        journal.note(piece);
+    for piece in [chunk(5, 0, "head"), mail_chunk(5, 1, "bob", 70), mail_chunk(5, 2, "bob", 80), chunk(5, 3, "tail")] {
+        journal.append(piece);
     }
     for (mailbox, id, expected) in [("bob", 70, 1), ("other", 71, 1), ("bob", 80, 2)] {
-        let told = journal.of_message(&mailbox.to_owned().into(), id.into()).await.unwrap().unwrap();
-        let numbers: Vec<u32> = told.pieces.iter().map(|piece| piece.number).collect();
+        let told = journal.find_by_message(&mailbox.to_owned().into(), id.into()).await.unwrap().unwrap();
+        let numbers: Vec<u32> = told.chunks.iter().map(|piece| piece.number).collect();
         assert_eq!((told.session.number(), numbers), (5, vec![0, expected]), "{mailbox} {id}");
         let texts: Vec<&str> = told.lines().map(|line| line.text).collect();
         assert_eq!(texts, ["head", &format!("mail {expected}")]);
     }
     for (mailbox, id) in [("bob", 71), ("bob", 1), ("eve", 70)] {
-        assert_eq!(journal.of_message(&mailbox.to_owned().into(), id.into()).await.unwrap(), None, "{mailbox} {id}");
+        assert_eq!(
+            journal.find_by_message(&mailbox.to_owned().into(), id.into()).await.unwrap(),
+            None,
+            "{mailbox} {id}"
+        );
     }
 }
 
 async fn sessions_come_in_pages(journal: &impl Journal) {
     for session in [3, 1, 5, 2, 4] {
-        journal.note(piece(session, 0, "head"));
+        journal.append(chunk(session, 0, "head"));
     }
     assert_eq!(ids(journal, first(10)).await, [5, 4, 3, 2, 1]);
     assert_eq!(ids(journal, first(2)).await, [5, 4]);
@@ -139,71 +143,71 @@ async fn sessions_come_in_pages(journal: &impl Journal) {
 }
 
 async fn refused_ones_can_be_asked_for(journal: &impl Journal) {
-    journal.note(changed(piece(1, 0, "554 no"), |cover| cover.refused = 1));
-    journal.note(piece(2, 0, "220 yes"));
-    journal.note(changed(piece(2, 1, "550 no"), |cover| cover.refused = 2));
-    journal.note(piece(3, 0, "220 yes"));
-    assert_eq!(ids(journal, SessionPage { refused: true, ..first(10) }).await, [2, 1]);
-    assert_eq!(ids(journal, SessionPage { refused: true, ..first(1) }).await, [2]);
-    assert_eq!(ids(journal, SessionPage { refused: true, before: Some(2.into()), ..first(9) }).await, [1]);
+    journal.append(changed(chunk(1, 0, "554 no"), |cover| cover.refusals = 1));
+    journal.append(chunk(2, 0, "220 yes"));
+    journal.append(changed(chunk(2, 1, "550 no"), |cover| cover.refusals = 2));
+    journal.append(chunk(3, 0, "220 yes"));
+    assert_eq!(ids(journal, SessionPage { refused_only: true, ..first(10) }).await, [2, 1]);
+    assert_eq!(ids(journal, SessionPage { refused_only: true, ..first(1) }).await, [2]);
+    assert_eq!(ids(journal, SessionPage { refused_only: true, before: Some(2.into()), ..first(9) }).await, [1]);
 }
 
 async fn a_long_session_is_listed_by_its_end(journal: &impl Journal) {
-    for number in 0..=u32::try_from(MAX_LISTED_PIECES).unwrap() {
-        journal.note(piece(1, number, "x"));
+    for number in 0..=u32::try_from(MAX_LISTED_CHUNKS).unwrap() {
+        journal.append(chunk(1, number, "x"));
     }
     let listed = journal.sessions(first(1)).await.unwrap();
-    let numbers: Vec<u32> = listed[0].pieces.iter().map(|piece| piece.number).collect();
-    assert_eq!((numbers.len(), numbers.first(), numbers.last()), (MAX_LISTED_PIECES, Some(&1), Some(&100)));
-    assert_eq!(journal.session(1.into()).await.unwrap().unwrap().pieces.len(), MAX_LISTED_PIECES + 1);
+    let numbers: Vec<u32> = listed[0].chunks.iter().map(|piece| piece.number).collect();
+    assert_eq!((numbers.len(), numbers.first(), numbers.last()), (MAX_LISTED_CHUNKS, Some(&1), Some(&100)));
+    assert_eq!(journal.session(1.into()).await.unwrap().unwrap().chunks.len(), MAX_LISTED_CHUNKS + 1);
 }
 
 async fn the_first_go_when_there_is_too_much(journal: &impl Journal) {
     for session in 1..=100 {
-        journal.note(piece(session, 0, "head"));
-        journal.note(changed(mail(session, 1, "bob", 10 * session), |cover| cover.refused = 1));
+        journal.append(chunk(session, 0, "head"));
+        journal.append(changed(mail_chunk(session, 1, "bob", 10 * session), |cover| cover.refusals = 1));
     }
     let left = ids(journal, first(1000)).await;
     assert!((5..40).contains(&left.len()), "{}", left.len());
     let oldest = *left.last().unwrap();
     assert_eq!(left, (oldest..=100).rev().collect::<Vec<_>>(), "the latest are left");
     let bob = "bob".to_owned().into();
-    assert!(journal.of_message(&bob, 1000.into()).await.unwrap().is_some());
-    assert!(journal.of_message(&bob, 10.into()).await.unwrap().is_none());
+    assert!(journal.find_by_message(&bob, 1000.into()).await.unwrap().is_some());
+    assert!(journal.find_by_message(&bob, 10.into()).await.unwrap().is_none());
     // A session may have lost its head; the rest of it is told nevertheless.
     let told = journal.session(oldest.into()).await.unwrap().unwrap();
-    assert_eq!((told.pieces.last().unwrap().number, told.cover.helo.as_deref()), (1, Some("client.test")));
+    assert_eq!((told.chunks.last().unwrap().number, told.info.helo.as_deref()), (1, Some("client.test")));
 }
 
 async fn what_is_too_old_goes(journal: &impl Journal) {
     for session in 1..=9 {
-        journal.note(mail(session, 1, "bob", 10 * session));
+        journal.append(mail_chunk(session, 1, "bob", 10 * session));
     }
-    journal.forget_before(second(5));
+    journal.expire_before(second(5));
     // That may take a moment.
     while ids(journal, first(10)).await.len() > 5 {
         tokio::task::yield_now().await;
     }
     assert_eq!(ids(journal, first(10)).await, [9, 8, 7, 6, 5]);
-    assert!(journal.of_message(&"bob".to_owned().into(), 40.into()).await.unwrap().is_none());
+    assert!(journal.find_by_message(&"bob".to_owned().into(), 40.into()).await.unwrap().is_none());
 }
 
 /// What was noted is told by the next one who opens the same journal, also what was noted just before the end.
 pub(super) async fn what_was_noted_lasts<J: Journal>(open: impl AsyncFn() -> J) {
     let journal = open().await;
-    let end = End { at: Some(second(9)), how: Cow::Borrowed("quit") };
-    journal.note(piece(5, 0, "head"));
-    journal.note(changed(mail(5, 1, "bob", 70), |cover| cover.end = Some(end.clone())));
-    journal.note(piece(6, 0, "cut off"));
+    let end = SessionEnd { at: Some(second(9)), reason: Cow::Borrowed("quit") };
+    journal.append(chunk(5, 0, "head"));
+    journal.append(changed(mail_chunk(5, 1, "bob", 70), |cover| cover.end = Some(end.clone())));
+    journal.append(chunk(6, 0, "cut off"));
     drop(journal);
     let journal = open().await;
-    let told = journal.of_message(&"bob".to_owned().into(), 70.into()).await.unwrap().unwrap();
+    let told = journal.find_by_message(&"bob".to_owned().into(), 70.into()).await.unwrap().unwrap();
     assert_eq!(told.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
-    assert_eq!(told.pieces[1].transaction, mail(5, 1, "bob", 70).transaction);
-    assert_eq!(told.cover.end, Some(end));
+    assert_eq!(told.chunks[1].transaction, mail_chunk(5, 1, "bob", 70).transaction);
+    assert_eq!(told.info.end, Some(end));
     // A session without an end is over nevertheless.
     let cut_off = journal.session(6.into()).await.unwrap().unwrap();
-    assert_eq!(cut_off.cover.end, Some(End { at: None, how: Cow::Borrowed("lost") }));
-    journal.note(piece(7, 0, "later"));
+    assert_eq!(cut_off.info.end, Some(SessionEnd { at: None, reason: Cow::Borrowed("lost") }));
+    journal.append(chunk(7, 0, "later"));
     assert_eq!(ids(&journal, first(10)).await, [7, 6, 5]);
 }

@@ -7,11 +7,11 @@
 #[cfg(test)]
 mod conformance;
 pub mod disk;
-mod fresh;
 mod lines;
 pub mod memory;
 pub mod postgres;
-mod waiting;
+mod queued;
+mod write_queue;
 mod writer;
 
 use std::borrow::Cow;
@@ -27,12 +27,12 @@ use restante_mail::message::{MessageId, ParseMessageIdError};
 use restante_mail::naming::MailboxName;
 use restante_store::Result;
 
-pub use lines::{Line, Lines, Side};
+pub use lines::{Side, TranscriptLine, TranscriptLines};
 
 /// The most pieces of each session that a list of sessions shows: the last ones.
-pub const MAX_LISTED_PIECES: usize = 100;
+pub const MAX_LISTED_CHUNKS: usize = 100;
 /// What a piece takes beside its texts, about.
-const PIECE: usize = 512;
+const CHUNK_OVERHEAD_BYTES: usize = 512;
 
 /// Sessions and what was said in them.
 ///
@@ -41,15 +41,15 @@ const PIECE: usize = 512;
 pub trait Journal: Send + Sync + 'static {
     /// An id for a session that begins now, above every id that was given here before, and unlike those that other nodes
     /// give.
-    fn begin(&self, now: Timestamp) -> SessionId;
+    fn start_session(&self, now: Timestamp) -> SessionId;
 
     /// Takes a piece. Returns at once, whatever the backend is busy with; whoever asks from now on is told of it. When
     /// there is more than the journal holds, the pieces go that were noted first. A backend that writes them may also lose
     /// some that it has not written yet, the first of those, when more come than it can write and hold in memory.
-    fn note(&self, piece: Piece);
+    fn append(&self, piece: Chunk);
 
     /// Lets everything go that was noted before the deadline, within some seconds. Returns at once.
-    fn forget_before(&self, deadline: Timestamp);
+    fn expire_before(&self, deadline: Timestamp);
 
     /// Sessions, the latest first, restricted to a page. Each has its last [`MAX_LISTED_PIECES`] at most, and their lines
     /// may be left out. Costs what it returns, however many sessions there are.
@@ -59,7 +59,7 @@ pub trait Journal: Send + Sync + 'static {
     async fn session(&self, id: SessionId) -> Result<Option<Transcript>>;
 
     /// The head of the session that brought this message, as far as it is left, and the piece in which it came.
-    async fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>>;
+    async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>>;
 }
 
 /// A session's identity: about the microsecond of its beginning, moved up where that one is taken.
@@ -96,7 +96,7 @@ impl FromStr for SessionId {
 
 /// Part of a session, of which there is nothing more to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct Chunk {
     /// The session.
     pub session: SessionId,
     /// Its place in the session. The head is number 0, and each has the number behind the one before.
@@ -104,16 +104,16 @@ pub struct Piece {
     /// When it was noted.
     pub at: Timestamp,
     /// What is known of the session by now.
-    pub cover: Arc<Cover>,
+    pub info: Arc<SessionInfo>,
     /// The mail that ends in this piece.
     pub transaction: Option<Transaction>,
     /// What was said.
-    pub lines: Lines,
+    pub lines: TranscriptLines,
 }
 
 /// What is known of a session as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cover {
+pub struct SessionInfo {
     /// What was spoken.
     pub dialect: Dialect,
     /// The client's address; none on a unix socket.
@@ -127,9 +127,9 @@ pub struct Cover {
     /// When it began.
     pub started: Timestamp,
     /// How it ended.
-    pub end: Option<End>,
+    pub end: Option<SessionEnd>,
     /// How often the server has refused something.
-    pub refused: u32,
+    pub refusals: u32,
 }
 
 /// The protocol of a session.
@@ -152,11 +152,11 @@ pub struct Tls {
 
 /// The end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct SessionEnd {
     /// When that was; none when the server ended before the session.
     pub at: Option<Timestamp>,
     /// A word for how it ended.
-    pub how: Cow<'static, str>,
+    pub reason: Cow<'static, str>,
 }
 
 /// A mail that a client has sent, or tried to.
@@ -204,7 +204,7 @@ pub struct SessionPage {
     /// Only sessions that began before this one.
     pub before: Option<SessionId>,
     /// Only sessions in which something was refused.
-    pub refused: bool,
+    pub refused_only: bool,
     /// At most so many.
     pub limit: usize,
 }
@@ -215,20 +215,20 @@ pub struct Transcript {
     /// The session.
     pub session: SessionId,
     /// What is known of it as a whole.
-    pub cover: Arc<Cover>,
+    pub info: Arc<SessionInfo>,
     /// The pieces in their order; never none.
-    pub pieces: Vec<Arc<Piece>>,
+    pub chunks: Vec<Arc<Chunk>>,
 }
 
 impl Transcript {
     /// The mails in it.
     pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
-        self.pieces.iter().filter_map(|piece| piece.transaction.as_ref())
+        self.chunks.iter().filter_map(|piece| piece.transaction.as_ref())
     }
 
     /// What was said, line by line.
-    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        self.pieces.iter().flat_map(|piece| piece.lines.iter())
+    pub fn lines(&self) -> impl Iterator<Item = TranscriptLine<'_>> {
+        self.chunks.iter().flat_map(|piece| piece.lines.iter())
     }
 }
 
@@ -260,10 +260,10 @@ impl Outcome {
     }
 }
 
-impl Piece {
+impl Chunk {
     /// What it takes in a journal, about.
     fn bytes(&self) -> usize {
-        let cover = [&self.cover.helo, &self.cover.user].into_iter().flatten().map(String::len).sum::<usize>();
+        let cover = [&self.info.helo, &self.info.user].into_iter().flatten().map(String::len).sum::<usize>();
         let mail = self.transaction.as_ref().map_or(0, |mail| {
             let to: usize = mail.to.iter().map(|to| 48 + to.address.len() + to.parameters.len()).sum();
             mail.from.len()
@@ -272,49 +272,49 @@ impl Piece {
                 + to
                 + 96 * mail.messages.len()
         });
-        PIECE + cover + mail + self.lines.bytes()
+        CHUNK_OVERHEAD_BYTES + cover + mail + self.lines.bytes()
     }
 }
 
 /// Gives ids to sessions. Where several nodes do so, each has the microseconds for itself that leave its number when they are
 /// divided by how many numbers there are.
 #[derive(Debug)]
-struct Numbers {
-    last: AtomicU64,
-    nodes: u64,
+struct SessionIdGenerator {
+    last_id: AtomicU64,
+    node_count: u64,
     node: AtomicU64,
 }
 
-impl Default for Numbers {
+impl Default for SessionIdGenerator {
     /// All microseconds are ours.
     fn default() -> Self {
-        Self::of_nodes(1)
+        Self::with_node_count(1)
     }
 }
 
-impl Numbers {
+impl SessionIdGenerator {
     /// For so many nodes, of which this is number zero as long as nothing else is said.
-    fn of_nodes(nodes: u64) -> Self {
-        Self { last: AtomicU64::new(0), nodes, node: AtomicU64::new(0) }
+    fn with_node_count(nodes: u64) -> Self {
+        Self { last_id: AtomicU64::new(0), node_count: nodes, node: AtomicU64::new(0) }
     }
 
     fn next(&self, now: Timestamp) -> SessionId {
         let arrival = u64::try_from(now.as_microsecond()).unwrap_or(0);
         let node = self.node.load(Ordering::Relaxed);
-        let ours = |micros: u64| micros - micros % self.nodes + node;
+        let ours = |micros: u64| micros - micros % self.node_count + node;
         // The clock may stand still or go back, and others may ask at the same time.
-        let following = |last: u64| if ours(arrival) > last { ours(arrival) } else { ours(last + self.nodes) };
-        SessionId(following(self.last.update(Ordering::Relaxed, Ordering::Relaxed, following)))
+        let following = |last: u64| if ours(arrival) > last { ours(arrival) } else { ours(last + self.node_count) };
+        SessionId(following(self.last_id.update(Ordering::Relaxed, Ordering::Relaxed, following)))
     }
 
     /// Whatever is given from now on is above this one.
-    fn skip_to(&self, last: SessionId) {
-        self.last.fetch_max(last.0, Ordering::Relaxed);
+    fn advance_to(&self, last: SessionId) {
+        self.last_id.fetch_max(last.0, Ordering::Relaxed);
     }
 
     /// Whatever is given from now on is of this node.
-    fn belong_to(&self, node: u64) {
-        self.node.store(node % self.nodes, Ordering::Relaxed);
+    fn set_node(&self, node: u64) {
+        self.node.store(node % self.node_count, Ordering::Relaxed);
     }
 }
 
@@ -326,8 +326,8 @@ mod tests {
     fn nodes_never_give_the_same_number() {
         let micros = [10_000, 10_000, 10_001, 9_000, 10_100, 10_639, 10_640];
         let given = [0, 1, 63].map(|node| {
-            let numbers = Numbers::of_nodes(64);
-            numbers.belong_to(node);
+            let numbers = SessionIdGenerator::with_node_count(64);
+            numbers.set_node(node);
             micros.map(|micros| numbers.next(Timestamp::from_microsecond(micros).unwrap()).number())
         });
         let zero = [9984, 10_048, 10_112, 10_176, 10_240, 10_624, 10_688];
@@ -336,12 +336,12 @@ mod tests {
 
     #[test]
     fn a_new_number_of_a_node_does_not_lead_back() {
-        let numbers = Numbers::of_nodes(64);
-        numbers.belong_to(63);
+        let numbers = SessionIdGenerator::with_node_count(64);
+        numbers.set_node(63);
         let first = numbers.next(Timestamp::UNIX_EPOCH);
-        numbers.belong_to(1);
+        numbers.set_node(1);
         assert_eq!((first.number(), numbers.next(Timestamp::UNIX_EPOCH).number()), (63, 65));
-        numbers.skip_to(1000.into());
+        numbers.advance_to(1000.into());
         assert_eq!(numbers.next(Timestamp::UNIX_EPOCH).number(), 1025);
     }
 }

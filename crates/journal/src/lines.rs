@@ -2,23 +2,23 @@
 //! reads one of them.
 
 /// The most bytes that are kept of one piece of a session. A client that talks without end is cut short.
-const MAX_BYTES: usize = 64 * 1024;
+const MAX_CHUNK_BYTES: usize = 64 * 1024;
 /// What stands for what was said then.
-const CUT: &str = "(what was said here is too much to be kept)";
+const TRUNCATION_NOTICE: &str = "(what was said here is too much to be kept)";
 /// How much room a piece gets at first; most need no more.
-const ROOM: usize = 512;
+const INITIAL_CAPACITY: usize = 512;
 /// Moment and length stand before each text.
-const HEAD: usize = 10;
+const LINE_HEADER_BYTES: usize = 10;
 /// The bit of the moment that says who speaks.
-const SERVER: u64 = 1 << 63;
+const SERVER_FLAG: u64 = 1 << 63;
 
 /// What was said, line by line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lines(Vec<u8>);
+pub struct TranscriptLines(Vec<u8>);
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct TranscriptLine<'a> {
     /// When it was said, in microseconds since the session began.
     pub micros: u64,
     /// Who said it.
@@ -46,22 +46,22 @@ impl Side {
     }
 }
 
-impl Lines {
+impl TranscriptLines {
     /// Adds a line, or says that there is no room for it.
-    pub fn push(&mut self, line: Line<'_>) {
-        let room = MAX_BYTES.saturating_sub(self.0.len() + HEAD + CUT.len());
-        if HEAD + line.text.len() <= room {
+    pub fn push(&mut self, line: TranscriptLine<'_>) {
+        let room = MAX_CHUNK_BYTES.saturating_sub(self.0.len() + LINE_HEADER_BYTES + TRUNCATION_NOTICE.len());
+        if LINE_HEADER_BYTES + line.text.len() <= room {
             self.write(line);
-        } else if !self.0.ends_with(CUT.as_bytes()) && room > 0 {
-            self.write(Line { text: CUT, ..line });
+        } else if !self.0.ends_with(TRUNCATION_NOTICE.as_bytes()) && room > 0 {
+            self.write(TranscriptLine { text: TRUNCATION_NOTICE, ..line });
         }
     }
 
     /// The lines in their order.
-    pub fn iter(&self) -> impl Iterator<Item = Line<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = TranscriptLine<'_>> {
         let mut rest = self.0.as_slice();
         std::iter::from_fn(move || {
-            let (line, behind) = read(rest)?;
+            let (line, behind) = parse_line(rest)?;
             rest = behind;
             Some(line)
         })
@@ -89,19 +89,19 @@ impl Lines {
 
     /// Gives back the memory that is not needed, where that is worth while.
     pub(super) fn shrink(&mut self) {
-        if self.0.capacity() > ROOM || self.0.len() < ROOM / 2 {
+        if self.0.capacity() > INITIAL_CAPACITY || self.0.len() < INITIAL_CAPACITY / 2 {
             self.0.shrink_to_fit();
         }
     }
 
-    fn write(&mut self, Line { micros, side, text }: Line<'_>) {
+    fn write(&mut self, TranscriptLine { micros, side, text }: TranscriptLine<'_>) {
         if self.0.capacity() == 0 {
-            self.0.reserve(ROOM);
+            self.0.reserve(INITIAL_CAPACITY);
         }
-        let who = if side == Side::Server { SERVER } else { 0 };
+        let who = if side == Side::Server { SERVER_FLAG } else { 0 };
         let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
-        let mut head = [0; HEAD];
-        head[..8].copy_from_slice(&(micros & !SERVER | who).to_le_bytes());
+        let mut head = [0; LINE_HEADER_BYTES];
+        head[..8].copy_from_slice(&(micros & !SERVER_FLAG | who).to_le_bytes());
         head[8..].copy_from_slice(&length.to_le_bytes());
         self.0.extend_from_slice(&head);
         self.0.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
@@ -109,21 +109,21 @@ impl Lines {
 }
 
 /// The first line, and what is behind it. What makes no sense is the end.
-fn read(bytes: &[u8]) -> Option<(Line<'_>, &[u8])> {
+fn parse_line(bytes: &[u8]) -> Option<(TranscriptLine<'_>, &[u8])> {
     let (moment, rest) = bytes.split_first_chunk::<8>()?;
     let (length, rest) = rest.split_first_chunk::<2>()?;
     let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
     let moment = u64::from_le_bytes(*moment);
-    let side = if moment & SERVER == 0 { Side::Client } else { Side::Server };
-    Some((Line { micros: moment & !SERVER, side, text: str::from_utf8(text).ok()? }, rest))
+    let side = if moment & SERVER_FLAG == 0 { Side::Client } else { Side::Server };
+    Some((TranscriptLine { micros: moment & !SERVER_FLAG, side, text: str::from_utf8(text).ok()? }, rest))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(micros: u64, side: Side, text: &str) -> Line<'_> {
-        Line { micros, side, text }
+    fn line(micros: u64, side: Side, text: &str) -> TranscriptLine<'_> {
+        TranscriptLine { micros, side, text }
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             line(17, Side::Client, ""),
             line(u64::MAX / 2, Side::Client, "EHLO bücher.test"),
         ];
-        let mut lines = Lines::default();
+        let mut lines = TranscriptLines::default();
         assert!(lines.is_empty());
         for line in said {
             lines.push(line);
@@ -141,18 +141,18 @@ mod tests {
         assert_eq!(lines.iter().collect::<Vec<_>>(), said);
         let mut torn = lines.as_bytes().to_vec();
         torn.pop();
-        assert_eq!(Lines::from_bytes(torn).iter().collect::<Vec<_>>(), said[..2]);
+        assert_eq!(TranscriptLines::from_bytes(torn).iter().collect::<Vec<_>>(), said[..2]);
     }
 
     #[test]
     fn a_client_that_talks_without_end_is_cut_short() {
-        let mut lines = Lines::default();
+        let mut lines = TranscriptLines::default();
         for micros in 0..100_000 {
             lines.push(line(micros, Side::Client, "NOOP"));
             lines.push(line(micros, Side::Client, &"x".repeat(60_000)));
         }
-        assert!(lines.bytes() <= MAX_BYTES, "{}", lines.bytes());
+        assert!(lines.bytes() <= MAX_CHUNK_BYTES, "{}", lines.bytes());
         let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
-        assert_eq!((texts[0], texts[1].len(), texts[2], texts[3]), ("NOOP", 60_000, "NOOP", CUT));
+        assert_eq!((texts[0], texts[1].len(), texts[2], texts[3]), ("NOOP", 60_000, "NOOP", TRUNCATION_NOTICE));
     }
 }

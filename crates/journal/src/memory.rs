@@ -11,40 +11,40 @@ use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_store::Result;
 
-use super::{Cover, Journal, MAX_LISTED_PIECES, Numbers, Piece, SessionId, SessionPage, Transcript};
+use super::{Chunk, Journal, MAX_LISTED_CHUNKS, SessionId, SessionIdGenerator, SessionInfo, SessionPage, Transcript};
 
 /// A [`Journal`] in memory.
 #[derive(Debug)]
 pub struct MemoryJournal {
     max_bytes: usize,
-    numbers: Numbers,
-    book: Mutex<Book>,
+    session_ids: SessionIdGenerator,
+    state: Mutex<State>,
 }
 
 impl MemoryJournal {
     /// An empty journal that holds so many bytes.
     pub fn new(max_bytes: usize) -> Self {
-        Self { max_bytes, numbers: Numbers::default(), book: Mutex::default() }
+        Self { max_bytes, session_ids: SessionIdGenerator::default(), state: Mutex::default() }
     }
 
     /// A panic elsewhere must not take the journal with it: no change of [`Book`] stops half-way.
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Journal for MemoryJournal {
-    fn begin(&self, now: Timestamp) -> SessionId {
-        self.numbers.next(now)
+    fn start_session(&self, now: Timestamp) -> SessionId {
+        self.session_ids.next(now)
     }
 
-    fn note(&self, mut piece: Piece) {
+    fn append(&self, mut piece: Chunk) {
         piece.lines.shrink();
         let piece = Arc::new(piece);
         // What goes is freed after the lock is let go.
         let mut gone = Vec::new();
-        let mut book = self.book();
+        let mut book = self.lock();
         book.add(piece);
         while book.bytes > self.max_bytes {
             let Some(oldest) = book.remove_oldest() else { break };
@@ -53,9 +53,9 @@ impl Journal for MemoryJournal {
         drop(book);
     }
 
-    fn forget_before(&self, deadline: Timestamp) {
+    fn expire_before(&self, deadline: Timestamp) {
         let mut gone = Vec::new();
-        let mut book = self.book();
+        let mut book = self.lock();
         while book.oldest().is_some_and(|piece| piece.at < deadline) {
             gone.extend(book.remove_oldest());
         }
@@ -63,35 +63,35 @@ impl Journal for MemoryJournal {
     }
 
     async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
-        let book = self.book();
+        let book = self.lock();
         let before = page.before.unwrap_or(SessionId(u64::MAX));
-        let ids: Vec<SessionId> = if page.refused {
+        let ids: Vec<SessionId> = if page.refused_only {
             book.refused.range(..before).rev().take(page.limit).copied().collect()
         } else {
             book.sessions.range(..before).rev().take(page.limit).map(|(id, _)| *id).collect()
         };
-        Ok(ids.into_iter().filter_map(|id| book.transcript(id, MAX_LISTED_PIECES)).collect())
+        Ok(ids.into_iter().filter_map(|id| book.transcript(id, MAX_LISTED_CHUNKS)).collect())
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
-        Ok(self.book().transcript(id, usize::MAX))
+        Ok(self.lock().transcript(id, usize::MAX))
     }
 
-    async fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
-        let book = self.book();
-        let place = book.messages.get(&Key(id, mailbox.clone()));
+    async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
+        let book = self.lock();
+        let place = book.messages.get(&MessageKey(id, mailbox.clone()));
         Ok(place.and_then(|&(session, number)| book.excerpt(session, number)))
     }
 }
 
 /// Everything behind the lock.
 #[derive(Debug, Default)]
-struct Book {
-    sessions: BTreeMap<SessionId, Held>,
+struct State {
+    sessions: BTreeMap<SessionId, StoredSession>,
     /// Those of them in which something was refused.
     refused: BTreeSet<SessionId>,
     /// In which piece a message came.
-    messages: HashMap<Key, (SessionId, u32)>,
+    messages: HashMap<MessageKey, (SessionId, u32)>,
     /// Whose first piece goes next: every piece stands for itself, in the order in which they were noted.
     order: VecDeque<SessionId>,
     bytes: usize,
@@ -99,9 +99,9 @@ struct Book {
 
 /// A message. Two of them hardly ever have the same id, so that is all there is to hash.
 #[derive(Debug, PartialEq, Eq)]
-struct Key(MessageId, MailboxName);
+struct MessageKey(MessageId, MailboxName);
 
-impl Hash for Key {
+impl Hash for MessageKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.hash(state);
     }
@@ -109,42 +109,42 @@ impl Hash for Key {
 
 /// What is left of a session.
 #[derive(Debug)]
-struct Held {
-    cover: Arc<Cover>,
-    pieces: VecDeque<Arc<Piece>>,
+struct StoredSession {
+    info: Arc<SessionInfo>,
+    chunks: VecDeque<Arc<Chunk>>,
 }
 
-impl Book {
-    fn add(&mut self, piece: Arc<Piece>) {
+impl State {
+    fn add(&mut self, piece: Arc<Chunk>) {
         self.bytes += piece.bytes();
         self.order.push_back(piece.session);
-        if piece.cover.refused > 0 {
+        if piece.info.refusals > 0 {
             self.refused.insert(piece.session);
         }
         for (mailbox, id) in piece.transaction.iter().flat_map(|mail| &mail.messages) {
-            self.messages.insert(Key(*id, mailbox.clone()), (piece.session, piece.number));
+            self.messages.insert(MessageKey(*id, mailbox.clone()), (piece.session, piece.number));
         }
-        let cover = piece.cover.clone();
+        let cover = piece.info.clone();
         let held = self.sessions.entry(piece.session);
-        let held = held.or_insert_with(|| Held { cover: cover.clone(), pieces: VecDeque::with_capacity(3) });
-        held.cover = cover;
-        held.pieces.push_back(piece);
+        let held = held.or_insert_with(|| StoredSession { info: cover.clone(), chunks: VecDeque::with_capacity(3) });
+        held.info = cover;
+        held.chunks.push_back(piece);
     }
 
-    fn oldest(&self) -> Option<&Arc<Piece>> {
-        self.sessions.get(self.order.front()?)?.pieces.front()
+    fn oldest(&self) -> Option<&Arc<Chunk>> {
+        self.sessions.get(self.order.front()?)?.chunks.front()
     }
 
-    fn remove_oldest(&mut self) -> Option<Arc<Piece>> {
+    fn remove_oldest(&mut self) -> Option<Arc<Chunk>> {
         let session = self.order.pop_front()?;
         let held = self.sessions.get_mut(&session)?;
-        let piece = held.pieces.pop_front()?;
-        if held.pieces.is_empty() {
+        let piece = held.chunks.pop_front()?;
+        if held.chunks.is_empty() {
             self.sessions.remove(&session);
             self.refused.remove(&session);
         }
         for (mailbox, id) in piece.transaction.iter().flat_map(|mail| &mail.messages) {
-            self.messages.remove(&Key(*id, mailbox.clone()));
+            self.messages.remove(&MessageKey(*id, mailbox.clone()));
         }
         self.bytes -= piece.bytes();
         Some(piece)
@@ -153,18 +153,18 @@ impl Book {
     /// A session with its last pieces.
     fn transcript(&self, session: SessionId, most: usize) -> Option<Transcript> {
         let held = self.sessions.get(&session)?;
-        let first = held.pieces.len().saturating_sub(most);
-        let pieces = held.pieces.range(first..).cloned().collect();
-        Some(Transcript { session, cover: held.cover.clone(), pieces })
+        let first = held.chunks.len().saturating_sub(most);
+        let pieces = held.chunks.range(first..).cloned().collect();
+        Some(Transcript { session, info: held.info.clone(), chunks: pieces })
     }
 
     /// A session with its head and one other piece.
     fn excerpt(&self, session: SessionId, number: u32) -> Option<Transcript> {
         let held = self.sessions.get(&session)?;
-        let place = held.pieces.binary_search_by_key(&number, |piece| piece.number).ok()?;
-        let opening = held.pieces.front().filter(|piece| piece.number == 0 && number > 0);
-        let pieces = opening.into_iter().chain(held.pieces.get(place)).cloned().collect();
-        Some(Transcript { session, cover: held.cover.clone(), pieces })
+        let place = held.chunks.binary_search_by_key(&number, |piece| piece.number).ok()?;
+        let opening = held.chunks.front().filter(|piece| piece.number == 0 && number > 0);
+        let pieces = opening.into_iter().chain(held.chunks.get(place)).cloned().collect();
+        Some(Transcript { session, info: held.info.clone(), chunks: pieces })
     }
 }
 
@@ -182,10 +182,10 @@ mod tests {
     async fn what_has_gone_leaves_no_trace() {
         let journal = MemoryJournal::new(10_000);
         for session in 1..1000 {
-            journal.note(conformance::mail(session, 1, "bob", session));
+            journal.append(conformance::mail_chunk(session, 1, "bob", session));
         }
-        journal.forget_before(Timestamp::MAX);
-        let book = journal.book();
+        journal.expire_before(Timestamp::MAX);
+        let book = journal.lock();
         assert_eq!((book.bytes, book.order.len(), book.sessions.len()), (0, 0, 0));
         assert_eq!((book.messages.len(), book.refused.len()), (0, 0));
     }

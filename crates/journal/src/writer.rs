@@ -7,34 +7,34 @@ use std::time::{Duration, Instant};
 
 use restante_worker::{Worker, lower_priority};
 
-use super::waiting::{Batch, Next, ShelfState, Waiting};
+use super::write_queue::{NextStep, StorageState, WriteJob, WriteQueue};
 
 /// The name of the thread.
-const THREAD: &str = "journal";
+const THREAD_NAME: &str = "journal";
 
 /// How long the thread rests between batches, so that a few sessions now and then are written together. It does not when
 /// there is enough for another batch.
-const REST: Duration = Duration::from_millis(250);
+const BATCH_INTERVAL: Duration = Duration::from_millis(250);
 /// The longest rest, for a shelf that was slow for once.
-const LONGEST_REST: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// How long nothing is said of what is lost after something was.
-const QUIET: Duration = Duration::from_mins(1);
+const LOSS_LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Where pieces are kept for good.
-pub(super) trait Shelf: Send + 'static {
+pub(super) trait Storage: Send + 'static {
     /// How long the thread rests after a failure.
-    const LONG_REST: Duration;
+    const RETRY_DELAY: Duration;
     /// How many times as long as it has written the thread rests at least, for the sake of others who use what the shelf is in.
-    const MODESTY: u32 = 0;
+    const PAUSE_FACTOR: u32 = 0;
     /// How long it leaves the shelf alone when there is nothing to write.
-    const IDLE: Duration = Duration::MAX;
+    const MAX_IDLE_TIME: Duration = Duration::MAX;
 
     /// Does what the batch says. After a failure, whose error is for the operator, it comes again; some of it may have been
     /// done then.
-    fn write(&mut self, batch: &Batch) -> Result<(), String>;
+    fn write(&mut self, batch: &WriteJob) -> Result<(), String>;
 
     /// Does something about a failure, after the rest.
-    fn mend(&mut self) {}
+    fn repair(&mut self) {}
 
     /// Everything is written, and nothing more comes.
     fn close(self);
@@ -42,28 +42,28 @@ pub(super) trait Shelf: Send + 'static {
 
 /// The thread, from the outside. When this is dropped, what still waits is written, but not at any price: whoever keeps it may
 /// not answer.
-pub(super) struct Writing<S: Shelf> {
-    waiting: Arc<Waiting>,
+pub(super) struct WriterThread<S: Storage> {
+    queue: Arc<WriteQueue>,
     /// None once it is closed.
     thread: Option<Worker<Option<Writer<S>>>>,
 }
 
-impl<S: Shelf> Writing<S> {
+impl<S: Storage> WriterThread<S> {
     /// Starts the thread, which also opens the shelf, so that nobody waits for it here. The error of that is a sentence for the
     /// operator; the journal is one in memory then.
     pub(super) fn start(
-        waiting: Arc<Waiting>,
+        waiting: Arc<WriteQueue>,
         open: impl FnOnce() -> Result<S, String> + Send + 'static,
     ) -> io::Result<Self> {
         let shared = waiting.clone();
-        let thread = Worker::spawn(THREAD, move || run(shared, open))?;
-        Ok(Self { waiting, thread: Some(thread) })
+        let thread = Worker::spawn(THREAD_NAME, move || run(shared, open))?;
+        Ok(Self { queue: waiting, thread: Some(thread) })
     }
 }
 
-impl<S: Shelf> Drop for Writing<S> {
+impl<S: Storage> Drop for WriterThread<S> {
     fn drop(&mut self) {
-        self.waiting.close();
+        self.queue.close();
         let Some(thread) = self.thread.take() else { return };
         // A lowered priority cannot be raised again, so another thread finishes. The old one could take long on busy processors.
         let finish = move || {
@@ -71,60 +71,60 @@ impl<S: Shelf> Drop for Writing<S> {
                 writer.finish();
             }
         };
-        if Worker::spawn(THREAD, finish).is_err() || !self.waiting.is_closed_soon() {
+        if Worker::spawn(THREAD_NAME, finish).is_err() || !self.queue.wait_until_closed() {
             tracing::warn!("some transcripts of sessions could not be written in time");
         }
     }
 }
 
 /// Writes until nothing more comes. What is left then is for [`Writer::finish`], where there is a shelf.
-fn run<S: Shelf>(waiting: Arc<Waiting>, open: impl FnOnce() -> Result<S, String>) -> Option<Writer<S>> {
+fn run<S: Storage>(waiting: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, String>) -> Option<Writer<S>> {
     let shelf = match open() {
         Ok(shelf) => shelf,
         Err(problem) => {
             tracing::error!(problem, "transcripts of sessions are kept in memory only");
-            waiting.set_shelf(ShelfState::Closed);
+            waiting.set_storage(StorageState::Closed);
             return None;
         }
     };
-    waiting.set_shelf(ShelfState::Open);
+    waiting.set_storage(StorageState::Open);
     // Not earlier: requests wait until the shelf is open.
     if let Err(error) = lower_priority() {
         tracing::debug!(%error, "transcripts of sessions are written at the usual priority");
     }
-    let mut writer = Writer { shelf, waiting, losses: Losses::default() };
-    writer.keep_writing();
+    let mut writer = Writer { storage: shelf, queue: waiting, losses: LossLog::default() };
+    writer.write_until_closed();
     Some(writer)
 }
 
 /// The thread, from the inside.
 struct Writer<S> {
-    shelf: S,
-    waiting: Arc<Waiting>,
-    losses: Losses,
+    storage: S,
+    queue: Arc<WriteQueue>,
+    losses: LossLog,
 }
 
-impl<S: Shelf> Writer<S> {
-    fn keep_writing(&mut self) {
+impl<S: Storage> Writer<S> {
+    fn write_until_closed(&mut self) {
         let mut failing = false;
         loop {
-            let batch = self.waiting.take(S::IDLE);
-            if self.waiting.is_closing() {
+            let batch = self.queue.next_job(S::MAX_IDLE_TIME);
+            if self.queue.is_closing() {
                 return;
             }
             let begun = Instant::now();
             match self.write(&batch) {
                 Ok(next) => {
                     failing = false;
-                    let rest = if next == Next::Rest { REST } else { Duration::ZERO };
-                    self.waiting.rest(rest.max((begun.elapsed() * S::MODESTY).min(LONGEST_REST)));
+                    let rest = if next == NextStep::Pause { BATCH_INTERVAL } else { Duration::ZERO };
+                    self.queue.pause(rest.max((begun.elapsed() * S::PAUSE_FACTOR).min(MAX_PAUSE)));
                 }
                 Err(problem) => {
                     if !mem::replace(&mut failing, true) {
                         tracing::error!(problem, "transcripts of sessions cannot be written; trying again");
                     }
-                    self.waiting.rest(S::LONG_REST);
-                    self.shelf.mend();
+                    self.queue.pause(S::RETRY_DELAY);
+                    self.storage.repair();
                 }
             }
         }
@@ -133,9 +133,9 @@ impl<S: Shelf> Writer<S> {
     /// Writes what is left.
     fn finish(mut self) {
         loop {
-            let batch = self.waiting.take(S::IDLE);
+            let batch = self.queue.next_job(S::MAX_IDLE_TIME);
             match self.write(&batch) {
-                Ok(Next::End) => break,
+                Ok(NextStep::Stop) => break,
                 Ok(_) => {}
                 Err(problem) => {
                     tracing::error!(problem, "the last transcripts of sessions cannot be written");
@@ -144,55 +144,55 @@ impl<S: Shelf> Writer<S> {
             }
         }
         // Whoever waits for the end may open the same journal next.
-        self.shelf.close();
-        self.waiting.set_shelf(ShelfState::Closed);
+        self.storage.close();
+        self.queue.set_storage(StorageState::Closed);
     }
 
     /// Writes a batch and then lets it wait no longer.
-    fn write(&mut self, batch: &Batch) -> Result<Next, String> {
-        if let Some(pieces) = self.losses.due(batch.lost, Instant::now()) {
+    fn write(&mut self, batch: &WriteJob) -> Result<NextStep, String> {
+        if let Some(pieces) = self.losses.record(batch.lost, Instant::now()) {
             tracing::warn!(pieces, "transcripts came faster than they can be written, and some are lost");
         }
-        self.shelf.write(batch)?;
-        Ok(self.waiting.written(batch))
+        self.storage.write(batch)?;
+        Ok(self.queue.complete(batch))
     }
 }
 
 /// What was lost, until it is told.
 #[derive(Default)]
-struct Losses {
-    pieces: u64,
-    told: Option<Instant>,
+struct LossLog {
+    lost_chunks: u64,
+    last_logged: Option<Instant>,
 }
 
-impl Losses {
+impl LossLog {
     /// So many more are lost. When it is time to tell, how many since the last time.
-    fn due(&mut self, more: u64, now: Instant) -> Option<u64> {
-        self.pieces += more;
-        let is_quiet = self.told.is_some_and(|told| now.saturating_duration_since(told) < QUIET);
-        if self.pieces == 0 || is_quiet {
+    fn record(&mut self, more: u64, now: Instant) -> Option<u64> {
+        self.lost_chunks += more;
+        let is_quiet = self.last_logged.is_some_and(|told| now.saturating_duration_since(told) < LOSS_LOG_INTERVAL);
+        if self.lost_chunks == 0 || is_quiet {
             return None;
         }
-        self.told = Some(now);
-        Some(mem::take(&mut self.pieces))
+        self.last_logged = Some(now);
+        Some(mem::take(&mut self.lost_chunks))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{mail, piece};
-    use crate::waiting::MAX_WAITING;
+    use crate::conformance::{chunk, mail_chunk};
+    use crate::write_queue::MAX_QUEUED_BYTES;
 
     /// A shelf that counts.
     #[derive(Default)]
-    struct Count(usize);
+    struct CountingStorage(usize);
 
-    impl Shelf for Count {
-        const LONG_REST: Duration = Duration::ZERO;
+    impl Storage for CountingStorage {
+        const RETRY_DELAY: Duration = Duration::ZERO;
 
-        fn write(&mut self, batch: &Batch) -> Result<(), String> {
-            self.0 += batch.chunk.pieces.len();
+        fn write(&mut self, batch: &WriteJob) -> Result<(), String> {
+            self.0 += batch.batch.chunks.len();
             Ok(())
         }
 
@@ -201,29 +201,32 @@ mod tests {
 
     #[test]
     fn much_is_written_without_a_rest_and_nothing_is_lost() {
-        let waiting = Arc::new(Waiting::new(8 * MAX_WAITING));
-        let mut writer = Writer { shelf: Count(0), waiting: waiting.clone(), losses: Losses::default() };
+        let waiting = Arc::new(WriteQueue::new(8 * MAX_QUEUED_BYTES));
+        let mut writer = Writer { storage: CountingStorage(0), queue: waiting.clone(), losses: LossLog::default() };
         let long = "x".repeat(60_000);
         for session in 1..=100 {
-            waiting.add(piece(session, 0, &long));
+            waiting.add(chunk(session, 0, &long));
         }
-        waiting.add(mail(101, 1, "bob", 7));
+        waiting.add(mail_chunk(101, 1, "bob", 7));
         let mut steps = vec![];
-        while steps.last() != Some(&Next::Rest) {
-            steps.push(writer.write(&waiting.take(Duration::MAX)).unwrap());
+        while steps.last() != Some(&NextStep::Pause) {
+            steps.push(writer.write(&waiting.next_job(Duration::MAX)).unwrap());
         }
         // Some 6 MB: five batches, and what is left waits for more.
-        assert_eq!(steps, [Next::GoOn, Next::GoOn, Next::GoOn, Next::GoOn, Next::Rest]);
+        assert_eq!(
+            steps,
+            [NextStep::Continue, NextStep::Continue, NextStep::Continue, NextStep::Continue, NextStep::Pause]
+        );
         waiting.close();
-        assert_eq!(writer.write(&waiting.take(Duration::MAX)), Ok(Next::End));
-        assert_eq!((writer.shelf.0, writer.losses.pieces, writer.losses.told), (101, 0, None));
+        assert_eq!(writer.write(&waiting.next_job(Duration::MAX)), Ok(NextStep::Stop));
+        assert_eq!((writer.storage.0, writer.losses.lost_chunks, writer.losses.last_logged), (101, 0, None));
     }
 
     #[test]
     fn what_is_lost_is_told_once_in_a_while() {
-        let (mut losses, start) = (Losses::default(), Instant::now());
+        let (mut losses, start) = (LossLog::default(), Instant::now());
         let told = [(0, 0), (5, 1), (3, 2), (4, 50), (0, 61), (0, 200), (1, 201)]
-            .map(|(lost, second)| losses.due(lost, start + Duration::from_secs(second)));
+            .map(|(lost, second)| losses.record(lost, start + Duration::from_secs(second)));
         assert_eq!(told, [None, Some(5), None, None, Some(7), None, Some(1)]);
     }
 }

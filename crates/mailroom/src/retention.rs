@@ -43,7 +43,7 @@ impl Mailroom {
         // A period longer than history itself removes nothing.
         let Ok(deadline) = Timestamp::now().checked_sub(period) else { return Ok(()) };
         if let Some(journal) = &self.journal {
-            journal.forget_before(deadline);
+            journal.expire_before(deadline);
         }
         let (mut late, mut patience) = (false, PATIENCE);
         loop {

@@ -369,7 +369,7 @@ fn session_page(pairs: &[(String, String)]) -> Result<SessionPage, Problem> {
         Some(_) => return Err(Problem::Malformed("The parameter refused must be true or false.".to_owned())),
     };
     let before = parameter::<u64>(pairs, "before")?.map(SessionId::from);
-    Ok(SessionPage { before, refused, limit: limit(pairs, SESSIONS, MAX_SESSIONS)? })
+    Ok(SessionPage { before, refused_only: refused, limit: limit(pairs, SESSIONS, MAX_SESSIONS)? })
 }
 
 /// How many of something are listed: so many when the client does not say, and never more than the most.

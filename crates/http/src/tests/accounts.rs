@@ -6,7 +6,7 @@ use futures_util::stream;
 use restante_auth::tokens::{self, RequestedAccess};
 use restante_auth::{AuthService, Scope, users};
 use restante_journal::memory::MemoryJournal;
-use restante_journal::{Journal, Piece, Recipient, Side};
+use restante_journal::{Chunk, Journal, Recipient, Side};
 use restante_testdir::TestDir;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -148,7 +148,7 @@ async fn the_transcript_of_a_message_names_no_recipient_that_the_token_is_not_fo
     let recipient = |name: &str| Recipient { address: format!("{name}@example.org"), parameters: format!("X={name}") };
     let brought = mail(&[("ci-1", id(0)), ("bob", 7)]);
     let transaction = Some(restante_journal::Transaction { to: vec![recipient("Bob"), recipient("ci-1")], ..brought });
-    accounts.journal.note(Piece { transaction, ..piece(FIRST, 1, cover(FIRST), &lines) });
+    accounts.journal.append(Chunk { transaction, ..piece(FIRST, 1, cover(FIRST), &lines) });
 
     let path = format!("GET /api/v2/mailbox/ci-1/{}/transcript", id(0));
     let told = async |header: &str| accounts.house.ask(&format!("{path}\n{header}")).await.json();

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use restante_journal::memory::MemoryJournal;
-use restante_journal::{Cover, Dialect, End, Journal, Line, Lines, Outcome, Piece, Recipient, Side, Tls, Transaction};
+use restante_journal::{
+    Chunk, Dialect, Journal, Outcome, Recipient, SessionEnd, SessionInfo, Side, Tls, Transaction, TranscriptLine,
+    TranscriptLines,
+};
 use serde_json::json;
 
 use super::*;
@@ -19,8 +22,8 @@ async fn with_journal() -> (House, Arc<MemoryJournal>) {
     (house, journal)
 }
 
-pub(super) fn cover(session: u64) -> Cover {
-    Cover {
+pub(super) fn cover(session: u64) -> SessionInfo {
+    SessionInfo {
         dialect: Dialect::Smtp,
         client: Some([192, 0, 2, 1].into()),
         helo: None,
@@ -28,17 +31,17 @@ pub(super) fn cover(session: u64) -> Cover {
         user: None,
         started: Timestamp::from_microsecond(session.cast_signed()).unwrap(),
         end: None,
-        refused: 0,
+        refusals: 0,
     }
 }
 
-pub(super) fn piece(session: u64, number: u32, cover: Cover, said: &[(u64, Side, &str)]) -> Piece {
-    let mut lines = Lines::default();
+pub(super) fn piece(session: u64, number: u32, cover: SessionInfo, said: &[(u64, Side, &str)]) -> Chunk {
+    let mut lines = TranscriptLines::default();
     for &(micros, side, text) in said {
-        lines.push(Line { micros, side, text });
+        lines.push(TranscriptLine { micros, side, text });
     }
     let at = Timestamp::UNIX_EPOCH;
-    Piece { session: session.into(), number, at, cover: Arc::new(cover), transaction: None, lines }
+    Chunk { session: session.into(), number, at, info: Arc::new(cover), transaction: None, lines }
 }
 
 pub(super) fn mail(messages: &[(&str, u64)]) -> Transaction {
@@ -55,25 +58,27 @@ pub(super) fn mail(messages: &[(&str, u64)]) -> Transaction {
 #[tokio::test]
 async fn the_transcript_of_a_message() {
     let (house, journal) = with_journal().await;
-    let known = Cover {
+    let known = SessionInfo {
         helo: Some("client".to_owned()),
         tls: Some(Tls { version: Cow::Borrowed("TLSv1.3"), cipher: Cow::Borrowed("TLS_AES_256_GCM_SHA384") }),
         user: Some("ann".to_owned()),
         ..cover(FIRST)
     };
-    journal.note(piece(
+    journal.append(piece(
         FIRST,
         0,
         known.clone(),
         &[(0, Side::Server, "220 mx \"x\""), (1500, Side::Client, "EHLO client")],
     ));
     let brought = piece(FIRST, 1, known.clone(), &[(2_000_000, Side::Client, "MAIL FROM:<a@example.org>")]);
-    journal.note(Piece { transaction: Some(mail(&[("test", id(0))])), ..brought });
+    journal.append(Chunk { transaction: Some(mail(&[("test", id(0))])), ..brought });
     let other = piece(FIRST, 2, known.clone(), &[(3_000_000, Side::Client, "MAIL FROM:<secret@example.org>")]);
-    journal.note(Piece { transaction: Some(mail(&[("other", 7)])), ..other });
-    let end =
-        Some(End { at: Some(Timestamp::from_millisecond(1_794_699_775_000).unwrap()), how: Cow::Borrowed("quit") });
-    journal.note(piece(FIRST, 3, Cover { end, refused: 1, ..known }, &[]));
+    journal.append(Chunk { transaction: Some(mail(&[("other", 7)])), ..other });
+    let end = Some(SessionEnd {
+        at: Some(Timestamp::from_millisecond(1_794_699_775_000).unwrap()),
+        reason: Cow::Borrowed("quit"),
+    });
+    journal.append(piece(FIRST, 3, SessionInfo { end, refusals: 1, ..known }, &[]));
 
     let answer = house.ask(&format!("GET /api/v2/mailbox/test/{}/transcript", id(0))).await;
     assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, "no-store"));
@@ -140,7 +145,12 @@ async fn the_list_of_sessions() {
     let (house, journal) = with_journal().await;
     for session in 1..=60 {
         let refused = u32::from(session % 10 == 0);
-        journal.note(piece(session, 0, Cover { refused, ..cover(session) }, &[(0, Side::Server, "220 mx")]));
+        journal.append(piece(
+            session,
+            0,
+            SessionInfo { refusals: refused, ..cover(session) },
+            &[(0, Side::Server, "220 mx")],
+        ));
     }
     let list = async |query: &str| {
         let list = house.ask(&format!("GET /api/v2/sessions{query}")).await.json();

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use restante_sqlite::{Migration, OpenError, Schema, Synchronous, Unusable, open_reader};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use crate::{Piece, SessionId};
+use crate::{Chunk, SessionId};
 
 /// The file. It is deleted if it is damaged or has another version: what was said long ago is of little use.
 const SCHEMA: Schema = Schema {
@@ -64,19 +64,19 @@ const TABLES: &str = "
 ";
 
 /// The file, open for its one writer.
-pub(super) struct File {
+pub(super) struct JournalFile {
     connection: Connection,
     /// What all pieces in it take.
     bytes: usize,
     last_session: SessionId,
 }
 
-impl File {
+impl JournalFile {
     /// Opens the file that an earlier process has left: whoever was here when it ended is here no more. One that cannot be
     /// read is thrown away. The error is a sentence for the operator.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
-        Self::open_as(path, |path| {
-            let file = Self::read(path)?;
+        Self::open_or_replace(path, |path| {
+            let file = Self::load(path)?;
             file.connection.execute("UPDATE sessions SET ending = 'lost' WHERE ending IS NULL", [])?;
             Ok(file)
         })
@@ -84,7 +84,7 @@ impl File {
 
     /// Opens the file again within the same process, whose sessions go on.
     pub(super) fn reopen(path: &Path) -> Result<Self, String> {
-        Self::open_as(path, Self::read)
+        Self::open_or_replace(path, Self::load)
     }
 
     /// The highest id of a session in it.
@@ -96,7 +96,7 @@ impl File {
     /// deadline and what is too much. All of it or nothing.
     pub(super) fn write(
         &mut self,
-        pieces: &[Arc<Piece>],
+        pieces: &[Arc<Chunk>],
         anew: bool,
         deadline: Option<Timestamp>,
         max_bytes: usize,
@@ -112,7 +112,7 @@ impl File {
             bytes += piece.bytes();
         }
         let deadline = deadline.map_or(i64::MIN, Timestamp::as_microsecond);
-        while let Some(oldest) = oldest(&transaction)?
+        while let Some(oldest) = oldest_chunk(&transaction)?
             && (bytes > max_bytes || oldest.at < deadline)
         {
             oldest.remove(&transaction)?;
@@ -123,7 +123,7 @@ impl File {
         Ok(())
     }
 
-    fn open_as(path: &Path, read: impl Fn(&Path) -> Result<Self, OpenError>) -> Result<Self, String> {
+    fn open_or_replace(path: &Path, read: impl Fn(&Path) -> Result<Self, OpenError>) -> Result<Self, String> {
         let problem = |error: OpenError| format!("{} cannot be used: {error}", path.display());
         let error = match read(path) {
             Ok(file) => return Ok(file),
@@ -134,7 +134,7 @@ impl File {
         read(path).map_err(problem)
     }
 
-    fn read(path: &Path) -> Result<Self, OpenError> {
+    fn load(path: &Path) -> Result<Self, OpenError> {
         let connection = SCHEMA.open(path)?;
         let bytes = connection.query_row("SELECT coalesce(sum(bytes), 0) FROM pieces", [], |row| row.get(0))?;
         let last = connection.query_row("SELECT coalesce(max(id), 0) FROM sessions", [], |row| row.get::<_, u64>(0))?;
@@ -143,12 +143,12 @@ impl File {
 }
 
 /// Opens the file for reading, beside its writer.
-pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
     open_reader(path, SCHEMA.busy_timeout)
 }
 
-fn insert(transaction: &Transaction<'_>, piece: &Piece) -> rusqlite::Result<()> {
-    let (session, cover) = (piece.session.number(), &piece.cover);
+fn insert(transaction: &Transaction<'_>, piece: &Chunk) -> rusqlite::Result<()> {
+    let (session, cover) = (piece.session.number(), &piece.info);
     transaction
         .prepare_cached("INSERT OR REPLACE INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?
         .execute(params![
@@ -161,8 +161,8 @@ fn insert(transaction: &Transaction<'_>, piece: &Piece) -> rusqlite::Result<()> 
             cover.user,
             cover.started.as_microsecond(),
             cover.end.as_ref().and_then(|end| end.at).map(Timestamp::as_microsecond),
-            cover.end.as_ref().map(|end| &end.how),
-            cover.refused,
+            cover.end.as_ref().map(|end| &end.reason),
+            cover.refusals,
         ])?;
     let mail = piece.transaction.as_ref();
     let recipients = mail.map(|mail| {
@@ -195,7 +195,7 @@ fn insert(transaction: &Transaction<'_>, piece: &Piece) -> rusqlite::Result<()> 
 }
 
 /// The piece that goes next.
-struct Oldest {
+struct OldestChunk {
     place: i64,
     session: u64,
     number: u32,
@@ -203,17 +203,17 @@ struct Oldest {
     bytes: usize,
 }
 
-fn oldest(transaction: &Transaction<'_>) -> rusqlite::Result<Option<Oldest>> {
+fn oldest_chunk(transaction: &Transaction<'_>) -> rusqlite::Result<Option<OldestChunk>> {
     let mut first =
         transaction.prepare_cached("SELECT place, session, number, at, bytes FROM pieces ORDER BY place LIMIT 1")?;
     let read = |row: &rusqlite::Row<'_>| {
         let (place, session, number) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(Oldest { place, session, number, at: row.get(3)?, bytes: row.get(4)? })
+        Ok(OldestChunk { place, session, number, at: row.get(3)?, bytes: row.get(4)? })
     };
     first.query_row([], read).optional()
 }
 
-impl Oldest {
+impl OldestChunk {
     fn remove(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         let Self { place, session, number, .. } = self;
         transaction.prepare_cached("DELETE FROM pieces WHERE place = ?1")?.execute([place])?;
@@ -232,20 +232,20 @@ impl Oldest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::piece;
+    use crate::conformance::chunk;
     use restante_testdir::TestDir;
 
     #[test]
     fn open_sessions_are_lost_with_the_process_only() {
         let dir = TestDir::new();
         let path = dir.path().join("file");
-        let ending = |file: File| -> Option<String> {
+        let ending = |file: JournalFile| -> Option<String> {
             file.connection.query_row("SELECT ending FROM sessions", [], |row| row.get(0)).unwrap()
         };
-        let mut file = File::open(&path).unwrap();
-        file.write(&[Arc::new(piece(1, 0, "head"))], false, None, usize::MAX).unwrap();
+        let mut file = JournalFile::open(&path).unwrap();
+        file.write(&[Arc::new(chunk(1, 0, "head"))], false, None, usize::MAX).unwrap();
         assert_eq!(ending(file), None);
-        assert_eq!(ending(File::reopen(&path).unwrap()), None, "it goes on");
-        assert_eq!(ending(File::open(&path).unwrap()).as_deref(), Some("lost"));
+        assert_eq!(ending(JournalFile::reopen(&path).unwrap()), None, "it goes on");
+        assert_eq!(ending(JournalFile::open(&path).unwrap()).as_deref(), Some("lost"));
     }
 }

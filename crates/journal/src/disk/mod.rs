@@ -20,91 +20,94 @@ use restante_mail::naming::MailboxName;
 use restante_store::{Result, StoreError};
 use tokio::task::spawn_blocking;
 
-use super::waiting::{Batch, Waiting};
-use super::writer::{Shelf, Writing};
-use super::{Journal, Numbers, Piece, SessionId, SessionPage, Transcript};
-use file::File;
-use read::Reading;
+use super::write_queue::{WriteJob, WriteQueue};
+use super::writer::{Storage, WriterThread};
+use super::{Chunk, Journal, SessionId, SessionIdGenerator, SessionPage, Transcript};
+use file::JournalFile;
+use read::Snapshot;
 
 /// The name of the file.
-const FILE: &str = "sessions.db";
+const FILE_NAME: &str = "sessions.db";
 
 /// A [`Journal`] in a file.
 pub struct DiskJournal {
     path: PathBuf,
-    numbers: Arc<Numbers>,
-    waiting: Arc<Waiting>,
-    _writing: Writing<Safe>,
+    session_ids: Arc<SessionIdGenerator>,
+    queue: Arc<WriteQueue>,
+    _writer: WriterThread<FileStorage>,
 }
 
 impl DiskJournal {
     /// The journal of this data directory, which holds so many bytes. The file is opened by the thread that writes it, so
     /// that nobody waits for it here.
     pub fn open(directory: &Path, max_bytes: usize) -> io::Result<Self> {
-        let (path, numbers) = (directory.join(FILE), Arc::<Numbers>::default());
-        let waiting = Arc::new(Waiting::new(max_bytes));
+        let (path, numbers) = (directory.join(FILE_NAME), Arc::<SessionIdGenerator>::default());
+        let waiting = Arc::new(WriteQueue::new(max_bytes));
         let (place, above) = (path.clone(), numbers.clone());
-        let thread = Writing::start(waiting.clone(), move || {
-            let file = File::open(&place)?;
-            above.skip_to(file.last_session());
-            Ok(Safe { path: place, file })
+        let thread = WriterThread::start(waiting.clone(), move || {
+            let file = JournalFile::open(&place)?;
+            above.advance_to(file.last_session());
+            Ok(FileStorage { path: place, file })
         })?;
-        Ok(Self { path, numbers, waiting, _writing: thread })
+        Ok(Self { path, session_ids: numbers, queue: waiting, _writer: thread })
     }
 
-    async fn ask<T: Send + 'static>(&self, question: impl FnOnce(Reading) -> Result<T> + Send + 'static) -> Result<T> {
-        let (waiting, path) = (self.waiting.clone(), self.path.clone());
-        let answer = move || question(Reading::begin(&waiting, &path)?);
+    async fn query<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(Snapshot) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (waiting, path) = (self.queue.clone(), self.path.clone());
+        let answer = move || question(Snapshot::open(&waiting, &path)?);
         spawn_blocking(answer).await.map_err(|panic| StoreError::Broken(panic.to_string()))?
     }
 }
 
 #[async_trait]
 impl Journal for DiskJournal {
-    fn begin(&self, now: Timestamp) -> SessionId {
-        self.numbers.next(now)
+    fn start_session(&self, now: Timestamp) -> SessionId {
+        self.session_ids.next(now)
     }
 
-    fn note(&self, mut piece: Piece) {
+    fn append(&self, mut piece: Chunk) {
         piece.lines.shrink();
-        self.waiting.add(piece);
+        self.queue.add(piece);
     }
 
-    fn forget_before(&self, deadline: Timestamp) {
-        self.waiting.forget_before(deadline);
+    fn expire_before(&self, deadline: Timestamp) {
+        self.queue.forget_before(deadline);
     }
 
     async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
-        self.ask(move |reading| reading.sessions(page)).await
+        self.query(move |reading| reading.sessions(page)).await
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
-        self.ask(move |reading| reading.session(id)).await
+        self.query(move |reading| reading.session(id)).await
     }
 
-    async fn of_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
+    async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
         let mailbox = mailbox.clone();
-        self.ask(move |reading| reading.of_message(&mailbox, id)).await
+        self.query(move |reading| reading.of_message(&mailbox, id)).await
     }
 }
 
 /// The file, as the thread that writes it sees it.
-struct Safe {
+struct FileStorage {
     path: PathBuf,
-    file: File,
+    file: JournalFile,
 }
 
-impl Shelf for Safe {
-    const LONG_REST: Duration = Duration::from_secs(10);
+impl Storage for FileStorage {
+    const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-    fn write(&mut self, batch: &Batch) -> Result<(), String> {
-        let written = self.file.write(&batch.chunk.pieces, batch.anew, batch.deadline, batch.room);
+    fn write(&mut self, batch: &WriteJob) -> Result<(), String> {
+        let written = self.file.write(&batch.batch.chunks, batch.clear_first, batch.deadline, batch.max_bytes);
         written.map_err(|error| error.to_string())
     }
 
     /// What is damaged does not get better by trying again.
-    fn mend(&mut self) {
-        match File::reopen(&self.path) {
+    fn repair(&mut self) {
+        match JournalFile::reopen(&self.path) {
             Ok(fresh) => self.file = fresh,
             Err(problem) => tracing::debug!(problem, "transcripts of sessions cannot be written"),
         }
@@ -120,7 +123,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::conformance::{self, mail, piece};
+    use crate::conformance::{self, chunk, mail_chunk};
     use restante_testdir::TestDir;
 
     #[tokio::test]
@@ -139,7 +142,7 @@ mod tests {
     async fn it_lasts() {
         let dir = TestDir::new();
         conformance::what_was_noted_lasts(async || DiskJournal::open(dir.path(), 1 << 20).unwrap()).await;
-        let mode = fs::metadata(dir.path().join(FILE)).unwrap().permissions().mode();
+        let mode = fs::metadata(dir.path().join(FILE_NAME)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "it is nobody else's business");
     }
 
@@ -147,12 +150,12 @@ mod tests {
     async fn ids_ascend_across_a_restart_when_the_clock_goes_back() {
         let dir = TestDir::new();
         let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
-        let last = journal.begin(Timestamp::MAX);
-        journal.note(Piece { session: last, ..piece(1, 0, "head") });
+        let last = journal.start_session(Timestamp::MAX);
+        journal.append(Chunk { session: last, ..chunk(1, 0, "head") });
         drop(journal);
         let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
         assert!(journal.session(last).await.unwrap().is_some(), "the file is open by now");
-        assert!(journal.begin(Timestamp::UNIX_EPOCH) > last);
+        assert!(journal.start_session(Timestamp::UNIX_EPOCH) > last);
     }
 
     #[tokio::test]
@@ -161,11 +164,11 @@ mod tests {
         for round in 0..5 {
             let journal = DiskJournal::open(dir.path(), 50_000).unwrap();
             for session in 1..=60 {
-                journal.note(mail(100 * round + session, 1, "bob", 1000 * round + 10 * session));
+                journal.append(mail_chunk(100 * round + session, 1, "bob", 1000 * round + 10 * session));
             }
         }
         let journal = DiskJournal::open(dir.path(), 50_000).unwrap();
-        let page = SessionPage { before: None, refused: false, limit: 1000 };
+        let page = SessionPage { before: None, refused_only: false, limit: 1000 };
         let left: Vec<u64> = journal.sessions(page).await.unwrap().iter().map(|told| told.session.number()).collect();
         assert!((20..100).contains(&left.len()), "{}", left.len());
         assert_eq!(left[0], 460);
@@ -184,9 +187,9 @@ mod tests {
         for spoil in spoil {
             let dir = TestDir::new();
             let open = || DiskJournal::open(dir.path(), 1 << 20).unwrap();
-            open().note(piece(1, 0, "lost"));
-            spoil(&dir.path().join(FILE));
-            open().note(piece(2, 0, "kept"));
+            open().append(chunk(1, 0, "lost"));
+            spoil(&dir.path().join(FILE_NAME));
+            open().append(chunk(2, 0, "kept"));
             let journal = open();
             assert_eq!(journal.session(1.into()).await.unwrap(), None);
             assert!(journal.session(2.into()).await.unwrap().is_some());
@@ -196,10 +199,10 @@ mod tests {
     #[tokio::test]
     async fn without_a_file_it_is_a_journal_in_memory() {
         let dir = TestDir::new();
-        fs::create_dir(dir.path().join(FILE)).unwrap();
+        fs::create_dir(dir.path().join(FILE_NAME)).unwrap();
         let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
-        journal.note(mail(1, 1, "bob", 7));
+        journal.append(mail_chunk(1, 1, "bob", 7));
         assert!(journal.session(1.into()).await.unwrap().is_some());
-        assert!(journal.of_message(&"bob".to_owned().into(), 7.into()).await.unwrap().is_some());
+        assert!(journal.find_by_message(&"bob".to_owned().into(), 7.into()).await.unwrap().is_some());
     }
 }

@@ -13,10 +13,10 @@ use restante_store::postgres::rows::{get_column, get_u64};
 use restante_store::sql_values::{id_to_i64, to_i64};
 use tokio_postgres::Row;
 
-use super::ledger::small;
 use super::record;
-use crate::fresh::Part;
-use crate::{End, Lines, MAX_LISTED_PIECES, Piece, SessionId, SessionPage, Transcript};
+use super::storage::chunk_number_to_i32;
+use crate::queued::TranscriptPart;
+use crate::{Chunk, MAX_LISTED_CHUNKS, SessionEnd, SessionId, SessionPage, Transcript, TranscriptLines};
 
 /// Sessions below `$1`, `$2` of them, the highest first. They are found one after the other in the index, past all their pieces.
 macro_rules! sessions {
@@ -37,62 +37,62 @@ macro_rules! sessions {
     };
 }
 
-const ALL: &str = sessions!("true");
-const REFUSED: &str = sessions!("refused");
-const PLACE: &str = "SELECT session, number FROM journal_messages WHERE mailbox = $1 AND id = $2";
-const PIECES: &str = "SELECT * FROM journal_told($1, $2, $3, $4)";
+const SELECT_SESSIONS: &str = sessions!("true");
+const SELECT_REFUSED_SESSIONS: &str = sessions!("refused");
+const SELECT_MESSAGE: &str = "SELECT session, number FROM journal_messages WHERE mailbox = $1 AND id = $2";
+const SELECT_CHUNKS: &str = "SELECT * FROM journal_told($1, $2, $3, $4)";
 
 /// The sessions on a page.
-pub(super) async fn sessions(database: &Database, page: SessionPage) -> Result<Vec<SessionId>> {
+pub(super) async fn session_ids(database: &Database, page: SessionPage) -> Result<Vec<SessionId>> {
     let before = page.before.map_or(i64::MAX, |before| to_i64(before.number()));
-    let question = if page.refused { REFUSED } else { ALL };
+    let question = if page.refused_only { SELECT_REFUSED_SESSIONS } else { SELECT_SESSIONS };
     let rows = database.query(question, &[&before, &to_i64(page.limit)]).await?;
     rows.iter().map(|row| get_u64(row, "session").map(SessionId::from)).collect()
 }
 
 /// The piece in which a message came.
-pub(super) async fn place_of(
+pub(super) async fn find_message(
     database: &Database,
     mailbox: &MailboxName,
     id: MessageId,
 ) -> Result<Option<(SessionId, u32)>> {
-    let rows = database.query(PLACE, &[&mailbox.as_str().as_bytes(), &id_to_i64(id)]).await?;
-    rows.first().map(|row| Ok((get_u64(row, "session")?.into(), place(row)?))).transpose()
+    let rows = database.query(SELECT_MESSAGE, &[&mailbox.as_str().as_bytes(), &id_to_i64(id)]).await?;
+    rows.first().map(|row| Ok((get_u64(row, "session")?.into(), get_chunk_number(row)?))).transpose()
 }
 
 /// This part of these sessions, as far as they are there.
-pub(super) async fn pieces(
+pub(super) async fn read_transcripts(
     database: &Database,
     sessions: &[SessionId],
-    part: Part,
+    part: TranscriptPart,
 ) -> Result<HashMap<SessionId, Transcript>> {
     let ids: Vec<i64> = sessions.iter().map(|session| to_i64(session.number())).collect();
     let (only, most, with_lines): (Option<i32>, Option<i64>, bool) = match part {
-        Part::Listed => (None, Some(to_i64(MAX_LISTED_PIECES)), false),
-        Part::Whole => (None, None, true),
-        Part::Piece(number) => (Some(small(number)), None, true),
+        TranscriptPart::Listed => (None, Some(to_i64(MAX_LISTED_CHUNKS)), false),
+        TranscriptPart::Whole => (None, None, true),
+        TranscriptPart::Chunk(number) => (Some(chunk_number_to_i32(number)), None, true),
     };
     let mut told: HashMap<SessionId, Transcript> = HashMap::new();
-    for row in database.query(PIECES, &[&ids, &only, &most, &with_lines]).await? {
+    for row in database.query(SELECT_CHUNKS, &[&ids, &only, &most, &with_lines]).await? {
         // What a newer version of this program has written is beyond us.
         let Some((mut cover, transaction)) = record::decode(get_column(&row, "head")?) else { continue };
         if cover.end.is_none() && !get_column::<bool>(&row, "is_there")? {
-            cover.end = Some(End { at: None, how: Cow::Borrowed("lost") });
+            cover.end = Some(SessionEnd { at: None, reason: Cow::Borrowed("lost") });
         }
-        let (session, number) = (get_u64(&row, "session")?.into(), place(&row)?);
+        let (session, number) = (get_u64(&row, "session")?.into(), get_chunk_number(&row)?);
         // The last piece comes first, and has the last word.
         let transcript =
-            told.entry(session).or_insert_with(|| Transcript { session, cover: Arc::new(cover), pieces: Vec::new() });
+            told.entry(session).or_insert_with(|| Transcript { session, info: Arc::new(cover), chunks: Vec::new() });
         if !part.includes(number) {
             continue;
         }
         let at = Timestamp::from_microsecond(get_column(&row, "at")?).unwrap_or_default();
-        let (cover, lines) = (transcript.cover.clone(), Lines::from_bytes(get_column(&row, "lines")?));
-        transcript.pieces.push(Arc::new(Piece { session, number, at, cover, transaction, lines }));
+        let (cover, lines) = (transcript.info.clone(), TranscriptLines::from_bytes(get_column(&row, "lines")?));
+        transcript.chunks.push(Arc::new(Chunk { session, number, at, info: cover, transaction, lines }));
     }
     Ok(told)
 }
 
-fn place(row: &Row) -> Result<u32> {
+fn get_chunk_number(row: &Row) -> Result<u32> {
     get_column::<i32>(row, "number").map(i32::unsigned_abs)
 }

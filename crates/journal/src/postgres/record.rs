@@ -8,17 +8,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 
-use crate::{Cover, Dialect, End, Outcome, Piece, Recipient, Tls, Transaction};
+use crate::{Chunk, Dialect, Outcome, Recipient, SessionEnd, SessionInfo, Tls, Transaction};
 
 /// What begins otherwise is of another version.
 const VERSION: u8 = 1;
 /// The length of a text that is not there.
-const NONE: u32 = u32::MAX;
+const ABSENT: u32 = u32::MAX;
 
 /// The piece as it is stored.
-pub(super) fn encode(piece: &Piece) -> Vec<u8> {
-    let mut record = Record(vec![VERSION]);
-    record.cover(&piece.cover);
+pub(super) fn encode(piece: &Chunk) -> Vec<u8> {
+    let mut record = Encoder(vec![VERSION]);
+    record.session_info(&piece.info);
     if let Some(mail) = &piece.transaction {
         record.transaction(mail);
     }
@@ -26,20 +26,20 @@ pub(super) fn encode(piece: &Piece) -> Vec<u8> {
 }
 
 /// What was stored; none when it makes no sense here.
-pub(super) fn decode(bytes: &[u8]) -> Option<(Cover, Option<Transaction>)> {
+pub(super) fn decode(bytes: &[u8]) -> Option<(SessionInfo, Option<Transaction>)> {
     let (&VERSION, rest) = bytes.split_first()? else { return None };
-    let mut texts = Texts(rest);
-    let cover = texts.cover().ok()?;
+    let mut texts = Decoder(rest);
+    let cover = texts.session_info().ok()?;
     let transaction = if texts.0.is_empty() { None } else { Some(texts.transaction().ok()?) };
     Some((cover, transaction))
 }
 
 /// A piece that is put into bytes.
-struct Record(Vec<u8>);
+struct Encoder(Vec<u8>);
 
-impl Record {
-    fn cover(&mut self, cover: &Cover) {
-        let Cover { dialect, client, helo, tls, user, started, end, refused } = cover;
+impl Encoder {
+    fn session_info(&mut self, cover: &SessionInfo) {
+        let SessionInfo { dialect, client, helo, tls, user, started, end, refusals: refused } = cover;
         self.text(dialect.name());
         self.option(client.map(|ip| ip.to_string()).as_deref());
         self.option(helo.as_deref());
@@ -47,7 +47,7 @@ impl Record {
         self.option(tls.as_ref().map(|tls| &*tls.cipher));
         self.option(user.as_deref());
         self.number(&started.as_microsecond());
-        self.option(end.as_ref().map(|end| &*end.how));
+        self.option(end.as_ref().map(|end| &*end.reason));
         let ended = end.as_ref().and_then(|end| end.at);
         self.option(ended.map(|at| at.as_microsecond().to_string()).as_deref());
         self.number(refused);
@@ -79,22 +79,22 @@ impl Record {
     }
 
     fn option(&mut self, text: Option<&str>) {
-        let length = text.map_or(NONE, |text| u32::try_from(text.len()).unwrap_or(NONE));
+        let length = text.map_or(ABSENT, |text| u32::try_from(text.len()).unwrap_or(ABSENT));
         self.0.extend_from_slice(&length.to_le_bytes());
-        if length != NONE {
+        if length != ABSENT {
             self.0.extend_from_slice(text.unwrap_or_default().as_bytes());
         }
     }
 }
 
 /// The texts that are still to be read.
-struct Texts<'a>(&'a [u8]);
+struct Decoder<'a>(&'a [u8]);
 
 /// Something makes no sense.
-struct Senseless;
+struct InvalidRecord;
 
-impl<'a> Texts<'a> {
-    fn cover(&mut self) -> Result<Cover, Senseless> {
+impl<'a> Decoder<'a> {
+    fn session_info(&mut self) -> Result<SessionInfo, InvalidRecord> {
         let dialect = self.text()?;
         let client = self.option()?.and_then(|ip| ip.parse().ok());
         let helo = self.option()?.map(str::to_owned);
@@ -102,21 +102,22 @@ impl<'a> Texts<'a> {
         let user = self.option()?.map(str::to_owned);
         let started = self.number()?;
         let (how, ended) = (self.option()?, self.option()?);
-        Ok(Cover {
-            dialect: Dialect::ALL.into_iter().find(|known| known.name() == dialect).ok_or(Senseless)?,
+        Ok(SessionInfo {
+            dialect: Dialect::ALL.into_iter().find(|known| known.name() == dialect).ok_or(InvalidRecord)?,
             client,
             helo,
             tls: tls.map(|(version, cipher)| Tls { version: owned(version), cipher: owned(cipher) }),
             user,
-            started: moment(started),
-            end: how.map(|how| End { at: ended.and_then(|at| at.parse().ok()).map(moment), how: owned(how) }),
-            refused: self.number()?,
+            started: timestamp(started),
+            end: how
+                .map(|how| SessionEnd { at: ended.and_then(|at| at.parse().ok()).map(timestamp), reason: owned(how) }),
+            refusals: self.number()?,
         })
     }
 
-    fn transaction(&mut self) -> Result<Transaction, Senseless> {
+    fn transaction(&mut self) -> Result<Transaction, InvalidRecord> {
         let outcome = self.text()?;
-        let outcome = Outcome::ALL.into_iter().find(|known| known.name() == outcome).ok_or(Senseless)?;
+        let outcome = Outcome::ALL.into_iter().find(|known| known.name() == outcome).ok_or(InvalidRecord)?;
         let (from, parameters) = (self.text()?.to_owned(), self.text()?.to_owned());
         let reply = self.option()?.map(Arc::from);
         let mut to = Vec::new();
@@ -130,29 +131,29 @@ impl<'a> Texts<'a> {
         Ok(Transaction { from, parameters, to, outcome, reply, messages })
     }
 
-    fn number<N: FromStr>(&mut self) -> Result<N, Senseless> {
-        self.text()?.parse().map_err(|_| Senseless)
+    fn number<N: FromStr>(&mut self) -> Result<N, InvalidRecord> {
+        self.text()?.parse().map_err(|_| InvalidRecord)
     }
 
-    fn text(&mut self) -> Result<&'a str, Senseless> {
-        self.option()?.ok_or(Senseless)
+    fn text(&mut self) -> Result<&'a str, InvalidRecord> {
+        self.option()?.ok_or(InvalidRecord)
     }
 
-    fn option(&mut self) -> Result<Option<&'a str>, Senseless> {
-        let (length, rest) = self.0.split_first_chunk::<4>().ok_or(Senseless)?;
+    fn option(&mut self) -> Result<Option<&'a str>, InvalidRecord> {
+        let (length, rest) = self.0.split_first_chunk::<4>().ok_or(InvalidRecord)?;
         let length = match u32::from_le_bytes(*length) {
-            NONE => None,
-            length => Some(usize::try_from(length).map_err(|_| Senseless)?),
+            ABSENT => None,
+            length => Some(usize::try_from(length).map_err(|_| InvalidRecord)?),
         };
-        let (text, rest) = rest.split_at_checked(length.unwrap_or(0)).ok_or(Senseless)?;
+        let (text, rest) = rest.split_at_checked(length.unwrap_or(0)).ok_or(InvalidRecord)?;
         self.0 = rest;
-        let text = str::from_utf8(text).map_err(|_| Senseless)?;
+        let text = str::from_utf8(text).map_err(|_| InvalidRecord)?;
         Ok(length.map(|_| text))
     }
 }
 
 /// What was stored was a time once; should it be damaged, any time will do.
-fn moment(micros: i64) -> Timestamp {
+fn timestamp(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or_default()
 }
 
@@ -163,11 +164,11 @@ fn owned(text: &str) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{mail, piece};
+    use crate::conformance::{chunk, mail_chunk};
 
     /// A mail that never was, from a sender that is not to be believed.
-    fn strange() -> Piece {
-        let mut strange = mail(1, 2, "bob", 7);
+    fn strange() -> Chunk {
+        let mut strange = mail_chunk(1, 2, "bob", 7);
         strange.transaction = strange.transaction.map(|mail| Transaction {
             from: "zero \0 and\nlines".to_owned(),
             to: Vec::new(),
@@ -180,10 +181,10 @@ mod tests {
     }
 
     /// A session of which hardly anything is known.
-    fn bare() -> Piece {
-        let bare = piece(1, 0, "head");
-        let end = End { at: Timestamp::from_second(7).ok(), how: Cow::Borrowed("quit") };
-        let cover = Cover {
+    fn bare() -> Chunk {
+        let bare = chunk(1, 0, "head");
+        let end = SessionEnd { at: Timestamp::from_second(7).ok(), reason: Cow::Borrowed("quit") };
+        let cover = SessionInfo {
             dialect: Dialect::Smtp,
             client: None,
             helo: None,
@@ -191,16 +192,16 @@ mod tests {
             user: None,
             started: Timestamp::from_second(-7).unwrap(),
             end: Some(end),
-            refused: u32::MAX,
+            refusals: u32::MAX,
         };
-        Piece { cover: Arc::new(cover), ..bare }
+        Chunk { info: Arc::new(cover), ..bare }
     }
 
     #[test]
     fn pieces_come_back() {
-        for piece in [piece(1, 0, "head"), mail(1, 1, "bob", u64::MAX - 1), strange(), bare()] {
+        for piece in [chunk(1, 0, "head"), mail_chunk(1, 1, "bob", u64::MAX - 1), strange(), bare()] {
             let (cover, transaction) = decode(&encode(&piece)).unwrap();
-            assert_eq!((cover, transaction), (Cover::clone(&piece.cover), piece.transaction));
+            assert_eq!((cover, transaction), (SessionInfo::clone(&piece.info), piece.transaction));
         }
     }
 
@@ -208,7 +209,7 @@ mod tests {
     fn what_makes_no_sense_is_nothing() {
         let whole = encode(&strange());
         // Without any mail it makes sense too.
-        let head = encode(&Piece { transaction: None, ..strange() }).len();
+        let head = encode(&Chunk { transaction: None, ..strange() }).len();
         for length in (0..whole.len()).filter(|length| *length != head) {
             assert_eq!(decode(&whole[..length]), None, "{length}");
         }

@@ -7,8 +7,8 @@ use restante_store::postgres::{Address, PostgresStore, Settings};
 use restante_testpg::{Line, Postgres};
 
 use super::*;
-use crate::End;
-use crate::conformance::{self, mail, piece};
+use crate::SessionEnd;
+use crate::conformance::{self, chunk, mail_chunk};
 
 /// What takes longer does not happen at all.
 const LONG: Duration = Duration::from_mins(1);
@@ -34,8 +34,8 @@ async fn open(address: &Address, schema: &str, max_bytes: usize) -> PostgresJour
 }
 
 /// A piece of a session that this node has.
-fn noted(session: SessionId, number: u32, text: &str) -> Piece {
-    Piece { session, ..piece(session.number() / 1_000_000, number, text) }
+fn noted(session: SessionId, number: u32, text: &str) -> Chunk {
+    Chunk { session, ..chunk(session.number() / 1_000_000, number, text) }
 }
 
 /// What another node has noted is told as soon as it is written.
@@ -51,7 +51,7 @@ async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 async fn listed(journal: &PostgresJournal) -> Vec<u64> {
-    let page = SessionPage { before: None, refused: false, limit: 1000 };
+    let page = SessionPage { before: None, refused_only: false, limit: 1000 };
     journal.sessions(page).await.unwrap().iter().map(|told| told.session.number()).collect()
 }
 
@@ -72,24 +72,24 @@ async fn it_is_a_journal_also_when_all_is_written() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
     let (one, other) = (open(&address, &schema, PLENTY).await, open(&address, &schema, PLENTY).await);
     for session in 1..=5 {
-        let mut refused = mail(session, 1, "bob", 10 * session);
-        Arc::make_mut(&mut refused.cover).refused = u32::from(session % 2 == 0);
-        one.note(piece(session, 0, "head"));
-        one.note(refused);
-        one.note(piece(session, 2, "tail"));
+        let mut refused = mail_chunk(session, 1, "bob", 10 * session);
+        Arc::make_mut(&mut refused.info).refusals = u32::from(session % 2 == 0);
+        one.append(chunk(session, 0, "head"));
+        one.append(refused);
+        one.append(chunk(session, 2, "tail"));
     }
-    until(async || other.session(5.into()).await.unwrap().filter(|told| told.pieces.len() == 3)).await;
+    until(async || other.session(5.into()).await.unwrap().filter(|told| told.chunks.len() == 3)).await;
     assert_eq!(listed(&other).await, [5, 4, 3, 2, 1]);
-    let page = SessionPage { before: Some(4.into()), refused: true, limit: 7 };
+    let page = SessionPage { before: Some(4.into()), refused_only: true, limit: 7 };
     let refused = other.sessions(page).await.unwrap();
     assert_eq!(refused.iter().map(|told| told.session.number()).collect::<Vec<_>>(), [2]);
-    assert_eq!(refused[0].pieces.len(), 3);
+    assert_eq!(refused[0].chunks.len(), 3);
     assert_eq!(refused[0].lines().count(), 0, "a list goes without them");
-    let told = other.of_message(&"bob".to_owned().into(), 30.into()).await.unwrap().unwrap();
+    let told = other.find_by_message(&"bob".to_owned().into(), 30.into()).await.unwrap().unwrap();
     assert_eq!(told.lines().map(|line| line.text).collect::<Vec<_>>(), ["head", "mail 1"]);
-    assert_eq!(told.pieces[1].transaction, mail(3, 1, "bob", 30).transaction);
+    assert_eq!(told.chunks[1].transaction, mail_chunk(3, 1, "bob", 30).transaction);
     // It is the same for the one who has written it.
-    assert_eq!(one.of_message(&"bob".to_owned().into(), 30.into()).await.unwrap(), Some(told));
+    assert_eq!(one.find_by_message(&"bob".to_owned().into(), 30.into()).await.unwrap(), Some(told));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -99,28 +99,28 @@ async fn nodes_tell_of_each_others_sessions_and_know_who_has_died() {
     let now = Timestamp::now();
     let (first, second) = until(async || {
         // Their numbers are on the way to them.
-        let ids = (one.begin(now), other.begin(now));
-        let nodes = [ids.0, ids.1].map(|id| id.number() % NODES);
+        let ids = (one.start_session(now), other.start_session(now));
+        let nodes = [ids.0, ids.1].map(|id| id.number() % NODE_NUMBERS);
         (nodes[0] != 0 && nodes[1] != 0).then(|| {
             assert_ne!(nodes[0], nodes[1]);
             ids
         })
     })
     .await;
-    one.note(noted(first, 0, "here"));
-    other.note(noted(second, 0, "there"));
+    one.append(noted(first, 0, "here"));
+    other.append(noted(second, 0, "there"));
     for (journal, id, text) in [(&one, second, "there"), (&other, first, "here")] {
         let told = until(async || journal.session(id).await.unwrap()).await;
         assert_eq!(told.lines().map(|line| line.text).collect::<Vec<_>>(), [text]);
-        assert_eq!(told.cover.end, None, "it goes on");
+        assert_eq!(told.info.end, None, "it goes on");
     }
     drop(one);
     let told = other.session(first).await.unwrap().unwrap();
-    assert_eq!(told.cover.end, Some(End { at: None, how: "lost".into() }));
-    assert_eq!(other.session(second).await.unwrap().unwrap().cover.end, None);
+    assert_eq!(told.info.end, Some(SessionEnd { at: None, reason: "lost".into() }));
+    assert_eq!(other.session(second).await.unwrap().unwrap().info.end, None);
     // A node that comes now takes no id that was given, although its clock is slow.
     let late = open(&address, &schema, PLENTY).await;
-    until(async || (late.begin(Timestamp::UNIX_EPOCH) > first.max(second)).then_some(())).await;
+    until(async || (late.start_session(Timestamp::UNIX_EPOCH) > first.max(second)).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +129,7 @@ async fn the_bound_is_one_for_all_nodes() {
     for round in 0..5 {
         let journal = open(&address, &schema, 50_000).await;
         for session in 1..=60 {
-            journal.note(mail(100 * round + session, 1, "bob", 1000 * round + 10 * session));
+            journal.append(mail_chunk(100 * round + session, 1, "bob", 1000 * round + 10 * session));
         }
     }
     let journal = open(&address, &schema, 50_000).await;
@@ -137,7 +137,7 @@ async fn the_bound_is_one_for_all_nodes() {
     assert!((20..60).contains(&left.len()), "{}", left.len());
     assert_eq!(left[0], 460);
     let bob = "bob".to_owned().into();
-    assert!(journal.of_message(&bob, 4600.into()).await.unwrap().is_some());
+    assert!(journal.find_by_message(&bob, 4600.into()).await.unwrap().is_some());
     let rows = journal.database.query("SELECT count(*) FROM journal_messages", &[]).await.unwrap();
     assert_eq!(rows[0].get::<_, i64>(0), 2 * i64::try_from(left.len()).unwrap(), "nothing is left of what went");
     let sums = "SELECT bytes = (SELECT sum(bytes) FROM journal_pieces) FROM journal_state";
@@ -149,12 +149,12 @@ async fn what_is_written_twice_counts_once() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
     for _ in 0..2 {
         let journal = open(&address, &schema, PLENTY).await;
-        journal.note(mail(1, 1, "bob", 7));
-        journal.note(mail(1, 1, "bob", 7));
+        journal.append(mail_chunk(1, 1, "bob", 7));
+        journal.append(mail_chunk(1, 1, "bob", 7));
     }
     let journal = open(&address, &schema, PLENTY).await;
     let rows = journal.database.query("SELECT bytes FROM journal_state", &[]).await.unwrap();
-    assert_eq!(rows[0].get::<_, i64>(0), i64::try_from(mail(1, 1, "bob", 7).bytes()).unwrap());
+    assert_eq!(rows[0].get::<_, i64>(0), i64::try_from(mail_chunk(1, 1, "bob", 7).bytes()).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,12 +163,12 @@ async fn a_line_that_is_cut_holds_nobody_up_and_nothing_is_lost() {
     let mut line = Line::to(server.port());
     let cut_off = open(&line.url(server).parse().unwrap(), &schema, PLENTY).await;
     let other = open(&server.url().parse().unwrap(), &schema, PLENTY).await;
-    cut_off.note(piece(1, 0, "before"));
+    cut_off.append(chunk(1, 0, "before"));
     until(async || other.session(1.into()).await.unwrap()).await;
     line.cut();
     // Were noting to wait for the database, this would never end.
     for session in 2..=100 {
-        cut_off.note(piece(session, 0, "meanwhile"));
+        cut_off.append(chunk(session, 0, "meanwhile"));
     }
     assert!(cut_off.session(2.into()).await.is_err(), "nobody knows what is written of it");
     assert_eq!(other.session(100.into()).await.unwrap(), None);

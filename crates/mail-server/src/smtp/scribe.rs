@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_journal::{
-    Cover, Dialect, End, Journal, Line, Lines, Outcome, Piece, Recipient, SessionId, Side, Tls, Transaction,
+    Chunk, Dialect, Journal, Outcome, Recipient, SessionEnd, SessionId, SessionInfo, Side, Tls, Transaction,
+    TranscriptLine, TranscriptLines,
 };
 use restante_mail::address::Address;
 use restante_mail::envelope::{ReversePath, reverse_path_text};
@@ -29,10 +30,10 @@ pub(super) struct Scribe {
     session: SessionId,
     begun: Instant,
     /// What is known of the session. The pieces that were noted share it until it changes.
-    cover: Arc<Cover>,
+    cover: Arc<SessionInfo>,
     /// The number of the piece that is being written.
     number: u32,
-    lines: Lines,
+    lines: TranscriptLines,
     mail: Option<Mail>,
     /// What was said when a mail was taken last, which is most often what is said next time.
     accepted: Option<Arc<str>>,
@@ -59,14 +60,14 @@ impl Scribe {
             smtp::Dialect::Smtp => Dialect::Smtp,
             smtp::Dialect::Lmtp => Dialect::Lmtp,
         };
-        let cover = Cover { dialect, client, helo: None, tls: None, user: None, started, end: None, refused: 0 };
+        let cover = SessionInfo { dialect, client, helo: None, tls: None, user: None, started, end: None, refusals: 0 };
         Self {
-            session: journal.begin(started),
+            session: journal.start_session(started),
             journal: journal.clone(),
             begun: Instant::now(),
             cover: Arc::new(cover),
             number: 0,
-            lines: Lines::default(),
+            lines: TranscriptLines::default(),
             mail: None,
             accepted: None,
             micros: 0,
@@ -129,14 +130,14 @@ impl Scribe {
             (Ending::Refused, None) => "(too many connections: closed before the TLS handshake)".to_owned(),
             (_, None) => return,
         };
-        self.cover().refused += 1;
-        self.lines.push(Line { micros: self.micros, side: Side::Server, text: &text });
+        self.cover().refusals += 1;
+        self.lines.push(TranscriptLine { micros: self.micros, side: Side::Server, text: &text });
     }
 
     /// The session is over.
     pub(super) fn end(mut self, ending: Ending) {
         self.micros = micros(self.begun.elapsed());
-        let end = End { at: Some(self.moment()), how: Cow::Borrowed(ending.label()) };
+        let end = SessionEnd { at: Some(self.moment()), reason: Cow::Borrowed(ending.label()) };
         self.cover().end = Some(end);
         self.note(TransactionStage::Abandoned, None);
     }
@@ -153,9 +154,9 @@ impl Scribe {
             Speaker::Client => Side::Client,
             Speaker::Server => Side::Server,
         };
-        self.lines.push(Line { micros: self.micros, side, text: line.text });
+        self.lines.push(TranscriptLine { micros: self.micros, side, text: line.text });
         if line.is_refusal {
-            self.cover().refused += 1;
+            self.cover().refusals += 1;
             if let Some(mail) = &mut self.mail {
                 mail.refusal = Some(line.text.into());
             }
@@ -178,11 +179,11 @@ impl Scribe {
             self.accepted = reply.map(Into::into);
         }
         let transaction = self.mail.take().map(|mail| mail.ended(stage, self.accepted.as_ref()));
-        self.journal.note(Piece {
+        self.journal.append(Chunk {
             session: self.session,
             number: self.number,
             at: self.moment(),
-            cover: self.cover.clone(),
+            info: self.cover.clone(),
             transaction,
             lines: mem::take(&mut self.lines),
         });
@@ -194,7 +195,7 @@ impl Scribe {
         self.cover.started.checked_add(Duration::from_micros(self.micros)).unwrap_or(self.cover.started)
     }
 
-    fn cover(&mut self) -> &mut Cover {
+    fn cover(&mut self) -> &mut SessionInfo {
         Arc::make_mut(&mut self.cover)
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use restante_api_types::{Identifier, Time};
 use restante_auth::Grant;
 use restante_http_connection::memory::{Allowance, SMALL};
-use restante_journal::{self as journal, Cover, Dialect, SessionPage};
+use restante_journal::{self as journal, Dialect, SessionInfo, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
@@ -38,7 +38,7 @@ pub(crate) async fn transcript(
 ) -> Answer {
     let message = server.find(&target).await?;
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoTranscript) };
-    let told = journal.of_message(&message.mailbox, message.id).await?.ok_or(Problem::NoTranscript)?;
+    let told = journal.find_by_message(&message.mailbox, message.id).await?.ok_or(Problem::NoTranscript)?;
     server.tell_session(told, grant).await
 }
 
@@ -127,7 +127,7 @@ impl Visible {
     }
 
     /// The lines that may be seen. The replies to a hidden command are hidden as well: their text may repeat the address.
-    fn lines<'t>(&self, told: &'t journal::Transcript) -> impl Iterator<Item = journal::Line<'t>> {
+    fn lines<'t>(&self, told: &'t journal::Transcript) -> impl Iterator<Item = journal::TranscriptLine<'t>> {
         let mut is_hidden = false;
         told.lines().filter(move |line| {
             if line.side == journal::Side::Client {
@@ -156,7 +156,7 @@ pub(crate) struct Transcript<'a> {
 
 impl<'a> Transcript<'a> {
     fn new(told: &'a journal::Transcript, visible: &Visible) -> Self {
-        let started = told.cover.started;
+        let started = told.info.started;
         Self {
             session: Session::new(told, Some(visible)),
             lines: visible.lines(told).map(|line| Line::new(started, &line)).collect(),
@@ -201,7 +201,7 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     /// Returns the record of a session, with everything in it or what may be seen.
     fn new(told: &'a journal::Transcript, visible: Option<&Visible>) -> Self {
-        let Cover { dialect, client, helo, tls, user, started, end, refused } = told.cover.as_ref();
+        let SessionInfo { dialect, client, helo, tls, user, started, end, refusals: refused } = told.info.as_ref();
         Self {
             id: told.session.to_string(),
             protocol: (*dialect).into(),
@@ -212,7 +212,7 @@ impl<'a> Session<'a> {
             started: Time(*started),
             started_millis: started.as_millisecond(),
             ended_millis: end.as_ref().and_then(|end| end.at).map(Timestamp::as_millisecond),
-            ending: end.as_ref().map(|end| end.how.as_ref()),
+            ending: end.as_ref().map(|end| end.reason.as_ref()),
             transactions: told.transactions().map(|mail| Transaction::new(mail, visible)).collect(),
             refused: *refused,
         }
@@ -325,7 +325,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn new(started: Timestamp, said: &journal::Line<'a>) -> Self {
+    fn new(started: Timestamp, said: &journal::TranscriptLine<'a>) -> Self {
         // A time that no calendar has was never noted.
         let micros = started.as_microsecond().saturating_add_unsigned(said.micros);
         let at = Timestamp::from_microsecond(micros).unwrap_or(started);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use futures_util::stream::pending;
 use restante_journal::memory::MemoryJournal;
-use restante_journal::{Journal as _, Piece, Side};
+use restante_journal::{Chunk, Journal as _, Side};
 use restante_search::Search;
 use restante_settings::Config;
 use restante_store::StoreError;
@@ -228,9 +228,9 @@ fn info(config: &Config) -> ServerInfo {
 async fn house(config: &Config) -> House {
     let search = Arc::new(Search::new(None));
     let journal = Arc::new(MemoryJournal::new(1 << 20));
-    journal.note(sessions::piece(FIRST, 0, sessions::cover(FIRST), &[(0, Side::Server, "220 mx")]));
+    journal.append(sessions::piece(FIRST, 0, sessions::cover(FIRST), &[(0, Side::Server, "220 mx")]));
     let brought = sessions::piece(FIRST, 1, sessions::cover(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
-    journal.note(Piece { transaction: Some(sessions::mail(&[("test", FIRST)])), ..brought });
+    journal.append(Chunk { transaction: Some(sessions::mail(&[("test", FIRST)])), ..brought });
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let rules =
         restante_mailroom::Settings { policy: config.smtp.policy.clone(), ..restante_mailroom::Settings::default() };

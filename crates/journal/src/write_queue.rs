@@ -8,70 +8,70 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 
-use crate::Piece;
+use crate::Chunk;
 
 /// The most that waits, in bytes, beside what is being written.
-pub(super) const MAX_WAITING: usize = 16 << 20;
+pub(super) const MAX_QUEUED_BYTES: usize = 16 << 20;
 /// How much is written in one transaction, in bytes, or a piece more.
-const BATCH: usize = 1 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 /// How long the end waits for what is left to be written.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// What is too old goes at most so much later.
-const TARDINESS: SignedDuration = SignedDuration::from_secs(5);
+const MAX_EXPIRY_DELAY: SignedDuration = SignedDuration::from_secs(5);
 
 /// What was noted and is not yet on the shelf.
-pub(super) struct Waiting {
+pub(super) struct WriteQueue {
     /// What the journal holds, here and on the shelf.
     max_bytes: usize,
-    inbox: Inbox<Line>,
+    inbox: Inbox<QueueState>,
 }
 
 /// Everything behind the lock.
-pub(super) struct Line {
+pub(super) struct QueueState {
     /// What waits, without what is being written. Sizes are bytes.
-    pieces: BoundedQueue<Arc<Piece>>,
+    chunks: BoundedQueue<Arc<Chunk>>,
     /// What is being written, or could not be and will be tried again. All of it was noted before what waits.
-    writing: Option<Arc<Chunk>>,
+    in_progress: Option<Arc<ChunkBatch>>,
     /// What waits is all that there is room for, so that the shelf as it is counts for nothing.
-    outgrown: bool,
+    is_storage_stale: bool,
     /// How many pieces could not wait, although there was room for them on the shelf.
     lost: u64,
     /// What was noted before goes; and what the thread knows of it.
     deadline: Option<Timestamp>,
-    kept_deadline: Option<Timestamp>,
-    shelf: ShelfState,
+    applied_deadline: Option<Timestamp>,
+    storage: StorageState,
 }
 
 /// Pieces that are written together.
-pub(super) struct Chunk {
-    pub(super) pieces: Vec<Arc<Piece>>,
+pub(super) struct ChunkBatch {
+    pub(super) chunks: Vec<Arc<Chunk>>,
     bytes: usize,
 }
 
 /// What the thread has to do.
-pub(super) struct Batch {
-    pub(super) chunk: Arc<Chunk>,
+pub(super) struct WriteJob {
+    pub(super) batch: Arc<ChunkBatch>,
     /// The shelf is to be emptied first.
-    pub(super) anew: bool,
+    pub(super) clear_first: bool,
     pub(super) deadline: Option<Timestamp>,
     /// The bytes for which there is room on the shelf, beside what waits behind this.
-    pub(super) room: usize,
+    pub(super) max_bytes: usize,
     pub(super) lost: u64,
 }
 
 /// What the thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Rest,
+pub(super) enum NextStep {
+    Pause,
     /// There is enough for another batch.
-    GoOn,
+    Continue,
     /// Everything is written, and nothing more comes.
-    End,
+    Stop,
 }
 
 /// Whether the shelf can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum ShelfState {
+pub(super) enum StorageState {
     #[default]
     Opening,
     Open,
@@ -79,36 +79,36 @@ pub(super) enum ShelfState {
     Closed,
 }
 
-impl Waiting {
+impl WriteQueue {
     pub(super) fn new(max_bytes: usize) -> Self {
-        let line = Line {
-            pieces: BoundedQueue::new(max_bytes.min(MAX_WAITING)),
-            writing: None,
-            outgrown: false,
+        let line = QueueState {
+            chunks: BoundedQueue::new(max_bytes.min(MAX_QUEUED_BYTES)),
+            in_progress: None,
+            is_storage_stale: false,
             lost: 0,
             deadline: None,
-            kept_deadline: None,
-            shelf: ShelfState::Opening,
+            applied_deadline: None,
+            storage: StorageState::Opening,
         };
         Self { max_bytes, inbox: Inbox::new(line) }
     }
 
     /// Lets a piece wait. The first of those that wait go when there are too many.
-    pub(super) fn add(&self, piece: Piece) {
+    pub(super) fn add(&self, piece: Chunk) {
         let (piece, mut overtaken) = (Arc::new(piece), None);
         let bytes = piece.bytes();
         let mut contents = self.inbox.lock();
         let line = &mut contents.queue;
         // What goes is freed after the lock is released.
-        let gone = line.pieces.push_evicting(piece, bytes);
-        if !gone.is_empty() && self.max_bytes <= MAX_WAITING {
+        let gone = line.chunks.push_evicting(piece, bytes);
+        if !gone.is_empty() && self.max_bytes <= MAX_QUEUED_BYTES {
             // The journal is full of what waits: whatever is older goes before it.
-            line.outgrown = true;
-            overtaken = line.writing.take();
+            line.is_storage_stale = true;
+            overtaken = line.in_progress.take();
         } else {
             line.lost += gone.len() as u64;
         }
-        if line.pieces.len() == 1 {
+        if line.chunks.len() == 1 {
             self.inbox.notify();
         }
         drop(contents);
@@ -119,11 +119,11 @@ impl Waiting {
         let mut gone = Vec::new();
         let mut contents = self.inbox.lock();
         let line = &mut contents.queue;
-        while let Some(first) = line.pieces.pop_front_if(|first| first.at < deadline) {
+        while let Some(first) = line.chunks.pop_front_if(|first| first.at < deadline) {
             gone.push(first);
         }
         line.deadline = Some(deadline);
-        if line.is_overdue() {
+        if line.is_expiry_due() {
             self.inbox.notify();
         }
         drop(contents);
@@ -135,68 +135,71 @@ impl Waiting {
     }
 
     /// Waits a moment, after nothing more comes, until everything is written. Whether it is.
-    pub(super) fn is_closed_soon(&self) -> bool {
-        let is_closed = |contents: &mut Contents<Line>| contents.queue.shelf == ShelfState::Closed;
-        self.inbox.wait_until(Some(Instant::now() + PATIENCE), is_closed).1
+    pub(super) fn wait_until_closed(&self) -> bool {
+        let is_closed = |contents: &mut Contents<QueueState>| contents.queue.storage == StorageState::Closed;
+        self.inbox.wait_until(Some(Instant::now() + CLOSE_TIMEOUT), is_closed).1
     }
 
     /// Locks what waits, once it is known whether there is a shelf beside it. Returns the latter too.
-    pub(super) fn look(&self) -> (MutexGuard<'_, Contents<Line>>, bool) {
-        let is_known = |contents: &mut Contents<Line>| {
-            contents.queue.shelf != ShelfState::Opening || contents.stage != Stage::Open
+    pub(super) fn lock_when_ready(&self) -> (MutexGuard<'_, Contents<QueueState>>, bool) {
+        let is_known = |contents: &mut Contents<QueueState>| {
+            contents.queue.storage != StorageState::Opening || contents.stage != Stage::Open
         };
         let (contents, _) = self.inbox.wait_until(None, is_known);
         let line = &contents.queue;
-        let is_full = line.pieces.size() + line.writing.as_ref().map_or(0, |chunk| chunk.bytes) > self.max_bytes;
-        let is_open = line.shelf == ShelfState::Open && contents.stage == Stage::Open;
-        let has_shelf = is_open && !line.outgrown && !is_full;
+        let is_full = line.chunks.size() + line.in_progress.as_ref().map_or(0, |chunk| chunk.bytes) > self.max_bytes;
+        let is_open = line.storage == StorageState::Open && contents.stage == Stage::Open;
+        let has_shelf = is_open && !line.is_storage_stale && !is_full;
         (contents, has_shelf)
     }
 
     /// Notes whether the shelf can be read now.
-    pub(super) fn set_shelf(&self, state: ShelfState) {
-        self.inbox.lock().queue.shelf = state;
+    pub(super) fn set_storage(&self, state: StorageState) {
+        self.inbox.lock().queue.storage = state;
         self.inbox.notify();
     }
 
     /// Waits for something to do, but not for longer than this. What could not be written comes first.
-    pub(super) fn take(&self, time: Duration) -> Batch {
-        let has_work = |contents: &mut Contents<Line>| {
+    pub(super) fn next_job(&self, time: Duration) -> WriteJob {
+        let has_work = |contents: &mut Contents<QueueState>| {
             let line = &contents.queue;
-            !line.pieces.is_empty() || line.writing.is_some() || line.is_overdue() || contents.stage != Stage::Open
+            !line.chunks.is_empty()
+                || line.in_progress.is_some()
+                || line.is_expiry_due()
+                || contents.stage != Stage::Open
         };
         let (mut contents, _) = self.inbox.wait_until(Instant::now().checked_add(time), has_work);
         let line = &mut contents.queue;
-        let chunk = line.writing.take().unwrap_or_else(|| Arc::new(line.first()));
-        line.writing = Some(chunk.clone());
+        let chunk = line.in_progress.take().unwrap_or_else(|| Arc::new(line.take_batch()));
+        line.in_progress = Some(chunk.clone());
         let lost = mem::take(&mut line.lost);
-        Batch {
-            chunk,
-            anew: line.outgrown,
+        WriteJob {
+            batch: chunk,
+            clear_first: line.is_storage_stale,
             deadline: line.deadline,
-            room: self.max_bytes.saturating_sub(line.pieces.size()),
+            max_bytes: self.max_bytes.saturating_sub(line.chunks.size()),
             lost,
         }
     }
 
     /// The batch that was taken last is on the shelf.
-    pub(super) fn written(&self, batch: &Batch) -> Next {
+    pub(super) fn complete(&self, batch: &WriteJob) -> NextStep {
         let mut contents = self.inbox.lock();
         let (stage, line) = (contents.stage, &mut contents.queue);
         // What was overtaken meanwhile counts for nothing, and neither does the shelf that it is on.
-        if line.writing.take().is_some() {
-            line.outgrown = false;
+        if line.in_progress.take().is_some() {
+            line.is_storage_stale = false;
         }
-        line.kept_deadline = batch.deadline;
-        match line.pieces.size() {
-            0 if stage != Stage::Open => Next::End,
-            BATCH.. => Next::GoOn,
-            _ => Next::Rest,
+        line.applied_deadline = batch.deadline;
+        match line.chunks.size() {
+            0 if stage != Stage::Open => NextStep::Stop,
+            BATCH_BYTES.. => NextStep::Continue,
+            _ => NextStep::Pause,
         }
     }
 
     /// Rests, but not when it is the end.
-    pub(super) fn rest(&self, time: Duration) {
+    pub(super) fn pause(&self, time: Duration) {
         self.inbox.pause(time);
     }
 
@@ -206,25 +209,25 @@ impl Waiting {
     }
 }
 
-impl Line {
+impl QueueState {
     /// What is not known to be on the shelf, in the order in which it was noted.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = &Arc<Piece>> {
+    pub(super) fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk>> {
         // Writing may take long, or fail again and again; what is too old is not told meanwhile.
-        let is_due = |piece: &&Arc<Piece>| self.deadline.is_some_and(|deadline| piece.at < deadline);
-        let writing = self.writing.iter().flat_map(|chunk| &chunk.pieces);
-        writing.skip_while(is_due).chain(self.pieces.iter())
+        let is_due = |piece: &&Arc<Chunk>| self.deadline.is_some_and(|deadline| piece.at < deadline);
+        let writing = self.in_progress.iter().flat_map(|chunk| &chunk.chunks);
+        writing.skip_while(is_due).chain(self.chunks.iter())
     }
 
     /// Takes out what is to be written next.
-    fn first(&mut self) -> Chunk {
-        let (pieces, bytes) = self.pieces.take(usize::MAX, BATCH);
-        Chunk { pieces, bytes }
+    fn take_batch(&mut self) -> ChunkBatch {
+        let (pieces, bytes) = self.chunks.take(usize::MAX, BATCH_BYTES);
+        ChunkBatch { chunks: pieces, bytes }
     }
 
     /// Whether the thread has something to forget that it does not know of.
-    fn is_overdue(&self) -> bool {
-        match (self.deadline, self.kept_deadline) {
-            (Some(deadline), Some(kept)) => deadline.duration_since(kept) > TARDINESS,
+    fn is_expiry_due(&self) -> bool {
+        match (self.deadline, self.applied_deadline) {
+            (Some(deadline), Some(kept)) => deadline.duration_since(kept) > MAX_EXPIRY_DELAY,
             (deadline, _) => deadline.is_some(),
         }
     }
@@ -233,64 +236,64 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::piece;
+    use crate::conformance::chunk;
 
     /// The sessions that wait, and whether the shelf counts beside them.
-    fn seen(waiting: &Waiting) -> (Vec<u64>, bool) {
-        waiting.set_shelf(ShelfState::Open);
-        let (contents, has_shelf) = waiting.look();
-        (contents.queue.pieces().map(|piece| piece.session.number()).collect(), has_shelf)
+    fn seen(waiting: &WriteQueue) -> (Vec<u64>, bool) {
+        waiting.set_storage(StorageState::Open);
+        let (contents, has_shelf) = waiting.lock_when_ready();
+        (contents.queue.chunks().map(|piece| piece.session.number()).collect(), has_shelf)
     }
 
-    fn add(waiting: &Waiting, sessions: std::ops::RangeInclusive<u64>) {
+    fn add(waiting: &WriteQueue, sessions: std::ops::RangeInclusive<u64>) {
         for session in sessions {
-            waiting.add(piece(session, 0, "head"));
+            waiting.add(chunk(session, 0, "head"));
         }
     }
 
     #[test]
     fn what_is_overtaken_by_a_full_journal_counts_no_more() {
-        let each = piece(1, 0, "head").bytes();
-        let waiting = Waiting::new(3 * each);
+        let each = chunk(1, 0, "head").bytes();
+        let waiting = WriteQueue::new(3 * each);
         add(&waiting, 1..=2);
-        let batch = waiting.take(Duration::MAX);
+        let batch = waiting.next_job(Duration::MAX);
         assert_eq!(seen(&waiting), (vec![1, 2], true));
         add(&waiting, 3..=4);
         assert_eq!(seen(&waiting), (vec![1, 2, 3, 4], false), "more than the journal holds, without the shelf");
         add(&waiting, 5..=6);
         assert_eq!(seen(&waiting), (vec![4, 5, 6], false), "3 had to go, and those before it");
-        waiting.written(&batch);
+        waiting.complete(&batch);
         assert_eq!(seen(&waiting), (vec![4, 5, 6], false));
-        let batch = waiting.take(Duration::MAX);
-        assert!(batch.anew, "what was written before 3 goes");
-        waiting.written(&batch);
+        let batch = waiting.next_job(Duration::MAX);
+        assert!(batch.clear_first, "what was written before 3 goes");
+        waiting.complete(&batch);
         assert_eq!((seen(&waiting), waiting.inbox.lock().queue.lost), ((vec![], true), 0));
     }
 
     #[test]
     fn what_could_not_be_written_is_tried_again_in_its_order() {
-        let waiting = Waiting::new(1 << 20);
+        let waiting = WriteQueue::new(1 << 20);
         add(&waiting, 1..=2);
-        let failed = waiting.take(Duration::MAX);
+        let failed = waiting.next_job(Duration::MAX);
         add(&waiting, 3..=3);
-        let again = waiting.take(Duration::MAX);
-        assert!(Arc::ptr_eq(&failed.chunk, &again.chunk));
+        let again = waiting.next_job(Duration::MAX);
+        assert!(Arc::ptr_eq(&failed.batch, &again.batch));
         assert_eq!(seen(&waiting), (vec![1, 2, 3], true));
-        waiting.written(&again);
+        waiting.complete(&again);
         assert_eq!(seen(&waiting), (vec![3], true));
     }
 
     #[test]
     fn what_is_too_old_is_not_told_while_it_is_written() {
-        let waiting = Waiting::new(1 << 20);
+        let waiting = WriteQueue::new(1 << 20);
         add(&waiting, 1..=3);
-        let batch = waiting.take(Duration::MAX);
+        let batch = waiting.next_job(Duration::MAX);
         add(&waiting, 4..=5);
         waiting.forget_before(Timestamp::from_second(3).unwrap());
         assert_eq!(seen(&waiting), (vec![3, 4, 5], true));
         waiting.forget_before(Timestamp::from_second(5).unwrap());
         assert_eq!(seen(&waiting), (vec![5], true));
-        waiting.written(&batch);
-        assert!(waiting.inbox.lock().queue.is_overdue(), "the shelf does not know of it");
+        waiting.complete(&batch);
+        assert!(waiting.inbox.lock().queue.is_expiry_due(), "the shelf does not know of it");
     }
 }
