@@ -338,7 +338,7 @@ async fn what_other_nodes_do_is_known() {
     near.hold().await;
     let lost = there.deliver("bob", "alpha").await;
     there.mailroom.remove(&late.mailbox, late.id).await.unwrap();
-    near.forget().await;
+    near.discard_held().await;
     assert_eq!(here.found("alpha is:unseen").await, [lost.id, third.id], "also what nobody can tell any more");
     assert_eq!(here.search.counts().indexed, 3);
 }

@@ -16,43 +16,43 @@ use restante_store::{
 use tokio::sync::mpsc::Sender;
 
 /// How many news a node may leave unread before the others wait for it.
-const CAPACITY: usize = 1000;
+const FEED_CAPACITY: usize = 1000;
 
 /// See the crate's documentation.
 pub struct SharedStore {
     memory: MemoryStore,
     /// Held during a change and its telling.
-    register: tokio::sync::Mutex<Register>,
+    state: tokio::sync::Mutex<State>,
 }
 
 #[derive(Default)]
-struct Register {
+struct State {
     /// The number of the last change.
     clock: u64,
-    nodes: Vec<Wire>,
+    links: Vec<NodeLink>,
 }
 
 /// The way to a node.
-struct Wire {
+struct NodeLink {
     sender: Sender<FeedItem>,
     /// What is held back, where it is.
-    held: Option<Vec<Change>>,
+    held_changes: Option<Vec<Change>>,
     /// The last change before it was there, until it has begun.
-    begins_behind: Option<u64>,
+    starts_after: Option<u64>,
 }
 
 /// The store as one node sees it.
 pub struct Node {
     store: Arc<SharedStore>,
     /// Its place among all nodes.
-    number: usize,
+    index: usize,
     feed: Mutex<Option<Feed>>,
 }
 
 impl SharedStore {
     /// An empty store within these limits.
     pub fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self { memory: MemoryStore::new(limits), register: tokio::sync::Mutex::default() })
+        Arc::new(Self { memory: MemoryStore::new(limits), state: tokio::sync::Mutex::default() })
     }
 
     /// One more node, which is told of everything that happens from now on.
@@ -64,27 +64,27 @@ impl SharedStore {
 
     /// One more node, which has not begun: what happens from now on is held back, and not new when it is released.
     pub async fn starting_node(self: &Arc<Self>) -> Arc<Node> {
-        let (sender, feed) = Feed::new(CAPACITY);
-        let mut register = self.register.lock().await;
-        let number = register.nodes.len();
+        let (sender, feed) = Feed::new(FEED_CAPACITY);
+        let mut register = self.state.lock().await;
+        let number = register.links.len();
         let begins_behind = Some(register.clock);
-        register.nodes.push(Wire { sender, held: Some(Vec::new()), begins_behind });
-        Arc::new(Node { store: self.clone(), number, feed: Mutex::new(Some(feed)) })
+        register.links.push(NodeLink { sender, held_changes: Some(Vec::new()), starts_after: begins_behind });
+        Arc::new(Node { store: self.clone(), index: number, feed: Mutex::new(Some(feed)) })
     }
 }
 
 impl Node {
     /// Holds back what this node is told.
     pub async fn hold(&self) {
-        self.store.register.lock().await.nodes[self.number].held = Some(Vec::new());
+        self.store.state.lock().await.links[self.index].held_changes = Some(Vec::new());
     }
 
     /// Tells this node what was held back.
     pub async fn release(&self) {
-        let mut register = self.store.register.lock().await;
-        let wire = &mut register.nodes[self.number];
-        let Some(changes) = wire.held.take() else { return };
-        match wire.begins_behind.take() {
+        let mut register = self.store.state.lock().await;
+        let wire = &mut register.links[self.index];
+        let Some(changes) = wire.held_changes.take() else { return };
+        match wire.starts_after.take() {
             Some(behind) => wire.send(FeedItem::Backlog { after: behind, changes }).await,
             None if changes.is_empty() => {}
             None => wire.send(FeedItem::Changes(changes)).await,
@@ -92,35 +92,35 @@ impl Node {
     }
 
     /// Forgets what was held back, and tells this node that it has missed something.
-    pub async fn forget(&self) {
-        let mut register = self.store.register.lock().await;
-        let wire = &mut register.nodes[self.number];
-        wire.held = None;
+    pub async fn discard_held(&self) {
+        let mut register = self.store.state.lock().await;
+        let wire = &mut register.links[self.index];
+        wire.held_changes = None;
         wire.send(FeedItem::Gap).await;
     }
 }
 
-impl Register {
+impl State {
     /// Tells all nodes of something that happened, under this number or the next one.
-    async fn tell(&mut self, number: Option<u64>, event: Event) {
+    async fn publish(&mut self, number: Option<u64>, event: Event) {
         self.clock = number.unwrap_or(self.clock + 1);
-        for wire in &mut self.nodes {
+        for wire in &mut self.links {
             let change = Change { position: self.clock, event: event.clone() };
-            match &mut wire.held {
+            match &mut wire.held_changes {
                 Some(held) => held.push(change),
                 None => wire.send(FeedItem::Changes(vec![change])).await,
             }
         }
     }
 
-    async fn tell_deleted(&mut self, summaries: &[Summary]) {
+    async fn publish_deleted(&mut self, summaries: &[Summary]) {
         for summary in summaries {
-            self.tell(None, Event::Deleted(summary.clone())).await;
+            self.publish(None, Event::Deleted(summary.clone())).await;
         }
     }
 }
 
-impl Wire {
+impl NodeLink {
     /// A node that is gone is not told.
     async fn send(&self, news: FeedItem) {
         let _ = self.sender.send(news).await;
@@ -130,46 +130,46 @@ impl Wire {
 #[async_trait]
 impl Store for Node {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
-        let mut register = self.store.register.lock().await;
+        let mut register = self.store.state.lock().await;
         // An id is the number of a change and a time, so the time of the last change must be over.
         while Timestamp::now().as_microsecond().unsigned_abs() <= register.clock {
             tokio::task::yield_now().await;
         }
         let appended = self.store.memory.append(message).await?;
         for summary in &appended.stored {
-            register.tell(Some(summary.id.number()), Event::Stored(summary.clone())).await;
+            register.publish(Some(summary.id.number()), Event::Stored(summary.clone())).await;
         }
-        register.tell_deleted(&appended.evicted).await;
+        register.publish_deleted(&appended.evicted).await;
         Ok(appended)
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let mut register = self.store.register.lock().await;
+        let mut register = self.store.state.lock().await;
         let was_there = self.store.memory.set_seen(mailbox, id, seen).await?;
         if was_there {
-            register.tell(None, Event::Seen { mailbox: mailbox.clone(), id, seen }).await;
+            register.publish(None, Event::Seen { mailbox: mailbox.clone(), id, seen }).await;
         }
         Ok(was_there)
     }
 
     async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        let mut register = self.store.register.lock().await;
+        let mut register = self.store.state.lock().await;
         let removed = self.store.memory.remove(mailbox, id).await?;
-        register.tell_deleted(removed.as_slice()).await;
+        register.publish_deleted(removed.as_slice()).await;
         Ok(removed)
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
-        let mut register = self.store.register.lock().await;
+        let mut register = self.store.state.lock().await;
         let removed = self.store.memory.purge(mailbox, last, limit).await?;
-        register.tell_deleted(&removed).await;
+        register.publish_deleted(&removed).await;
         Ok(removed)
     }
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
-        let mut register = self.store.register.lock().await;
+        let mut register = self.store.state.lock().await;
         let removed = self.store.memory.expire(deadline, limit).await?;
-        register.tell_deleted(&removed).await;
+        register.publish_deleted(&removed).await;
         Ok(removed)
     }
 

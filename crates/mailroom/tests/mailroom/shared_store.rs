@@ -259,7 +259,7 @@ async fn after_a_time_of_which_nothing_is_known_everybody_looks_again() {
     let unheard = a.deliver("ann", "unheard").await;
     a.mailroom.remove(&known.mailbox, known.id).await.unwrap();
     b.follower.heard();
-    b.node.forget().await;
+    b.node.discard_held().await;
 
     assert_eq!(arrival.await.unwrap(), Some(unheard));
     assert_eq!(b.follower.heard(), ["missed"]);
