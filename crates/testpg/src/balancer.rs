@@ -10,9 +10,9 @@ pub struct Balancer(Forwarder);
 
 impl Balancer {
     /// One before these ports on 127.0.0.1. When all of them refuse, the connection is closed.
-    pub fn over(ports: Vec<u16>) -> Self {
+    pub fn new(ports: Vec<u16>) -> Self {
         let turn = AtomicUsize::new(0);
-        Self(Forwarder::new(move || lead(&ports, turn.fetch_add(1, Ordering::Relaxed))))
+        Self(Forwarder::new(move || connect_to_next(&ports, turn.fetch_add(1, Ordering::Relaxed))))
     }
 
     /// Its own port on 127.0.0.1.
@@ -22,7 +22,7 @@ impl Balancer {
 }
 
 /// The first server that accepts, from the one whose turn it is.
-fn lead(ports: &[u16], turn: usize) -> Option<TcpStream> {
+fn connect_to_next(ports: &[u16], turn: usize) -> Option<TcpStream> {
     let count = ports.len();
     (0..count).find_map(|step| connect(ports[(turn + step) % count]))
 }

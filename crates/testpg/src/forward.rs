@@ -11,9 +11,9 @@ use std::time::Duration;
 use super::ReservedPort;
 
 /// On loopback, who does not accept by then is as good as dead.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// What is read before it is passed on.
-const PIECE: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A port whose connections are passed on. It ends, with all connections, when dropped.
 pub(crate) struct Forwarder {
@@ -24,28 +24,28 @@ pub(crate) struct Forwarder {
 }
 
 /// Where the next connection goes; `None` when nobody takes it.
-type Lead = Box<dyn Fn() -> Option<TcpStream> + Send + Sync>;
+type ConnectUpstream = Box<dyn Fn() -> Option<TcpStream> + Send + Sync>;
 
 struct Shared {
-    lead: Lead,
-    traffic: Mutex<Traffic>,
+    connect_upstream: ConnectUpstream,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
-struct Traffic {
-    gate: Gate,
+struct State {
+    flow: Flow,
     /// Connections end by themselves too; those are forgotten when new ones come.
     connections: Vec<Weak<Connection>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Gate {
+enum Flow {
     /// Everything is passed on.
-    Open,
+    Running,
     /// Everything waits.
-    Closed,
+    Paused,
     /// Nothing is waited for any more.
-    Gone,
+    Stopped,
 }
 
 struct Connection {
@@ -56,9 +56,9 @@ struct Connection {
 impl Forwarder {
     pub(crate) fn new(lead: impl Fn() -> Option<TcpStream> + Send + Sync + 'static) -> Self {
         let port = ReservedPort::new();
-        let traffic = Mutex::new(Traffic { gate: Gate::Open, connections: Vec::new() });
-        let shared = Arc::new(Shared { lead: Box::new(lead), traffic, changed: Condvar::new() });
-        let acceptor = Some(accept_from(&port, &shared));
+        let traffic = Mutex::new(State { flow: Flow::Running, connections: Vec::new() });
+        let shared = Arc::new(Shared { connect_upstream: Box::new(lead), state: traffic, changed: Condvar::new() });
+        let acceptor = Some(spawn_acceptor(&port, &shared));
         Self { port, shared, acceptor }
     }
 
@@ -67,90 +67,90 @@ impl Forwarder {
     }
 
     /// Lets everything wait until it is opened.
-    pub(crate) fn close(&self) {
-        let mut traffic = self.shared.traffic();
-        if traffic.gate == Gate::Open {
-            traffic.gate = Gate::Closed;
+    pub(crate) fn pause(&self) {
+        let mut traffic = self.shared.lock();
+        if traffic.flow == Flow::Running {
+            traffic.flow = Flow::Paused;
         }
     }
 
     /// Passes everything on, also after an end.
-    pub(crate) fn open(&mut self) {
-        self.shared.set(Gate::Open);
+    pub(crate) fn resume(&mut self) {
+        self.shared.set_flow(Flow::Running);
         if self.acceptor.is_none() {
-            self.acceptor = Some(accept_from(&self.port, &self.shared));
+            self.acceptor = Some(spawn_acceptor(&self.port, &self.shared));
         }
     }
 
     /// Ends all connections, and refuses new ones until it is opened.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let Some(acceptor) = self.acceptor.take() else { return };
-        self.shared.set(Gate::Gone);
+        self.shared.set_flow(Flow::Stopped);
         // The acceptor looks at the gate when it wakes up. If this is not accepted, it has enough to wake up for.
         let _ = connect(self.port.get());
         let _ = acceptor.join();
         // Without the acceptor there are no more than these.
-        for connection in self.shared.traffic().connections.drain(..).filter_map(|connection| connection.upgrade()) {
-            connection.end();
+        for connection in self.shared.lock().connections.drain(..).filter_map(|connection| connection.upgrade()) {
+            connection.shut_down();
         }
     }
 }
 
 impl Drop for Forwarder {
     fn drop(&mut self) {
-        self.end();
+        self.stop();
     }
 }
 
 /// A connection to a port of loopback, if somebody listens there.
 pub(crate) fn connect(port: u16) -> Option<TcpStream> {
-    TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), CONNECT).ok()
+    TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), CONNECT_TIMEOUT).ok()
 }
 
-fn accept_from(port: &ReservedPort, shared: &Arc<Shared>) -> JoinHandle<()> {
+fn spawn_acceptor(port: &ReservedPort, shared: &Arc<Shared>) -> JoinHandle<()> {
     let listener = TcpListener::bind(port.address()).expect("the port is reserved");
     let shared = Arc::clone(shared);
     thread::spawn(move || {
         // Who finds the gate closed waits with the system, as if the answer of the network were still on its way.
         for client in listener.incoming() {
-            if !shared.may_pass() {
+            if !shared.wait_while_paused() {
                 break;
             }
             let Ok(client) = client else { continue };
             // A client that nobody takes is dropped, and finds its connection closed.
-            let Some(server) = (shared.lead)() else { continue };
+            let Some(server) = (shared.connect_upstream)() else { continue };
             Connection { client, server }.start(&shared);
         }
-        refuse(listener);
+        shut_down_listener(listener);
     })
 }
 
 /// Ends a listener for good. Closing it would not be enough: a process that another test is just starting has a copy of it
 /// for a moment, and connections would be accepted until that is closed too.
-fn refuse(listener: TcpListener) {
+fn shut_down_listener(listener: TcpListener) {
     // Only Linux can do this to a listener; elsewhere it is closed, at least.
     let _ = TcpStream::from(OwnedFd::from(listener)).shutdown(Shutdown::Both);
 }
 
 impl Shared {
-    fn traffic(&self) -> MutexGuard<'_, Traffic> {
-        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, gate: Gate) {
-        self.traffic().gate = gate;
+    fn set_flow(&self, gate: Flow) {
+        self.lock().flow = gate;
         self.changed.notify_all();
     }
 
     /// Waits while the gate is closed; whether it is open then.
-    fn may_pass(&self) -> bool {
-        let closed = |traffic: &mut Traffic| traffic.gate == Gate::Closed;
-        let traffic = self.changed.wait_while(self.traffic(), closed).unwrap_or_else(PoisonError::into_inner);
-        traffic.gate == Gate::Open
+    fn wait_while_paused(&self) -> bool {
+        let closed = |traffic: &mut State| traffic.flow == Flow::Paused;
+        let traffic = self.changed.wait_while(self.lock(), closed).unwrap_or_else(PoisonError::into_inner);
+        traffic.flow == Flow::Running
     }
 
-    fn remember(&self, connection: &Arc<Connection>) {
-        let connections = &mut self.traffic().connections;
+    fn register(&self, connection: &Arc<Connection>) {
+        let connections = &mut self.lock().connections;
         connections.retain(|connection| connection.strong_count() > 0);
         connections.push(Arc::downgrade(connection));
     }
@@ -160,20 +160,20 @@ impl Connection {
     /// Passes on what comes, on one thread for each way.
     fn start(self, shared: &Arc<Shared>) {
         let connection = Arc::new(self);
-        shared.remember(&connection);
+        shared.register(&connection);
         let (there, back) = (Arc::clone(&connection), connection);
         let (first, second) = (Arc::clone(shared), Arc::clone(shared));
-        thread::spawn(move || there.pass_on(&there.client, &there.server, &first));
-        thread::spawn(move || back.pass_on(&back.server, &back.client, &second));
+        thread::spawn(move || there.forward(&there.client, &there.server, &first));
+        thread::spawn(move || back.forward(&back.server, &back.client, &second));
     }
 
-    fn pass_on(&self, from: &TcpStream, to: &TcpStream, shared: &Shared) {
-        if pump(from, to, shared).is_none() {
-            self.end();
+    fn forward(&self, from: &TcpStream, to: &TcpStream, shared: &Shared) {
+        if copy(from, to, shared).is_none() {
+            self.shut_down();
         }
     }
 
-    fn end(&self) {
+    fn shut_down(&self) {
         // It may have ended already.
         let _ = self.client.shutdown(Shutdown::Both);
         let _ = self.server.shutdown(Shutdown::Both);
@@ -181,11 +181,11 @@ impl Connection {
 }
 
 /// Passes on one way of a connection up to its end, which is passed on too; `None` when the connection is lost.
-fn pump(mut from: &TcpStream, mut to: &TcpStream, shared: &Shared) -> Option<()> {
-    let mut piece = vec![0; PIECE];
+fn copy(mut from: &TcpStream, mut to: &TcpStream, shared: &Shared) -> Option<()> {
+    let mut piece = vec![0; BUFFER_BYTES];
     loop {
         let length = from.read(&mut piece).ok()?;
-        if !shared.may_pass() {
+        if !shared.wait_while_paused() {
             return None;
         }
         if length == 0 {

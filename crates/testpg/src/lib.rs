@@ -2,15 +2,15 @@
 //! network is bad ([`Line`]) or shared ([`Balancer`]). Nothing here speaks PostgreSQL's protocol.
 
 mod balancer;
+mod fault_proxy;
 mod forward;
-mod installed;
-mod line;
+mod installation;
 mod port;
 mod process;
 mod server;
 
 pub use balancer::Balancer;
-pub use line::Line;
+pub use fault_proxy::FaultProxy;
 pub use port::ReservedPort;
 pub use server::Postgres;
 

@@ -7,16 +7,16 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::installed::User;
+use super::installation::User;
 
 /// How long it is waited before looking again.
-pub(crate) const PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Whoever was killed and is still there after this is not waited for.
-const DEATH: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reads until the test program is gone, however it ended; then ends the server at once, which ends its children, and
 /// removes its directory when the server has left it. One that has crashed never says so: the wait is limited.
-const WATCH: &str = r#"
+const WATCH_SCRIPT: &str = r#"
 read -r _
 kill -s QUIT "$1"
 for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -32,9 +32,9 @@ pub(crate) struct Watcher(Child);
 impl Watcher {
     /// Watches over a server and its directory. Its standard input is a pipe that only this program has open, and which the
     /// system closes with it.
-    pub(crate) fn over(server: &Child, directory: &Path, user: &User) -> Self {
+    pub(crate) fn spawn(server: &Child, directory: &Path, user: &User) -> Self {
         let mut command = user.command(Path::new("/bin/sh"), Path::new("/"));
-        command.args(["-c", WATCH, "watcher"]).arg(server.id().to_string()).arg(directory).stdin(Stdio::piped());
+        command.args(["-c", WATCH_SCRIPT, "watcher"]).arg(server.id().to_string()).arg(directory).stdin(Stdio::piped());
         Self(command.spawn().expect("there is a shell"))
     }
 }
@@ -57,16 +57,16 @@ pub(crate) fn signal(name: &str, processes: &HashSet<u32>) {
 
 /// Kills a process and its children, wherever those have gone: PostgreSQL's leave its group, each for one of its own, and
 /// may answer a client for a while after their parent was killed.
-pub(crate) fn kill_family(parent: &mut Child) {
+pub(crate) fn kill_with_children(parent: &mut Child) {
     // Who is stopped has no more children.
     signal("STOP", &HashSet::from([parent.id()]));
-    let mut family = living(|process| process.parent == parent.id());
+    let mut family = list_alive(|process| process.parent == parent.id());
     family.insert(parent.id());
     signal("KILL", &family);
     let _ = parent.wait();
     let start = Instant::now();
-    while start.elapsed() < DEATH && !living(|process| family.contains(&process.id)).is_empty() {
-        thread::sleep(PAUSE);
+    while start.elapsed() < KILL_TIMEOUT && !list_alive(|process| family.contains(&process.id)).is_empty() {
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -77,14 +77,14 @@ struct Process {
 
 /// The processes of this kind that are not dead. Where `ps` is missing there are none: those that are not killed for it end
 /// by themselves soon after their parent.
-fn living(kind: impl Fn(&Process) -> bool) -> HashSet<u32> {
+fn list_alive(kind: impl Fn(&Process) -> bool) -> HashSet<u32> {
     let list = Command::new("ps").args(["-A", "-o", "pid=", "-o", "ppid=", "-o", "stat="]).output();
     let list = list.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    list.lines().filter_map(alive).filter(kind).map(|process| process.id).collect()
+    list.lines().filter_map(parse_alive).filter(kind).map(|process| process.id).collect()
 }
 
 /// One line of `ps`, unless the process is dead and only not yet buried.
-fn alive(line: &str) -> Option<Process> {
+fn parse_alive(line: &str) -> Option<Process> {
     let mut words = line.split_whitespace();
     let (id, parent) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     (!words.next()?.starts_with('Z')).then_some(Process { id, parent })

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use super::installed::skip;
-use super::{Balancer, Line, Postgres, ReservedPort};
+use super::installation::skip;
+use super::{Balancer, FaultProxy, Postgres, ReservedPort};
 
 /// Long enough for anything that happens at all.
 const LONG: Duration = Duration::from_mins(1);
@@ -17,7 +17,7 @@ const MOMENT: Duration = Duration::from_millis(200);
 
 /// What a statement answers; `None` when there is no psql.
 fn psql(postgres: &Postgres, statement: &str) -> Option<String> {
-    let psql = postgres.installed.program("psql");
+    let psql = postgres.installation.program("psql");
     if !psql.is_file() {
         skip("psql is not installed");
         return None;
@@ -36,7 +36,7 @@ fn connect(port: u16) -> io::Result<TcpStream> {
 
 #[test]
 fn what_was_committed_outlives_every_end() {
-    for (start, fsync) in [(Postgres::start as fn() -> _, "off"), (Postgres::durable, "on")] {
+    for (start, fsync) in [(Postgres::start as fn() -> _, "off"), (Postgres::start_durable, "on")] {
         let Some(mut postgres) = start() else { return };
         let port = postgres.port();
         psql(&postgres, "CREATE TABLE t (n int); INSERT INTO t VALUES (1)");
@@ -58,7 +58,7 @@ fn what_was_committed_outlives_every_end() {
 #[test]
 fn the_kill_reaches_a_client_whose_statement_still_runs() {
     let Some(mut postgres) = Postgres::start() else { return };
-    let psql = postgres.installed.program("psql");
+    let psql = postgres.installation.program("psql");
     if !psql.is_file() {
         return skip("psql is not installed");
     }
@@ -155,7 +155,7 @@ fn greeted(port: u16) -> TcpStream {
 
 #[test]
 fn a_line_passes_on_everything_and_its_end() {
-    let line = Line::to(echo(b'a'));
+    let line = FaultProxy::new(echo(b'a'));
     let mut stream = greeted(line.port());
     let sent: Vec<u8> = (0..1_000_000_u32).map(|number| number.to_le_bytes()[0]).collect();
     let mut writer = stream.try_clone().unwrap();
@@ -172,10 +172,10 @@ fn a_line_passes_on_everything_and_its_end() {
 
 #[test]
 fn a_cut_line_is_noticed_and_refuses() {
-    let mut line = Line::to(echo(b'a'));
+    let mut line = FaultProxy::new(echo(b'a'));
     let streams = [greeted(line.port()), greeted(line.port())];
     for _ in 0..2 {
-        line.cut();
+        line.disconnect();
     }
     line.hang();
     for stream in &streams {
@@ -183,13 +183,13 @@ fn a_cut_line_is_noticed_and_refuses() {
         assert!(matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{error}");
     }
     assert_eq!(connect(line.port()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    line.mend();
+    line.restore();
     greeted(line.port());
 }
 
 #[test]
 fn a_hanging_line_is_silent_and_loses_nothing() {
-    let mut line = Line::to(echo(b'a'));
+    let mut line = FaultProxy::new(echo(b'a'));
     let mut old = greeted(line.port());
     line.hang();
     old.write_all(b"late").unwrap();
@@ -200,30 +200,30 @@ fn a_hanging_line_is_silent_and_loses_nothing() {
         assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
         stream.set_read_timeout(Some(LONG)).unwrap();
     }
-    line.mend();
+    line.restore();
     assert_eq!(hear(&old, 4).unwrap(), b"late");
     assert_eq!(hear(&new, 1).unwrap(), b"a");
     line.hang();
-    line.cut();
+    line.disconnect();
     assert!(hear(&old, 1).is_err());
 }
 
 #[test]
 fn a_line_that_leads_nowhere_hangs_up() {
     let nowhere = ReservedPort::new();
-    let line = Line::to(nowhere.get());
+    let line = FaultProxy::new(nowhere.get());
     assert!(hear(&connect(line.port()).unwrap(), 1).is_err());
 }
 
 #[test]
 fn a_balancer_goes_round_past_those_that_refuse() {
-    let mut line = Line::to(echo(b'b'));
-    let balancer = Balancer::over(vec![echo(b'a'), line.port(), echo(b'c')]);
+    let mut line = FaultProxy::new(echo(b'b'));
+    let balancer = Balancer::new(vec![echo(b'a'), line.port(), echo(b'c')]);
     let greetings =
         || -> Vec<u8> { (0..6).flat_map(|_| hear(&connect(balancer.port()).unwrap(), 1).unwrap()).collect() };
     assert_eq!(greetings(), b"abcabc");
-    line.cut();
+    line.disconnect();
     assert_eq!(greetings(), b"accacc");
-    line.mend();
+    line.restore();
     assert_eq!(greetings(), b"abcabc");
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use restante_store::postgres::{Address, PostgresStore, Settings};
-use restante_testpg::{Line, Postgres};
+use restante_testpg::{FaultProxy, Postgres};
 
 use super::*;
 use crate::SessionEnd;
@@ -160,19 +160,19 @@ async fn what_is_written_twice_counts_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_that_is_cut_holds_nobody_up_and_nothing_is_lost() {
     let (Some(server), schema) = (Postgres::shared(), fresh_schema()) else { return };
-    let mut line = Line::to(server.port());
+    let mut line = FaultProxy::new(server.port());
     let cut_off = open(&line.url(server).parse().unwrap(), &schema, PLENTY).await;
     let other = open(&server.url().parse().unwrap(), &schema, PLENTY).await;
     cut_off.append(chunk(1, 0, "before"));
     until(async || other.session(1.into()).await.unwrap()).await;
-    line.cut();
+    line.disconnect();
     // Were noting to wait for the database, this would never end.
     for session in 2..=100 {
         cut_off.append(chunk(session, 0, "meanwhile"));
     }
     assert!(cut_off.session(2.into()).await.is_err(), "nobody knows what is written of it");
     assert_eq!(other.session(100.into()).await.unwrap(), None);
-    line.mend();
+    line.restore();
     until(async || other.session(100.into()).await.unwrap()).await;
     assert_eq!(listed(&other).await, (1..=100).rev().collect::<Vec<_>>());
     assert!(cut_off.session(2.into()).await.unwrap().is_some());

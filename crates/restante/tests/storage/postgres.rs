@@ -6,7 +6,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use restante_testdir::TestDir;
-use restante_testpg::{Line, Postgres};
+use restante_testpg::{FaultProxy, Postgres};
 
 use crate::support::monitor::{Ear, EventStream};
 use crate::support::pop3::Pop3;
@@ -87,14 +87,14 @@ fn assert_recovered(server: &Server, acknowledged: &[&str]) {
 #[test]
 fn a_line_to_the_database_that_is_cut() {
     let Some(postgres) = Postgres::start() else { return };
-    let mut line = Line::to(postgres.port());
+    let mut line = FaultProxy::new(postgres.port());
     let mut server = node(line.port());
     server.logged(&format!("mail is kept in PostgreSQL at 127.0.0.1:{}/postgres: 0 messages", line.port()));
     assert_eq!(server.json("/serve/status")["storage-config"]["store-type"], "postgres");
     assert!(send(&server, "bob@x.org", "first").starts_with("250"));
-    line.cut();
+    line.disconnect();
     assert_cut_off(&mut server);
-    line.mend();
+    line.restore();
     assert_recovered(&server, &["first"]);
     assert!(send(&server, "bob@x.org", "second").starts_with("250"));
     assert_recovered(&server, &["first", "second"]);
@@ -119,14 +119,14 @@ fn a_database_that_is_killed() {
 #[test]
 fn a_line_to_the_database_that_hangs() {
     let Some(postgres) = Postgres::start() else { return };
-    let mut line = Line::to(postgres.port());
+    let mut line = FaultProxy::new(postgres.port());
     let server = node(line.port());
     assert!(send(&server, "bob@x.org", "first").starts_with("250"));
     line.hang();
     eventually(|| status(&server, "/readyz") == 503);
     let answer = send(&server, "bob@x.org", "perhaps");
     assert_eq!(answer, "451 4.3.0 The mail cannot be stored at the moment");
-    line.mend();
+    line.restore();
     assert_recovered(&server, &["first"]);
     assert!(send(&server, "bob@x.org", "second").starts_with("250"));
     assert_recovered(&server, &["first", "second"]);
@@ -171,7 +171,7 @@ fn what_one_node_has_taken_is_at_the_other_at_once() {
 #[test]
 fn what_happens_at_one_node_is_told_at_the_other() {
     let Some(postgres) = Postgres::start() else { return };
-    let mut line = Line::to(postgres.port());
+    let mut line = FaultProxy::new(postgres.port());
     let (one, other) = (node(postgres.port()), node(line.port()));
     let mut ear = Ear::open(&other, "/api/v2/monitor/messages");
     let mut stream = EventStream::open(&other, "/api/v2/events/bob", "");
@@ -185,14 +185,14 @@ fn what_happens_at_one_node_is_told_at_the_other() {
     let position = stream.next().expect("an event").id;
     assert!(waiting.join().unwrap().contains("\"subject\":\"first\""));
 
-    line.cut();
+    line.disconnect();
     eventually(|| status(&other, "/readyz") == 503);
     for subject in ["second", "third"] {
         assert!(send(&one, "bob@x.org", subject).starts_with("250"));
     }
     let first = &one.ids("bob")[0];
     ureq::delete(one.url(&format!("/api/v1/mailbox/bob/{first}"))).call().unwrap();
-    line.mend();
+    line.restore();
     assert!(send(&one, "bob@x.org", "last").starts_with("250"));
     let heard: Vec<_> = (0..4).map(|_| ear.text()).collect();
     let subjects: Vec<_> = heard.iter().map(|told| told["header"]["subject"].as_str().unwrap_or("gone")).collect();
@@ -254,7 +254,7 @@ fn a_database_that_comes_later_is_waited_for() {
 #[test]
 fn what_waiting_does_not_help_against() {
     let access = "host all all 127.0.0.1/32 scram-sha-256\n";
-    let Some(locked) = Postgres::with_files(&[("pg_hba.conf", access)], &[]) else { return };
+    let Some(locked) = Postgres::start_with_files(&[("pg_hba.conf", access)], &[]) else { return };
     let Some(open) = Postgres::shared() else { return };
     let cases = [
         (url(open.port()).replace("/postgres", "/nothing"), "database \"nothing\" does not exist"),

@@ -189,7 +189,7 @@ fn who_loses_a_node_goes_on_at_another_one() {
     const KILLS: usize = 6;
     let Some(cluster) = Cluster::start(3, &["--storage-mailboxmsgcap", "0"]) else { return };
     let letters = Letters::default();
-    let balancer = Balancer::over(cluster.ports().0);
+    let balancer = Balancer::new(cluster.ports().0);
     let everything = thread::scope(|scope| {
         let follower = scope.spawn(|| follow(&cluster));
         bustle(&cluster, &letters, &[balancer.port()], || {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use restante_testpg::{Line, Postgres, ReservedPort};
+use restante_testpg::{FaultProxy, Postgres, ReservedPort};
 
 use crate::support::durability::eventually;
 use crate::support::rest::Reader;
@@ -26,7 +26,7 @@ pub(crate) struct Node {
     /// Held so that nothing takes them while the node is down.
     _ports: [ReservedPort; 2],
     /// Its way to the database.
-    line: Mutex<Line>,
+    line: Mutex<FaultProxy>,
     arguments: Vec<String>,
     server: Mutex<Server>,
 }
@@ -39,7 +39,7 @@ impl Cluster {
 
     /// The same, on a database that syncs what it commits.
     pub(crate) fn durable(count: usize, arguments: &[&str]) -> Option<Self> {
-        Some(Self::over(Postgres::durable()?, count, arguments))
+        Some(Self::over(Postgres::start_durable()?, count, arguments))
     }
 
     fn over(postgres: Postgres, count: usize, arguments: &[&str]) -> Self {
@@ -75,7 +75,7 @@ impl Cluster {
 
 impl Node {
     fn start(database: u16, arguments: &[&str]) -> Self {
-        let line = Line::to(database);
+        let line = FaultProxy::new(database);
         let url = format!("postgres://restante@127.0.0.1:{}/postgres", line.port());
         let arguments = [&["--storage-url", &url], arguments].concat();
         let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
@@ -118,9 +118,9 @@ impl Node {
     /// Cuts it off from the database, so that both notice, while something else happens.
     pub(crate) fn cut_while(&self, meanwhile: impl FnOnce()) {
         let mut line = self.line.lock().unwrap();
-        line.cut();
+        line.disconnect();
         meanwhile();
-        line.mend();
+        line.restore();
     }
 
     /// Lets nothing through between it and the database, so that neither notices, while something else happens.
@@ -128,7 +128,7 @@ impl Node {
         let mut line = self.line.lock().unwrap();
         line.hang();
         meanwhile();
-        line.mend();
+        line.restore();
     }
 }
 

@@ -32,7 +32,7 @@ fn what_was_acknowledged_survives_every_storm() {
     let Some(cluster) = Cluster::durable(3, &["--storage-mailboxmsgcap", &cap]) else { return };
     let mut random = Random::seeded_by("RESTANTE_CLUSTER_SEED");
     let (smtp, http) = cluster.ports();
-    let (smtp, http) = (Balancer::over(smtp), Balancer::over(http));
+    let (smtp, http) = (Balancer::new(smtp), Balancer::new(http));
     let (letters, sky) = (Letters::default(), Sky::default());
     thread::scope(|scope| {
         for _ in 0..SENDERS {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use restante_mail::message::{MessageId, Summary};
-use restante_testpg::{Line, Postgres};
+use restante_testpg::{FaultProxy, Postgres};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -148,7 +148,7 @@ async fn every_node_hears_of_everything_once_and_in_one_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_node_that_was_cut_off_catches_up() {
     let Some(server) = Postgres::shared() else { return };
-    let (schema, mut line) = (fresh_schema(), Line::to(server.port()));
+    let (schema, mut line) = (fresh_schema(), FaultProxy::new(server.port()));
     let open = async |url: &str| {
         let address: Address = url.parse().expect("a URL of our own");
         PostgresStore::open(&address, settings(Limits::default(), &schema)).await.expect("the database is there")
@@ -158,7 +158,7 @@ async fn a_node_that_was_cut_off_catches_up() {
     let before = near.append(message(1, &["bob"], b"x")).await.unwrap().stored.remove(0);
     assert_eq!(far.find(&before.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&before));
 
-    line.cut();
+    line.disconnect();
     assert!(matches!(far.append(message(2, &["bob"], b"x")).await, Err(StoreError::Unavailable(_))));
     assert!(
         matches!(far.find(&before.mailbox, MessageSelector::Latest).await, Err(StoreError::Unavailable(_))),
@@ -171,7 +171,7 @@ async fn a_node_that_was_cut_off_catches_up() {
     }
     let last = expected.last().unwrap().id;
     near.remove(&name("bob"), last).await.unwrap();
-    line.mend();
+    line.restore();
 
     let heard = heard_until_gone(&mut feed, last).await;
     let stored = heard.into_iter().filter_map(|change| match change.event {
@@ -189,7 +189,7 @@ async fn a_node_that_was_cut_off_catches_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_node_that_was_cut_off_for_too_long_knows_that() {
     let Some(server) = Postgres::shared() else { return };
-    let (schema, mut line) = (fresh_schema(), Line::to(server.port()));
+    let (schema, mut line) = (fresh_schema(), FaultProxy::new(server.port()));
     let far: Address = line.url(server).parse().unwrap();
     let far = PostgresStore::open(&far, settings(Limits::default(), &schema)).await.unwrap();
     let near = PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
@@ -198,10 +198,10 @@ async fn a_node_that_was_cut_off_for_too_long_knows_that() {
     assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&first));
     assert!(matches!(news(&mut feed).await, FeedItem::Changes(_)));
 
-    line.cut();
+    line.disconnect();
     near.remove(&first.mailbox, first.id).await.unwrap();
     near.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
-    line.mend();
+    line.restore();
     assert_eq!(news(&mut feed).await, FeedItem::Gap);
     assert_eq!(far.find(&first.mailbox, MessageSelector::Latest).await.unwrap(), None, "nothing is remembered wrongly");
     let second = near.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
@@ -213,7 +213,7 @@ async fn a_node_that_was_cut_off_for_too_long_knows_that() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_server_that_took_over_without_the_last_changes_is_noticed() {
     let Some(server) = Postgres::shared() else { return };
-    let (schema, mut line) = (fresh_schema(), Line::to(server.port()));
+    let (schema, mut line) = (fresh_schema(), FaultProxy::new(server.port()));
     let far: Address = line.url(server).parse().unwrap();
     let far = PostgresStore::open(&far, settings(Limits::default(), &schema)).await.unwrap();
     let near = PostgresStore::open(&server.url().parse().unwrap(), settings(Limits::default(), &schema)).await.unwrap();
@@ -222,7 +222,7 @@ async fn a_server_that_took_over_without_the_last_changes_is_noticed() {
     for _ in 0..2 {
         assert_eq!(far.find(&ghost.mailbox, MessageSelector::Latest).await.unwrap().as_ref(), Some(&ghost));
     }
-    line.cut();
+    line.disconnect();
     for change in [
         "DELETE FROM copies",
         "DELETE FROM bodies",
@@ -233,7 +233,7 @@ async fn a_server_that_took_over_without_the_last_changes_is_noticed() {
     }
     let after = near.append(message(2, &["ann"], b"x")).await.unwrap().stored.remove(0);
     assert!(after.id > ghost.id, "by its number alone nobody would notice");
-    line.mend();
+    line.restore();
     loop {
         match timeout(PATIENCE, feed.next()).await.expect("news come") {
             Some(FeedItem::Gap) => break,

@@ -74,7 +74,7 @@ async fn what_is_asked_of_a_server_with_a_certificate() {
         ("root.crt", &ours.certificate),
         ("pg_hba.conf", ACCESS),
     ];
-    let Some(postgres) = Postgres::with_files(&files, &["ssl=on", "ssl_ca_file=root.crt"]) else { return };
+    let Some(postgres) = Postgres::start_with_files(&files, &["ssl=on", "ssl_ca_file=root.crt"]) else { return };
     let dir = TestDir::new();
     for (name, content) in [
         ("ours", &ours.certificate),

@@ -4,11 +4,11 @@ use super::Postgres;
 use super::forward::{Forwarder, connect};
 
 /// A port of its own that leads to another one, with the faults that a network has.
-pub struct Line(Forwarder);
+pub struct FaultProxy(Forwarder);
 
-impl Line {
+impl FaultProxy {
     /// A line to a port on 127.0.0.1. While nobody listens there, its connections are closed as soon as they are made.
-    pub fn to(port: u16) -> Self {
+    pub fn new(port: u16) -> Self {
         Self(Forwarder::new(move || connect(port)))
     }
 
@@ -24,18 +24,18 @@ impl Line {
     }
 
     /// Ends all connections and refuses new ones, until it is mended: both ends notice at once.
-    pub fn cut(&mut self) {
-        self.0.end();
+    pub fn disconnect(&mut self) {
+        self.0.stop();
     }
 
     /// Passes nothing on any more, not even the end of a connection, until it is mended: neither end notices. New
     /// connections seem to be made. What was sent before may still arrive. A line that is cut stays cut.
     pub fn hang(&self) {
-        self.0.close();
+        self.0.pause();
     }
 
     /// Passes everything on, also what has waited.
-    pub fn mend(&mut self) {
-        self.0.open();
+    pub fn restore(&mut self) {
+        self.0.resume();
     }
 }
