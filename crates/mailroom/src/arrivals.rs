@@ -10,23 +10,23 @@ use restante_mail::naming::MailboxName;
 use restante_store::{Page, Result};
 use tokio::time::{Instant, sleep_until};
 
-use crate::waiters::Seat;
-use crate::{Desk, Mailroom};
+use crate::wait_registry::Ticket;
+use crate::{Inner, Mailroom};
 
 /// How many messages are looked up at once, and held.
-const LOOK: usize = 100;
+const LOOKUP_BATCH_SIZE: usize = 100;
 
 /// See the file's documentation. Nothing is asked again and again: when all there is was handed out, the next delivery
 /// to the mailbox wakes whoever waits.
 pub struct Arrivals {
-    desk: Arc<Desk>,
+    inner: Arc<Inner>,
     mailbox: MailboxName,
     /// Taken before the first look, so that nothing comes unnoticed in between.
-    seat: Seat,
+    ticket: Ticket,
     /// The last message that was looked up.
-    last: MessageId,
-    looked_up: VecDeque<Summary>,
-    end: Instant,
+    last_id: MessageId,
+    buffered: VecDeque<Summary>,
+    deadline: Instant,
     /// Behind the end, the last message that counts: mail can come faster than somebody looks at it.
     final_id: Option<MessageId>,
 }
@@ -36,12 +36,12 @@ impl Mailroom {
     /// out, however long that takes.
     pub fn arrivals(&self, mailbox: &MailboxName, after: MessageId, within: Duration) -> Arrivals {
         Arrivals {
-            desk: self.desk.clone(),
+            inner: self.inner.clone(),
             mailbox: mailbox.clone(),
-            seat: self.desk.waiters.join(mailbox),
-            last: after,
-            looked_up: VecDeque::new(),
-            end: Instant::now() + within,
+            ticket: self.inner.wait_registry.register(mailbox),
+            last_id: after,
+            buffered: VecDeque::new(),
+            deadline: Instant::now() + within,
             final_id: None,
         }
     }
@@ -51,10 +51,10 @@ impl Arrivals {
     /// The next message; none when the time is over. Whoever stops waiting for it can go on later.
     pub async fn next(&mut self) -> Result<Option<Summary>> {
         loop {
-            if let Some(next) = self.looked_up.pop_front() {
+            if let Some(next) = self.buffered.pop_front() {
                 return Ok(Some(next));
             }
-            if self.look().await? {
+            if self.fetch_batch().await? {
                 continue;
             }
             if self.final_id.is_some() {
@@ -62,24 +62,24 @@ impl Arrivals {
             }
             // Behind the end comes one more look, because those who wait in a crowd are woken late.
             tokio::select! {
-                () = self.seat.news() => {}
-                () = sleep_until(self.end) => {}
+                () = self.ticket.notified() => {}
+                () = sleep_until(self.deadline) => {}
             }
         }
     }
 
     /// Looks up what came since the last time; whether there was anything.
-    async fn look(&mut self) -> Result<bool> {
-        if self.final_id.is_none() && Instant::now() >= self.end {
-            self.final_id = Some(self.desk.store.last_id().await?);
+    async fn fetch_batch(&mut self) -> Result<bool> {
+        if self.final_id.is_none() && Instant::now() >= self.deadline {
+            self.final_id = Some(self.inner.store.last_id().await?);
         }
         let before = self.final_id.map(|last| last.number().saturating_add(1).into());
-        let page = Page { after: Some(self.last), limit: Some(LOOK), before };
-        let found = self.desk.store.list(&self.mailbox, page).await?.messages;
+        let page = Page { after: Some(self.last_id), limit: Some(LOOKUP_BATCH_SIZE), before };
+        let found = self.inner.store.list(&self.mailbox, page).await?.messages;
         if let Some(newest) = found.last() {
-            self.last = newest.id;
+            self.last_id = newest.id;
         }
-        self.looked_up = found.into();
-        Ok(!self.looked_up.is_empty())
+        self.buffered = found.into();
+        Ok(!self.buffered.is_empty())
     }
 }

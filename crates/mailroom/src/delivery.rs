@@ -12,13 +12,13 @@ use restante_mail::mime::header_summary;
 use restante_mail::naming::MailboxName;
 use restante_store::{NewCopy, NewMessage, StoreError};
 
-use crate::hooks::{Inbound, Point, Verdict};
-use crate::to_the_end::to_the_end;
-use crate::{Cause, Mailroom};
+use crate::hooks::{HookPoint, IncomingMessage, Verdict};
+use crate::run_to_completion::run_to_completion;
+use crate::{DeletionCause, Mailroom};
 
 /// What became of an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     /// It is in the store, once per mailbox.
     Stored(Vec<Summary>),
     /// Policy or a hook wanted it accepted and not kept.
@@ -28,7 +28,7 @@ pub enum Outcome {
 impl Mailroom {
     /// Decides whether mail from the envelope's sender is accepted. A hook may decide; otherwise the policy does.
     pub async fn check_sender(&self, envelope: &Envelope) -> Result<(), SenderRefusal> {
-        let verdict = match self.desk.hooks(Point::MailFrom) {
+        let verdict = match self.inner.hooks(HookPoint::MailFrom) {
             Some(hooks) => hooks.before_mail_from_accepted(envelope).await,
             None => Verdict::Defer,
         };
@@ -56,7 +56,7 @@ impl Mailroom {
         if !is_permitted(&recipient.mailbox) {
             return Err(RecipientRefusal::NotPermitted);
         }
-        let verdict = match self.desk.hooks(Point::RcptTo) {
+        let verdict = match self.inner.hooks(HookPoint::RcptTo) {
             Some(hooks) => hooks.before_rcpt_to_accepted(envelope, &recipient.address).await,
             None => Verdict::Defer,
         };
@@ -69,44 +69,44 @@ impl Mailroom {
     }
 
     /// Takes a message in: all its mailboxes or none. When this returns, the store has it.
-    pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<Outcome, StoreError> {
+    pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<DeliveryOutcome, StoreError> {
         let (received, bytes) = (Timestamp::now(), body.len());
-        let mut message = self.address(envelope, body);
-        if let Some(hooks) = self.desk.hooks(Point::MessageStored)
+        let mut message = self.prepare_message(envelope, body);
+        if let Some(hooks) = self.inner.hooks(HookPoint::MessageStored)
             && let Some(changed) = hooks.before_message_stored(&message).await
         {
-            message = Inbound { mailboxes: without_repetition(changed.mailboxes), ..changed };
+            message = IncomingMessage { mailboxes: deduplicate(changed.mailboxes), ..changed };
         }
         if message.mailboxes.is_empty() {
-            self.desk.tally.discarded(bytes);
-            return Ok(Outcome::Discarded);
+            self.inner.counters.count_discarded(bytes);
+            return Ok(DeliveryOutcome::Discarded);
         }
-        let stamp = Stamp::new(envelope, &self.settings.domain, received);
+        let stamp = TraceHeader::new(envelope, &self.settings.domain, received);
         let copies = message.mailboxes.into_iter().map(|mailbox| stamp.copy_for(mailbox)).collect();
-        let Inbound { headline, body, .. } = message;
-        let desk = self.desk.clone();
+        let IncomingMessage { headline, body, .. } = message;
+        let desk = self.inner.clone();
         let change = async move {
-            let _underway = desk.hub.begin();
+            let _underway = desk.hub.begin_delivery();
             let appended = desk.store.append(NewMessage { received, headline, body, copies }).await?;
-            desk.tally.stored(bytes, appended.stored.len());
-            desk.announce_stored(appended.stored.iter().cloned());
-            desk.announce_deleted(Cause::Limit, appended.evicted);
-            Ok(Outcome::Stored(appended.stored))
+            desk.counters.count_stored(bytes, appended.stored.len());
+            desk.publish_stored(appended.stored.iter().cloned());
+            desk.publish_deleted(DeletionCause::Limit, appended.evicted);
+            Ok(DeliveryOutcome::Stored(appended.stored))
         };
-        to_the_end(change).await
+        run_to_completion(change).await
     }
 
     /// Collects the mailboxes that keep the message, and its summary. The summary is from the header; the envelope replaces
     /// missing fields.
-    fn address(&self, envelope: &Envelope, body: Bytes) -> Inbound {
+    fn prepare_message(&self, envelope: &Envelope, body: Bytes) -> IncomingMessage {
         let kept = envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
         let mailboxes = kept.map(|recipient| recipient.mailbox.clone()).collect();
         let header = header_summary(&body);
         let from = header.from.unwrap_or_else(|| in_brackets(&envelope.from));
         let to =
             header.to.unwrap_or_else(|| envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect());
-        Inbound {
-            mailboxes: without_repetition(mailboxes),
+        IncomingMessage {
+            mailboxes: deduplicate(mailboxes),
             headline: Headline::new(&from, to.iter().map(String::as_str), &header.subject),
             body,
         }
@@ -114,12 +114,12 @@ impl Mailroom {
 }
 
 /// The lines that are added in front of a message, up to what differs per mailbox.
-struct Stamp {
+struct TraceHeader {
     head: String,
     tail: String,
 }
 
-impl Stamp {
+impl TraceHeader {
     /// Every mail gets one, so it is put together in one piece of memory. Writing to a string cannot fail.
     fn new(envelope: &Envelope, domain: &str, received: Timestamp) -> Self {
         let mut head = String::with_capacity(256);
@@ -149,7 +149,7 @@ fn in_brackets(from: &ReversePath) -> String {
 }
 
 /// The same mailbox twice gets one copy.
-fn without_repetition(mailboxes: Vec<MailboxName>) -> Vec<MailboxName> {
+fn deduplicate(mailboxes: Vec<MailboxName>) -> Vec<MailboxName> {
     let mut once = Vec::with_capacity(mailboxes.len());
     for mailbox in mailboxes {
         if !once.contains(&mailbox) {

@@ -16,16 +16,16 @@ pub struct Extensions {
     /// Who is asked before.
     pub hooks: Option<Arc<dyn Hooks>>,
     /// Who is told afterwards of what this mailroom does. However many nodes share a store, one of them tells of a change.
-    pub observers: Vec<Arc<dyn Observer>>,
+    pub node_observers: Vec<Arc<dyn Observer>>,
     /// Who is told of everything that happens in the store, whichever node did it.
-    pub followers: Vec<Arc<dyn Observer>>,
+    pub store_observers: Vec<Arc<dyn Observer>>,
 }
 
 /// Takes part in delivery. The `before` methods may take their time, which only their own session waits for.
 #[async_trait]
 pub trait Hooks: Send + Sync + 'static {
     /// Whether there is anything to ask at this point. This is asked for every mail, so it must cost next to nothing.
-    fn take_part(&self, point: Point) -> bool;
+    fn has_hook(&self, point: HookPoint) -> bool;
 
     /// A sender was named; [`Envelope::recipients`] is still empty.
     async fn before_mail_from_accepted(&self, envelope: &Envelope) -> Verdict;
@@ -34,12 +34,12 @@ pub trait Hooks: Send + Sync + 'static {
     async fn before_rcpt_to_accepted(&self, envelope: &Envelope, candidate: &Address) -> Verdict;
 
     /// A message is about to be stored. `Some` replaces its destinations and summary; no destination discards it.
-    async fn before_message_stored(&self, message: &Inbound) -> Option<Inbound>;
+    async fn before_message_stored(&self, message: &IncomingMessage) -> Option<IncomingMessage>;
 }
 
 /// The points at which hooks are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+pub enum HookPoint {
     /// [`Hooks::before_mail_from_accepted`].
     MailFrom,
     /// [`Hooks::before_rcpt_to_accepted`].
@@ -60,7 +60,7 @@ pub trait Observer: Send + Sync + 'static {
     fn seen_changed(&self, _mailbox: &MailboxName, _id: MessageId, _seen: bool) {}
 
     /// Something happened that nobody can tell any more; only the store knows what there is now. That is for followers.
-    fn missed(&self) {}
+    fn events_missed(&self) {}
 }
 
 /// What a hook says about a sender or recipient.
@@ -76,7 +76,7 @@ pub enum Verdict {
 
 /// A message between the policy's decision and the store.
 #[derive(Clone, Debug)]
-pub struct Inbound {
+pub struct IncomingMessage {
     /// Where it goes.
     pub mailboxes: Vec<MailboxName>,
     /// Who wrote to whom about what.

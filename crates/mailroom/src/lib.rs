@@ -7,17 +7,17 @@
 //! Several nodes may share a store, each with a mailroom. What happens in it is then told by the feed of the store, to all of
 //! them in the same order; see [`Mailroom::follow`].
 
-mod announce;
 mod arrivals;
+mod counters;
 mod delivery;
 pub mod events;
 pub mod hooks;
 pub mod policy;
+mod publish;
 mod retention;
+mod run_to_completion;
 pub mod store_error_log;
-mod tally;
-mod to_the_end;
-mod waiters;
+mod wait_registry;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,27 +34,27 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use arrivals::Arrivals;
-pub use delivery::Outcome;
+use counters::Counters;
+pub use counters::{Counts, DeletionCause};
+pub use delivery::DeliveryOutcome;
 use events::{Hub, Position, Subscription};
-use hooks::{Extensions, Hooks, Point};
+use hooks::{Extensions, HookPoint, Hooks};
 use policy::Policy;
-use tally::Tally;
-pub use tally::{Cause, Counts};
-use to_the_end::{to_the_end, unfinished};
-use waiters::Waiters;
+use run_to_completion::{incomplete_error, run_to_completion};
+use wait_registry::WaitRegistry;
 
 /// How long the store may take to return its usage. Health checks use it, and their timeouts are about as short by default.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many messages of a mailbox go at once; deliveries take their turn in between.
-const PURGE_STEP: usize = 1000;
+const PURGE_BATCH_SIZE: usize = 1000;
 
 /// How many changes are under way at once when somebody deletes or marks many messages. The store makes them last together,
 /// so the more the faster; deliveries take their turn in between.
-const STEP: usize = 500;
+const CHANGE_BATCH_SIZE: usize = 500;
 
 /// How long somebody who deletes many messages waits in all, so that those who listen can hear of each of them.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_SUBSCRIBER_WAIT: Duration = Duration::from_secs(5);
 
 /// What a mailroom is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ pub struct Settings {
 /// See the crate's documentation.
 pub struct Mailroom {
     settings: Settings,
-    desk: Arc<Desk>,
+    inner: Arc<Inner>,
     journal: Option<Arc<dyn Journal>>,
     /// What others tell of the store, until somebody follows it.
     feed: Mutex<Option<Feed>>,
@@ -80,12 +80,12 @@ pub struct Mailroom {
 
 /// Where the store is changed and the change is told. Shared with the changes that are under way, which outlive the
 /// caller who asked for them.
-struct Desk {
+struct Inner {
     store: Arc<dyn Store>,
     extensions: Extensions,
     hub: Arc<Hub>,
-    waiters: Arc<Waiters>,
-    tally: Tally,
+    wait_registry: Arc<WaitRegistry>,
+    counters: Counters,
     /// Whether others change the store as well. Its feed then tells of all changes, also of those that are made here.
     is_shared: bool,
 }
@@ -95,15 +95,15 @@ impl Mailroom {
     pub fn new(settings: Settings, store: Arc<dyn Store>, extensions: Extensions) -> Self {
         let feed = store.feed();
         let is_shared = feed.is_some();
-        let hub = if is_shared { Hub::of_shared_store(settings.history) } else { Hub::new(settings.history) };
-        let (waiters, tally) = (Arc::default(), Tally::default());
-        let desk = Arc::new(Desk { store, extensions, hub, waiters, tally, is_shared });
-        Self { settings, desk, journal: None, feed: Mutex::new(feed) }
+        let hub = if is_shared { Hub::for_shared_store(settings.history) } else { Hub::new(settings.history) };
+        let (waiters, tally) = (Arc::default(), Counters::default());
+        let desk = Arc::new(Inner { store, extensions, hub, wait_registry: waiters, counters: tally, is_shared });
+        Self { settings, inner: desk, journal: None, feed: Mutex::new(feed) }
     }
 
     /// Whether other nodes change the store as well.
     pub fn is_shared(&self) -> bool {
-        self.desk.is_shared
+        self.inner.is_shared
     }
 
     /// The same with a journal, in which those who bring mail note what was said.
@@ -139,74 +139,74 @@ impl Mailroom {
 
     /// See [`Store::version`].
     pub async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        self.desk.store.version(mailbox).await
+        self.inner.store.version(mailbox).await
     }
 
     /// See [`Store::list`].
     pub async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
-        self.desk.store.list(mailbox, page).await
+        self.inner.store.list(mailbox, page).await
     }
 
     /// See [`Store::find`].
     pub async fn find(&self, mailbox: &MailboxName, which: MessageSelector) -> Result<Option<Summary>> {
-        self.desk.store.find(mailbox, which).await
+        self.inner.store.find(mailbox, which).await
     }
 
     /// See [`Store::source`].
     pub async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
-        self.desk.store.source(mailbox, id).await
+        self.inner.store.source(mailbox, id).await
     }
 
     /// See [`Store::mailboxes`].
     pub async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
-        self.desk.store.mailboxes(page).await
+        self.inner.store.mailboxes(page).await
     }
 
     /// See [`Store::last_id`].
     pub async fn last_id(&self) -> Result<MessageId> {
-        self.desk.store.last_id().await
+        self.inner.store.last_id().await
     }
 
     /// Returns [`Store::usage`]. Returns [`StoreError::Unavailable`] if the store does not answer within two seconds. The
     /// query still runs to completion: a remote store notices a dead connection that way, and opens another one.
     pub async fn usage(&self) -> Result<Usage> {
-        let desk = self.desk.clone();
-        let query = to_the_end(async move { desk.store.usage().await });
+        let desk = self.inner.clone();
+        let query = run_to_completion(async move { desk.store.usage().await });
         let too_slow = |_| StoreError::Unavailable(format!("no answer within {USAGE_TIMEOUT:?}"));
         timeout(USAGE_TIMEOUT, query).await.map_err(too_slow)?
     }
 
     /// Marks a message as read or unread; false when there is none.
     pub async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
             let was_there = desk.store.set_seen(&mailbox, id, seen).await?;
             if was_there {
-                desk.announce_seen(&mailbox, id, seen);
+                desk.publish_seen(&mailbox, id, seen);
             }
             Ok(was_there)
         };
-        to_the_end(change).await
+        run_to_completion(change).await
     }
 
     /// Deletes a message; false when there is none.
     pub async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<bool> {
-        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
             let removed = desk.store.remove(&mailbox, id).await?;
             let was_there = removed.is_some();
-            desk.announce_deleted(Cause::Request, removed);
+            desk.publish_deleted(DeletionCause::Request, removed);
             Ok(was_there)
         };
-        to_the_end(change).await
+        run_to_completion(change).await
     }
 
     /// Marks messages as read or unread; returns how many of them were there. After a failure, some of them are marked.
     pub async fn set_seen_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, seen: bool) -> Result<usize> {
-        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
             let mut count = 0;
-            for step in ids.chunks(STEP) {
+            for step in ids.chunks(CHANGE_BATCH_SIZE) {
                 let mark = |store: Arc<dyn Store>, mailbox, id| async move {
                     let was_there = store.set_seen(&mailbox, id, seen).await?;
                     Ok(was_there.then_some(id))
@@ -214,53 +214,53 @@ impl Mailroom {
                 let (marked, failure) = desk.change_each(&mailbox, step, mark).await;
                 for id in marked.into_iter().flatten() {
                     count += 1;
-                    desk.announce_seen(&mailbox, id, seen);
+                    desk.publish_seen(&mailbox, id, seen);
                 }
                 failure.map_or(Ok(()), Err)?;
             }
             Ok(count)
         };
-        to_the_end(change).await
+        run_to_completion(change).await
     }
 
     /// Deletes messages of a mailbox, for this reason; returns how many of them were there. After a failure, some of
     /// them are gone.
-    pub async fn remove_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, cause: Cause) -> Result<usize> {
-        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+    pub async fn remove_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, cause: DeletionCause) -> Result<usize> {
+        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
             let mut count = 0;
-            let mut patience = PATIENCE;
-            for step in ids.chunks(STEP) {
+            let mut patience = MAX_SUBSCRIBER_WAIT;
+            for step in ids.chunks(CHANGE_BATCH_SIZE) {
                 if count > 0 {
-                    patience = desk.hub.let_listeners_follow(patience).await;
+                    patience = desk.hub.wait_for_subscribers(patience).await;
                 }
-                count += desk.remove_step(&mailbox, step, cause).await?;
+                count += desk.remove_batch(&mailbox, step, cause).await?;
             }
             Ok(count)
         };
-        to_the_end(change).await
+        run_to_completion(change).await
     }
 
     /// Deletes everything in a mailbox; returns how much that was.
     pub async fn purge(&self, mailbox: &MailboxName) -> Result<usize> {
-        let (desk, mailbox) = (self.desk.clone(), mailbox.clone());
+        let (desk, mailbox) = (self.inner.clone(), mailbox.clone());
         let change = async move {
             // What arrives from now on stays.
             let Some(latest) = desk.store.find(&mailbox, MessageSelector::Latest).await? else { return Ok(0) };
             desk.purge(&mailbox, latest.id).await
         };
-        to_the_end(change).await
+        run_to_completion(change).await
     }
 
     /// Deletes everything in the mailboxes that `concerned` names; returns how much that was. After a failure, some of it
     /// is gone.
     pub async fn purge_everything(&self, concerned: impl Fn(&MailboxName) -> bool + Send + 'static) -> Result<usize> {
-        let desk = self.desk.clone();
+        let desk = self.inner.clone();
         let change = async move {
             // What arrives from now on stays.
             let last = desk.store.last_id().await?;
-            let (mut count, mut patience) = (0, PATIENCE);
-            let mut page = MailboxPage { limit: STEP, ..MailboxPage::ALL };
+            let (mut count, mut patience) = (0, MAX_SUBSCRIBER_WAIT);
+            let mut page = MailboxPage { limit: CHANGE_BATCH_SIZE, ..MailboxPage::ALL };
             loop {
                 let mut names: Vec<_> =
                     desk.store.mailboxes(page.clone()).await?.into_iter().map(|of| of.name).collect();
@@ -268,40 +268,40 @@ impl Mailroom {
                 page.after = furthest.to_string();
                 names.retain(&concerned);
                 count += desk.purge_each(names, last).await?;
-                patience = desk.hub.let_listeners_follow(patience).await;
+                patience = desk.hub.wait_for_subscribers(patience).await;
             }
         };
-        to_the_end(change).await
+        run_to_completion(change).await
     }
 
     /// What has happened since the start, in numbers.
     pub fn counts(&self) -> Counts {
-        self.desk.tally.counts()
+        self.inner.counters.counts()
     }
 
     /// Listens to one mailbox, or to all of them: first to the last stored messages that are still there, oldest first, and
     /// then to everything that happens from now on. A listener who was cut off says where, and hears what happened since
     /// instead of the last messages, if that is still known. Called within a runtime, which does the telling.
     pub fn subscribe(&self, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
-        self.desk.hub.subscribe(topic, resume)
+        self.inner.hub.subscribe(topic, resume)
     }
 }
 
-impl Desk {
+impl Inner {
     /// The hooks, where they have something to say at this point.
-    fn hooks(&self, point: Point) -> Option<&dyn Hooks> {
-        self.extensions.hooks.as_deref().filter(|hooks| hooks.take_part(point))
+    fn hooks(&self, point: HookPoint) -> Option<&dyn Hooks> {
+        self.extensions.hooks.as_deref().filter(|hooks| hooks.has_hook(point))
     }
 
     /// Removes these messages at the same time, and tells of all that are gone then, also when some could not be removed.
-    async fn remove_step(&self, mailbox: &MailboxName, ids: &[MessageId], cause: Cause) -> Result<usize> {
+    async fn remove_batch(&self, mailbox: &MailboxName, ids: &[MessageId], cause: DeletionCause) -> Result<usize> {
         let remove = |store: Arc<dyn Store>, mailbox, id| async move { store.remove(&mailbox, id).await };
         let (removed, failure) = self.change_each(mailbox, ids, remove).await;
         let mut removed: Vec<Summary> = removed.into_iter().flatten().collect();
         // They end in any order.
         removed.sort_unstable_by_key(|summary| summary.id);
         let count = removed.len();
-        self.announce_deleted(cause, removed);
+        self.publish_deleted(cause, removed);
         failure.map_or(Ok(count), Err)
     }
 
@@ -325,7 +325,7 @@ impl Desk {
             match ended {
                 Ok(Ok(one)) => done.push(one),
                 Ok(Err(error)) => failure = Some(error),
-                Err(panic) => failure = Some(unfinished(&panic)),
+                Err(panic) => failure = Some(incomplete_error(&panic)),
             }
         }
         (done, failure)
@@ -333,16 +333,16 @@ impl Desk {
 
     /// Deletes the messages of a mailbox up to this one, in steps.
     async fn purge(&self, mailbox: &MailboxName, last: MessageId) -> Result<usize> {
-        let (mut count, mut patience) = (0, PATIENCE);
+        let (mut count, mut patience) = (0, MAX_SUBSCRIBER_WAIT);
         loop {
-            let removed = self.store.purge(mailbox, last, PURGE_STEP).await?;
+            let removed = self.store.purge(mailbox, last, PURGE_BATCH_SIZE).await?;
             let step = removed.len();
             count += step;
-            self.announce_deleted(Cause::Request, removed);
-            if step < PURGE_STEP {
+            self.publish_deleted(DeletionCause::Request, removed);
+            if step < PURGE_BATCH_SIZE {
                 return Ok(count);
             }
-            patience = self.hub.let_listeners_follow(patience).await;
+            patience = self.hub.wait_for_subscribers(patience).await;
         }
     }
 
@@ -358,7 +358,7 @@ impl Desk {
             match ended {
                 Ok(Ok(some)) => count += some,
                 Ok(Err(error)) => failure = Some(error),
-                Err(panic) => failure = Some(unfinished(&panic)),
+                Err(panic) => failure = Some(incomplete_error(&panic)),
             }
         }
         failure.map_or(Ok(count), Err)

@@ -6,31 +6,31 @@ use jiff::{SignedDuration, Timestamp};
 use restante_store::Result;
 use tokio::time::Instant;
 
-use crate::to_the_end::to_the_end;
-use crate::{Cause, Mailroom};
+use crate::run_to_completion::run_to_completion;
+use crate::{DeletionCause, Mailroom};
 
 /// How often the oldest mail is looked at, which bounds how late it goes.
-const INTERVAL: Duration = Duration::from_secs(1);
+const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// How much goes at once. A store with one writer makes deliveries wait for a batch, so it is small; the next one follows
 /// at once, behind the deliveries that came meanwhile.
-const BATCH: usize = 100;
+const BATCH_SIZE: usize = 100;
 /// How long a round waits in all, so that those who listen can hear of everything that goes.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MAX_SUBSCRIBER_WAIT: Duration = Duration::from_secs(1);
 /// How often trouble that lasts is told.
-const REMINDER: Duration = Duration::from_mins(1);
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 impl Mailroom {
     /// Removes mail older than `period`, within about a second of its time, for as long as the future is polled.
-    pub async fn keep_retention(&self, period: Duration) {
+    pub async fn run_retention(&self, period: Duration) {
         let period = SignedDuration::try_from(period).unwrap_or(SignedDuration::MAX);
-        let mut trouble = Trouble::default();
-        let mut ticks = tokio::time::interval(INTERVAL);
+        let mut trouble = ErrorReminder::default();
+        let mut ticks = tokio::time::interval(SCAN_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             match self.expire(period).await {
-                Ok(()) if trouble.is_over() => tracing::info!("retention removes old mail again"),
-                Err(error) if trouble.is_worth_telling(Instant::now()) => {
+                Ok(()) if trouble.clear() => tracing::info!("retention removes old mail again"),
+                Err(error) if trouble.is_log_due(Instant::now()) => {
                     tracing::error!(%error, "retention could not remove old mail; trying again every second");
                 }
                 Ok(()) | Err(_) => {}
@@ -45,43 +45,43 @@ impl Mailroom {
         if let Some(journal) = &self.journal {
             journal.expire_before(deadline);
         }
-        let (mut late, mut patience) = (false, PATIENCE);
+        let (mut late, mut patience) = (false, MAX_SUBSCRIBER_WAIT);
         loop {
-            let desk = self.desk.clone();
+            let desk = self.inner.clone();
             let change = async move {
-                let removed = desk.store.expire(deadline, BATCH).await?;
+                let removed = desk.store.expire(deadline, BATCH_SIZE).await?;
                 let count = removed.len();
                 if let Some(oldest) = removed.first() {
                     let lag = Timestamp::now().duration_since(oldest.received).saturating_sub(period);
-                    desk.tally.retention_was_late_by(lag.try_into().unwrap_or_default());
+                    desk.counters.set_retention_lag(lag.try_into().unwrap_or_default());
                 }
-                desk.announce_deleted(Cause::Age, removed);
+                desk.publish_deleted(DeletionCause::Age, removed);
                 Ok(count)
             };
-            let count = to_the_end(change).await?;
+            let count = run_to_completion(change).await?;
             late |= count > 0;
-            if count < BATCH {
+            if count < BATCH_SIZE {
                 break;
             }
-            patience = self.desk.hub.let_listeners_follow(patience).await;
+            patience = self.inner.hub.wait_for_subscribers(patience).await;
             tokio::task::yield_now().await;
         }
         if !late {
-            self.desk.tally.retention_was_late_by(Duration::ZERO);
+            self.inner.counters.set_retention_lag(Duration::ZERO);
         }
-        self.desk.tally.retention_completed(Timestamp::now());
+        self.inner.counters.set_retention_completed(Timestamp::now());
         Ok(())
     }
 }
 
 /// Trouble with the store that was told, and when.
 #[derive(Default)]
-struct Trouble(Option<Instant>);
+struct ErrorReminder(Option<Instant>);
 
-impl Trouble {
+impl ErrorReminder {
     /// At its beginning, and from time to time while it lasts.
-    fn is_worth_telling(&mut self, now: Instant) -> bool {
-        if self.0.is_some_and(|told| now.duration_since(told) < REMINDER) {
+    fn is_log_due(&mut self, now: Instant) -> bool {
+        if self.0.is_some_and(|told| now.duration_since(told) < LOG_INTERVAL) {
             return false;
         }
         self.0 = Some(now);
@@ -89,7 +89,7 @@ impl Trouble {
     }
 
     /// True once, when there was any.
-    fn is_over(&mut self) -> bool {
+    fn clear(&mut self) -> bool {
         self.0.take().is_some()
     }
 }
@@ -118,7 +118,7 @@ mod tests {
         let period = SignedDuration::from_mins(10);
         room.expire(period).await.unwrap();
         let counts = room.counts();
-        assert_eq!(counts.deleted_by(Cause::Age), 1);
+        assert_eq!(counts.deleted_by(DeletionCause::Age), 1);
         assert_eq!(counts.retention_lag.as_secs() / 60, 50);
         assert!(counts.retention_completed.is_some());
         room.expire(period).await.unwrap();
@@ -128,13 +128,13 @@ mod tests {
     #[test]
     fn trouble_is_told_once_a_minute_and_so_is_its_end() {
         let start = Instant::now();
-        let mut trouble = Trouble::default();
-        assert!(!trouble.is_over());
+        let mut trouble = ErrorReminder::default();
+        assert!(!trouble.clear());
         let told: Vec<u64> =
-            (0..150).filter(|second| trouble.is_worth_telling(start + Duration::from_secs(*second))).collect();
+            (0..150).filter(|second| trouble.is_log_due(start + Duration::from_secs(*second))).collect();
         assert_eq!(told, [0, 60, 120]);
-        assert!(trouble.is_over());
-        assert!(!trouble.is_over());
-        assert!(trouble.is_worth_telling(start + Duration::from_secs(151)), "the next trouble is a new one");
+        assert!(trouble.clear());
+        assert!(!trouble.clear());
+        assert!(trouble.is_log_due(start + Duration::from_secs(151)), "the next trouble is a new one");
     }
 }

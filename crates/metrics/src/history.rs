@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_mail::envelope::RefusalReason;
-use restante_mailroom::{Cause, Counts, Mailroom};
+use restante_mailroom::{Counts, DeletionCause, Mailroom};
 use restante_store::Usage;
 use serde::Serialize;
 use tokio::runtime::Handle;
@@ -153,7 +153,7 @@ impl Metrics {
             received: counts.received,
             errors,
             warnings: refusals.saturating_sub(errors),
-            deletes: counts.deleted_by(Cause::Age),
+            deletes: counts.deleted_by(DeletionCause::Age),
             retained: usage.map_or(last.retained, |usage| usage.messages),
             size: usage.map_or(last.size, |usage| usage.bytes),
         }

@@ -10,7 +10,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
 use restante_mail::envelope::RefusalReason;
-use restante_mailroom::{Cause, Counts, Mailroom};
+use restante_mailroom::{Counts, DeletionCause, Mailroom};
 use restante_net::Header;
 use restante_script::{Event, Outcome};
 use restante_store::Usage;
@@ -88,7 +88,7 @@ impl Scrape {
         page.counters(
             "restante_messages_deleted_total",
             "Messages that were deleted, by cause; limit is the cap of a mailbox or the bound of the store.",
-            Cause::ALL.map(|cause| ([("cause", cause_label(cause))], counts.deleted_by(cause))),
+            DeletionCause::ALL.map(|cause| ([("cause", cause_label(cause))], counts.deleted_by(cause))),
         )?;
         page.histogram(
             "restante_delivery_seconds",
@@ -336,11 +336,11 @@ fn call_label(outcome: Outcome) -> &'static str {
     }
 }
 
-fn cause_label(cause: Cause) -> &'static str {
+fn cause_label(cause: DeletionCause) -> &'static str {
     match cause {
-        Cause::Request => "request",
-        Cause::Collected => "pop3",
-        Cause::Age => "age",
-        Cause::Limit => "limit",
+        DeletionCause::Request => "request",
+        DeletionCause::Collected => "pop3",
+        DeletionCause::Age => "age",
+        DeletionCause::Limit => "limit",
     }
 }

@@ -107,7 +107,7 @@ impl Extensions {
         let webhooks = self.webhooks.clone().map(|webhooks| webhooks as Arc<dyn Observer>);
         let search = self.search.clone().map(|search| search as Arc<dyn Observer>);
         let observers = script.into_iter().chain(webhooks).collect();
-        hooks::Extensions { hooks, observers, followers: search.into_iter().collect() }
+        hooks::Extensions { hooks, node_observers: observers, store_observers: search.into_iter().collect() }
     }
 
     /// Puts them in touch with the mailroom, before mail arrives.

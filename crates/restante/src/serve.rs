@@ -170,16 +170,16 @@ async fn serve(
 
     let Parts { mailroom, extensions, metrics, readiness, locks, .. } = parts;
     extensions.connect(&mailroom).await;
-    mailroom.begin_to_follow().await;
+    mailroom.read_feed_backlog().await;
     let following = {
         let mailroom = mailroom.clone();
-        tokio::spawn(async move { mailroom.follow().await })
+        tokio::spawn(async move { mailroom.follow_feed().await })
     };
     let end_of_mail = start(mail);
     let end_of_web = start(web);
     let retention = config.storage.retention_period.map(|period| {
         let mailroom = mailroom.clone();
-        tokio::spawn(async move { mailroom.keep_retention(period).await })
+        tokio::spawn(async move { mailroom.run_retention(period).await })
     });
     tokio::spawn(async move { metrics.keep_history(&mailroom).await });
     tokio::spawn(extensions.clone().keep_fresh());

@@ -8,7 +8,7 @@ use restante_logging::LogThrottle;
 use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 use restante_mail::message::Summary;
-use restante_mailroom::hooks::{Inbound, Verdict};
+use restante_mailroom::hooks::{IncomingMessage, Verdict};
 use tokio::sync::oneshot;
 
 use crate::counts::{Outcome, Tally};
@@ -23,7 +23,7 @@ use crate::scripts::{Scripts, State};
 pub(crate) enum Call {
     MailFrom(Envelope),
     RcptTo(Envelope, Address),
-    BeforeStored(Inbound),
+    BeforeStored(IncomingMessage),
     AfterStored(Summary),
     AfterDeleted(Summary),
 }
@@ -31,7 +31,7 @@ pub(crate) enum Call {
 /// What the script said.
 pub(crate) enum Reply {
     Verdict(Verdict),
-    Message(Option<Inbound>),
+    Message(Option<IncomingMessage>),
     Nothing,
 }
 

@@ -12,7 +12,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 use restante_mail::message::Summary;
 use restante_mailroom::Mailroom;
-use restante_mailroom::hooks::{Hooks, Inbound, Observer, Point, Verdict};
+use restante_mailroom::hooks::{HookPoint, Hooks, IncomingMessage, Observer, Verdict};
 use tokio::sync::oneshot;
 
 use crate::calls::{self, Call, Calls, Reply};
@@ -131,11 +131,11 @@ impl Host {
 
 #[async_trait]
 impl Hooks for Host {
-    fn take_part(&self, point: Point) -> bool {
+    fn has_hook(&self, point: HookPoint) -> bool {
         self.scripts.handles(match point {
-            Point::MailFrom => Event::MailFrom,
-            Point::RcptTo => Event::RcptTo,
-            Point::MessageStored => Event::BeforeStored,
+            HookPoint::MailFrom => Event::MailFrom,
+            HookPoint::RcptTo => Event::RcptTo,
+            HookPoint::MessageStored => Event::BeforeStored,
         })
     }
 
@@ -147,7 +147,7 @@ impl Hooks for Host {
         verdict(self.ask(Event::RcptTo, Call::RcptTo(envelope.clone(), candidate.clone())).await)
     }
 
-    async fn before_message_stored(&self, message: &Inbound) -> Option<Inbound> {
+    async fn before_message_stored(&self, message: &IncomingMessage) -> Option<IncomingMessage> {
         match self.ask(Event::BeforeStored, Call::BeforeStored(message.clone())).await {
             Some(Reply::Message(changed)) => changed,
             _ => None,

@@ -196,7 +196,7 @@ mod tests {
     use restante_mail::message::Summary;
     use restante_mail::naming::Naming;
     use restante_mailroom::hooks::Extensions;
-    use restante_mailroom::{Mailroom, Outcome, Settings};
+    use restante_mailroom::{DeliveryOutcome, Mailroom, Settings};
     use restante_store::Limits;
     use restante_store::memory::MemoryStore;
     use restante_testdir::TestDir;
@@ -213,8 +213,8 @@ mod tests {
         let recipients = vec![Recipient::new(address, Naming::Local).unwrap()];
         let envelope = Envelope { peer, from: None, recipients };
         match mailroom.deliver(&envelope, Bytes::from_static(b"Subject: x\r\n\r\n")).await.unwrap() {
-            Outcome::Stored(mut copies) => copies.remove(0),
-            Outcome::Discarded => panic!("discarded"),
+            DeliveryOutcome::Stored(mut copies) => copies.remove(0),
+            DeliveryOutcome::Discarded => panic!("discarded"),
         }
     }
 

@@ -219,7 +219,7 @@ impl Observer for Search {
         self.intake.put(|| News::Seen(id, seen));
     }
 
-    fn missed(&self) {
+    fn events_missed(&self) {
         self.intake.miss(Missed::Anything);
     }
 }

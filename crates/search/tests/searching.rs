@@ -12,7 +12,7 @@ use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::Extensions;
-use restante_mailroom::{Mailroom, Outcome, Settings};
+use restante_mailroom::{DeliveryOutcome, Mailroom, Settings};
 use restante_search::{Answer, Query, Question, Search};
 use restante_store::disk::{self, DiskStore};
 use restante_store::memory::MemoryStore;
@@ -31,7 +31,7 @@ struct Room {
 impl Room {
     fn over(store: Arc<dyn Store>, directory: Option<&Path>) -> Self {
         let search = Arc::new(Search::new(directory.map(Path::to_owned)));
-        let extensions = Extensions { followers: vec![search.clone()], ..Extensions::default() };
+        let extensions = Extensions { store_observers: vec![search.clone()], ..Extensions::default() };
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, extensions));
         search.begin(&mailroom);
         Self { mailroom, search }
@@ -41,7 +41,7 @@ impl Room {
     fn following(store: Arc<dyn Store>, directory: Option<&Path>) -> Self {
         let room = Self::over(store, directory);
         let mailroom = room.mailroom.clone();
-        tokio::spawn(async move { mailroom.follow().await });
+        tokio::spawn(async move { mailroom.follow_feed().await });
         room
     }
 
@@ -62,8 +62,8 @@ impl Room {
         };
         let mail = Bytes::from(format!("Subject: about {text}\r\n\r\nHello, this says {text}.\r\n"));
         match self.mailroom.deliver(&envelope, mail).await.unwrap() {
-            Outcome::Stored(mut copies) => copies.remove(0),
-            Outcome::Discarded => panic!("discarded"),
+            DeliveryOutcome::Stored(mut copies) => copies.remove(0),
+            DeliveryOutcome::Discarded => panic!("discarded"),
         }
     }
 

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use restante_api_types::{Identifier, MessageRecord};
 use restante_auth::Grant;
-use restante_mailroom::events::{Event, Told};
+use restante_mailroom::events::{Event, PublishedEvent};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,7 +26,7 @@ pub(crate) struct Audience {
 
 impl Audience {
     /// The JSON of an event; `None` when it is not for this listener.
-    pub(crate) fn json(&self, told: &Told) -> Option<Bytes> {
+    pub(crate) fn json(&self, told: &PublishedEvent) -> Option<Bytes> {
         let is_theirs = self.grant.covers(&told.event().summary().mailbox);
         if is_theirs { self.form.json(told) } else { None }
     }
@@ -43,7 +43,7 @@ pub(crate) enum Form {
 
 impl Form {
     /// The JSON of an event; `None` when this form does not tell it.
-    fn json(self, told: &Told) -> Option<Bytes> {
+    fn json(self, told: &PublishedEvent) -> Option<Bytes> {
         match (self, told.event()) {
             (Self::Change, _) => Some(told.rendered(change)),
             (Self::Summary, Event::Stored(_)) => {

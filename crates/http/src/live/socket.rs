@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use restante_mailroom::events::{Lagged, Subscription, Told};
+use restante_mailroom::events::{Lagged, PublishedEvent, Subscription};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
@@ -127,7 +127,7 @@ async fn send<S>(
     socket: &mut WebSocketStream<S>,
     events: &mut Subscription,
     audience: &Audience,
-    first: &Told,
+    first: &PublishedEvent,
 ) -> Result<(), End>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -143,7 +143,7 @@ where
     Ok(socket.flush().await?)
 }
 
-async fn feed<S>(socket: &mut WebSocketStream<S>, audience: &Audience, told: &Told) -> Result<(), End>
+async fn feed<S>(socket: &mut WebSocketStream<S>, audience: &Audience, told: &PublishedEvent) -> Result<(), End>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {

@@ -14,7 +14,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use restante_http_connection::disconnect::Departure;
-use restante_mailroom::events::{Event, Lagged, Position, Subscription, Told};
+use restante_mailroom::events::{Event, Lagged, Position, PublishedEvent, Subscription};
 use tokio::time::sleep;
 
 use crate::extractors::cancellation::departed;
@@ -148,7 +148,7 @@ impl Feed {
 }
 
 /// Appends an event. JSON as it is written here has no line feeds, so it is one line of data.
-fn write(out: &mut Vec<u8>, audience: &Audience, told: &Told) {
+fn write(out: &mut Vec<u8>, audience: &Audience, told: &PublishedEvent) {
     let Some(data) = audience.json(told) else { return };
     let name = match told.event() {
         Event::Stored(_) => "message-stored",

@@ -8,7 +8,7 @@ use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{self, Envelope, Recipient};
 use restante_mail::message::MessageId;
 use restante_mail::naming::Naming;
-use restante_mailroom::Outcome;
+use restante_mailroom::DeliveryOutcome;
 use restante_mailroom::hooks::Extensions;
 use restante_metrics::Monitors;
 use restante_net::{Clients, Limits as Connections, Shutdown, ShutdownTrigger};
@@ -54,7 +54,7 @@ impl Office {
         let rules = restante_mailroom::Settings { history: 3, ..restante_mailroom::Settings::default() };
         let mailroom = Arc::new(Mailroom::new(rules, store, Extensions::default()));
         let following = mailroom.clone();
-        tokio::spawn(async move { following.follow().await });
+        tokio::spawn(async move { following.follow_feed().await });
         let monitors = settings.metrics.monitors.clone();
         let (trigger, shutdown) = ShutdownTrigger::new();
         Self { router: router(mailroom.clone(), settings), mailroom, monitors, trigger, shutdown }
@@ -69,7 +69,9 @@ impl Office {
             recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
         };
         let mail = format!("Subject: {subject}\r\n\r\n");
-        let Outcome::Stored(copies) = self.mailroom.deliver(&envelope, mail.into()).await.unwrap() else { panic!() };
+        let DeliveryOutcome::Stored(copies) = self.mailroom.deliver(&envelope, mail.into()).await.unwrap() else {
+            panic!()
+        };
         copies[0].id
     }
 

@@ -9,7 +9,7 @@ use bytes::Buf as _;
 use restante_auth::{DenialReason, Denied, Grant, Scope};
 use restante_mail::message::{MessageId, Source};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::Cause;
+use restante_mailroom::DeletionCause;
 use restante_metrics::Ending;
 use restante_net::{GRACE, Heard, Patience, Reservation};
 use restante_proto::pop3::{Action, Maildrop, Proof, Refusal, Session};
@@ -252,7 +252,7 @@ impl<'a> Connection<'a> {
             .server
             .host
             .mailroom
-            .remove_all(mailbox, ids, Cause::Collected)
+            .remove_all(mailbox, ids, DeletionCause::Collected)
             .await
             .map_err(|error| self.unavailable(&error))?;
         tracing::debug!(session = self.call.name, %mailbox, count, "deleted");

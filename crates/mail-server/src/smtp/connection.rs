@@ -10,7 +10,7 @@ use restante_auth::{Denied, Grant, Scope};
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, RecipientRefusal};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::{Outcome, StoreError};
+use restante_mailroom::{DeliveryOutcome, StoreError};
 use restante_metrics::Ending;
 use restante_net::{GRACE, Heard, Patience, Reservation};
 use restante_proto::smtp::{Action, LoginRefusal, Proof, Session, StoreRefusal};
@@ -212,7 +212,7 @@ impl<'a> Connection<'a> {
         let outcome = self.server.host.mailroom.deliver(envelope, body).await;
         self.server.host.metrics.delivery(begun.elapsed());
         match outcome {
-            Ok(Outcome::Stored(copies)) => {
+            Ok(DeliveryOutcome::Stored(copies)) => {
                 for copy in &copies {
                     tracing::debug!(session = self.call.name, mailbox = %copy.mailbox, id = %copy.id, "stored");
                 }
@@ -221,7 +221,7 @@ impl<'a> Connection<'a> {
                 }
                 Ok(())
             }
-            Ok(Outcome::Discarded) => {
+            Ok(DeliveryOutcome::Discarded) => {
                 tracing::debug!(session = self.call.name, "discarded");
                 Ok(())
             }

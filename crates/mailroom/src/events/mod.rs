@@ -5,10 +5,10 @@
 //! hold weak references, and a listener who finds one dead has fallen behind. No wire format is known here, but a place is kept for
 //! one, so that an event is rendered once for all who listen.
 
-mod fan_out;
-mod hall;
+mod dispatcher;
 mod hub;
 mod ring;
+mod subscriber_group;
 mod subscription;
 #[cfg(test)]
 mod tests;
@@ -41,14 +41,14 @@ impl Event {
         }
     }
 
-    fn concerns(&self, topic: Option<&MailboxName>) -> bool {
+    fn matches_topic(&self, topic: Option<&MailboxName>) -> bool {
         topic.is_none_or(|mailbox| *mailbox == self.summary().mailbox)
     }
 }
 
 /// An event in its place among all others.
 #[derive(Debug)]
-pub struct Told {
+pub struct PublishedEvent {
     /// Its place in the ring.
     seq: u64,
     position: Position,
@@ -56,7 +56,7 @@ pub struct Told {
     rendered: OnceLock<Bytes>,
 }
 
-impl Told {
+impl PublishedEvent {
     fn new(seq: u64, position: Position, event: Event) -> Self {
         Self { seq, position, event, rendered: OnceLock::new() }
     }
@@ -95,16 +95,16 @@ impl fmt::Display for Position {
 
 /// The text is no position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoPosition;
+pub struct InvalidPosition;
 
 impl FromStr for Position {
-    type Err = NoPosition;
+    type Err = InvalidPosition;
 
-    fn from_str(text: &str) -> Result<Self, NoPosition> {
+    fn from_str(text: &str) -> Result<Self, InvalidPosition> {
         let parse = |digits: &str| {
-            if digits.starts_with('+') { Err(NoPosition) } else { digits.parse().map_err(|_| NoPosition) }
+            if digits.starts_with('+') { Err(InvalidPosition) } else { digits.parse().map_err(|_| InvalidPosition) }
         };
-        let (run, number) = text.split_once('-').ok_or(NoPosition)?;
+        let (run, number) = text.split_once('-').ok_or(InvalidPosition)?;
         Ok(Self { run: parse(run)?, number: parse(number)? })
     }
 }

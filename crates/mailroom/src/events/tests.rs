@@ -51,7 +51,7 @@ async fn hear(listener: &mut Subscription, count: usize) -> String {
     heard.join(" ")
 }
 
-fn short(told: &Told) -> String {
+fn short(told: &PublishedEvent) -> String {
     match told.event() {
         Event::Stored(summary) => format!("+{}", summary.id),
         Event::Deleted(summary) => format!("-{}", summary.id),
@@ -66,7 +66,7 @@ fn positions() {
     for bad in
         ["", "-", "17", "17-", "-4", "17--4", "+17-4", "17-+4", " 17-4", "17-4 ", "17-4-1", "99999999999999999999-1"]
     {
-        assert_eq!(bad.parse::<Position>(), Err(NoPosition), "{bad:?}");
+        assert_eq!(bad.parse::<Position>(), Err(InvalidPosition), "{bad:?}");
     }
 }
 
@@ -74,13 +74,13 @@ fn positions() {
 async fn history_comes_first_and_only_what_is_still_there() {
     let hub = Hub::new(3);
     for id in 1..=5 {
-        hub.stored(message(id));
+        hub.publish_stored(message(id));
     }
-    hub.deleted(message(4));
-    hub.deleted(message(1));
+    hub.publish_deleted(message(4));
+    hub.publish_deleted(message(1));
     let mut listener = hub.subscribe(None, None);
-    hub.stored(message(6));
-    hub.deleted(message(3));
+    hub.publish_stored(message(6));
+    hub.publish_deleted(message(3));
     assert_eq!(hear(&mut listener, 5).await, "+3 +5 +6 -3 nothing");
 }
 
@@ -88,10 +88,10 @@ async fn history_comes_first_and_only_what_is_still_there() {
 async fn a_deletion_that_overtakes_its_message_is_told_again_behind_it() {
     let hub = Hub::new(10);
     let mut listener = hub.subscribe(None, None);
-    let delivery = hub.begin();
-    hub.deleted(message(1));
-    hub.stored(message(1));
-    hub.stored(message(2));
+    let delivery = hub.begin_delivery();
+    hub.publish_deleted(message(1));
+    hub.publish_stored(message(1));
+    hub.publish_stored(message(2));
     drop(delivery);
     assert_eq!(hear(&mut listener, 5).await, "-1 +1 -1 +2 nothing");
     assert_eq!(hear(&mut hub.subscribe(None, None), 2).await, "+2 nothing");
@@ -100,14 +100,14 @@ async fn a_deletion_that_overtakes_its_message_is_told_again_behind_it() {
 #[tokio::test(start_paused = true)]
 async fn a_mailbox_is_a_topic() {
     let hub = Hub::new(10);
-    hub.stored(message_of("ann", 1));
-    hub.stored(message_of("bob", 2));
+    hub.publish_stored(message_of("ann", 1));
+    hub.publish_stored(message_of("bob", 2));
     let mut ann = hub.subscribe(Some(name("ann")), None);
     let mut eve = hub.subscribe(Some(name("eve")), None);
     let mut all = hub.subscribe(None, None);
-    hub.stored(message_of("bob", 3));
-    hub.deleted(message_of("ann", 1));
-    hub.stored(message_of("ann", 4));
+    hub.publish_stored(message_of("bob", 3));
+    hub.publish_deleted(message_of("ann", 1));
+    hub.publish_stored(message_of("ann", 4));
     assert_eq!(hear(&mut ann, 4).await, "+1 -1 +4 nothing");
     assert_eq!(hear(&mut eve, 1).await, "nothing");
     assert_eq!(hear(&mut all, 6).await, "+1 +2 +3 -1 +4 nothing");
@@ -118,16 +118,16 @@ async fn a_listener_goes_on_where_it_was_cut_off() {
     let hub = Hub::new(2);
     let mut listener = hub.subscribe(None, None);
     for id in 1..=5 {
-        hub.stored(message_of(if id % 2 == 0 { "bob" } else { "ann" }, id));
+        hub.publish_stored(message_of(if id % 2 == 0 { "bob" } else { "ann" }, id));
     }
-    hub.deleted(message_of("bob", 2));
+    hub.publish_deleted(message_of("bob", 2));
     let first = listener.next().await.unwrap().position();
     drop(listener);
-    hub.stored(message_of("bob", 6));
+    hub.publish_stored(message_of("bob", 6));
 
     let mut resumed = hub.subscribe(None, Some(first));
     let mut bob = hub.subscribe(Some(name("bob")), Some(first));
-    hub.stored(message_of("bob", 7));
+    hub.publish_stored(message_of("bob", 7));
     assert_eq!(hear(&mut resumed, 8).await, "+2 +3 +4 +5 -2 +6 +7 nothing");
     assert_eq!(hear(&mut bob, 6).await, "+2 +4 -2 +6 +7 nothing");
 
@@ -144,7 +144,7 @@ async fn a_listener_goes_on_where_it_was_cut_off() {
         assert_eq!(hear(&mut anew, 3).await, "+6 +7 nothing", "{position}");
     }
     for id in 0..FLOOD {
-        hub.deleted(message_of("ann", id));
+        hub.publish_deleted(message_of("ann", id));
     }
     assert_eq!(hear(&mut hub.subscribe(None, Some(first)), 3).await, "+6 +7 nothing", "overtaken");
 }
@@ -153,13 +153,13 @@ async fn a_listener_goes_on_where_it_was_cut_off() {
 async fn a_long_way_to_catch_up_is_gone_to_the_end() {
     let hub = Hub::new(0);
     let mut listener = hub.subscribe(None, None);
-    hub.stored(message(0));
+    hub.publish_stored(message(0));
     let first = listener.next().await.unwrap().position();
     for id in 1..=3000 {
-        hub.stored(message(id));
+        hub.publish_stored(message(id));
     }
     let mut resumed = hub.subscribe(None, Some(first));
-    hub.stored(message(3001));
+    hub.publish_stored(message(3001));
     for id in 1..=3001 {
         assert_eq!(next(&mut resumed).await, format!("+{id}"));
     }
@@ -174,7 +174,7 @@ async fn who_is_too_far_behind_is_told_so_and_the_others_hear_everything() {
     let mut quiet = hub.subscribe(Some(name("ann")), None);
     let mut diligent = hub.subscribe(None, None);
     for id in 0..FLOOD {
-        hub.stored(message(id));
+        hub.publish_stored(message(id));
         if id % 100 == 99 {
             for id in id - 99..=id {
                 assert_eq!(next(&mut diligent).await, format!("+{id}"));
@@ -192,7 +192,7 @@ async fn who_is_a_little_behind_hears_everything() {
     let hub = Hub::new(30);
     let mut slow = hub.subscribe(None, None);
     for id in 0..3000 {
-        hub.stored(message(id));
+        hub.publish_stored(message(id));
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     for id in 0..3000 {
@@ -207,12 +207,12 @@ async fn everybody_is_told_when_the_telling_itself_is_overtaken() {
     let hub = Hub::new(2);
     let (mut all, mut quiet) = (hub.subscribe(None, None), hub.subscribe(Some(name("ann")), None));
     for id in 0..FLOOD {
-        hub.stored(message(id));
+        hub.publish_stored(message(id));
     }
     assert_eq!(next(&mut all).await, "lagged");
     assert_eq!(next(&mut quiet).await, "lagged");
     let mut again = hub.subscribe(None, None);
-    hub.stored(message(FLOOD));
+    hub.publish_stored(message(FLOOD));
     assert_eq!(hear(&mut again, 4).await, format!("+{} +{} +{FLOOD} nothing", FLOOD - 2, FLOOD - 1));
 }
 
@@ -223,15 +223,15 @@ async fn who_hears_nothing_for_long_is_not_behind() {
     let mut ann = hub.subscribe(Some(name("ann")), None);
     assert!(ann.position().is_none(), "nothing has happened yet");
     for id in 0..FLOOD {
-        hub.stored(message(id));
+        hub.publish_stored(message(id));
         if id % 1000 == 999 {
-            hub.let_listeners_follow(Duration::from_secs(1)).await;
+            hub.wait_for_subscribers(Duration::from_secs(1)).await;
         }
     }
     assert_eq!(next(&mut ann).await, "nothing");
     let position = ann.position().expect("much has happened elsewhere");
     for id in 0..2000 {
-        hub.deleted(message_of("ann", id));
+        hub.publish_deleted(message_of("ann", id));
     }
     let expected = (0..2000).map(|id| format!("-{id}")).collect::<Vec<_>>().join(" ");
     assert_eq!(hear(&mut ann, 2000).await, expected, "more than a channel holds");
@@ -246,10 +246,10 @@ async fn who_hears_nothing_for_long_is_not_behind() {
 async fn who_was_alone_can_come_back() {
     let hub = Hub::new(0);
     let mut listener = hub.subscribe(None, None);
-    hub.stored(message(0));
+    hub.publish_stored(message(0));
     let first = listener.next().await.unwrap().position();
     drop(listener);
-    (1..=3000).for_each(|id| hub.stored(message(id)));
+    (1..=3000).for_each(|id| hub.publish_stored(message(id)));
     let mut resumed = hub.subscribe(None, Some(first));
     assert!(!resumed.has_gap());
     assert_eq!(hear(&mut resumed, 2).await, "+1 +2");
@@ -258,12 +258,12 @@ async fn who_was_alone_can_come_back() {
 #[tokio::test(start_paused = true)]
 async fn history_that_goes_while_it_is_told_is_left_out() {
     let hub = Hub::new(3);
-    (0..3).for_each(|id| hub.stored(message(id)));
+    (0..3).for_each(|id| hub.publish_stored(message(id)));
     // The ring has forgotten these.
-    (0..FLOOD).for_each(|id| hub.deleted(message_of("ann", id)));
+    (0..FLOOD).for_each(|id| hub.publish_deleted(message_of("ann", id)));
     let mut listener = hub.subscribe(None, None);
     assert_eq!(next(&mut listener).await, "+0");
-    hub.deleted(message(1));
+    hub.publish_deleted(message(1));
     assert_eq!(hear(&mut listener, 3).await, "+2 -1 nothing");
 }
 
@@ -277,7 +277,7 @@ fn telling_goes_on_in_another_runtime() {
     drop(first);
     runtime().block_on(async {
         let mut second = hub.subscribe(None, None);
-        hub.stored(message(1));
+        hub.publish_stored(message(1));
         assert_eq!(next(&mut second).await, "+1");
     });
     drop(listener);
@@ -291,14 +291,14 @@ async fn who_can_wait_lets_the_listeners_follow() {
     let mut all = hub.subscribe(None, None);
     let reader = tokio::spawn(async move { hear(&mut all, usize::try_from(FLOOD).unwrap()).await });
     for id in 0..FLOOD {
-        hub.deleted(message(id));
+        hub.publish_deleted(message(id));
         if id % 1000 == 999 {
-            assert!(!hub.let_listeners_follow(Duration::from_secs(1)).await.is_zero());
+            assert!(!hub.wait_for_subscribers(Duration::from_secs(1)).await.is_zero());
         }
     }
     assert_eq!(reader.await.unwrap(), (0..FLOOD).map(|id| format!("-{id}")).collect::<Vec<_>>().join(" "));
     assert_eq!(next(&mut quiet).await, "nothing");
-    let left = hub.let_listeners_follow(Duration::from_secs(1)).await;
+    let left = hub.wait_for_subscribers(Duration::from_secs(1)).await;
     assert_eq!(left, Duration::from_secs(1), "nobody is waited for without need");
 }
 
@@ -308,10 +308,10 @@ async fn what_is_kept_is_bounded_in_bytes_too() {
     let hub = Hub::new(0);
     let mut listener = hub.subscribe(None, None);
     let long = Headline::new("", [], &"x".repeat(1 << 20));
-    hub.stored(message(0));
+    hub.publish_stored(message(0));
     let first = listener.next().await.unwrap().position();
     for id in 1..100 {
-        hub.stored(Summary { headline: long.clone(), ..message(id) });
+        hub.publish_stored(Summary { headline: long.clone(), ..message(id) });
     }
     assert_eq!(next(&mut listener).await, "lagged");
     assert_eq!(next(&mut hub.subscribe(None, Some(first))).await, "nothing", "overtaken, and there is no history");
@@ -325,16 +325,20 @@ async fn nothing_is_left_of_those_who_left() {
     drop(all);
     let [one, mut other] = bob;
     drop(one);
-    hub.stored(message(1));
+    hub.publish_stored(message(1));
     assert_eq!(next(&mut other).await, "+1", "the other one goes on listening");
     drop(other);
-    assert!([hub::Kind::Everything, hub::Kind::Mailboxes].into_iter().all(|kind| hub.hall(kind).wings().is_none()));
+    assert!(
+        [hub::GroupKind::Everything, hub::GroupKind::Mailboxes]
+            .into_iter()
+            .all(|kind| hub.group(kind).shards().is_none())
+    );
     // The task that told them ends as well, and lets go of the hub.
     while Arc::strong_count(&hub) > 1 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let mut again = hub.subscribe(None, None);
-    hub.stored(message(2));
+    hub.publish_stored(message(2));
     assert_eq!(hear(&mut again, 2).await, "+2 nothing");
 }
 
@@ -342,7 +346,7 @@ async fn nothing_is_left_of_those_who_left() {
 async fn an_event_is_rendered_once() {
     let hub = Hub::new(0);
     let (mut one, mut other) = (hub.subscribe(None, None), hub.subscribe(None, None));
-    hub.stored(message(1));
+    hub.publish_stored(message(1));
     let first = one.next().await.unwrap().rendered(|_| Bytes::from_static(b"first"));
     let second = other.next().await.unwrap().rendered(|_| Bytes::from_static(b"second"));
     assert_eq!((&first[..], &second[..]), (&b"first"[..], &b"first"[..]));
@@ -357,7 +361,7 @@ async fn nothing_is_missed_or_doubled_by_those_who_come_in_the_middle() {
         let hub = hub.clone();
         tokio::spawn(async move {
             for id in 0..DELIVERIES {
-                hub.stored(message(side * DELIVERIES + id));
+                hub.publish_stored(message(side * DELIVERIES + id));
                 tokio::task::yield_now().await;
             }
         })
@@ -389,11 +393,11 @@ static NOW: LazyLock<u64> = LazyLock::new(|| Timestamp::now().as_microsecond().u
 
 /// The event that message `after` was stored, so many microseconds after the beginning.
 fn store(hub: &Hub, after: u64) {
-    hub.happened(*NOW + after, Event::Stored(message(after)));
+    hub.publish_numbered(*NOW + after, Event::Stored(message(after)));
 }
 
 fn hub_that_heard(of: impl IntoIterator<Item = u64>) -> Arc<Hub> {
-    let hub = Hub::of_shared_store(2);
+    let hub = Hub::for_shared_store(2);
     of.into_iter().for_each(|after| store(&hub, after));
     hub
 }
@@ -441,8 +445,8 @@ async fn who_comes_to_another_node_with_what_that_cannot_know_starts_anew() {
     assert_eq!((next(&mut early).await, early.position()), ("nothing".to_owned(), None));
 
     // Among what a node hears first, there can be old messages of which not everything is known any more.
-    let hub = Hub::of_shared_store(2);
-    hub.begin_behind(*NOW + 20);
+    let hub = Hub::for_shared_store(2);
+    hub.set_history_start(*NOW + 20);
     let mut early = hub.subscribe(None, Some(shared_position(25)));
     assert!(!early.has_gap());
     store(&hub, 10);
@@ -471,7 +475,7 @@ async fn who_listens_while_something_is_missed_is_told_so() {
         assert_eq!(hear(listener, heard.split(' ').count()).await, heard);
     }
     let mut late = hub.subscribe(None, None);
-    hub.missed();
+    hub.events_missed();
     let mut next_one = hub.subscribe(None, None);
     // Some of what is told then may be old.
     store(&hub, 20);

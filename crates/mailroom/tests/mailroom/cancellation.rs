@@ -13,7 +13,7 @@ use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::events::{Event, Subscription};
 use restante_mailroom::hooks::Extensions;
-use restante_mailroom::{Cause, Mailroom, Outcome, Settings};
+use restante_mailroom::{DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::memory::MemoryStore;
 use restante_store::{
     Appended, Limits, Listing, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Result, Store, StoreError,
@@ -123,7 +123,7 @@ fn envelope() -> Envelope {
 /// A message that is there before anybody leaves.
 async fn delivered(room: &Mailroom, store: &Slow) -> Summary {
     store.go_on.notify_one();
-    let Outcome::Stored(mut copies) = room.deliver(&envelope(), Bytes::from(MAIL)).await.unwrap() else {
+    let DeliveryOutcome::Stored(mut copies) = room.deliver(&envelope(), Bytes::from(MAIL)).await.unwrap() else {
         panic!("discarded")
     };
     store.asked.notified().await;
@@ -181,7 +181,7 @@ async fn removals_whose_client_left_are_told() {
     let messages = [delivered(&room, &store).await, delivered(&room, &store).await];
     let mut events = listen(&room);
     let ids = messages.iter().map(|message| message.id).collect();
-    cut_off(&store, room.remove_all(&messages[0].mailbox, ids, Cause::Collected)).await;
+    cut_off(&store, room.remove_all(&messages[0].mailbox, ids, DeletionCause::Collected)).await;
     store.asked.notified().await;
     store.go_on.notify_one();
     for message in messages {
@@ -196,7 +196,8 @@ async fn removals_that_succeed_beside_one_that_fails_are_told() {
     let message = delivered(&room, &store).await;
     let mut events = listen(&room);
     store.go_on.notify_one();
-    let failure = room.remove_all(&message.mailbox, vec![AT_ONCE, message.id], Cause::Collected).await.unwrap_err();
+    let failure =
+        room.remove_all(&message.mailbox, vec![AT_ONCE, message.id], DeletionCause::Collected).await.unwrap_err();
     assert!(matches!(&failure, StoreError::Broken(cause) if cause.contains("panicked")), "{failure}");
     assert_eq!(next(&mut events).await, Event::Deleted(message));
 }
@@ -235,7 +236,7 @@ async fn expiry_that_is_stopped_half_way_is_told() {
     let mut events = listen(&room);
     // Everything received before this moment is too old.
     tokio::time::sleep(Duration::from_millis(2)).await;
-    cut_off(&store, room.keep_retention(Duration::from_millis(1))).await;
+    cut_off(&store, room.run_retention(Duration::from_millis(1))).await;
     assert_eq!(next(&mut events).await, Event::Deleted(message));
 }
 

@@ -10,9 +10,9 @@ use restante_mail::envelope::{Envelope, Peer, Recipient, RecipientRefusal, Refus
 use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_mailroom::events::{Event, Lagged};
-use restante_mailroom::hooks::{Extensions, Hooks, Inbound, Observer, Point, Verdict};
+use restante_mailroom::hooks::{Extensions, HookPoint, Hooks, IncomingMessage, Observer, Verdict};
 use restante_mailroom::policy::Policy;
-use restante_mailroom::{Cause, Counts, Mailroom, Outcome, Settings};
+use restante_mailroom::{Counts, DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_store::{MessageSelector, Page};
@@ -37,7 +37,7 @@ fn settings() -> Settings {
 fn room(settings: Settings, limits: Limits, script: Option<Arc<Script>>) -> Mailroom {
     let extensions = script.map(|script| Extensions {
         hooks: Some(script.clone()),
-        observers: vec![script],
+        node_observers: vec![script],
         ..Extensions::default()
     });
     Mailroom::new(settings, Arc::new(MemoryStore::new(limits)), extensions.unwrap_or_default())
@@ -45,8 +45,8 @@ fn room(settings: Settings, limits: Limits, script: Option<Arc<Script>>) -> Mail
 
 async fn stored(room: &Mailroom, envelope: &Envelope, body: &'static str) -> Vec<Summary> {
     match room.deliver(envelope, Bytes::from(body)).await.unwrap() {
-        Outcome::Stored(copies) => copies,
-        Outcome::Discarded => panic!("discarded"),
+        DeliveryOutcome::Stored(copies) => copies,
+        DeliveryOutcome::Discarded => panic!("discarded"),
     }
 }
 
@@ -100,7 +100,7 @@ async fn discarded_mail_is_accepted_and_not_kept() {
     let policy = Policy { discard_domains: ["drop.test"].into_iter().collect(), ..Policy::default() };
     let room = room(Settings { policy, ..settings() }, Limits::default(), None);
     let outcome = room.deliver(&envelope("a@x.org", &["b@drop.test"]), Bytes::from(MAIL)).await.unwrap();
-    assert_eq!(outcome, Outcome::Discarded);
+    assert_eq!(outcome, DeliveryOutcome::Discarded);
     let copies = stored(&room, &envelope("a@x.org", &["b@drop.test", "c@x.org"]), MAIL).await;
     assert_eq!(copies.iter().map(|copy| copy.mailbox.as_str()).collect::<Vec<_>>(), ["c"]);
 }
@@ -152,8 +152,13 @@ async fn everything_is_counted() {
     let counts = room.counts();
     assert_eq!((counts.received, counts.received_bytes), (3, 3 * MAIL.len() as u64));
     assert_eq!((counts.stored, counts.discarded), (3, 1));
-    let deleted = Cause::ALL.map(|cause| (cause, counts.deleted_by(cause)));
-    let expected = [(Cause::Request, 1), (Cause::Collected, 0), (Cause::Age, 0), (Cause::Limit, 1)];
+    let deleted = DeletionCause::ALL.map(|cause| (cause, counts.deleted_by(cause)));
+    let expected = [
+        (DeletionCause::Request, 1),
+        (DeletionCause::Collected, 0),
+        (DeletionCause::Age, 0),
+        (DeletionCause::Limit, 1),
+    ];
     assert_eq!(deleted, expected);
     assert_eq!(counts.retention_completed, None, "retention does not run");
 }
@@ -189,7 +194,7 @@ async fn old_mail_goes_by_itself() {
     stored(&room, &envelope("a@x.org", &["bob@x.org"]), MAIL).await;
     let retention = tokio::spawn({
         let room = room.clone();
-        async move { room.keep_retention(Duration::from_millis(1)).await }
+        async move { room.run_retention(Duration::from_millis(1)).await }
     });
     let bob = room.mailbox("bob").unwrap();
     let is_gone = async {
@@ -200,7 +205,7 @@ async fn old_mail_goes_by_itself() {
     timeout(LONG, is_gone).await.expect("it goes");
     retention.abort();
     let counts = room.counts();
-    assert_eq!(counts.deleted_by(Cause::Age), 1);
+    assert_eq!(counts.deleted_by(DeletionCause::Age), 1);
     assert!(counts.retention_lag < LONG, "{counts:?}");
 }
 
@@ -209,17 +214,17 @@ async fn old_mail_goes_by_itself() {
 struct Script {
     sender: Option<Verdict>,
     recipient: Option<Verdict>,
-    change: Option<fn(&mut Inbound)>,
+    change: Option<fn(&mut IncomingMessage)>,
     heard: Mutex<Vec<String>>,
 }
 
 #[async_trait]
 impl Hooks for Script {
-    fn take_part(&self, point: Point) -> bool {
+    fn has_hook(&self, point: HookPoint) -> bool {
         match point {
-            Point::MailFrom => self.sender.is_some(),
-            Point::RcptTo => self.recipient.is_some(),
-            Point::MessageStored => self.change.is_some(),
+            HookPoint::MailFrom => self.sender.is_some(),
+            HookPoint::RcptTo => self.recipient.is_some(),
+            HookPoint::MessageStored => self.change.is_some(),
         }
     }
 
@@ -232,7 +237,7 @@ impl Hooks for Script {
         self.recipient.clone().unwrap_or(Verdict::Defer)
     }
 
-    async fn before_message_stored(&self, message: &Inbound) -> Option<Inbound> {
+    async fn before_message_stored(&self, message: &IncomingMessage) -> Option<IncomingMessage> {
         let mut changed = message.clone();
         self.change?(&mut changed);
         Some(changed)
@@ -319,7 +324,7 @@ async fn mail_goes_to_the_mailboxes_that_the_envelope_names() {
 
 #[tokio::test]
 async fn hooks_reroute_rename_and_hear_of_it() {
-    let change: fn(&mut Inbound) = |message| {
+    let change: fn(&mut IncomingMessage) = |message| {
         let other = Naming::Local.parse_mailbox("other").unwrap();
         message.mailboxes = vec![other.clone(), other];
         message.headline = Headline::new("", [], "changed");
@@ -348,7 +353,7 @@ async fn many_messages_are_deleted_in_steps_and_each_is_told() {
     assert!(room.remove(&gone.mailbox, gone.id).await.unwrap());
     script.heard.lock().unwrap().clear();
     let ids = std::iter::once(gone.id).chain(copies.iter().map(|copy| copy.id)).collect();
-    assert_eq!(room.remove_all(&gone.mailbox, ids, Cause::Collected).await.unwrap(), 1098);
+    assert_eq!(room.remove_all(&gone.mailbox, ids, DeletionCause::Collected).await.unwrap(), 1098);
     assert_eq!(listed(&room, "bob").await, [kept]);
     assert_eq!(script.heard.lock().unwrap().len(), 1098);
 }
@@ -358,5 +363,5 @@ async fn a_hook_that_takes_all_destinations_discards() {
     let hooks = Script { change: Some(|message| message.mailboxes.clear()), ..Script::default() };
     let room = room(settings(), Limits::default(), Some(Arc::new(hooks)));
     let outcome = room.deliver(&envelope("a@x.org", &["bob@x.org"]), Bytes::from(MAIL)).await.unwrap();
-    assert_eq!(outcome, Outcome::Discarded);
+    assert_eq!(outcome, DeliveryOutcome::Discarded);
 }

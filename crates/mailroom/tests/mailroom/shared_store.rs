@@ -10,7 +10,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::events::{Event, Lagged, Subscription};
 use restante_mailroom::hooks::{Extensions, Observer};
-use restante_mailroom::{Cause, Mailroom, Outcome, Settings};
+use restante_mailroom::{DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_teststore::{Node, SharedStore};
@@ -48,7 +48,7 @@ impl Observer for Ear {
         self.note(format!("{mailbox} {}", if seen { "read" } else { "unread" }));
     }
 
-    fn missed(&self) {
+    fn events_missed(&self) {
         self.note("missed".to_owned());
     }
 }
@@ -74,12 +74,13 @@ async fn nodes<const COUNT: usize>(cap: usize) -> [Room; COUNT] {
 
 fn room(node: Arc<Node>) -> Room {
     let (observer, follower) = (Arc::new(Ear::default()), Arc::new(Ear::default()));
-    let extensions = Extensions { hooks: None, observers: vec![observer.clone()], followers: vec![follower.clone()] };
+    let extensions =
+        Extensions { hooks: None, node_observers: vec![observer.clone()], store_observers: vec![follower.clone()] };
     let settings = Settings { history: 10, ..Settings::default() };
     let mailroom = Arc::new(Mailroom::new(settings, node.clone(), extensions));
     assert!(mailroom.is_shared());
     let following = mailroom.clone();
-    tokio::spawn(async move { following.follow().await });
+    tokio::spawn(async move { following.follow_feed().await });
     let events = mailroom.subscribe(None, None);
     Room { node, mailroom, observer, follower, events }
 }
@@ -116,8 +117,8 @@ async fn deliver(mailroom: &Mailroom, to: &str, subject: &str) -> Summary {
         recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
     };
     match mailroom.deliver(&envelope, format!("Subject: {subject}\r\n\r\n").into()).await.unwrap() {
-        Outcome::Stored(mut copies) => copies.remove(0),
-        Outcome::Discarded => panic!("discarded"),
+        DeliveryOutcome::Stored(mut copies) => copies.remove(0),
+        DeliveryOutcome::Discarded => panic!("discarded"),
     }
 }
 
@@ -157,7 +158,8 @@ async fn what_one_node_does_is_heard_on_all_and_observed_where_it_was_done() {
     assert_eq!(b.observer.heard(), ["+second", "ann read"]);
     assert_eq!(c.observer.heard(), ["-first", "+last"]);
     let counts = rooms.each_ref().map(|room| room.mailroom.counts());
-    let done = counts.each_ref().map(|counts| (counts.received, counts.stored, counts.deleted_by(Cause::Request)));
+    let done =
+        counts.each_ref().map(|counts| (counts.received, counts.stored, counts.deleted_by(DeletionCause::Request)));
     assert_eq!(done, [(2, 2, 2), (1, 1, 0), (1, 1, 1)], "each counts what it did itself");
 }
 
@@ -168,8 +170,8 @@ async fn what_had_to_go_is_heard_behind_what_it_went_for() {
     a.deliver("ann", "new").await;
     assert_eq!(b.hear(3).await, ["+old", "+new", "-old"]);
     assert_eq!(hear(&mut b.mailroom.subscribe(None, None), 1).await, ["+new"], "what is gone is no history");
-    assert_eq!(b.mailroom.counts().deleted_by(Cause::Limit), 0);
-    assert_eq!(a.mailroom.counts().deleted_by(Cause::Limit), 1);
+    assert_eq!(b.mailroom.counts().deleted_by(DeletionCause::Limit), 0);
+    assert_eq!(a.mailroom.counts().deleted_by(DeletionCause::Limit), 1);
 }
 
 #[tokio::test]
@@ -233,13 +235,13 @@ async fn a_node_that_starts_first_learns_what_has_just_happened() {
     old.deliver("ann", "2").await;
     let first = old.events.next().await.unwrap().position();
     let (beginning, following) = (new.clone(), new.clone());
-    let (mut begin, release) = (Box::pin(beginning.begin_to_follow()), node.release());
+    let (mut begin, release) = (Box::pin(beginning.read_feed_backlog()), node.release());
     assert!(timeout(Duration::from_millis(10), &mut begin).await.is_err(), "it is not known yet");
     tokio::join!(begin, release);
 
     let (mut resumed, mut late) = (new.subscribe(None, Some(first)), new.subscribe(None, None));
     assert!(!resumed.has_gap());
-    tokio::spawn(async move { following.follow().await });
+    tokio::spawn(async move { following.follow_feed().await });
     old.deliver("ann", "3").await;
     assert_eq!(hear(&mut resumed, 2).await, ["+2", "+3"]);
     assert_eq!(hear(&mut late, 3).await, ["+1", "+2", "+3"]);
@@ -307,10 +309,11 @@ async fn all_nodes_hear_the_same_in_the_same_order() {
 #[tokio::test]
 async fn a_store_of_one_node_is_not_followed() {
     let (observer, follower) = (Arc::new(Ear::default()), Arc::new(Ear::default()));
-    let extensions = Extensions { hooks: None, observers: vec![observer.clone()], followers: vec![follower.clone()] };
+    let extensions =
+        Extensions { hooks: None, node_observers: vec![observer.clone()], store_observers: vec![follower.clone()] };
     let mailroom = Mailroom::new(Settings::default(), Arc::new(MemoryStore::new(Limits::default())), extensions);
     assert!(!mailroom.is_shared());
-    mailroom.follow().await;
+    mailroom.follow_feed().await;
     let message = deliver(&mailroom, "ann", "mail").await;
     mailroom.set_seen(&message.mailbox, message.id, true).await.unwrap();
     mailroom.remove(&message.mailbox, message.id).await.unwrap();

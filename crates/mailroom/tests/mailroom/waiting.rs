@@ -10,7 +10,7 @@ use restante_mail::message::MessageId;
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::events::Event;
 use restante_mailroom::hooks::Extensions;
-use restante_mailroom::{Arrivals, MailboxPage, Mailroom, Outcome, Settings};
+use restante_mailroom::{Arrivals, DeliveryOutcome, MailboxPage, Mailroom, Settings};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use tokio::time::timeout;
@@ -34,8 +34,8 @@ async fn deliver(room: &Mailroom, to: &str) -> MessageId {
         recipients: vec![Recipient::new(address, Naming::Local).unwrap()],
     };
     match room.deliver(&envelope, Bytes::from_static(b"Subject: Hello\r\n\r\n")).await.unwrap() {
-        Outcome::Stored(copies) => copies[0].id,
-        Outcome::Discarded => panic!("discarded"),
+        DeliveryOutcome::Stored(copies) => copies[0].id,
+        DeliveryOutcome::Discarded => panic!("discarded"),
     }
 }
 

@@ -19,7 +19,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
-use restante_mailroom::hooks::{Inbound, Verdict};
+use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
 pub(crate) use program::Program;
 pub(crate) use whereabouts::Whereabouts;
@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// A message is about to be stored; says what is to be stored instead, if the script has changed something.
-    pub(crate) fn message(&mut self, message: &Inbound) -> Result<Option<Inbound>, CallError> {
+    pub(crate) fn message(&mut self, message: &IncomingMessage) -> Result<Option<IncomingMessage>, CallError> {
         let naming = self.naming;
         self.handle(
             Event::BeforeStored,

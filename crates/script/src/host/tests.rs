@@ -114,8 +114,8 @@ fn sleep_until(file: &Path) -> String {
     format!("io.popen(\"until [ -e '{file}' ] || [ ! -e '{folder}' ]; do sleep 0.02; done\"):close()")
 }
 
-fn inbound() -> Inbound {
-    Inbound {
+fn inbound() -> IncomingMessage {
+    IncomingMessage {
         mailboxes: vec!["bob".to_owned().into()],
         headline: Headline::new("", [], ""),
         body: Bytes::from_static(b"\r\n"),
@@ -128,13 +128,13 @@ async fn without_a_script_nothing_is_asked_until_one_appears() {
     let host = folder.host();
     assert_eq!(host.loaded(), None);
     assert_eq!(host.reload(), Ok(None));
-    assert!(!host.take_part(Point::MailFrom));
+    assert!(!host.has_hook(HookPoint::MailFrom));
     assert_eq!(host.counts(), Counts::default());
     folder.write("inbucket.lua", &denying(451));
     let loaded = Loaded { path: folder.path("inbucket.lua"), handlers: vec![Event::MailFrom] };
     assert_eq!(host.reload(), Ok(Some(loaded.clone())));
     assert_eq!(host.loaded(), Some(loaded));
-    assert!(host.take_part(Point::MailFrom) && !host.take_part(Point::RcptTo));
+    assert!(host.has_hook(HookPoint::MailFrom) && !host.has_hook(HookPoint::RcptTo));
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(451));
 }
 

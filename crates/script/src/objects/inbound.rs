@@ -4,7 +4,7 @@ use mlua::{AnyUserData, Lua, LuaString, Table, UserData, UserDataMethods, Value}
 use restante_mail::message::Headline;
 use restante_mail::mime::{NamedAddress, summarize_recipients, summarize_subject};
 use restante_mail::naming::{MailboxName, Naming};
-use restante_mailroom::hooks::Inbound;
+use restante_mailroom::hooks::IncomingMessage;
 
 use super::content::{self, ATTACHMENTS, HEADER, HEADERS, HTML, Origin, SOURCE, TEXT};
 use super::field::{Field, Kind};
@@ -23,7 +23,7 @@ pub(super) struct InboundMessage {
 
 impl InboundMessage {
     /// A message that is being delivered.
-    pub(super) fn new(lua: &Lua, message: &Inbound) -> Self {
+    pub(super) fn new(lua: &Lua, message: &IncomingMessage) -> Self {
         Self {
             mailboxes: message.mailboxes.clone(),
             headline: message.headline.clone(),
@@ -81,7 +81,11 @@ impl Record for InboundMessage {
 }
 
 /// The message that a script has returned, if it has; the mail itself stays that of `original`.
-pub(super) fn changed(value: &Value, original: &Inbound, naming: Naming) -> Result<Option<Inbound>, String> {
+pub(super) fn changed(
+    value: &Value,
+    original: &IncomingMessage,
+    naming: Naming,
+) -> Result<Option<IncomingMessage>, String> {
     let object = match value {
         Value::Nil | Value::Boolean(false) => return Ok(None),
         Value::UserData(object) if object.is::<InboundMessage>() => object,
@@ -93,7 +97,7 @@ pub(super) fn changed(value: &Value, original: &Inbound, naming: Naming) -> Resu
         None => message.mailboxes.clone(),
     };
     let headline = changed_headline(object, &message.headline)?;
-    Ok(Some(Inbound { mailboxes, headline, body: original.body.clone() }))
+    Ok(Some(IncomingMessage { mailboxes, headline, body: original.body.clone() }))
 }
 
 /// A sender, recipient or subject, as objects for messages show them.

@@ -26,7 +26,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, ReversePath};
 use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
-use restante_mailroom::hooks::{Inbound, Verdict};
+use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
 pub(crate) use address::mailbox;
 pub(crate) use inbucket::{SHARED, SLEEP, STORE};
@@ -89,7 +89,7 @@ pub(crate) fn is_object(table: &Table) -> bool {
 
 /// The argument for functions that see a message before it is stored. Its mail can be read until [`forget`] is called, or
 /// the next message comes.
-pub(crate) fn inbound(lua: &Lua, message: &Inbound) -> mlua::Result<Value> {
+pub(crate) fn inbound(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
     inbound::InboundMessage::new(lua, message).into_lua(lua)
 }
 
@@ -104,7 +104,11 @@ pub(crate) fn verdict(value: &Value) -> Result<Verdict, String> {
 }
 
 /// What a function wants to be stored; none when it changes nothing. Errors are sentences for the log.
-pub(crate) fn changed(value: &Value, original: &Inbound, naming: Naming) -> Result<Option<Inbound>, String> {
+pub(crate) fn changed(
+    value: &Value,
+    original: &IncomingMessage,
+    naming: Naming,
+) -> Result<Option<IncomingMessage>, String> {
     inbound::changed(value, original, naming)
 }
 

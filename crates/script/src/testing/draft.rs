@@ -11,7 +11,7 @@ use restante_mail::envelope::ReversePath;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::mime::{NamedAddress, header_summary};
 use restante_mail::naming::{MailboxName, Naming};
-use restante_mailroom::hooks::Inbound;
+use restante_mailroom::hooks::IncomingMessage;
 
 use super::letter::{Attachment, Letter};
 use super::said::{Said, items, text};
@@ -44,7 +44,7 @@ pub(super) fn session(value: &Value) -> Result<Session, String> {
 }
 
 /// The message on its way to the store that a test describes.
-pub(super) fn inbound(value: &Value, naming: Naming) -> Result<Inbound, String> {
+pub(super) fn inbound(value: &Value, naming: Naming) -> Result<IncomingMessage, String> {
     let known = ["mailboxes", "from", "to", "subject", "source", "text", "html", "headers", "attachments"];
     let said = Said::new(value, "a message", &known)?;
     let mail = mail(&said)?;
@@ -59,7 +59,7 @@ pub(super) fn inbound(value: &Value, naming: Naming) -> Result<Inbound, String> 
             mailboxes.push(name);
         }
     }
-    Ok(Inbound { mailboxes, headline: mail.headline(), body: mail.source })
+    Ok(IncomingMessage { mailboxes, headline: mail.headline(), body: mail.source })
 }
 
 /// The stored message that a test describes, and its source. When the test does not say so, it has got this id, and has

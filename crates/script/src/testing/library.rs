@@ -10,7 +10,7 @@ use mlua::{
 };
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::NamedAddress;
-use restante_mailroom::hooks::Inbound;
+use restante_mailroom::hooks::IncomingMessage;
 
 use super::world::World;
 use super::{draft, said};
@@ -103,7 +103,7 @@ fn outcome(lua: &Lua, world: &World, (message, result): &(Value, Value)) -> Told
 }
 
 /// A message that keeps its mail for as long as a test wants, unlike one that is being delivered.
-fn new_message(lua: &Lua, message: &Inbound) -> mlua::Result<Value> {
+fn new_message(lua: &Lua, message: &IncomingMessage) -> mlua::Result<Value> {
     let object: AnyUserData = made(lua, "inbound_message", ())?;
     let mut mailboxes: Vec<&str> = Vec::new();
     for mailbox in &message.mailboxes {

@@ -12,7 +12,7 @@ use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Extensions, Observer as _};
-use restante_mailroom::{Mailroom, Outcome};
+use restante_mailroom::{DeliveryOutcome, Mailroom};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_testdir::TestDir;
@@ -86,8 +86,8 @@ async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
         recipients: vec![Recipient::new(address(&format!("{mailbox}@x.org")), Naming::Local).unwrap()],
     };
     match mailroom.deliver(&envelope, Bytes::from_static(b"Subject: Hello\r\n\r\n")).await.unwrap() {
-        Outcome::Stored(copies) => copies[0].clone(),
-        Outcome::Discarded => panic!("discarded"),
+        DeliveryOutcome::Stored(copies) => copies[0].clone(),
+        DeliveryOutcome::Discarded => panic!("discarded"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use restante_mail::message::MessageId;
-use restante_mailroom::Cause;
+use restante_mailroom::DeletionCause;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -44,7 +44,7 @@ pub(crate) async fn delete(
 ) -> Result<Response, Problem> {
     let wanted = body::json::<Value>(request, MAX_BODY).await?;
     let ids = ids(wanted.as_ref()).ok_or(Problem::WrongShape(IDS))?;
-    let deleted = server.mailroom.remove_all(&mailbox, ids, Cause::Request).await?;
+    let deleted = server.mailroom.remove_all(&mailbox, ids, DeletionCause::Request).await?;
     success::current(&Deleted { deleted })
 }
 

@@ -26,7 +26,7 @@ use restante_mail::envelope::{self, Envelope, ReversePath};
 use restante_mail::message::Summary;
 use restante_mail::mime::{NamedAddress, header_summary};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::Outcome;
+use restante_mailroom::DeliveryOutcome;
 use restante_net::Reservation;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
@@ -72,8 +72,8 @@ pub(crate) async fn inject(
         outcome
     });
     let mut stored = match delivery.await.map_err(|error| fault(&error))?? {
-        Outcome::Stored(stored) => stored,
-        Outcome::Discarded => Vec::new(),
+        DeliveryOutcome::Stored(stored) => stored,
+        DeliveryOutcome::Discarded => Vec::new(),
     };
     // A hook may have sent it anywhere.
     stored.retain(|message| grant.covers(&message.mailbox));

@@ -234,7 +234,7 @@ async fn house(config: &Config) -> House {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let rules =
         restante_mailroom::Settings { policy: config.smtp.policy.clone(), ..restante_mailroom::Settings::default() };
-    let extensions = Extensions { followers: vec![search.clone()], ..Extensions::default() };
+    let extensions = Extensions { store_observers: vec![search.clone()], ..Extensions::default() };
     let mailroom = Mailroom::new(rules, store.clone(), extensions).with_journal(journal);
     let mailroom = Arc::new(mailroom);
     search.begin(&mailroom);

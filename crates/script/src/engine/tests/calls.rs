@@ -7,7 +7,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Peer, Recipient, Refusal};
 use restante_mail::message::Headline;
 use restante_mail::naming::Naming;
-use restante_mailroom::hooks::{Inbound, Verdict};
+use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
 use super::Stage;
 use crate::event::Event;
@@ -21,8 +21,8 @@ pub(super) fn envelope() -> Envelope {
     }
 }
 
-fn message() -> Inbound {
-    Inbound {
+fn message() -> IncomingMessage {
+    IncomingMessage {
         mailboxes: vec![Naming::Local.parse_mailbox("bob").unwrap()],
         headline: Headline::new("Ann <ann@example.org>", ["<bob@example.org>"], "Hello"),
         body: Bytes::from_static(b"Subject: Hello\r\n\r\nHi.\r\n"),
@@ -68,7 +68,7 @@ fn functions_decide_by_what_they_return() {
     assert_eq!(engine.rcpt_to(&envelope(), &Address::from_parts("bob", "example.org")), Ok(Verdict::Defer));
     let changed = engine.message(&message()).unwrap().unwrap();
     assert_eq!(changed.mailboxes, [Naming::Local.parse_mailbox("else").unwrap()]);
-    let other = Inbound { headline: Headline::new("", [], "Other"), ..message() };
+    let other = IncomingMessage { headline: Headline::new("", [], "Other"), ..message() };
     assert!(engine.message(&other).unwrap().is_none());
 }
 

@@ -4,13 +4,13 @@ use mlua::Value;
 use restante_mail::envelope::Refusal;
 use restante_mail::message::Headline;
 use restante_mail::naming::{MailboxName, Naming};
-use restante_mailroom::hooks::{Inbound, Verdict};
+use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
 use super::super::{changed, verdict};
 use super::{message, state, with_message};
 
 /// What a function makes of the message in the global `msg`.
-fn outcome(script: &str, naming: Naming) -> Result<Option<Inbound>, String> {
+fn outcome(script: &str, naming: Naming) -> Result<Option<IncomingMessage>, String> {
     let (lua, _) = state();
     with_message(&lua);
     let value: Value = lua.load(script).eval().unwrap();

@@ -15,7 +15,7 @@ use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
-use restante_mailroom::hooks::Inbound;
+use restante_mailroom::hooks::IncomingMessage;
 
 use super::{inbound, install};
 use crate::event::Context;
@@ -92,8 +92,8 @@ fn address(text: &str) -> Address {
     Address::parse(text, Alphabet::Ascii).unwrap()
 }
 
-fn message() -> Inbound {
-    Inbound {
+fn message() -> IncomingMessage {
+    IncomingMessage {
         mailboxes: vec![name("jane"), name("joe")],
         headline: Headline::new("Ann <a@x>", ["<jane@x>", "Joe  D. <joe@x>"], "Hello"),
         body: Bytes::from_static(MAIL.as_bytes()),

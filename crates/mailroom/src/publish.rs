@@ -12,104 +12,104 @@ use tokio::time::timeout;
 
 use crate::events::Event;
 use crate::hooks::Observer;
-use crate::{Cause, Desk, Mailroom};
+use crate::{DeletionCause, Inner, Mailroom};
 
 /// How long it is waited for what a store tells first.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BACKLOG_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Mailroom {
     /// Tells what happens in a shared store, for as long as the future is polled; once. Without it nobody here hears of mail, and
     /// the store waits for somebody who listens. Where the store is not shared, there is nothing to follow, and it ends at once.
-    pub async fn follow(&self) {
-        let Some(mut feed) = self.feed().take() else { return };
+    pub async fn follow_feed(&self) {
+        let Some(mut feed) = self.lock_feed().take() else { return };
         while let Some(news) = feed.next().await {
-            self.desk.take_in(news);
+            self.inner.handle_feed_item(news);
         }
     }
 
     /// Tells what happened in a shared store before this node has started, which is to be done before anybody listens: who comes
     /// earlier would take it for new, and who comes from another node would not be known. A store that says nothing has trouble,
     /// and is not waited for.
-    pub async fn begin_to_follow(&self) {
-        let Some(mut feed) = self.feed().take() else { return };
-        if let Ok(Some(news)) = timeout(PATIENCE, feed.next()).await {
-            self.desk.take_in(news);
+    pub async fn read_feed_backlog(&self) {
+        let Some(mut feed) = self.lock_feed().take() else { return };
+        if let Ok(Some(news)) = timeout(BACKLOG_TIMEOUT, feed.next()).await {
+            self.inner.handle_feed_item(news);
         }
-        *self.feed() = Some(feed);
+        *self.lock_feed() = Some(feed);
     }
 
-    fn feed(&self) -> MutexGuard<'_, Option<Feed>> {
+    fn lock_feed(&self) -> MutexGuard<'_, Option<Feed>> {
         self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Desk {
-    pub(crate) fn announce_stored(&self, stored: impl IntoIterator<Item = Summary>) {
+impl Inner {
+    pub(crate) fn publish_stored(&self, stored: impl IntoIterator<Item = Summary>) {
         for summary in stored {
-            for observer in self.told() {
+            for observer in self.direct_observers() {
                 observer.message_stored(&summary);
             }
             if !self.is_shared {
-                self.waiters.wake(&summary.mailbox);
-                self.hub.stored(summary);
+                self.wait_registry.wake_mailbox(&summary.mailbox);
+                self.hub.publish_stored(summary);
             }
         }
     }
 
-    pub(crate) fn announce_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) {
-        for observer in self.told() {
+    pub(crate) fn publish_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) {
+        for observer in self.direct_observers() {
             observer.seen_changed(mailbox, id, seen);
         }
     }
 
-    pub(crate) fn announce_deleted(&self, cause: Cause, deleted: impl IntoIterator<Item = Summary>) {
+    pub(crate) fn publish_deleted(&self, cause: DeletionCause, deleted: impl IntoIterator<Item = Summary>) {
         let mut count = 0;
         for summary in deleted {
             count += 1;
-            for observer in self.told() {
+            for observer in self.direct_observers() {
                 observer.message_deleted(&summary);
             }
             if !self.is_shared {
-                self.hub.deleted(summary);
+                self.hub.publish_deleted(summary);
             }
         }
-        self.tally.deleted(cause, count);
+        self.counters.count_deleted(cause, count);
     }
 
     /// Those who are told of what this mailroom does. Those who follow a shared store hear of it as the other nodes do.
-    fn told(&self) -> impl Iterator<Item = &Arc<dyn Observer>> {
-        let followers: &[_] = if self.is_shared { &[] } else { &self.extensions.followers };
-        self.extensions.observers.iter().chain(followers)
+    fn direct_observers(&self) -> impl Iterator<Item = &Arc<dyn Observer>> {
+        let followers: &[_] = if self.is_shared { &[] } else { &self.extensions.store_observers };
+        self.extensions.node_observers.iter().chain(followers)
     }
 
-    fn take_in(&self, news: FeedItem) {
+    fn handle_feed_item(&self, news: FeedItem) {
         match news {
             FeedItem::Backlog { after: behind, changes } => {
-                self.hub.begin_behind(behind);
-                self.tell_all(changes);
+                self.hub.set_history_start(behind);
+                self.publish_changes(changes);
             }
-            FeedItem::Changes(changes) => self.tell_all(changes),
-            FeedItem::Gap => self.tell_of_missed(),
+            FeedItem::Changes(changes) => self.publish_changes(changes),
+            FeedItem::Gap => self.publish_missed(),
         }
     }
 
-    fn tell_all(&self, changes: Vec<Change>) {
+    fn publish_changes(&self, changes: Vec<Change>) {
         for change in changes {
-            self.tell(change);
+            self.publish_change(change);
         }
     }
 
-    fn tell(&self, Change { position: number, event }: Change) {
-        let followers = self.extensions.followers.iter();
+    fn publish_change(&self, Change { position: number, event }: Change) {
+        let followers = self.extensions.store_observers.iter();
         match event {
             feed::Event::Stored(summary) => {
                 followers.for_each(|follower| follower.message_stored(&summary));
-                self.waiters.wake(&summary.mailbox);
-                self.hub.happened(number, Event::Stored(summary));
+                self.wait_registry.wake_mailbox(&summary.mailbox);
+                self.hub.publish_numbered(number, Event::Stored(summary));
             }
             feed::Event::Deleted(summary) => {
                 followers.for_each(|follower| follower.message_deleted(&summary));
-                self.hub.happened(number, Event::Deleted(summary));
+                self.hub.publish_numbered(number, Event::Deleted(summary));
             }
             feed::Event::Seen { mailbox, id, seen } => {
                 followers.for_each(|follower| follower.seen_changed(&mailbox, id, seen));
@@ -118,11 +118,11 @@ impl Desk {
     }
 
     /// Nobody knows what happened: all look for themselves.
-    fn tell_of_missed(&self) {
-        for follower in &self.extensions.followers {
-            follower.missed();
+    fn publish_missed(&self) {
+        for follower in &self.extensions.store_observers {
+            follower.events_missed();
         }
-        tokio::spawn(self.waiters.clone().wake_all());
-        self.hub.missed();
+        tokio::spawn(self.wait_registry.clone().wake_all());
+        self.hub.events_missed();
     }
 }
