@@ -11,5 +11,5 @@ pub mod patterns;
 mod time;
 
 pub use mailbox::{Mailbox, Newest};
-pub use message::{FoundMessage, Identifier, MessageRecord, Piece};
+pub use message::{FoundMessage, Identifier, MessageRecord, SnippetFragment};
 pub use time::Time;

@@ -87,12 +87,12 @@ pub struct FoundMessage<'a> {
     /// Some words of the message around what was looked for, piece by piece.
     #[serde(default)]
     #[schema(required)]
-    pub snippet: Vec<Piece<'a>>,
+    pub snippet: Vec<SnippetFragment<'a>>,
 }
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Piece<'a> {
+pub struct SnippetFragment<'a> {
     /// The text.
     pub text: Cow<'a, str>,
     /// Whether this is what was looked for.

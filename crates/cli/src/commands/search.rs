@@ -3,7 +3,7 @@
 use std::io;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use restante_api_types::{FoundMessage, Piece};
+use restante_api_types::{FoundMessage, SnippetFragment};
 use restante_mail::terminal_text;
 use serde_json::{Value, json};
 
@@ -127,9 +127,9 @@ fn show(session: &mut Session<'_>, found: &[FoundMessage<'static>]) -> io::Resul
 }
 
 /// The text around what was found, in one line of so many cells.
-fn highlighted(screen: &Screen, snippet: &[Piece<'_>], mut room: usize) -> String {
+fn highlighted(screen: &Screen, snippet: &[SnippetFragment<'_>], mut room: usize) -> String {
     let mut line = String::new();
-    for Piece { text, hit } in snippet {
+    for SnippetFragment { text, hit } in snippet {
         let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
         let shown = cut(&terminal_text::escape_line(&text), room);
         room = room.saturating_sub(width(&shown));

@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use restante_api_types::{FoundMessage, Piece};
+use restante_api_types::{FoundMessage, SnippetFragment};
 use restante_http_connection::memory::{Allowance, SMALL};
 use restante_search::{Answer, Hit, Query, Question};
 use serde::Serialize;
@@ -73,7 +73,7 @@ impl<'a> From<&'a Answer> for Found<'a> {
 }
 
 fn found(Hit { summary, snippet }: &Hit) -> FoundMessage<'_> {
-    let pieces = snippet.iter().map(|piece| Piece { text: piece.text.as_str().into(), hit: piece.is_hit });
+    let pieces = snippet.iter().map(|piece| SnippetFragment { text: piece.text.as_str().into(), hit: piece.is_hit });
     FoundMessage { record: summary.into(), snippet: pieces.collect() }
 }
 
