@@ -96,7 +96,7 @@ impl Extensions {
         if config.search.enabled {
             self.search = Some(Arc::new(Search::new(directory)));
         } else if let Some(directory) = directory {
-            Search::forget(&directory);
+            Search::delete_index(&directory);
         }
     }
 
@@ -122,7 +122,7 @@ impl Extensions {
             tokio::spawn(async move { webhooks.catch_up(&mailroom).await });
         }
         if let Some(search) = &self.search {
-            search.begin(mailroom);
+            search.start(mailroom);
         }
     }
 
@@ -164,7 +164,7 @@ impl Extensions {
         }
         if let Some(search) = self.search.clone() {
             let patience = patience.saturating_sub(begun.elapsed()).min(FOR_SEARCH);
-            ended("search", patience, spawn_blocking(move || search.end(patience, in_good_order))).await;
+            ended("search", patience, spawn_blocking(move || search.shut_down(patience, in_good_order))).await;
         }
     }
 

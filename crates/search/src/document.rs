@@ -13,16 +13,16 @@ use restante_mail::mime::{HeaderField, Mime};
 use crate::words;
 
 /// How much of a column's text is looked at, in bytes.
-const MAX_TEXT: usize = 256 << 10;
+const MAX_TEXT_BYTES: usize = 256 << 10;
 /// How many words of it are kept.
 const MAX_WORDS: usize = 32_768;
 /// How many words of a message's header are kept, and how many of one field.
 const MAX_HEADER_WORDS: usize = 4096;
 const MAX_FIELD_WORDS: usize = 256;
 /// How much of the name of a field counts, in bytes.
-const MAX_FIELD_NAME: usize = 64;
+const MAX_FIELD_NAME_BYTES: usize = 64;
 /// What no word has.
-const MARK: char = '¦';
+const MARKER: char = '¦';
 
 /// The texts of a message that are searched apart from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +58,9 @@ pub struct Contents {
 
 impl Contents {
     /// Reads a mail. That is work for each byte of it.
-    pub fn of(summary: &Summary, mime: &Mime) -> Self {
+    pub fn new(summary: &Summary, mime: &Mime) -> Self {
         let document = Document::new(summary, Some(mime));
-        let text = |column: Column| if column.is_in_summary() { String::new() } else { document.made(column) };
+        let text = |column: Column| if column.is_in_summary() { String::new() } else { document.build_text(column) };
         Self { texts: Column::ALL.map(text), has_attachment: document.has_attachment() }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Document<'a> {
     }
 
     /// The document of a message that was read before.
-    pub(crate) fn read(summary: &'a Summary, contents: &'a Contents) -> Self {
+    pub(crate) fn from_contents(summary: &'a Summary, contents: &'a Contents) -> Self {
         Self { contents: Some(contents), ..Self::new(summary, None) }
     }
 
@@ -106,33 +106,33 @@ impl<'a> Document<'a> {
     pub(crate) fn text(&self, column: Column) -> &str {
         match self.contents {
             Some(contents) if !column.is_in_summary() => &contents.texts[column as usize],
-            _ => self.texts[column as usize].get_or_init(|| self.made(column)),
+            _ => self.texts[column as usize].get_or_init(|| self.build_text(column)),
         }
     }
 
-    fn made(&self, column: Column) -> String {
+    fn build_text(&self, column: Column) -> String {
         let headline = &self.summary.headline;
-        let mut text = Text::new(if column == Column::Header { MAX_HEADER_WORDS } else { MAX_WORDS });
+        let mut text = ColumnWriter::new(if column == Column::Header { MAX_HEADER_WORDS } else { MAX_WORDS });
         match (column, self.mime) {
             (Column::From, _) => text.add(headline.from()),
             (Column::Subject, _) => text.add(headline.subject()),
-            (Column::To, _) => headline.to().for_each(|to| text.add_apart(to)),
+            (Column::To, _) => headline.to().for_each(|to| text.add_separate(to)),
             (_, None) => {}
             (Column::Cc, Some(mime)) => {
                 mime.header()
                     .iter()
                     .filter(|field| field.has_name("cc"))
-                    .for_each(|field| text.add_apart(&field.decoded_value()));
+                    .for_each(|field| text.add_separate(&field.decoded_value()));
             }
             (Column::Body, Some(mime)) => {
                 text.add(&mime.text());
                 // What a reader sees may be in the HTML only, beside a text that says little.
                 if mime.has_html() && mime.text_body().is_some() {
-                    text.add_apart(&mime.html_as_text());
+                    text.add_separate(&mime.html_as_text());
                 }
             }
             (Column::Filename, Some(mime)) => {
-                mime.attachments().iter().for_each(|attachment| text.add_apart(&attachment.filename));
+                mime.attachments().iter().for_each(|attachment| text.add_separate(&attachment.filename));
             }
             (Column::Header, Some(mime)) => mime.header().iter().for_each(|field| text.add_field(field)),
         }
@@ -141,74 +141,74 @@ impl<'a> Document<'a> {
 }
 
 /// The mark that a field of this name is in the header.
-pub(crate) fn field_mark(name: &str) -> String {
-    format!("{MARK}{}", field_name(name))
+pub(crate) fn field_marker(name: &str) -> String {
+    format!("{MARKER}{}", field_name(name))
 }
 
 /// A word as it stands in the column of the header: with the name of its field.
 pub(crate) fn field_word(name: &str, word: &str) -> String {
-    format!("{}{MARK}{word}", field_name(name))
+    format!("{}{MARKER}{word}", field_name(name))
 }
 
 /// The name of a field as part of a word. Blanks and signs would be taken for the end of it.
 fn field_name(name: &str) -> String {
-    let name = &name[..name.floor_char_boundary(MAX_FIELD_NAME)];
+    let name = &name[..name.floor_char_boundary(MAX_FIELD_NAME_BYTES)];
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '·' }).collect()
 }
 
 /// A column while it is written.
-struct Text {
-    written: String,
+struct ColumnWriter {
+    text: String,
     /// How many more words there is room for.
-    room: usize,
+    words_left: usize,
 }
 
-impl Text {
+impl ColumnWriter {
     fn new(room: usize) -> Self {
-        Self { written: String::new(), room }
+        Self { text: String::new(), words_left: room }
     }
 
     fn add(&mut self, text: &str) {
-        let text = &text[..text.floor_char_boundary(MAX_TEXT)];
-        words::each(text, |word, _| {
+        let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
+        words::for_each(text, |word, _| {
             self.push(word);
-            if self.room == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if self.words_left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }
 
     /// Adds a text that has nothing to do with the one before it.
-    fn add_apart(&mut self, text: &str) {
-        self.push(MARK.encode_utf8(&mut [0; 4]));
+    fn add_separate(&mut self, text: &str) {
+        self.push(MARKER.encode_utf8(&mut [0; 4]));
         self.add(text);
     }
 
     fn add_field(&mut self, field: &HeaderField) {
-        if self.room == 0 {
+        if self.words_left == 0 {
             return;
         }
         let name = field.raw_name();
-        self.push(&field_mark(&name));
+        self.push(&field_marker(&name));
         let value = field.decoded_value();
-        let value = &value[..value.floor_char_boundary(MAX_TEXT)];
+        let value = &value[..value.floor_char_boundary(MAX_TEXT_BYTES)];
         let mut room = MAX_FIELD_WORDS;
-        words::each(value, |word, _| {
+        words::for_each(value, |word, _| {
             self.push(&field_word(&name, word));
             room -= 1;
-            if self.room == 0 || room == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if self.words_left == 0 || room == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }
 
     fn push(&mut self, word: &str) {
-        if self.room > 0 {
-            self.room -= 1;
-            self.written.push(' ');
-            self.written.push_str(word);
+        if self.words_left > 0 {
+            self.words_left -= 1;
+            self.text.push(' ');
+            self.text.push_str(word);
         }
     }
 
     fn finish(mut self) -> String {
-        self.written.push(' ');
-        self.written
+        self.text.push(' ');
+        self.text
     }
 }
 
@@ -251,8 +251,8 @@ mod tests {
         let header = document.text(Column::Header);
         assert!(header.contains(" ¦x·tag x·tag¦one x·tag¦two ¦x·tag x·tag¦three "), "{header}");
 
-        let contents = Contents::of(&summary, &mime);
-        let read = Document::read(&summary, &contents);
+        let contents = Contents::new(&summary, &mime);
+        let read = Document::from_contents(&summary, &contents);
         assert!(read.has_attachment());
         for column in Column::ALL {
             assert_eq!(read.text(column), document.text(column), "{column:?}");

@@ -10,19 +10,19 @@
 
 mod catch_up;
 mod document;
-mod filing;
 mod index;
-mod intake;
-mod librarian;
+mod index_file;
+mod index_operations;
+mod index_queue;
+mod indexer;
 mod query;
-mod question;
+mod request;
 mod search;
-mod shelf;
 mod snippet;
 mod words;
 
 pub use document::Contents;
 pub use query::{Query, QueryError};
-pub use question::{Answer, Hit, Question, SearchError};
+pub use request::{Hit, SearchError, SearchRequest, SearchResults};
 pub use search::{Counts, Search};
-pub use snippet::Piece;
+pub use snippet::SnippetPart;

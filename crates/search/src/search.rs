@@ -16,44 +16,44 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::filing::Filing;
-use crate::index::{self, Asked, Found, Index};
-use crate::intake::{Intake, Missed, News};
-use crate::librarian::Librarian;
+use crate::index::{self, Index, IndexQuery, Matches};
+use crate::index_file::IndexFile;
+use crate::index_operations::IndexOperations;
+use crate::index_queue::{IndexEvent, IndexQueue, Resync};
+use crate::indexer::Indexer;
 use crate::query::Query;
-use crate::question::{Answer, Hit, Question, SearchError};
-use crate::shelf::Shelf;
-use crate::snippet::{Piece, snippet};
+use crate::request::{Hit, SearchError, SearchRequest, SearchResults};
+use crate::snippet::{SnippetPart, snippet};
 
 /// How long a question waits for what was stored before it.
-const FRESH: Duration = Duration::from_secs(2);
+const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the index may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const INDEX_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a question waits for its turn.
-const QUEUE: Duration = Duration::from_secs(2);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the snippets of one answer may take to be made. Messages whose turn does not come by then have none.
-const FOR_SNIPPETS: Duration = Duration::from_secs(2);
+const SNIPPETS_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a question takes in all, at most, whatever the store does.
-const LIMIT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many questions are worked on at the same time, on however many processors.
-const MAX_AT_ONCE: usize = 4;
+const MAX_CONCURRENT_SEARCHES: usize = 4;
 /// How many bytes of mail are read for the snippets of one answer.
-const MAX_SNIPPETS: u64 = 16 << 20;
+const MAX_SNIPPET_SOURCE_BYTES: u64 = 16 << 20;
 
 /// See the crate's documentation.
 pub struct Search {
-    intake: Arc<Intake>,
-    shelf: Arc<Shelf>,
-    turns: Arc<Semaphore>,
-    desk: Mutex<Desk>,
+    queue: Arc<IndexQueue>,
+    index_file: Arc<IndexFile>,
+    permits: Arc<Semaphore>,
+    indexer: Mutex<IndexerState>,
 }
 
 /// What is needed to start the librarian, and what there is afterwards.
 #[derive(Default)]
-struct Desk {
+struct IndexerState {
     mailroom: Weak<Mailroom>,
     runtime: Option<Handle>,
-    librarian: Option<Worker>,
+    worker: Option<Worker>,
     has_started: bool,
 }
 
@@ -69,55 +69,55 @@ pub struct Counts {
 impl Search {
     /// A search over the mail of a data directory, or over mail in memory. Nothing is opened before [`Search::begin`].
     pub fn new(directory: Option<PathBuf>) -> Self {
-        let at_once = available_parallelism().map_or(1, usize::from).clamp(2, MAX_AT_ONCE);
+        let at_once = available_parallelism().map_or(1, usize::from).clamp(2, MAX_CONCURRENT_SEARCHES);
         Self {
-            intake: Arc::default(),
-            shelf: Arc::new(Shelf::new(directory)),
-            turns: Arc::new(Semaphore::new(at_once)),
-            desk: Mutex::default(),
+            queue: Arc::default(),
+            index_file: Arc::new(IndexFile::new(directory)),
+            permits: Arc::new(Semaphore::new(at_once)),
+            indexer: Mutex::default(),
         }
     }
 
     /// Throws away the index of a data directory. While nobody searches, it would only become wrong.
-    pub fn forget(directory: &Path) {
-        Index::forget(directory);
+    pub fn delete_index(directory: &Path) {
+        Index::delete_files(directory);
     }
 
     /// The server serves from now on. Called once within a runtime, when the mailroom is there, before mail arrives. An index
     /// that lasts is filled from now on; one in memory from the first question on.
-    pub fn begin(&self, mailroom: &Arc<Mailroom>) {
+    pub fn start(&self, mailroom: &Arc<Mailroom>) {
         {
-            let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut desk = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
             desk.mailroom = Arc::downgrade(mailroom);
             desk.runtime = Some(Handle::current());
         }
-        if self.shelf.is_lasting() {
-            self.start();
+        if self.index_file.is_persistent() {
+            self.start_indexer();
         }
     }
 
     /// Asks. Who does not wait for the answer any longer drops the future, and gives way to others.
-    pub async fn ask(&self, mailroom: &Mailroom, question: Question) -> Result<Answer, SearchError> {
-        self.start();
-        timeout(LIMIT, self.answer(mailroom, question)).await.unwrap_or(Err(SearchError::TooLong))
+    pub async fn find(&self, mailroom: &Mailroom, question: SearchRequest) -> Result<SearchResults, SearchError> {
+        self.start_indexer();
+        timeout(REQUEST_TIMEOUT, self.find_inner(mailroom, question)).await.unwrap_or(Err(SearchError::Timeout))
     }
 
     /// The index in numbers.
     pub fn counts(&self) -> Counts {
-        Counts { indexed: self.shelf.count(), waiting: self.intake.waiting() as u64 }
+        Counts { indexed: self.index_file.count(), waiting: self.queue.pending() as u64 }
     }
 
     /// Says goodbye: what waits is put into the index as far as there is time; the rest is found at the next start, and so is
     /// everything when the end is not `in_good_order`, because nobody knows then what is still to come. Blocking.
-    pub fn end(&self, patience: Duration, in_good_order: bool) {
-        self.intake.close();
+    pub fn shut_down(&self, patience: Duration, in_good_order: bool) {
+        self.queue.close();
         if !in_good_order {
-            self.intake.abandon();
+            self.queue.abandon();
         }
-        let librarian = self.desk.lock().unwrap_or_else(PoisonError::into_inner).librarian.take();
+        let librarian = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).worker.take();
         let Some(librarian) = librarian else { return };
         let has_ended = librarian.wait_until(Instant::now() + patience);
-        self.intake.abandon();
+        self.queue.abandon();
         if has_ended {
             // It may have ended by a fault of the program, which was told then.
             let _ = librarian.join();
@@ -127,78 +127,79 @@ impl Search {
     }
 
     /// Starts the librarian, once.
-    fn start(&self) {
-        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+    fn start_indexer(&self) {
+        let mut desk = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(runtime) = desk.runtime.clone().filter(|_| !desk.has_started) else { return };
         desk.has_started = true;
         // What happens from now on is heard of, and what happened before is asked for.
-        self.intake.open();
-        let filing = Filing::new(self.shelf.clone(), desk.mailroom.clone(), runtime);
-        let librarian = Librarian::new(self.intake.clone(), filing);
+        self.queue.open();
+        let filing = IndexOperations::new(self.index_file.clone(), desk.mailroom.clone(), runtime);
+        let librarian = Indexer::new(self.queue.clone(), filing);
         match Worker::spawn("librarian", move || librarian.run()) {
-            Ok(worker) => desk.librarian = Some(worker),
+            Ok(worker) => desk.worker = Some(worker),
             Err(error) => tracing::error!(%error, "no thread for the search index; there is no search"),
         }
     }
 
-    async fn answer(&self, mailroom: &Mailroom, question: Question) -> Result<Answer, SearchError> {
-        let is_complete = self.is_fresh(mailroom).await?;
-        let turn = self.turn().await?;
+    async fn find_inner(&self, mailroom: &Mailroom, question: SearchRequest) -> Result<SearchResults, SearchError> {
+        let is_complete = self.wait_until_fresh(mailroom).await?;
+        let turn = self.acquire_permit().await?;
         let query = question.query.clone();
-        let found = self.found(question, &turn).await?;
-        let next = found.messages.last().map(|(_, id, _)| *id).filter(|_| found.is_cut);
+        let found = self.query_index(question, &turn).await?;
+        let next = found.messages.last().map(|(_, id, _)| *id).filter(|_| found.has_more);
         let mut summaries = Vec::with_capacity(found.messages.len());
         for (mailbox, id, seen) in found.messages {
             // The store is the truth.
             let summary = mailroom.find(&mailbox, MessageSelector::Id(id)).await?;
             if summary.as_ref().is_none_or(|summary| summary.seen != seen) {
-                self.intake.put(|| News::Doubted(mailbox, id));
+                self.queue.push(|| IndexEvent::Recheck(mailbox, id));
             }
-            summaries.extend(summary.filter(|summary| query.allows(summary.seen)));
+            summaries.extend(summary.filter(|summary| query.may_match(summary.seen)));
         }
-        let snippets = snippets(mailroom, &summaries, query, &turn).await?;
+        let snippets = make_snippets(mailroom, &summaries, query, &turn).await?;
         let hits = summaries.into_iter().zip(snippets).map(|(summary, snippet)| Hit { summary, snippet });
-        Ok(Answer { hits: hits.collect(), next, is_complete })
+        Ok(SearchResults { hits: hits.collect(), next, is_complete })
     }
 
     /// Waits until what was stored before is in the index. Whether it is in time.
-    async fn is_fresh(&self, mailroom: &Mailroom) -> Result<bool, SearchError> {
-        let deadline = Instant::now() + FRESH;
+    async fn wait_until_fresh(&self, mailroom: &Mailroom) -> Result<bool, SearchError> {
+        let deadline = Instant::now() + FRESHNESS_TIMEOUT;
         // Of what is in a shared store, one hears a moment later, whoever put it there.
-        if mailroom.is_shared() && !self.intake.heard(mailroom.last_id().await?, FRESH).await {
+        if mailroom.is_shared() && !self.queue.wait_for_id(mailroom.last_id().await?, FRESHNESS_TIMEOUT).await {
             return Ok(false);
         }
-        Ok(self.intake.follow(deadline.saturating_duration_since(Instant::now())).await)
+        Ok(self.queue.wait_until_indexed(deadline.saturating_duration_since(Instant::now())).await)
     }
 
-    async fn turn(&self) -> Result<Turn, SearchError> {
-        let permit = timeout(QUEUE, self.turns.clone().acquire_owned()).await.map_err(|_| SearchError::Busy)?;
+    async fn acquire_permit(&self) -> Result<SearchPermit, SearchError> {
+        let permit =
+            timeout(QUEUE_TIMEOUT, self.permits.clone().acquire_owned()).await.map_err(|_| SearchError::Busy)?;
         let permit = permit.map_err(|error| SearchError::Unavailable(error.to_string()))?;
-        Ok(Turn { permit: Arc::new(permit), asker: Arc::new(()) })
+        Ok(SearchPermit { permit: Arc::new(permit), caller: Arc::new(()) })
     }
 
     /// Asks the index, away from the network threads.
-    async fn found(&self, question: Question, turn: &Turn) -> Result<Found, SearchError> {
-        let index = self.shelf.clone();
+    async fn query_index(&self, question: SearchRequest, turn: &SearchPermit) -> Result<Matches, SearchError> {
+        let index = self.index_file.clone();
         let work = move |asker| {
-            let Question { query, mailbox, is_permitted, before, limit } = question;
-            index.find(&Asked {
+            let SearchRequest { query, mailbox, is_permitted, before, limit } = question;
+            index.find(&IndexQuery {
                 query: &query,
                 mailbox: mailbox.as_ref(),
                 is_permitted: &*is_permitted,
                 before: before.unwrap_or(MessageId::MAX),
                 limit,
-                deadline: Instant::now() + PATIENCE,
-                asker,
+                deadline: Instant::now() + INDEX_TIMEOUT,
+                caller: asker,
             })
         };
-        match turn.away(work).await? {
+        match turn.run_blocking(work).await? {
             None => Err(SearchError::Unavailable("it is being opened".to_owned())),
             Some(Ok(found)) => Ok(found),
-            Some(Err(error)) if index::is_interruption(&error) => Err(SearchError::TooLong),
+            Some(Err(error)) if index::is_interruption(&error) => Err(SearchError::Timeout),
             Some(Err(error)) => {
                 if index::is_damage(&error) {
-                    self.intake.miss(Missed::Index);
+                    self.queue.request_resync(Resync::Rebuild);
                 }
                 Err(SearchError::Unavailable(error.to_string()))
             }
@@ -208,45 +209,45 @@ impl Search {
 
 impl Observer for Search {
     fn message_stored(&self, summary: &Summary) {
-        self.intake.put(|| News::Stored(summary.mailbox.clone(), summary.id));
+        self.queue.push(|| IndexEvent::Stored(summary.mailbox.clone(), summary.id));
     }
 
     fn message_deleted(&self, summary: &Summary) {
-        self.intake.put(|| News::Deleted(summary.id));
+        self.queue.push(|| IndexEvent::Deleted(summary.id));
     }
 
     fn seen_changed(&self, _: &MailboxName, id: MessageId, seen: bool) {
-        self.intake.put(|| News::Seen(id, seen));
+        self.queue.push(|| IndexEvent::SeenChanged(id, seen));
     }
 
     fn events_missed(&self) {
-        self.intake.miss(Missed::Anything);
+        self.queue.request_resync(Resync::Everything);
     }
 }
 
 /// Without a goodbye the librarian leaves as soon as it can.
 impl Drop for Search {
     fn drop(&mut self) {
-        self.intake.close();
-        self.intake.abandon();
+        self.queue.close();
+        self.queue.abandon();
     }
 }
 
 /// The right to work on a question.
-struct Turn {
+struct SearchPermit {
     permit: Arc<OwnedSemaphorePermit>,
     /// Goes when nobody waits for the answer any longer.
-    asker: Arc<()>,
+    caller: Arc<()>,
 }
 
-impl Turn {
+impl SearchPermit {
     /// Does something away from the network threads. The permit goes with the work, which does not end by itself when nobody
     /// waits for it any more; by what it is given it can find out.
-    async fn away<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(Weak<()>) -> T + Send + 'static,
     ) -> Result<T, SearchError> {
-        let (permit, asker) = (self.permit.clone(), Arc::downgrade(&self.asker));
+        let (permit, asker) = (self.permit.clone(), Arc::downgrade(&self.caller));
         let work = move || {
             let _permit = permit;
             work(asker)
@@ -256,13 +257,13 @@ impl Turn {
 }
 
 /// The snippets of messages; empty where a message is gone, or where it would take too much.
-async fn snippets(
+async fn make_snippets(
     mailroom: &Mailroom,
     summaries: &[Summary],
     query: Query,
-    turn: &Turn,
-) -> Result<Vec<Vec<Piece>>, SearchError> {
-    let (mut sources, mut room) = (Vec::with_capacity(summaries.len()), MAX_SNIPPETS);
+    turn: &SearchPermit,
+) -> Result<Vec<Vec<SnippetPart>>, SearchError> {
+    let (mut sources, mut room) = (Vec::with_capacity(summaries.len()), MAX_SNIPPET_SOURCE_BYTES);
     for summary in summaries {
         let Some(rest) = room.checked_sub(summary.size) else {
             sources.push(None);
@@ -272,7 +273,7 @@ async fn snippets(
         sources.push(mailroom.source(&summary.mailbox, summary.id).await?);
     }
     let work = move |asker: Weak<()>| {
-        let (shown, deadline) = (query.shown(), Instant::now() + FOR_SNIPPETS);
+        let (shown, deadline) = (query.highlight_phrases(), Instant::now() + SNIPPETS_TIMEOUT);
         let has_time = || Instant::now() < deadline && asker.strong_count() > 0;
         let made = sources.into_iter().map(|source| match source {
             Some(source) if has_time() => snippet(&Mime::parse(source.to_bytes()).text(), &shown),
@@ -280,7 +281,7 @@ async fn snippets(
         });
         made.collect()
     };
-    turn.away(work).await
+    turn.run_blocking(work).await
 }
 
 #[cfg(test)]
@@ -298,20 +299,20 @@ mod tests {
         let search = Search::new(None);
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
-        search.begin(&mailroom);
-        let question = || Question {
+        search.start(&mailroom);
+        let question = || SearchRequest {
             query: Query::parse("", Timestamp::now()).unwrap(),
             mailbox: None,
             is_permitted: Box::new(|_| true),
             before: None,
             limit: 1,
         };
-        let at_once = search.turns.available_permits();
+        let at_once = search.permits.available_permits();
         let mut turns = Vec::new();
         for _ in 0..at_once {
-            turns.push(search.turn().await.unwrap());
+            turns.push(search.acquire_permit().await.unwrap());
         }
-        let refused = search.ask(&mailroom, question()).await;
+        let refused = search.find(&mailroom, question()).await;
         assert!(matches!(refused, Err(SearchError::Busy)), "{refused:?}");
 
         // Work for somebody who leaves goes on until it looks.
@@ -324,12 +325,12 @@ mod tests {
                     std::thread::sleep(Duration::from_millis(5));
                 }
             };
-            turn.away(work).await
+            turn.run_blocking(work).await
         });
         spawn_blocking(move || told.recv().unwrap()).await.unwrap();
-        assert_eq!(search.turns.available_permits(), 0);
+        assert_eq!(search.permits.available_permits(), 0);
         leaving.abort();
-        let answer = search.ask(&mailroom, question()).await;
+        let answer = search.find(&mailroom, question()).await;
         assert!(answer.is_ok(), "{answer:?}");
     }
 }

@@ -8,14 +8,14 @@ use crate::query::Phrase;
 use crate::words;
 
 /// How long a snippet is, in characters, and how much of that stands before the first place.
-const LENGTH: usize = 160;
-const LEAD: usize = 40;
+const SNIPPET_CHARS: usize = 160;
+const LEAD_CHARS: usize = 40;
 /// How much of a text is looked through, in bytes: as much as the index does.
-const MAX_TEXT: usize = 256 << 10;
+const MAX_TEXT_BYTES: usize = 256 << 10;
 
 /// A part of a snippet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct SnippetPart {
     /// What the mail says, with one blank for each run of blanks and line ends.
     pub text: String,
     /// Whether it was looked for.
@@ -23,11 +23,11 @@ pub struct Piece {
 }
 
 /// The part of a text around the first of these phrases, or its beginning when there is none of them.
-pub(crate) fn snippet(text: &str, phrases: &[&Phrase]) -> Vec<Piece> {
-    let text = &text[..text.floor_char_boundary(MAX_TEXT)];
+pub(crate) fn snippet(text: &str, phrases: &[&Phrase]) -> Vec<SnippetPart> {
+    let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
     let hits = first_hits(text, phrases);
     let window = window(text, hits.first());
-    let mut pieces = Pieces::default();
+    let mut pieces = SnippetBuilder::default();
     let mut at = window.start;
     for hit in hits.iter().filter(|hit| hit.start < window.end) {
         let end = hit.end.min(window.end);
@@ -44,9 +44,9 @@ fn first_hits(text: &str, phrases: &[&Phrase]) -> Vec<Range<usize>> {
     let mut hits: Vec<Range<usize>> = Vec::new();
     let Some(longest) = phrases.iter().map(|phrase| phrase.words.len()).max() else { return hits };
     let mut recent: VecDeque<(String, Range<usize>)> = VecDeque::with_capacity(longest);
-    words::each(text, |word, place| {
+    words::for_each(text, |word, place| {
         // A character takes four bytes at most.
-        if hits.first().is_some_and(|first| place.start > first.start + 4 * LENGTH) {
+        if hits.first().is_some_and(|first| place.start > first.start + 4 * SNIPPET_CHARS) {
             return ControlFlow::Break(());
         }
         let mut slot =
@@ -55,7 +55,7 @@ fn first_hits(text: &str, phrases: &[&Phrase]) -> Vec<Range<usize>> {
         slot.0.push_str(word);
         slot.1 = place.clone();
         recent.push_back(slot);
-        let starts = phrases.iter().filter_map(|phrase| start_of(phrase, &recent));
+        let starts = phrases.iter().filter_map(|phrase| phrase_start(phrase, &recent));
         if let Some(start) = starts.min() {
             hits.push(start..place.end);
         }
@@ -72,7 +72,7 @@ fn first_hits(text: &str, phrases: &[&Phrase]) -> Vec<Range<usize>> {
 }
 
 /// Where a phrase starts that ends with the last of these words.
-fn start_of(phrase: &Phrase, recent: &VecDeque<(String, Range<usize>)>) -> Option<usize> {
+fn phrase_start(phrase: &Phrase, recent: &VecDeque<(String, Range<usize>)>) -> Option<usize> {
     let (last, before) = phrase.words.split_last()?;
     let (word, _) = recent.back()?;
     if !(word == last || phrase.is_prefix && word.starts_with(last)) {
@@ -87,12 +87,12 @@ fn start_of(phrase: &Phrase, recent: &VecDeque<(String, Range<usize>)>) -> Optio
 fn window(text: &str, hit: Option<&Range<usize>>) -> Range<usize> {
     let hit = hit.map_or(0, |hit| hit.start);
     let before = &text[..hit];
-    let start = match before.char_indices().rev().nth(LEAD - 1) {
+    let start = match before.char_indices().rev().nth(LEAD_CHARS - 1) {
         None => 0,
         Some((cut, _)) => before[cut..].find(char::is_whitespace).map_or(cut, |blank| cut + blank),
     };
     // Runs of blanks count as one.
-    let (mut room, mut was_blank) = (LENGTH, true);
+    let (mut room, mut was_blank) = (SNIPPET_CHARS, true);
     for (at, c) in text[start..].char_indices() {
         let is_blank = c.is_whitespace();
         room -= usize::from(!(is_blank && was_blank));
@@ -108,9 +108,9 @@ fn window(text: &str, hit: Option<&Range<usize>>) -> Range<usize> {
 
 /// Pieces while they are written. Blanks at the border of two belong to the first.
 #[derive(Default)]
-struct Pieces(Vec<Piece>);
+struct SnippetBuilder(Vec<SnippetPart>);
 
-impl Pieces {
+impl SnippetBuilder {
     fn push(&mut self, raw: &str, is_hit: bool) {
         let mut text = String::with_capacity(raw.len());
         let mut after_blank = self.0.last().is_none_or(|piece| piece.text.ends_with(' '));
@@ -124,11 +124,11 @@ impl Pieces {
             after_blank = is_blank;
         }
         if !text.is_empty() {
-            self.0.push(Piece { text, is_hit });
+            self.0.push(SnippetPart { text, is_hit });
         }
     }
 
-    fn finish(mut self) -> Vec<Piece> {
+    fn finish(mut self) -> Vec<SnippetPart> {
         if let Some(last) = self.0.last_mut() {
             last.text.truncate(last.text.trim_end().len());
             if last.text.is_empty() {
@@ -150,9 +150,9 @@ mod tests {
     /// The snippet with its hits in brackets.
     fn shown(text: &str, query: &str) -> String {
         let query = Query::parse(query, Timestamp::UNIX_EPOCH).unwrap();
-        let pieces = snippet(text, &query.shown());
+        let pieces = snippet(text, &query.highlight_phrases());
         let bracketed =
-            pieces.iter().map(|Piece { text, is_hit }| if *is_hit { format!("[{text}]") } else { text.clone() });
+            pieces.iter().map(|SnippetPart { text, is_hit }| if *is_hit { format!("[{text}]") } else { text.clone() });
         bracketed.collect()
     }
 
@@ -180,14 +180,14 @@ mod tests {
         }
         let around = shown(&far, "code 4242");
         assert!(around.starts_with("ipsum Lorem ipsum Lorem ipsum Your [code] is [4242]. dolor sit"), "{around}");
-        assert!((120..=LENGTH + 4).contains(&around.len()), "{around}");
+        assert!((120..=SNIPPET_CHARS + 4).contains(&around.len()), "{around}");
     }
 
     #[test]
     fn a_snippet_is_short_whatever_the_text_is() {
         for text in ["x".repeat(1 << 20), " ".repeat(1 << 20), "code ".repeat(1 << 18), "確".repeat(1 << 18)] {
-            let pieces = snippet(&text, &Query::parse("code", Timestamp::UNIX_EPOCH).unwrap().shown());
-            assert!(pieces.iter().map(|piece| piece.text.chars().count()).sum::<usize>() <= LENGTH);
+            let pieces = snippet(&text, &Query::parse("code", Timestamp::UNIX_EPOCH).unwrap().highlight_phrases());
+            assert!(pieces.iter().map(|piece| piece.text.chars().count()).sum::<usize>() <= SNIPPET_CHARS);
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
         #[test]
         fn no_text_is_too_strange(text in "[ab é確\n㍿\u{301}.]{0,400}", query in "[ab確é]{1,3}( [ab]\\*)?") {
             let query = Query::parse(&query, Timestamp::UNIX_EPOCH).unwrap();
-            let pieces = snippet(&text, &query.shown());
+            let pieces = snippet(&text, &query.highlight_phrases());
             prop_assert!(pieces.iter().all(|piece| !piece.text.is_empty()));
         }
     }

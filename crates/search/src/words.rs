@@ -7,96 +7,96 @@ use unicode_normalization::char::{canonical_combining_class, decompose_compatibl
 
 /// How long a word becomes, in bytes; what follows in the same run is not looked at. It is the same in texts and in questions, so
 /// that also a longer one is found.
-const MAX_WORD: usize = 64;
+const MAX_WORD_BYTES: usize = 64;
 
 /// Finds the words of a text, each with the place of the characters it comes from, until `found` has enough of them.
-pub(crate) fn each(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
+pub(crate) fn for_each(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
     // The only end before the last word is the one that is asked for.
-    let _ = try_each(text, &mut found);
+    let _ = try_for_each(text, &mut found);
 }
 
 /// The words of a text.
-pub(crate) fn of(text: &str) -> Vec<String> {
+pub(crate) fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    each(text, |word, _| {
+    for_each(text, |word, _| {
         words.push(word.to_owned());
         ControlFlow::Continue(())
     });
     words
 }
 
-fn try_each(text: &str, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
-    let mut open = Open::default();
+fn try_for_each(text: &str, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
+    let mut open = PendingWord::default();
     for (start, c) in text.char_indices() {
         let end = start + c.len_utf8();
         if c.is_ascii() {
             if c.is_ascii_alphanumeric() {
                 open.push(c.to_ascii_lowercase(), start..end);
             } else {
-                open.end(found)?;
+                open.finish(found)?;
             }
             continue;
         }
         let mut flow = ControlFlow::Continue(());
         fold(c, |c| {
             if flow.is_continue() {
-                flow = open.take(c, start..end, found);
+                flow = open.accept(c, start..end, found);
             }
         });
         flow?;
         open.extend(start, end);
     }
-    open.end(found)
+    open.finish(found)
 }
 
 /// The word that is being read.
 #[derive(Default)]
-struct Open {
+struct PendingWord {
     word: String,
-    place: Range<usize>,
+    range: Range<usize>,
 }
 
-impl Open {
-    fn take(
+impl PendingWord {
+    fn accept(
         &mut self,
         c: char,
         place: Range<usize>,
         found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         if !c.is_alphanumeric() {
-            return self.end(found);
+            return self.finish(found);
         }
-        if !stands_alone(c) {
+        if !is_single_char_word(c) {
             self.push(c, place);
             return ControlFlow::Continue(());
         }
-        self.end(found)?;
+        self.finish(found)?;
         self.push(c, place);
-        self.end(found)
+        self.finish(found)
     }
 
     fn push(&mut self, c: char, place: Range<usize>) {
         if self.word.is_empty() {
-            self.place.start = place.start;
+            self.range.start = place.start;
         }
-        self.place.end = place.end;
-        if self.word.len() < MAX_WORD {
+        self.range.end = place.end;
+        if self.word.len() < MAX_WORD_BYTES {
             self.word.push(c);
         }
     }
 
     /// Makes an accent that stands behind its letter belong to the word, wherever that leads to nothing else.
     fn extend(&mut self, start: usize, end: usize) {
-        if !self.word.is_empty() && self.place.end == start {
-            self.place.end = end;
+        if !self.word.is_empty() && self.range.end == start {
+            self.range.end = end;
         }
     }
 
-    fn end(&mut self, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn finish(&mut self, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
         if self.word.is_empty() {
             return ControlFlow::Continue(());
         }
-        let flow = found(&self.word, self.place.clone());
+        let flow = found(&self.word, self.range.clone());
         self.word.clear();
         flow
     }
@@ -134,7 +134,7 @@ fn is_ignored(c: char) -> bool {
 }
 
 /// Whether a character is of a script without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese.
-fn stands_alone(c: char) -> bool {
+fn is_single_char_word(c: char) -> bool {
     matches!(
         c,
         '\u{e00}'..='\u{eff}'
@@ -183,20 +183,20 @@ mod tests {
             ("٤٨٢٩١٣ ۴۸ ४२", &["482913", "48", "42"]),
         ];
         for (text, words) in table {
-            assert_eq!(of(text), *words, "{text}");
+            assert_eq!(split(text), *words, "{text}");
         }
     }
 
     #[test]
     fn a_long_run_is_one_short_word() {
-        let words = of(&format!("{} end", "x".repeat(100_000)));
-        assert_eq!(words, ["x".repeat(MAX_WORD), "end".to_owned()]);
+        let words = split(&format!("{} end", "x".repeat(100_000)));
+        assert_eq!(words, ["x".repeat(MAX_WORD_BYTES), "end".to_owned()]);
     }
 
     #[test]
     fn enough_is_enough() {
         let mut count = 0;
-        each("確認コード", |_, _| {
+        for_each("確認コード", |_, _| {
             count += 1;
             if count == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -207,9 +207,9 @@ mod tests {
         #[test]
         fn places_are_where_the_words_come_from(text in "[a-zé確ﬁ㍿ \u{301}.ß]{0,30}") {
             let mut last = 0;
-            each(&text, |word, place| {
+            for_each(&text, |word, place| {
                 assert!(last <= place.start || text[place.clone()].chars().count() == 1);
-                assert!(of(&text[place.clone()]).iter().any(|other| other == word));
+                assert!(split(&text[place.clone()]).iter().any(|other| other == word));
                 last = place.end;
                 ControlFlow::Continue(())
             });
@@ -217,9 +217,9 @@ mod tests {
 
         #[test]
         fn words_of_words_are_the_same(text in any::<String>()) {
-            let words = of(&text);
+            let words = split(&text);
             prop_assert!(words.iter().all(|word| word.chars().all(char::is_alphanumeric)));
-            prop_assert_eq!(of(&words.join(" ")), words);
+            prop_assert_eq!(split(&words.join(" ")), words);
         }
     }
 }

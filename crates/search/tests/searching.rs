@@ -13,7 +13,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{DeliveryOutcome, Mailroom, Settings};
-use restante_search::{Answer, Query, Question, Search};
+use restante_search::{Query, Search, SearchRequest, SearchResults};
 use restante_store::disk::{self, DiskStore};
 use restante_store::memory::MemoryStore;
 use restante_store::{Limits, Store};
@@ -33,7 +33,7 @@ impl Room {
         let search = Arc::new(Search::new(directory.map(Path::to_owned)));
         let extensions = Extensions { store_observers: vec![search.clone()], ..Extensions::default() };
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, extensions));
-        search.begin(&mailroom);
+        search.start(&mailroom);
         Self { mailroom, search }
     }
 
@@ -67,12 +67,12 @@ impl Room {
         }
     }
 
-    async fn ask(&self, text: &str) -> Answer {
+    async fn ask(&self, text: &str) -> SearchResults {
         self.ask_for(text, None, 1000).await
     }
 
     /// Asks until everything was looked at.
-    async fn ask_for(&self, text: &str, before: Option<MessageId>, limit: usize) -> Answer {
+    async fn ask_for(&self, text: &str, before: Option<MessageId>, limit: usize) -> SearchResults {
         loop {
             let answer = self.ask_once_for(text, before, limit).await;
             if answer.is_complete {
@@ -81,15 +81,15 @@ impl Room {
         }
     }
 
-    async fn ask_once(&self, text: &str) -> Answer {
+    async fn ask_once(&self, text: &str) -> SearchResults {
         self.ask_once_for(text, None, 1000).await
     }
 
-    async fn ask_once_for(&self, text: &str, before: Option<MessageId>, limit: usize) -> Answer {
+    async fn ask_once_for(&self, text: &str, before: Option<MessageId>, limit: usize) -> SearchResults {
         let query = Query::parse(text, Timestamp::now()).unwrap();
         let is_permitted = Box::new(|_: &_| true);
-        let question = Question { query, mailbox: None, is_permitted, before, limit };
-        self.search.ask(&self.mailroom, question).await.unwrap()
+        let question = SearchRequest { query, mailbox: None, is_permitted, before, limit };
+        self.search.find(&self.mailroom, question).await.unwrap()
     }
 
     async fn found(&self, text: &str) -> Vec<MessageId> {
@@ -97,7 +97,7 @@ impl Room {
     }
 
     fn end(self) {
-        self.search.end(LONG, true);
+        self.search.shut_down(LONG, true);
     }
 }
 
@@ -165,20 +165,20 @@ async fn only_permitted_mailboxes_are_searched() {
         room.deliver(if number % 5 == 0 { "ann" } else { "bob" }, "alpha").await;
     }
     room.ask("").await;
-    let question = |mailbox: Option<&str>| Question {
+    let question = |mailbox: Option<&str>| SearchRequest {
         query: Query::parse("alpha", Timestamp::now()).unwrap(),
         mailbox: mailbox.map(|name| room.mailroom.mailbox(name).unwrap()),
         is_permitted: Box::new(|mailbox| mailbox.as_str() == "ann"),
         before: None,
         limit: 1,
     };
-    let first = room.search.ask(&room.mailroom, question(None)).await.unwrap();
-    let rest = Question { before: first.next, ..question(None) };
-    let second = room.search.ask(&room.mailroom, rest).await.unwrap();
+    let first = room.search.find(&room.mailroom, question(None)).await.unwrap();
+    let rest = SearchRequest { before: first.next, ..question(None) };
+    let second = room.search.find(&room.mailroom, rest).await.unwrap();
     assert_eq!((first.hits.len(), first.next.is_some()), (1, true));
     assert_eq!((second.hits.len(), second.next), (1, None));
     assert!(first.hits.iter().chain(&second.hits).all(|hit| hit.summary.mailbox.as_str() == "ann"));
-    assert_eq!(room.search.ask(&room.mailroom, question(Some("bob"))).await.unwrap().hits, []);
+    assert_eq!(room.search.find(&room.mailroom, question(Some("bob"))).await.unwrap().hits, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,7 +206,7 @@ async fn after_a_crash_the_index_is_compared_with_the_store() {
     let room = Room::in_directory(dir.path());
     let (gone, marked) = (room.deliver("ann", "alpha").await, room.deliver("ann", "alpha").await);
     assert_eq!(room.found("alpha").await, [marked.id, gone.id]);
-    room.search.end(LONG, false);
+    room.search.shut_down(LONG, false);
     drop(room);
 
     // What happens now the index hears nothing of.
@@ -280,9 +280,9 @@ async fn an_index_that_makes_no_sense_is_made_again() {
             loop {
                 let query = Query::parse("alpha", Timestamp::now()).unwrap();
                 let question =
-                    Question { query, mailbox: None, is_permitted: Box::new(|_| true), before: None, limit: 10 };
+                    SearchRequest { query, mailbox: None, is_permitted: Box::new(|_| true), before: None, limit: 10 };
                 // A damage that a question comes across is an error once.
-                if let Ok(answer) = room.search.ask(&room.mailroom, question).await
+                if let Ok(answer) = room.search.find(&room.mailroom, question).await
                     && answer.is_complete
                     && !answer.hits.is_empty()
                 {
@@ -305,7 +305,7 @@ async fn an_index_that_nobody_wants_is_thrown_away() {
     room.ask("alpha").await;
     room.end();
     assert!(dir.path().join("search.db").exists());
-    Search::forget(dir.path());
+    Search::delete_index(dir.path());
     let left = fs::read_dir(dir.path())
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("search"));

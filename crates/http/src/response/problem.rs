@@ -274,7 +274,7 @@ impl Problem {
             Self::NoSuchAttachment => "The message has no such attachment.",
             Self::NoSuchPart => "The message has no such part.",
             Self::NoSearch => "Searching is switched off by the setting search.enabled.",
-            Self::Search(SearchError::TooLong) => {
+            Self::Search(SearchError::Timeout) => {
                 "This search takes too long; one for words that are not in most messages is quicker."
             }
             Self::Search(SearchError::Busy) => {

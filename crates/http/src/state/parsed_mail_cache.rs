@@ -72,7 +72,7 @@ impl Readings {
         let (this, summary) = (self.clone(), summary.clone());
         // It is remembered as part of the work: the next one comes when that is done, also when this client has left.
         let read = move || {
-            let contents = Arc::new(Contents::of(&summary, &Mime::parse(source.to_bytes())));
+            let contents = Arc::new(Contents::new(&summary, &Mime::parse(source.to_bytes())));
             this.known().remember(&summary, contents.clone());
             contents
         };
@@ -168,7 +168,7 @@ mod tests {
         let mut known = Known::default();
         let contents = |text: &str| {
             let mime = Mime::parse(Bytes::from(format!("\r\n{text}\r\n")));
-            Arc::new(Contents::of(&summary(0, 0), &mime))
+            Arc::new(Contents::new(&summary(0, 0), &mime))
         };
         let (small, large) = (contents("word"), contents(&"word ".repeat(SMALL)));
         for id in 0..1000 {

@@ -5,7 +5,7 @@
 //! numbers is the order of arrival, and the newest come first without anything being sorted.
 
 mod compile;
-mod opening;
+mod schema;
 #[cfg(test)]
 mod tests;
 
@@ -21,10 +21,10 @@ use rusqlite::{Connection, Error, Result, Transaction, params, params_from_iter}
 
 use crate::document::{Column, Document};
 use crate::query::Query;
-use opening::Past;
+use schema::OpenedIndex;
 
 /// After so many steps of the database somebody looks at the clock.
-const STEPS: std::ffi::c_int = 10_000;
+const PROGRESS_HANDLER_STEPS: std::ffi::c_int = 10_000;
 
 /// The index, open for its one writer.
 pub(crate) struct Index {
@@ -34,7 +34,7 @@ pub(crate) struct Index {
     /// How many documents are in it.
     count: u64,
     /// Whether the file says that it is in use.
-    is_marked: bool,
+    is_marked_dirty: bool,
 }
 
 /// The index, open for questions.
@@ -60,11 +60,11 @@ pub(crate) struct Changes {
 
 /// What a question found.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Matches {
     /// The newest first, with whether they are marked as read in the index.
     pub(crate) messages: Vec<(MailboxName, MessageId, bool)>,
     /// Whether there may be more.
-    pub(crate) is_cut: bool,
+    pub(crate) has_more: bool,
 }
 
 impl Changes {
@@ -79,7 +79,7 @@ impl Entry {
     pub(crate) fn new(summary: Summary, mime: &Mime) -> Self {
         let document = Document::new(&summary, Some(mime));
         let texts = Column::ALL.map(|column| document.text(column).to_owned());
-        let facts = compile::facts(&summary.mailbox, document.has_attachment());
+        let facts = compile::facts_text(&summary.mailbox, document.has_attachment());
         Self { summary, texts, facts }
     }
 
@@ -93,8 +93,8 @@ impl Index {
     /// Opens the index of a data directory, or one in memory. What is there and of no use is thrown away. The second value is the
     /// id up to which nothing can be missing or too much, if that is known.
     pub(crate) fn open(directory: Option<&Path>) -> Result<(Self, Option<MessageId>)> {
-        let Past { connection, path, through, count } = opening::open(directory)?;
-        Ok((Self { connection, path, count, is_marked: false }, through.map(MessageId::from)))
+        let OpenedIndex { connection, path, complete_up_to: through, count } = schema::open(directory)?;
+        Ok((Self { connection, path, count, is_marked_dirty: false }, through.map(MessageId::from)))
     }
 
     /// Throws the index away, so that it is made again. For an index that makes no sense.
@@ -102,13 +102,13 @@ impl Index {
         let Self { connection, path, .. } = self;
         drop(connection);
         if let Some(path) = path {
-            opening::discard(&path);
+            schema::discard(&path);
         }
     }
 
     /// Throws away what a data directory holds of an index, while there is none.
-    pub(crate) fn forget(directory: &Path) {
-        opening::discard(&opening::file(directory));
+    pub(crate) fn delete_files(directory: &Path) {
+        schema::discard(&schema::file_path(directory));
     }
 
     /// How many messages are in it.
@@ -121,23 +121,23 @@ impl Index {
         // The full text index gathers what comes in ascending order, and writes what it has when something does not.
         changes.added.sort_unstable_by_key(|entry| entry.summary.id);
         let transaction = self.connection.transaction()?;
-        if !self.is_marked {
+        if !self.is_marked_dirty {
             transaction.execute("UPDATE state SET through = NULL", [])?;
         }
         let mut count = self.count;
         for entry in &changes.added {
-            count += u64::from(add(&transaction, entry)?);
+            count += u64::from(insert_entry(&transaction, entry)?);
         }
         for (id, seen) in &changes.seen {
             let mut update = transaction.prepare_cached("UPDATE documents SET seen = ?2 WHERE id = ?1")?;
             update.execute(params![id.number(), seen])?;
         }
         for id in &changes.removed {
-            count -= u64::from(remove(&transaction, *id)?);
+            count -= u64::from(delete_entry(&transaction, *id)?);
         }
         transaction.commit()?;
         self.count = count;
-        self.is_marked = true;
+        self.is_marked_dirty = true;
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl Index {
     }
 
     /// The messages behind an id that are in the index, ascending, with their mailboxes and whether they are marked as read.
-    pub(crate) fn held(&self, after: MessageId, limit: usize) -> Result<Vec<(MailboxName, MessageId, bool)>> {
+    pub(crate) fn entries_after(&self, after: MessageId, limit: usize) -> Result<Vec<(MailboxName, MessageId, bool)>> {
         let sql = "SELECT mailbox, id, seen FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
         let mut held = self.connection.prepare_cached(sql)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -159,7 +159,7 @@ impl Index {
     }
 
     /// Which of these messages are not in the index.
-    pub(crate) fn missing(&self, summaries: Vec<Summary>) -> Result<Vec<Summary>> {
+    pub(crate) fn filter_missing(&self, summaries: Vec<Summary>) -> Result<Vec<Summary>> {
         let mut known = self.connection.prepare_cached("SELECT 1 FROM documents WHERE id = ?1")?;
         let mut missing = Vec::new();
         for summary in summaries {
@@ -171,13 +171,13 @@ impl Index {
     }
 
     /// See [`Reader::find`].
-    pub(crate) fn find(&mut self, question: &Asked<'_>) -> Result<Found> {
-        find(&mut self.connection, question)
+    pub(crate) fn find(&mut self, question: &IndexQuery<'_>) -> Result<Matches> {
+        find_with_deadline(&mut self.connection, question)
     }
 }
 
 /// What is asked of the index.
-pub(crate) struct Asked<'a> {
+pub(crate) struct IndexQuery<'a> {
     pub(crate) query: &'a Query,
     /// Only messages of this mailbox.
     pub(crate) mailbox: Option<&'a MailboxName>,
@@ -190,18 +190,18 @@ pub(crate) struct Asked<'a> {
     /// The time at which it is given up.
     pub(crate) deadline: Instant,
     /// When this is gone, nobody waits for the answer any longer.
-    pub(crate) asker: Weak<()>,
+    pub(crate) caller: Weak<()>,
 }
 
 impl Reader {
     /// Opens the index of a data directory, which must be there, for questions beside its writer.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
-        opening::open_reader(&opening::file(directory)).map(Self)
+        schema::open_reader(&schema::file_path(directory)).map(Self)
     }
 
     /// The messages that are asked for, the newest first.
-    pub(crate) fn find(&mut self, question: &Asked<'_>) -> Result<Found> {
-        find(&mut self.0, question)
+    pub(crate) fn find(&mut self, question: &IndexQuery<'_>) -> Result<Matches> {
+        find_with_deadline(&mut self.0, question)
     }
 }
 
@@ -215,18 +215,18 @@ pub(crate) fn is_interruption(error: &Error) -> bool {
     ErrorKind::classify(error) == ErrorKind::Interrupted
 }
 
-fn find(connection: &mut Connection, question: &Asked<'_>) -> Result<Found> {
-    let (deadline, asker) = (question.deadline, question.asker.clone());
+fn find_with_deadline(connection: &mut Connection, question: &IndexQuery<'_>) -> Result<Matches> {
+    let (deadline, asker) = (question.deadline, question.caller.clone());
     let is_over = move || Instant::now() >= deadline || asker.strong_count() == 0;
-    connection.progress_handler(STEPS, Some(is_over))?;
-    let found = find_in_time(connection, question);
+    connection.progress_handler(PROGRESS_HANDLER_STEPS, Some(is_over))?;
+    let found = run_query(connection, question);
     connection.progress_handler(0, None::<fn() -> bool>)?;
     found
 }
 
-fn find_in_time(connection: &Connection, question: &Asked<'_>) -> Result<Found> {
+fn run_query(connection: &Connection, question: &IndexQuery<'_>) -> Result<Matches> {
     let before = i64::try_from(question.before.number()).unwrap_or(i64::MAX);
-    let statement = compile::statement(question.query, question.mailbox, before);
+    let statement = compile::build_statement(question.query, question.mailbox, before);
     let mut select = connection.prepare(&statement.sql)?;
     let mut rows = select.query(params_from_iter(statement.values))?;
     let mut messages = Vec::new();
@@ -236,15 +236,15 @@ fn find_in_time(connection: &Connection, question: &Asked<'_>) -> Result<Found> 
             continue;
         }
         if messages.len() == question.limit {
-            return Ok(Found { messages, is_cut: true });
+            return Ok(Matches { messages, has_more: true });
         }
         messages.push((mailbox, row.get::<_, u64>(0)?.into(), row.get(2)?));
     }
-    Ok(Found { messages, is_cut: false })
+    Ok(Matches { messages, has_more: false })
 }
 
 /// Whether it was new.
-fn add(transaction: &Transaction<'_>, Entry { summary, texts, facts }: &Entry) -> Result<bool> {
+fn insert_entry(transaction: &Transaction<'_>, Entry { summary, texts, facts }: &Entry) -> Result<bool> {
     let id = summary.id.number();
     let sql = "INSERT OR IGNORE INTO documents (id, mailbox, received, size, seen) VALUES (?1, ?2, ?3, ?4, ?5)";
     let received = summary.received.as_microsecond();
@@ -258,14 +258,14 @@ fn add(transaction: &Transaction<'_>, Entry { summary, texts, facts }: &Entry) -
     if added == 0 {
         return Ok(false);
     }
-    let mut insert = transaction.prepare_cached(opening::INSERT_WORDS)?;
+    let mut insert = transaction.prepare_cached(schema::INSERT_WORDS)?;
     let [from, to, cc, subject, body, filename, header] = texts;
     insert.execute(params![id, from, to, cc, subject, body, filename, header, facts])?;
     Ok(true)
 }
 
 /// Whether it was there.
-fn remove(transaction: &Transaction<'_>, id: MessageId) -> Result<bool> {
+fn delete_entry(transaction: &Transaction<'_>, id: MessageId) -> Result<bool> {
     let id = id.number();
     if transaction.prepare_cached("DELETE FROM documents WHERE id = ?1")?.execute([id])? == 0 {
         return Ok(false);

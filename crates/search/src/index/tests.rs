@@ -11,7 +11,7 @@ use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::Naming;
 
-use super::{Asked, Changes, Entry, Found, Index};
+use super::{Changes, Entry, Index, IndexQuery, Matches};
 use crate::query::Query;
 
 fn now() -> Timestamp {
@@ -119,18 +119,18 @@ fn question() -> impl Strategy<Value = String> {
     })
 }
 
-fn ask(index: &mut Index, text: &str, limit: usize, before: MessageId) -> Found {
+fn ask(index: &mut Index, text: &str, limit: usize, before: MessageId) -> Matches {
     let query = Query::parse(text, now()).unwrap_or_else(|error| panic!("{text}: {error}"));
     let deadline = Instant::now() + Duration::from_mins(1);
     let present = Arc::new(());
-    let asked = Asked {
+    let asked = IndexQuery {
         query: &query,
         mailbox: None,
         is_permitted: &|_| true,
         before,
         limit,
         deadline,
-        asker: Arc::downgrade(&present),
+        caller: Arc::downgrade(&present),
     };
     index.find(&asked).unwrap_or_else(|error| panic!("{text}: {error}"))
 }

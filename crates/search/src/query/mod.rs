@@ -5,11 +5,11 @@
 
 mod lexer;
 mod parse;
+mod size;
 mod term;
 #[cfg(test)]
 mod tests;
 mod time;
-mod volume;
 
 use std::fmt;
 
@@ -59,16 +59,16 @@ impl Query {
     /// Whether a message is what was asked for. Its source is the whole one, with the lines that were added for the mailbox;
     /// without it, words are found in sender, recipients and subject only.
     pub fn matches(&self, summary: &Summary, source: Option<&Mime>) -> bool {
-        self.fits(&Document::new(summary, source))
+        self.matches_document(&Document::new(summary, source))
     }
 
     /// The same for a message that was read before, maybe for others too.
     pub fn matches_contents(&self, summary: &Summary, contents: &Contents) -> bool {
-        self.fits(&Document::read(summary, contents))
+        self.matches_document(&Document::from_contents(summary, contents))
     }
 
     /// Whether a message can be what was asked for, when all that is known is whether it was marked as read.
-    pub(crate) fn allows(&self, seen: bool) -> bool {
+    pub(crate) fn may_match(&self, seen: bool) -> bool {
         // What nobody knows decides nothing, unless the other side does not need it.
         let answer = |term: &Term| match term {
             Term::Seen(wanted) => Some(*wanted == seen),
@@ -84,7 +84,7 @@ impl Query {
     }
 
     /// The phrases that a text shows when it is what was asked for: those that are looked for in texts, and not to be missing.
-    pub(crate) fn shown(&self) -> Vec<&Phrase> {
+    pub(crate) fn highlight_phrases(&self) -> Vec<&Phrase> {
         let join = |mut one: Vec<bool>, other: Vec<bool>| {
             one.extend(other);
             one
@@ -119,7 +119,7 @@ impl Query {
         stack.pop()
     }
 
-    fn fits(&self, document: &Document<'_>) -> bool {
+    fn matches_document(&self, document: &Document<'_>) -> bool {
         self.evaluate(|term| term.matches(document), |one| !one, |one, other| one && other, |one, other| one || other)
             .unwrap_or(true)
     }
@@ -136,14 +136,14 @@ impl Query {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryError {
     position: usize,
-    problem: String,
+    message: String,
 }
 
 impl QueryError {
     /// This problem at this byte of the text.
     fn new(text: &str, at: usize, problem: impl Into<String>) -> Self {
         let before = &text[..text.floor_char_boundary(at)];
-        Self { position: before.chars().count(), problem: problem.into() }
+        Self { position: before.chars().count(), message: problem.into() }
     }
 
     /// How many characters stand before the place.
@@ -154,7 +154,7 @@ impl QueryError {
 
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "At character {} of the query: {}.", self.position + 1, self.problem)
+        write!(f, "At character {} of the query: {}.", self.position + 1, self.message)
     }
 }
 

@@ -4,14 +4,15 @@ use jiff::Timestamp;
 use restante_mail::naming::canonical_prefix;
 
 use super::lexer::RawTerm;
-use super::{QueryError, time, volume};
-use crate::document::{Column, Document, field_mark, field_word};
+use super::{QueryError, size, time};
+use crate::document::{Column, Document, field_marker, field_word};
 use crate::words;
 
 /// Where a word is looked for when no field is named.
-const USUAL: &[Column] = &[Column::From, Column::To, Column::Cc, Column::Subject, Column::Body];
+const DEFAULT_COLUMNS: &[Column] = &[Column::From, Column::To, Column::Cc, Column::Subject, Column::Body];
 /// What can stand before a colon.
-const FIELDS: &str = "from, to, cc, subject, body, filename, header, mailbox, has, is, before, after, larger, smaller";
+const FIELD_NAMES: &str =
+    "from, to, cc, subject, body, filename, header, mailbox, has, is, before, after, larger, smaller";
 
 /// What a term asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,12 +88,12 @@ impl Term {
 
 /// Reads the term that starts at this byte of a text. Signs that are no word are no term, but whoever asks for a picture is told
 /// that it is not looked for.
-pub(super) fn read(text: &str, at: usize, raw: &RawTerm<'_>, now: Timestamp) -> Result<Option<Term>, QueryError> {
+pub(super) fn parse(text: &str, at: usize, raw: &RawTerm<'_>, now: Timestamp) -> Result<Option<Term>, QueryError> {
     let field = raw.field.to_ascii_lowercase();
-    let wrong = |problem: String| Err(QueryError::new(text, raw.text_at, problem));
+    let wrong = |problem: String| Err(QueryError::new(text, raw.text_offset, problem));
     let columns: &'static [Column] = match field.as_str() {
         "" => {
-            return match plain(raw.text, raw.star) {
+            return match default_term(raw.text, raw.has_star) {
                 None if !raw.text.is_ascii() => wrong("there is no word in this".to_owned()),
                 term => Ok(term),
             };
@@ -103,39 +104,40 @@ pub(super) fn read(text: &str, at: usize, raw: &RawTerm<'_>, now: Timestamp) -> 
         "subject" => &[Column::Subject],
         "body" => &[Column::Body],
         "filename" => &[Column::Filename],
-        "header" => return header(text, raw).map(Some),
+        "header" => return parse_header(text, raw).map(Some),
         "mailbox" if raw.text.is_empty() => return wrong("the name of a mailbox must follow".to_owned()),
-        "mailbox" => return Ok(Some(Term::Mailbox { name: canonical_prefix(raw.text), is_prefix: raw.star })),
+        "mailbox" => return Ok(Some(Term::Mailbox { name: canonical_prefix(raw.text), is_prefix: raw.has_star })),
         "has" | "is" | "before" | "after" | "larger" | "smaller" => {
-            return fact(&field, raw, now).map_or_else(wrong, |term| Ok(Some(term)));
+            return parse_fact(&field, raw, now).map_or_else(wrong, |term| Ok(Some(term)));
         }
         // The beginning of an answer: `Re: Hello`.
-        _ if raw.text.is_empty() && !raw.quoted => return Ok(plain(raw.field, raw.star)),
+        _ if raw.text.is_empty() && !raw.is_quoted => return Ok(default_term(raw.field, raw.has_star)),
         _ => {
-            let problem = format!("there is no field {field}, but {FIELDS}; a text with a colon is written in quotes");
+            let problem =
+                format!("there is no field {field}, but {FIELD_NAMES}; a text with a colon is written in quotes");
             return Err(QueryError::new(text, at, problem));
         }
     };
-    match phrase(raw.text, raw.star) {
+    match parse_phrase(raw.text, raw.has_star) {
         Some(phrase) => Ok(Some(Term::Words { columns, phrase })),
         None => wrong(format!("a word must follow {field}:")),
     }
 }
 
-fn plain(text: &str, star: bool) -> Option<Term> {
-    phrase(text, star).map(|phrase| Term::Words { columns: USUAL, phrase })
+fn default_term(text: &str, star: bool) -> Option<Term> {
+    parse_phrase(text, star).map(|phrase| Term::Words { columns: DEFAULT_COLUMNS, phrase })
 }
 
-fn phrase(text: &str, is_prefix: bool) -> Option<Phrase> {
-    let words = words::of(text);
+fn parse_phrase(text: &str, is_prefix: bool) -> Option<Phrase> {
+    let words = words::split(text);
     (!words.is_empty()).then_some(Phrase { words, is_prefix })
 }
 
 /// `header:Name`, `header:Name=value`, `header:Name="a phrase"`.
-fn header(text: &str, raw: &RawTerm<'_>) -> Result<Term, QueryError> {
-    let wrong = |problem: &str| Err(QueryError::new(text, raw.text_at, problem));
-    let (name, value) = match (raw.quoted, raw.text.split_once('=')) {
-        (true, _) => (raw.lead.trim_end_matches('='), Some(raw.text)),
+fn parse_header(text: &str, raw: &RawTerm<'_>) -> Result<Term, QueryError> {
+    let wrong = |problem: &str| Err(QueryError::new(text, raw.text_offset, problem));
+    let (name, value) = match (raw.is_quoted, raw.text.split_once('=')) {
+        (true, _) => (raw.before_quote.trim_end_matches('='), Some(raw.text)),
         (false, Some((name, value))) => (name, Some(value)),
         (false, None) => (raw.text, None),
     };
@@ -143,9 +145,9 @@ fn header(text: &str, raw: &RawTerm<'_>) -> Result<Term, QueryError> {
         return wrong("the name of a header field must follow, as in header:X-Mailer or header:X-Mailer=word");
     }
     let phrase = match value {
-        None if raw.star => return wrong("the name of a header field must be given in full"),
-        None => Phrase { words: vec![field_mark(name)], is_prefix: false },
-        Some(value) => match phrase(value, raw.star) {
+        None if raw.has_star => return wrong("the name of a header field must be given in full"),
+        None => Phrase { words: vec![field_marker(name)], is_prefix: false },
+        Some(value) => match parse_phrase(value, raw.has_star) {
             None => return wrong("a word must follow the equals sign"),
             Some(Phrase { words, is_prefix }) => {
                 Phrase { words: words.iter().map(|word| field_word(name, word)).collect(), is_prefix }
@@ -156,16 +158,16 @@ fn header(text: &str, raw: &RawTerm<'_>) -> Result<Term, QueryError> {
 }
 
 /// A term about something other than words.
-fn fact(field: &str, raw: &RawTerm<'_>, now: Timestamp) -> Result<Term, String> {
-    let value = if raw.star { "" } else { raw.text };
+fn parse_fact(field: &str, raw: &RawTerm<'_>, now: Timestamp) -> Result<Term, String> {
+    let value = if raw.has_star { "" } else { raw.text };
     let term = match field {
         "has" => value.eq_ignore_ascii_case("attachment").then_some(Term::Attachment),
         "is" if value.eq_ignore_ascii_case("seen") => Some(Term::Seen(true)),
         "is" => value.eq_ignore_ascii_case("unseen").then_some(Term::Seen(false)),
-        "before" => time::read(value, now).map(Term::Before),
-        "after" => time::read(value, now).map(Term::After),
-        "larger" => volume::read(value).map(Term::Larger),
-        _ => volume::read(value).map(Term::Smaller),
+        "before" => time::parse(value, now).map(Term::Before),
+        "after" => time::parse(value, now).map(Term::After),
+        "larger" => size::parse(value).map(Term::Larger),
+        _ => size::parse(value).map(Term::Smaller),
     };
     term.ok_or_else(|| {
         let expected = match field {

@@ -231,7 +231,7 @@ fn what_a_mark_alone_decides() {
     ];
     for (text, seen, unseen) in table {
         let query = query(text);
-        assert_eq!((query.allows(true), query.allows(false)), (seen, unseen), "{text}");
+        assert_eq!((query.may_match(true), query.may_match(false)), (seen, unseen), "{text}");
     }
 }
 

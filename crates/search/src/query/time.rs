@@ -4,10 +4,10 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-const DAY: i64 = 24 * 3600;
+const DAY_SECONDS: i64 = 24 * 3600;
 
 /// Reads a point in time, as seen now.
-pub(super) fn read(text: &str, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
     let today = || TimeZone::UTC.to_datetime(now).start_of_day();
     if text.eq_ignore_ascii_case("today") {
         return in_utc(today());
@@ -15,7 +15,7 @@ pub(super) fn read(text: &str, now: Timestamp) -> Option<Timestamp> {
     if text.eq_ignore_ascii_case("yesterday") {
         return in_utc(today().date().yesterday().ok()?.to_datetime(jiff::civil::Time::midnight()));
     }
-    if let Some(seconds) = seconds(text) {
+    if let Some(seconds) = parse_ago(text) {
         // Longer ago than time goes back is the beginning of time.
         return Some(now.checked_sub(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MIN));
     }
@@ -28,7 +28,7 @@ fn in_utc(datetime: DateTime) -> Option<Timestamp> {
 }
 
 /// `2h`, `1h30m`: numbers, each with its unit, added up.
-fn seconds(mut text: &str) -> Option<i64> {
+fn parse_ago(mut text: &str) -> Option<i64> {
     let mut total = 0_i64;
     let mut is_empty = true;
     while !text.is_empty() {
@@ -37,8 +37,8 @@ fn seconds(mut text: &str) -> Option<i64> {
             b's' => 1,
             b'm' => 60,
             b'h' => 3600,
-            b'd' => DAY,
-            b'w' => 7 * DAY,
+            b'd' => DAY_SECONDS,
+            b'w' => 7 * DAY_SECONDS,
             _ => return None,
         };
         let count: i64 = text[..digits].parse().ok()?;
@@ -80,8 +80,8 @@ mod tests {
             ("2é", None),
         ];
         for (text, expected) in table {
-            assert_eq!(read(text, now), expected.map(|time| time.parse().unwrap()), "{text}");
+            assert_eq!(parse(text, now), expected.map(|time| time.parse().unwrap()), "{text}");
         }
-        assert_eq!(read("999999999999d", now), Some(Timestamp::MIN));
+        assert_eq!(parse("999999999999d", now), Some(Timestamp::MIN));
     }
 }

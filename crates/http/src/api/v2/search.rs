@@ -9,7 +9,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use restante_api_types::{FoundMessage, SnippetFragment};
 use restante_http_connection::memory::{Allowance, SMALL};
-use restante_search::{Answer, Hit, Query, Question};
+use restante_search::{Hit, Query, SearchRequest, SearchResults};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -33,10 +33,10 @@ pub(crate) async fn search(
     let query = Query::parse(&text, Timestamp::now()).map_err(Problem::NoQuestion)?;
     let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
     let begun = Instant::now();
-    let question = Question { query, mailbox, is_permitted, before, limit };
+    let question = SearchRequest { query, mailbox, is_permitted, before, limit };
     // Who has left does not stand in the way of others.
     let asked = async {
-        let answer = search.ask(&server.mailroom, question).await;
+        let answer = search.find(&server.mailroom, question).await;
         server.settings.metrics.search(begun.elapsed());
         Ok(Arc::new(answer?))
     };
@@ -65,8 +65,8 @@ pub(crate) struct Found<'a> {
     complete: bool,
 }
 
-impl<'a> From<&'a Answer> for Found<'a> {
-    fn from(Answer { hits, next, is_complete }: &'a Answer) -> Self {
+impl<'a> From<&'a SearchResults> for Found<'a> {
+    fn from(SearchResults { hits, next, is_complete }: &'a SearchResults) -> Self {
         let messages = hits.iter().map(found).collect();
         Self { messages, next: next.map(|id| id.to_string()), complete: *is_complete }
     }
@@ -78,6 +78,6 @@ fn found(Hit { summary, snippet }: &Hit) -> FoundMessage<'_> {
 }
 
 /// How long the answer becomes, roughly.
-fn size(answer: &Answer) -> usize {
+fn size(answer: &SearchResults) -> usize {
     answer.hits.iter().map(|hit| message_json::record_size(&hit.summary) + SNIPPET).sum()
 }

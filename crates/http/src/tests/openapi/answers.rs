@@ -237,7 +237,7 @@ async fn house(config: &Config) -> House {
     let extensions = Extensions { store_observers: vec![search.clone()], ..Extensions::default() };
     let mailroom = Mailroom::new(rules, store.clone(), extensions).with_journal(journal);
     let mailroom = Arc::new(mailroom);
-    search.begin(&mailroom);
+    search.start(&mailroom);
     let settings = Settings {
         max_message_bytes: 1 << 16,
         extensions: crate::Extensions { search: Some(search), ..crate::Extensions::default() },

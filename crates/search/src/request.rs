@@ -7,10 +7,10 @@ use restante_mail::naming::MailboxName;
 use restante_mailroom::StoreError;
 
 use crate::query::Query;
-use crate::snippet::Piece;
+use crate::snippet::SnippetPart;
 
 /// Something to look for.
-pub struct Question {
+pub struct SearchRequest {
     /// What is asked for.
     pub query: Query,
     /// Only in this mailbox.
@@ -25,7 +25,7 @@ pub struct Question {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct SearchResults {
     /// The newest first. There can be fewer of them than there is room for, also when there are more.
     pub hits: Vec<Hit>,
     /// When there are more, the id below which they are.
@@ -40,14 +40,14 @@ pub struct Hit {
     /// The message.
     pub summary: Summary,
     /// A few words of its text. Messages that are very large, or whose turn did not come in time, have none.
-    pub snippet: Vec<Piece>,
+    pub snippet: Vec<SnippetPart>,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum SearchError {
     /// It took too long.
-    TooLong,
+    Timeout,
     /// Others are asking, and it was not this one's turn in time.
     Busy,
     /// There is no index at the moment; the sentence is for the operator.
@@ -59,7 +59,7 @@ pub enum SearchError {
 impl fmt::Display for SearchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong => f.write_str("the search took too long"),
+            Self::Timeout => f.write_str("the search took too long"),
             Self::Busy => f.write_str("too many searches are under way"),
             Self::Unavailable(why) => write!(f, "the search index cannot be used: {why}"),
             Self::Store(error) => error.fmt(f),

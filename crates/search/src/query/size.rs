@@ -1,7 +1,7 @@
 //! Sizes as they are written in a question.
 
 /// Reads a number of bytes: `500`, `10k`, `2M`, `1GB`. A thousand is 1024.
-pub(super) fn read(text: &str) -> Option<u64> {
+pub(super) fn parse(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = match unit.to_ascii_lowercase().as_str() {
@@ -35,7 +35,7 @@ mod tests {
             ("99999999999G", None),
         ];
         for (text, expected) in table {
-            assert_eq!(read(text), expected, "{text}");
+            assert_eq!(parse(text), expected, "{text}");
         }
     }
 }

@@ -11,14 +11,14 @@ use rusqlite::Error;
 use tokio::runtime::Handle;
 
 use crate::index::{Changes, Entry, Index, is_damage};
-use crate::shelf::Shelf;
+use crate::index_file::IndexFile;
 
 /// How many bytes of texts are written at once.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// See the file's documentation.
-pub(crate) struct Filing {
-    pub(crate) shelf: Arc<Shelf>,
+pub(crate) struct IndexOperations {
+    pub(crate) index_file: Arc<IndexFile>,
     /// Those who ask the mailroom hold it for the moment only, so that it can go when the server ends.
     mailroom: Weak<Mailroom>,
     runtime: Handle,
@@ -27,7 +27,7 @@ pub(crate) struct Filing {
 }
 
 /// Why something could not be done.
-pub(crate) enum Trouble {
+pub(crate) enum IndexingError {
     /// The index.
     Index(Error),
     /// The store.
@@ -35,47 +35,52 @@ pub(crate) enum Trouble {
     /// The shelf is empty: the index could not be opened or made again the last time.
     NoIndex,
     /// The disk is as good as full.
-    NoRoom,
+    DiskFull,
     /// The server ends, and there is no mailroom any more.
-    Ended,
+    ShutDown,
 }
 
-impl Trouble {
+impl IndexingError {
     /// Whether the index makes no sense.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Index(error) if is_damage(error))
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for IndexingError {
     fn from(error: Error) -> Self {
         Self::Index(error)
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for IndexingError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl Filing {
+impl IndexOperations {
     /// Between a shelf and a mailroom, which is asked within a runtime.
-    pub(crate) fn new(shelf: Arc<Shelf>, mailroom: Weak<Mailroom>, runtime: Handle) -> Self {
-        Self { shelf, mailroom, runtime, has_gap: false }
+    pub(crate) fn new(shelf: Arc<IndexFile>, mailroom: Weak<Mailroom>, runtime: Handle) -> Self {
+        Self { index_file: shelf, mailroom, runtime, has_gap: false }
     }
 
     /// Puts messages into the index that it does not have.
-    pub(crate) fn add_all(&mut self, summaries: Vec<Summary>) -> Result<(), Trouble> {
+    pub(crate) fn add_all(&mut self, summaries: Vec<Summary>) -> Result<(), IndexingError> {
         let (mut added, mut bytes) = (Vec::new(), 0);
         for summary in summaries {
-            self.add(summary, &mut added, &mut bytes)?;
+            self.add_to_batch(summary, &mut added, &mut bytes)?;
         }
         self.write(Changes { added, ..Changes::default() })
     }
 
     /// Adds a message to those that are written next, and writes them when they are many.
-    pub(crate) fn add(&mut self, summary: Summary, added: &mut Vec<Entry>, bytes: &mut usize) -> Result<(), Trouble> {
+    pub(crate) fn add_to_batch(
+        &mut self,
+        summary: Summary,
+        added: &mut Vec<Entry>,
+        bytes: &mut usize,
+    ) -> Result<(), IndexingError> {
         let Some(source) = self.source(&summary)? else { return Ok(()) };
         let entry = Entry::new(summary, &Mime::parse(source.to_bytes()));
         *bytes += entry.bytes();
@@ -88,24 +93,30 @@ impl Filing {
     }
 
     /// Changes the index.
-    pub(crate) fn write(&self, changes: Changes) -> Result<(), Trouble> {
+    pub(crate) fn write(&self, changes: Changes) -> Result<(), IndexingError> {
         if changes.is_empty() {
             return Ok(());
         }
-        if !self.shelf.has_room() {
-            return Err(Trouble::NoRoom);
+        if !self.index_file.has_disk_space() {
+            return Err(IndexingError::DiskFull);
         }
         self.with_index(|index| index.write(changes))
     }
 
     /// Does something with the index.
-    pub(crate) fn with_index<T>(&self, work: impl FnOnce(&mut Index) -> rusqlite::Result<T>) -> Result<T, Trouble> {
-        Ok(self.shelf.with(work).ok_or(Trouble::NoIndex)??)
+    pub(crate) fn with_index<T>(
+        &self,
+        work: impl FnOnce(&mut Index) -> rusqlite::Result<T>,
+    ) -> Result<T, IndexingError> {
+        Ok(self.index_file.with_index(work).ok_or(IndexingError::NoIndex)??)
     }
 
     /// Asks the mailroom something.
-    pub(crate) fn ask<T>(&self, question: impl AsyncFnOnce(&Mailroom) -> Result<T, StoreError>) -> Result<T, Trouble> {
-        let mailroom = self.mailroom.upgrade().ok_or(Trouble::Ended)?;
+    pub(crate) fn with_mailroom<T>(
+        &self,
+        question: impl AsyncFnOnce(&Mailroom) -> Result<T, StoreError>,
+    ) -> Result<T, IndexingError> {
+        let mailroom = self.mailroom.upgrade().ok_or(IndexingError::ShutDown)?;
         Ok(self.runtime.block_on(question(&mailroom))?)
     }
 
@@ -115,14 +126,14 @@ impl Filing {
     }
 
     /// A message's summary as it is now, if it is still there.
-    pub(crate) fn find(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>, Trouble> {
-        self.ask(async |mailroom| mailroom.find(mailbox, MessageSelector::Id(id)).await)
+    pub(crate) fn find(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>, IndexingError> {
+        self.with_mailroom(async |mailroom| mailroom.find(mailbox, MessageSelector::Id(id)).await)
     }
 
     /// A message's source, if it is still there. One that cannot be read is left out.
-    fn source(&mut self, summary: &Summary) -> Result<Option<Source>, Trouble> {
-        match self.ask(async |mailroom| mailroom.source(&summary.mailbox, summary.id).await) {
-            Err(Trouble::Store(error @ StoreError::Broken(_))) => {
+    fn source(&mut self, summary: &Summary) -> Result<Option<Source>, IndexingError> {
+        match self.with_mailroom(async |mailroom| mailroom.source(&summary.mailbox, summary.id).await) {
+            Err(IndexingError::Store(error @ StoreError::Broken(_))) => {
                 tracing::warn!(%error, mailbox = %summary.mailbox, id = %summary.id, "a message cannot be searched");
                 self.has_gap = true;
                 Ok(None)

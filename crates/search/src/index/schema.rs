@@ -7,13 +7,13 @@ use restante_sqlite::{Migration, OpenError, Schema, Synchronous, Unusable, remov
 use rusqlite::{Connection, Result};
 
 /// The name of the file in the data directory.
-const FILE: &str = "search.db";
+const FILE_NAME: &str = "search.db";
 
 /// The file. The version changes with the tables, and with what words are. An index that is damaged or has another version is
 /// deleted and built again.
 const SCHEMA: Schema = Schema {
     application_id: 0x7273_6561, // "rsea"
-    migrations: &[Migration { from: 0, to: 2, sql: TABLES }],
+    migrations: &[Migration { from: 0, to: 2, sql: CREATE_TABLES }],
     incremental_vacuum: false,
     // What a power failure undoes is added again.
     synchronous: Synchronous::Normal,
@@ -29,7 +29,7 @@ const SCHEMA: Schema = Schema {
 
 /// Words come with blanks between them and in lower case, so the tokenizer has nothing to do but to see the blanks; what is not
 /// ASCII is part of a word for it. The texts themselves are not kept.
-const TABLES: &str = "
+const CREATE_TABLES: &str = "
     CREATE TABLE state (
         only INTEGER PRIMARY KEY CHECK (only = 1),
         through INTEGER                  -- after an end in good order, the id up to which everything is right
@@ -53,19 +53,19 @@ pub(super) const INSERT_WORDS: &str = "INSERT INTO words
     (rowid, sender, recipients, cc, subject, body, filename, header, facts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 
 /// An index as it was left behind.
-pub(super) struct Past {
+pub(super) struct OpenedIndex {
     pub(super) connection: Connection,
     pub(super) path: Option<PathBuf>,
     /// The id up to which everything is right, if that is known.
-    pub(super) through: Option<u64>,
+    pub(super) complete_up_to: Option<u64>,
     /// How many messages are in it.
     pub(super) count: u64,
 }
 
 /// See [`super::Index::open`].
-pub(super) fn open(directory: Option<&Path>) -> Result<Past> {
-    let Some(path) = directory.map(file) else {
-        return Ok(Past { connection: SCHEMA.open_in_memory()?, path: None, through: None, count: 0 });
+pub(super) fn open(directory: Option<&Path>) -> Result<OpenedIndex> {
+    let Some(path) = directory.map(file_path) else {
+        return Ok(OpenedIndex { connection: SCHEMA.open_in_memory()?, path: None, complete_up_to: None, count: 0 });
     };
     let error = match open_file(&path) {
         Ok(past) => return Ok(past),
@@ -82,8 +82,8 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
 }
 
 /// The file of a data directory.
-pub(super) fn file(directory: &Path) -> PathBuf {
-    directory.join(FILE)
+pub(super) fn file_path(directory: &Path) -> PathBuf {
+    directory.join(FILE_NAME)
 }
 
 /// Deletes the file and its log.
@@ -93,9 +93,9 @@ pub(super) fn discard(path: &Path) {
     }
 }
 
-fn open_file(path: &Path) -> Result<Past, OpenError> {
+fn open_file(path: &Path) -> Result<OpenedIndex, OpenError> {
     let connection = SCHEMA.open(path)?;
     let through = connection.query_row("SELECT through FROM state", [], |row| row.get(0))?;
     let count = connection.query_row("SELECT count(*) FROM documents", [], |row| row.get(0))?;
-    Ok(Past { connection, path: Some(path.to_owned()), through, count })
+    Ok(OpenedIndex { connection, path: Some(path.to_owned()), complete_up_to: through, count })
 }

@@ -9,34 +9,34 @@ use restante_mail::message::MessageId;
 use restante_worker::lower_priority;
 
 use crate::catch_up::CatchUp;
-use crate::filing::{Filing, Trouble};
 use crate::index::{Changes, is_damage};
-use crate::intake::{Batch, Intake, Missed, News};
+use crate::index_operations::{IndexOperations, IndexingError};
+use crate::index_queue::{Batch, IndexEvent, IndexQueue, Resync};
 
 /// How many changes are made at once.
-const BATCH: usize = 512;
+const MAX_BATCH_EVENTS: usize = 512;
 /// How long changes are gathered when nobody waits for them: one large step costs much less than many small ones.
-const GATHER: Duration = Duration::from_millis(250);
+const BATCH_DELAY: Duration = Duration::from_millis(250);
 /// How long it is waited after a failure.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RETRY_DELAY: Duration = Duration::from_secs(30);
 /// How long it is waited before a damaged index is made again.
-const MOMENT: Duration = Duration::from_millis(100);
+const REBUILD_DELAY: Duration = Duration::from_millis(100);
 
 /// See the file's documentation.
-pub(crate) struct Librarian {
-    intake: Arc<Intake>,
-    filing: Filing,
+pub(crate) struct Indexer {
+    queue: Arc<IndexQueue>,
+    operations: IndexOperations,
     catch_up: Option<CatchUp>,
     /// How long it is waited after a failure.
-    patience: Duration,
+    retry_delay: Duration,
     /// Whether the operator was told that something is wrong.
-    was_told: bool,
+    has_logged_error: bool,
 }
 
-impl Librarian {
+impl Indexer {
     /// A librarian, who works on any thread.
-    pub(crate) fn new(intake: Arc<Intake>, filing: Filing) -> Self {
-        Self { intake, filing, catch_up: None, patience: PATIENCE, was_told: false }
+    pub(crate) fn new(intake: Arc<IndexQueue>, filing: IndexOperations) -> Self {
+        Self { queue: intake, operations: filing, catch_up: None, retry_delay: RETRY_DELAY, has_logged_error: false }
     }
 
     /// Works until the intake is closed.
@@ -44,27 +44,27 @@ impl Librarian {
         if let Err(error) = lower_priority() {
             tracing::debug!(%error, "the search index is filled at the usual priority");
         }
-        while !self.open() {
-            if self.intake.pause(self.patience) {
+        while !self.open_index() {
+            if self.queue.pause(self.retry_delay) {
                 return;
             }
         }
         loop {
-            let batch = self.intake.next(BATCH, GATHER, self.catch_up.is_some());
-            if batch.is_over {
-                return self.leave(&batch);
+            let batch = self.queue.next_batch(MAX_BATCH_EVENTS, BATCH_DELAY, self.catch_up.is_some());
+            if batch.is_last {
+                return self.shut_down(&batch);
             }
-            let count = batch.news.len();
-            match self.work(batch) {
+            let count = batch.events.len();
+            match self.process_batch(batch) {
                 Ok(()) => {
-                    self.was_told = false;
-                    self.intake.done(count, self.catch_up.is_none());
+                    self.has_logged_error = false;
+                    self.queue.mark_done(count, self.catch_up.is_none());
                 }
-                Err(Trouble::Ended) => return,
+                Err(IndexingError::ShutDown) => return,
                 Err(trouble) => {
-                    self.look_again_after(&trouble);
-                    self.intake.done(count, false);
-                    if self.intake.pause(if trouble.is_damage() { MOMENT } else { self.patience }) {
+                    self.recover_from(&trouble);
+                    self.queue.mark_done(count, false);
+                    if self.queue.pause(if trouble.is_damage() { REBUILD_DELAY } else { self.retry_delay }) {
                         return;
                     }
                 }
@@ -73,63 +73,63 @@ impl Librarian {
     }
 
     /// Opens the index, and finds out what it lacks.
-    fn open(&mut self) -> bool {
-        match self.filing.shelf.open() {
-            Ok(Some(through)) if !self.filing.is_shared() => {
-                self.intake.hear_of(through);
-                self.intake.miss(Missed::Above(through));
+    fn open_index(&mut self) -> bool {
+        match self.operations.index_file.open() {
+            Ok(Some(through)) if !self.operations.is_shared() => {
+                self.queue.record_id(through);
+                self.queue.request_resync(Resync::NewerThan(through));
             }
             // While this node was away, others may have deleted what is in the index.
-            Ok(_) => self.intake.miss(Missed::Anything),
+            Ok(_) => self.queue.request_resync(Resync::Everything),
             Err(error) => {
-                self.tell(&error);
+                self.log_error_once(&error);
                 return false;
             }
         }
         true
     }
 
-    fn work(&mut self, batch: Batch) -> Result<(), Trouble> {
-        if let Some(missed) = batch.missed {
-            if missed == Missed::Index {
-                self.make_again()?;
+    fn process_batch(&mut self, batch: Batch) -> Result<(), IndexingError> {
+        if let Some(missed) = batch.resync {
+            if missed == Resync::Rebuild {
+                self.rebuild_index()?;
             }
             self.catch_up = Some(match (missed, self.catch_up.take()) {
-                (Missed::Above(id), None) => CatchUp::above(id),
-                _ => CatchUp::with_everything(),
+                (Resync::NewerThan(id), None) => CatchUp::above(id),
+                _ => CatchUp::everything(),
             });
             // What is stored from now on is heard of.
-            let last = self.filing.ask(async |mailroom| mailroom.last_id().await)?;
-            self.intake.hear_of(last);
+            let last = self.operations.with_mailroom(async |mailroom| mailroom.last_id().await)?;
+            self.queue.record_id(last);
         }
-        self.take_in(batch.news)?;
+        self.apply_events(batch.events)?;
         if let Some(mut catch_up) = self.catch_up.take()
-            && !catch_up.step(&mut self.filing)?
+            && !catch_up.step(&mut self.operations)?
         {
             self.catch_up = Some(catch_up);
         }
         Ok(())
     }
 
-    fn make_again(&self) -> Result<(), Trouble> {
-        if let Some(index) = self.filing.shelf.take() {
+    fn rebuild_index(&self) -> Result<(), IndexingError> {
+        if let Some(index) = self.operations.index_file.take() {
             tracing::warn!("the search index is damaged and is made again");
             index.discard();
         }
-        self.filing.shelf.open()?;
+        self.operations.index_file.open()?;
         Ok(())
     }
 
-    fn take_in(&mut self, news: Vec<News>) -> Result<(), Trouble> {
+    fn apply_events(&mut self, news: Vec<IndexEvent>) -> Result<(), IndexingError> {
         let mut changes = Changes::default();
         let mut stored = Vec::new();
         for news in news {
             match news {
-                News::Stored(mailbox, id) => stored.push((mailbox, id)),
-                News::Seen(id, seen) => changes.seen.push((id, seen)),
-                News::Deleted(id) => changes.removed.push(id),
+                IndexEvent::Stored(mailbox, id) => stored.push((mailbox, id)),
+                IndexEvent::SeenChanged(id, seen) => changes.seen.push((id, seen)),
+                IndexEvent::Deleted(id) => changes.removed.push(id),
                 // As it is now. When it changes after that, there are news of it.
-                News::Doubted(mailbox, id) => match self.filing.find(&mailbox, id)? {
+                IndexEvent::Recheck(mailbox, id) => match self.operations.find(&mailbox, id)? {
                     Some(summary) => changes.seen.push((id, summary.seen)),
                     None => changes.removed.push(id),
                 },
@@ -141,44 +141,44 @@ impl Librarian {
             if gone.contains(&id) {
                 continue;
             }
-            let Some(summary) = self.filing.find(&mailbox, id)? else { continue };
-            self.filing.add(summary, &mut changes.added, &mut bytes)?;
+            let Some(summary) = self.operations.find(&mailbox, id)? else { continue };
+            self.operations.add_to_batch(summary, &mut changes.added, &mut bytes)?;
         }
-        self.filing.write(changes)
+        self.operations.write(changes)
     }
 
     /// After a failure, everything is looked at again, or the index is made again.
-    fn look_again_after(&mut self, trouble: &Trouble) {
+    fn recover_from(&mut self, trouble: &IndexingError) {
         self.catch_up = None;
         match trouble {
-            Trouble::Index(error) if !is_damage(error) => self.tell(error),
-            Trouble::Store(error) => self.tell(error),
-            Trouble::NoRoom => self.tell(&"the little space that is left on the disk is for mail"),
+            IndexingError::Index(error) if !is_damage(error) => self.log_error_once(error),
+            IndexingError::Store(error) => self.log_error_once(error),
+            IndexingError::DiskFull => self.log_error_once(&"the little space that is left on the disk is for mail"),
             // What was wrong with the index has been told.
-            Trouble::Index(_) | Trouble::NoIndex | Trouble::Ended => {}
+            IndexingError::Index(_) | IndexingError::NoIndex | IndexingError::ShutDown => {}
         }
-        let is_lost = trouble.is_damage() || self.filing.shelf.is_empty();
-        self.intake.miss(if is_lost { Missed::Index } else { Missed::Anything });
+        let is_lost = trouble.is_damage() || self.operations.index_file.is_closed();
+        self.queue.request_resync(if is_lost { Resync::Rebuild } else { Resync::Everything });
     }
 
     /// Tells the operator once.
-    fn tell(&mut self, error: &dyn std::fmt::Display) {
-        if !std::mem::replace(&mut self.was_told, true) {
+    fn log_error_once(&mut self, error: &dyn std::fmt::Display) {
+        if !std::mem::replace(&mut self.has_logged_error, true) {
             tracing::error!(%error, "messages cannot be put into the search index; it is tried again");
         }
     }
 
-    fn leave(self, batch: &Batch) {
+    fn shut_down(self, batch: &Batch) {
         let is_whole = batch.is_clean
-            && batch.news.is_empty()
-            && batch.missed.is_none()
+            && batch.events.is_empty()
+            && batch.resync.is_none()
             && self.catch_up.is_none()
-            && !self.filing.has_gap;
-        let Some(index) = self.filing.shelf.take() else { return };
-        if !is_whole || !self.filing.shelf.is_lasting() {
+            && !self.operations.has_gap;
+        let Some(index) = self.operations.index_file.take() else { return };
+        if !is_whole || !self.operations.index_file.is_persistent() {
             return;
         }
-        if let Err(error) = index.close(self.intake.highest()) {
+        if let Err(error) = index.close(self.queue.highest_id()) {
             tracing::warn!(%error, "the search index was not closed in good order");
         }
     }
@@ -203,7 +203,7 @@ mod tests {
     use tokio::runtime::Handle;
 
     use super::*;
-    use crate::shelf::Shelf;
+    use crate::index_file::IndexFile;
 
     const LONG: Duration = Duration::from_mins(1);
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     /// Takes the index away and puts something into its place that is none and stays.
-    fn spoil(shelf: &Shelf, file: &Path) {
+    fn break_index(shelf: &IndexFile, file: &Path) {
         shelf.take().unwrap().discard();
         fs::create_dir(file).unwrap();
     }
@@ -230,22 +230,22 @@ mod tests {
         let directory = dir.path();
         let store = Arc::new(MemoryStore::new(Limits { messages_per_mailbox: 0, ..Limits::default() }));
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
-        let (intake, shelf) = (Arc::new(Intake::default()), Arc::new(Shelf::new(Some(directory.to_owned()))));
-        let filing = Filing::new(shelf.clone(), Arc::downgrade(&mailroom), Handle::current());
-        let mut librarian = Librarian::new(intake.clone(), filing);
-        librarian.patience = Duration::from_millis(1);
+        let (intake, shelf) = (Arc::new(IndexQueue::default()), Arc::new(IndexFile::new(Some(directory.to_owned()))));
+        let filing = IndexOperations::new(shelf.clone(), Arc::downgrade(&mailroom), Handle::current());
+        let mut librarian = Indexer::new(intake.clone(), filing);
+        librarian.retry_delay = Duration::from_millis(1);
         intake.open();
         let librarian = thread::spawn(move || librarian.run());
-        assert!(intake.follow(LONG).await, "an index is made");
+        assert!(intake.wait_until_indexed(LONG).await, "an index is made");
 
-        spoil(&shelf, &directory.join("search.db"));
+        break_index(&shelf, &directory.join("search.db"));
         // So many that some are left in the box when it was tried in vain to make the index again.
-        let count = 3 * BATCH;
+        let count = 3 * MAX_BATCH_EVENTS;
         for _ in 0..count {
             let Summary { mailbox, id, .. } = deliver(&mailroom).await;
-            intake.put(|| News::Stored(mailbox, id));
+            intake.push(|| IndexEvent::Stored(mailbox, id));
         }
-        assert!(!intake.follow(Duration::from_millis(50)).await, "there is nothing to put them into");
+        assert!(!intake.wait_until_indexed(Duration::from_millis(50)).await, "there is nothing to put them into");
         assert!(!librarian.is_finished(), "the librarian stays");
 
         fs::remove_dir(directory.join("search.db")).unwrap();
